@@ -25,6 +25,10 @@ class Retention(NamedTuple):
     note: str = ""
 
 
+PROVEN = "coalesce(is_exact AND is_proven AND last_state IS DISTINCT FROM 'Unknown', false)"
+"""SQL for whether the log proves that an offset was in force, and which rule applied to it."""
+
+
 def expire_at(retention_ms: str) -> str:
     """SQL for when an offset's retention is over; null where no rule lets it expire, or the time can't be shown."""
     later = f"(epoch_us(base_timestamp) + CAST({retention_ms} AS BIGINT) * 1000)"
@@ -52,6 +56,6 @@ def expiring_offsets(source: str) -> str:
         CASE WHEN $is_known THEN 'certain' ELSE 'likely' END AS confidence, last_consumed_by,
         last_state AS group_state, CAST([] AS VARCHAR[]) AS alternatives, CAST($retention_ms AS BIGINT) AS retention_ms,
         CAST(NULL AS TIMESTAMPTZ) AS tombstone_at, CAST(NULL AS BIGINT) AS tombstone_offset,
-        is_exact
+        {PROVEN} AS is_exact
     FROM timed WHERE expire_at <= $limit
     """  # noqa: S608 - names of our own

@@ -28,7 +28,7 @@ from coordinator_replay.engine.plain import Fields, restoring
 from coordinator_replay.engine.replay import NOWHERE, Replay
 from coordinator_replay.times import latest_ms
 
-VERSION = 10
+VERSION = 11
 
 # Looked up once: it stands in the way of every event.
 TOPOLOGY_CHANGED = EventKind.TOPOLOGY_CHANGED
@@ -110,12 +110,17 @@ class GroupReplay:
     def feed(self, record: Record) -> list[Row]:
         """Take the group's next record; returns the rows that are final by it, each with its table's name."""
         rows: list[Row] = []
+        if not record.is_readable:
+            return self._lose_key(record)
+        had_open_keys = bool(self.replay.open_keys)
         if record.kind == GROUP_METADATA:
             self._classic_at = record.offset
         for events in self.replay.apply_in_operations(record):
             if events:
                 rows.extend(self._fold(events))
         rows.extend(self._expiry_rules.fold(record))
+        if had_open_keys and not self.replay.open_keys:
+            self.proven_ms = latest_ms(self.proven_ms, record.timestamp_ms)
         return _settled(rows, record.offset)
 
     def heed_commits(self, before_offset: int, commits: Iterable[tuple[str, int, int, int, int]]) -> None:
@@ -137,20 +142,31 @@ class GroupReplay:
             offset: the first log offset that is missing.
             at_ms: the time from which on records are missing; None where no record shows it.
         """
+        rows = self._interrupt(offset, at_ms)
+        rows += self._fold([self.replay.lose_track(partition, offset, at_ms, self.group_type)])
+        return _settled(rows, offset)
+
+    def _lose_key(self, record: Record) -> list[Row]:
+        """A record can't be read: what it made of its key is not on record."""
+        rows = self._interrupt(record.offset, record.timestamp_ms)
+        rows += self._fold([self.replay.lose_key(record, self.group_type or _type_of(record.kind))])
+        return _settled(rows, record.offset)
+
+    def _interrupt(self, offset: int, at_ms: int | None) -> list[Row]:
+        """End what is proven up to an offset, and let it go on as what is not proven."""
         events = self.replay.settle(missing_from=offset)
         rows = list(self._fold(events)) if events else []
         until_ms = latest_ms(self._now_ms, at_ms)
         rows += self._members.interrupt(self._members, until_ms, offset)
         rows += self._ownership.interrupt(self._ownership, until_ms, offset)
         self._rebalances.lose_track()
-        rows += self._fold([self.replay.lose_track(partition, offset, at_ms, self.group_type)])
-        return _settled(rows, offset)
+        return rows
 
     def find_complete(self, partition: int, offset: int, at_ms: int | None) -> list[Row]:
         """Take note that no key of the group is open from an offset on."""
         events = self.replay.settle()
         rows = list(self._fold(events)) if events else []
-        if not self.replay.is_state_exact:
+        if not self.replay.is_state_exact and not self.replay.open_keys:
             rows += self._fold([self.replay.find_complete(partition, offset, at_ms, self.group_type)])
         return _settled(rows, offset)
 
@@ -216,7 +232,8 @@ class GroupReplay:
         for name, row in self._rebalances.open_rows():
             yield name, row
             yield self._step_rules.rebalance(row)
-        yield from self._step_rules.open_rows(self.proven_ms, has_gap=self.replay.proven_from == NOWHERE)
+        has_gap = self.replay.proven_from == NOWHERE or bool(self.replay.open_keys)
+        yield from self._step_rules.open_rows(self.proven_ms, has_gap=has_gap)
 
     def snapshot(self) -> dict[str, Any]:
         """The whole state as plain data fit for JSON."""
@@ -285,6 +302,11 @@ class GroupReplay:
 
 FIELDS = Fields(GroupReplay, "_now_ms", "_classic_at", "group_type", "proven_ms")
 """What a snapshot has, apart from the parts of the replay."""
+
+
+def _type_of(kind: str) -> GroupType:
+    """The type of the groups that a kind of record tells of."""
+    return next((one for one in GroupType if kind.lower().startswith(one)), GroupType.CLASSIC)
 
 
 def _settled(rows: list[Row], offset: int) -> list[Row]:

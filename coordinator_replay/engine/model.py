@@ -73,6 +73,7 @@ class Record(NamedTuple):
             between two records of a group means that records of the group may have been among them.
         value_version: the version the value was written in, where known.
         producer_id: the batch's producer id, -1 for none.
+        is_readable: False where the value is there, and can't be read.
     """
 
     kind: str
@@ -84,6 +85,7 @@ class Record(NamedTuple):
     missing_before: int = 0
     value_version: int | None = None
     producer_id: int = NO_PRODUCER
+    is_readable: bool = True
 
 
 @dataclass(frozen=True, slots=True)

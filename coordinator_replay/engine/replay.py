@@ -70,7 +70,7 @@ NO_EPOCH = 0
 """The epoch of a group that there is none of."""
 
 
-VERSION = 3
+VERSION = 4
 """Rises with every change of the form of snapshots; one of another version is refused."""
 
 
@@ -83,12 +83,16 @@ class Replay:
         share_state: partitions of a share group being initialised, initialised and deleted; kept apart from the group.
         proven_from: log offset from which no key of the group is open, or NOWHERE; None where that is not known.
         is_cleaned: what is missing behind the group's last record is known to have been compacted away.
+        open_keys: keys of which a value can't be read, and no later record is on record.
+
+    What can't be read counts as missing to whatever compares two records of the group.
     """
 
     __slots__ = (
         "_header",
         "_is_classic_known",
         "_is_state_exact",
+        "_lost",
         "_missing",
         "_operation",
         "_state",
@@ -96,6 +100,7 @@ class Replay:
         "group_id",
         "is_cleaned",
         "offsets",
+        "open_keys",
         "proven_from",
         "share_state",
     )
@@ -106,8 +111,10 @@ class Replay:
     share_state: Mapping[str, Any] | None
     proven_from: int | None
     is_cleaned: bool
+    open_keys: set[tuple[Any, ...]]
     _operation: Operation | None
     _missing: int
+    _lost: int
     _is_classic_known: bool
     _is_state_exact: bool
     _state: GroupState
@@ -120,8 +127,10 @@ class Replay:
         self.share_state = None
         self.proven_from = None
         self.is_cleaned = False
+        self.open_keys = set()
         self._operation = None
         self._missing = 0
+        self._lost = 0
         self._is_classic_known = False
         self._is_state_exact = True
         self._state = GroupState.DEAD
@@ -153,6 +162,8 @@ class Replay:
         group_id = record.key.get("groupId") or record.key.get("group")
         if group_id is not None and group_id != self.group_id:
             raise UsageError(f"a record of group {group_id!r} was given to the replay of {self.group_id!r}")
+        if self._lost:
+            record = record._replace(missing_before=record.missing_before + self._lost)
         if kind in COMMIT_KINDS:
             return self._commit(record)
         phase = PHASE.get((kind, record.value is None))
@@ -168,6 +179,8 @@ class Replay:
             self._replay_share_state(record)
         elif kind in HANDLERS:
             self._replay_modern(record, phase)
+        if self.open_keys:
+            self.open_keys.discard(_key(record))
         return finished
 
     def apply_marker(self, marker: Marker) -> list[StoredOffsetChange]:
@@ -203,8 +216,8 @@ class Replay:
             return None
         operation = self._operation
         is_exact = self._is_state_exact if operation is None else self._is_proven_behind(operation)
-        if missing_before is not None and missing_before > self._missing:
-            is_exact = self._is_classic_proven(missing_before)
+        if missing_before is not None and missing_before + self._lost > self._missing:
+            is_exact = self._is_classic_proven(missing_before + self._lost)
         return describe(self.group, is_exact=is_exact)
 
     @property
@@ -225,9 +238,9 @@ class Replay:
     def continues(self, record: Record) -> bool:
         """Whether a record belongs to the operation that is still open."""
         operation = self._operation
-        return operation is not None and not operation.ends_before(
-            record, PHASE.get((record.kind, record.value is None))
-        )
+        if operation is None or not record.is_readable:
+            return False
+        return not operation.ends_before(record, PHASE.get((record.kind, record.value is None)))
 
     def lose_track(self, partition: int, offset: int, timestamp_ms: int | None, group_type: GroupType | None) -> Event:
         """Records that no dump has begin to be missing: nothing is proven any more but by records behind them.
@@ -239,9 +252,24 @@ class Replay:
             group_type: of a group that is not there.
         """
         self.proven_from = NOWHERE
+        self._lost += 1
         self.is_cleaned = self._is_classic_known = self._is_state_exact = False
         state = self.state if isinstance(self.group, ReconcilingGroup) else GroupState.UNKNOWN
         return self._mark(EventKind.RECORDS_MISSING, (partition, offset, timestamp_ms), state, group_type)
+
+    def lose_key(self, record: Record, group_type: GroupType) -> Event:
+        """A value can't be read: what is known of its key is not proven up to the key's next record.
+
+        Args:
+            record: the record; no operation is open.
+            group_type: of groups that have such keys.
+        """
+        self.open_keys.add(_key(record))
+        self._lost += 1
+        self._is_classic_known = self._is_state_exact = False
+        state = self.state if isinstance(self.group, ReconcilingGroup) else GroupState.UNKNOWN
+        place = record.partition, record.offset, record.timestamp_ms
+        return self._mark(EventKind.RECORDS_MISSING, place, state, group_type)
 
     def interrupted(
         self, partition: int, offset: int, timestamp_ms: int | None, before: GroupState, group_type: GroupType | None
@@ -302,7 +330,9 @@ class Replay:
 
     def _is_complete(self, offset: int, missing_before: int) -> bool:
         """Whether no key of the group is open just before an offset."""
-        return not missing_before if self.proven_from is None else offset >= self.proven_from
+        if self.open_keys:
+            return False
+        return missing_before == self._lost if self.proven_from is None else offset >= self.proven_from
 
     def snapshot(self) -> dict[str, Any]:
         """The whole state as plain data fit for JSON, the operation still open included."""
@@ -420,10 +450,15 @@ class Replay:
 
 FIELDS = Fields(
     Replay,
-    *("group_id", "group", "offsets", "share_state", "proven_from", "is_cleaned"),
-    *("_operation", "_missing", "_is_classic_known", "_is_state_exact", "_state"),
+    *("group_id", "group", "offsets", "share_state", "proven_from", "is_cleaned", "open_keys"),
+    *("_operation", "_missing", "_lost", "_is_classic_known", "_is_state_exact", "_state"),
 )
 """What a snapshot has; the header is found again."""
+
+
+def _key(record: Record) -> tuple[Any, ...]:
+    """What tells a key from others of the group."""
+    return record.kind, *record.key.values()
 
 
 def _is_doubtful(group: Group) -> bool:

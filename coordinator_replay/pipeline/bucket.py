@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from coordinator_replay.pipeline.bucket_files import BucketFiles, Place, TableWriter
-from coordinator_replay.pipeline.completeness import COPIES, NO_OFFSETS, completeness, copy_of, read_copies, without
+from coordinator_replay.pipeline.completeness import COPIES, CopyOffsets, completeness, copy_of, read_copies, without
 from coordinator_replay.pipeline.groups.group_step import GroupStep, groups_not_to_continue
 from coordinator_replay.pipeline.groups.replay import ReplayContext
 from coordinator_replay.pipeline.log_partitions import PartitionStep
@@ -131,7 +131,7 @@ def _partitions(share: BucketShare, run_id: str, files: BucketFiles, settled: Se
         settled: which of its records are new, and what they were.
     """
     new = [
-        copy_of(run_id, one.bounds, settled.offsets.get((one.bounds.log_partition, one.source), NO_OFFSETS))
+        copy_of(run_id, one.bounds, settled.offsets.get((one.bounds.log_partition, one.source), CopyOffsets()))
         for one in share.copies
         if one.has_news(share.ends.get(one.bounds.log_partition))
     ]

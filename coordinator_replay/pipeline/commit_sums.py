@@ -156,14 +156,15 @@ FROM (
         max(strlen(metadata)) AS metadata_bytes, count(leader_epoch) AS with_leader_epoch,
         arg_max({
             'from_offset': from_offset, 'committed_offset': committed_offset,
-            'is_lost': coalesce(ended_by = 'RECORDS_MISSING', false)
+            'is_lost': coalesce(ended_by = 'RECORDS_MISSING', false) OR committed_offset IS NULL
         }, {'at': from_offset, 'in': history.log_partition}) AS newest,
-        count(*) FILTER (group_state = 'Empty') AS empty_count,
-        min(epoch_ms(valid_from)) FILTER (group_state = 'Empty') AS empty_first_at,
+        count(committed_offset) FILTER (group_state = 'Empty') AS empty_count,
+        min(epoch_ms(valid_from)) FILTER (group_state = 'Empty' AND committed_offset IS NOT NULL) AS empty_first_at,
         arg_max({
             'from_offset': from_offset, 'valid_from': epoch_ms(valid_from), 'committed_offset': committed_offset,
             'previous_offset': previous_offset
-        }, {'at': from_offset, 'in': history.log_partition}) FILTER (group_state = 'Empty') AS into_empty
+        }, {'at': from_offset, 'in': history.log_partition})
+            FILTER (group_state = 'Empty' AND committed_offset IS NOT NULL) AS into_empty
     FROM history GROUP BY group_id, topic, partition
 ) AS by_partition
 """

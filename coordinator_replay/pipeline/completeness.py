@@ -13,7 +13,7 @@ holds up to the first offset that is missing. Offsets that no file of a copy cov
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -55,6 +55,18 @@ class CopyBounds:
     gaps: tuple[tuple[int, int], ...] = ()
 
 
+class CopyOffsets(NamedTuple):
+    """Where a copy has records, in any order.
+
+    Attributes:
+        records: offsets of records and control records, of those in quarantine, too, whose key is known.
+        unreadable: offsets of records whose key can't be read: they may have been of any key.
+    """
+
+    records: Numbers = NO_OFFSETS
+    unreadable: Numbers = NO_OFFSETS
+
+
 @dataclass(frozen=True, slots=True)
 class Copy:
     """A copy with the offsets that it has.
@@ -62,7 +74,7 @@ class Copy:
     Attributes:
         starts: where ranges of offsets begin of which it has every one, in order.
         stops: where they end, not included.
-        gap_before: before which of them no file covers an offset that is missing.
+        gap_before: before which of them an offset is missing that no file covers, or whose record can't be read.
     """
 
     run_id: str
@@ -108,26 +120,25 @@ class Copy:
         return pa.RecordBatch.from_pydict(columns | {"is_gap_before": pa.array(self.gap_before)})
 
 
-def copy_of(run_id: str, bounds: CopyBounds, offsets: Numbers) -> Copy:
-    """A copy by the offsets of its records, in any order.
+def copy_of(run_id: str, bounds: CopyBounds, offsets: CopyOffsets) -> Copy:
+    """A copy by the offsets of its records.
 
     Args:
         run_id: the run that reads it.
         bounds: its folder, its end, and where the cleaner has been.
-        offsets: of records, control records, and records in quarantine.
+        offsets: of its records.
     """
-    offsets = distinct(offsets[offsets >= bounds.covered_from])
     # No offset comes after the largest there is.
-    offsets = offsets[offsets < LAST_OFFSET]
-    end = min(max(bounds.end, int(offsets[-1]) + 1 if len(offsets) else 0), LAST_OFFSET)
-    breaks = np.flatnonzero(offsets[1:] != offsets[:-1] + 1)
-    starts = offsets[np.append(0, breaks + 1)] if len(offsets) else np.array([end], np.int64)
-    stops = offsets[np.append(breaks, len(offsets) - 1)] + 1 if len(offsets) else np.array([end], np.int64)
+    records, unreadable = (distinct(one[(one >= bounds.covered_from) & (one < LAST_OFFSET)]) for one in offsets)
+    end = max([bounds.end, *(int(one[-1]) + 1 for one in (records, unreadable) if len(one))])
+    breaks = np.flatnonzero(records[1:] != records[:-1] + 1)
+    starts = records[np.append(0, breaks + 1)] if len(records) else np.array([end], np.int64)
+    stops = records[np.append(breaks, len(records) - 1)] + 1 if len(records) else np.array([end], np.int64)
     if stops[-1] < end:
         # Behind the last record there may be a gap, too: then an empty range at the end stands behind it.
         starts, stops = np.append(starts, end), np.append(stops, end)
-    gap_before = np.zeros(len(starts), np.bool_)
     before = np.append(bounds.covered_from, stops[:-1])
+    gap_before = np.searchsorted(unreadable, starts) > np.searchsorted(unreadable, before)
     for low, high in bounds.gaps:
         gap_before |= (before < high) & (starts > low)
     if starts[-1] == stops[-1] and len(starts) > 1 and not gap_before[-1]:

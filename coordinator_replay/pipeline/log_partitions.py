@@ -15,7 +15,7 @@ from coordinator_replay.pipeline.read.same_log import EarlierLog
 from coordinator_replay.pipeline.read.tally import moment_of
 from coordinator_replay.store.scan import read_paths
 from coordinator_replay.tables.definition import table
-from coordinator_replay.times import milliseconds, moment_of_ms
+from coordinator_replay.times import latest_ms, milliseconds, moment_of_ms
 
 TABLE = "log_partitions"
 
@@ -135,8 +135,18 @@ class PartitionStep:
         return [
             partition
             for partition, ranges in self.completeness.ranges.items()
-            if not self._is_longer(self.old.get(partition, _NOTHING_MISSING), ranges)
+            if not self._is_longer(self.old.get(partition, _NOTHING_MISSING), ranges) and not self.new_gaps(partition)
         ]
+
+    def new_gaps(self, partition: int) -> list[tuple[int, HistoryRange]]:
+        """The gaps behind what earlier runs have read, with their numbers; none where anything before them changed."""
+        ranges, old = self.completeness.ranges[partition], self.old.get(partition)
+        if old is None or not old["complete_ranges"]:
+            return []
+        count, end = len(old["complete_ranges"]), old["end_offset"]
+        new = list(enumerate(ranges))[count:]
+        are_behind = all(one.is_gap and one.begins_at >= end for _, one in new)
+        return new if are_behind and self._is_longer(old, ranges[:count]) else []
 
     @staticmethod
     def _is_longer(old: Mapping[str, Any], ranges: Sequence[HistoryRange]) -> bool:
@@ -160,6 +170,16 @@ class PartitionStep:
             }
             self._times = times_around(self.files, needed)
         return self._times
+
+    def complete_ms(self, partition: int) -> int | None:
+        """From when on no record of the last range of a log partition is missing; None where none has a time."""
+        ranges, old = self.completeness.ranges[partition], self.old.get(partition)
+        if old is not None and self._is_longer(old, ranges):
+            since = old["complete_ranges"][-1]["from_timestamp"]
+            if since is not None:
+                return milliseconds(since)
+        around = self.times()[partition, ranges[-1].complete_from]
+        return latest_ms(around.at_ms, around.before_ms)
 
     def write(self, writer: TableWriter) -> None:
         """Write the copies that are new, and a row for each log partition of the bucket."""

@@ -127,7 +127,7 @@ class PlanRequest:
         return {
             copy.bounds.log_partition
             for copy in self.copies
-            if copy.lacks_new_offsets(end := ends.get(copy.bounds.log_partition)) or copy.is_older(end)
+            if copy.may_have_below(ends.get(copy.bounds.log_partition))
         }
 
 
@@ -252,7 +252,9 @@ def plan_buckets(
             reasons=reasons or [continued],
         )
 
-    shares = [share(bucket) for bucket in sorted({*staged, *existing} if derives else staged)]
+    # A copy may have no record at all, and tell of offsets that are missing.
+    copied = {bucket_of(one.bounds.log_partition, buckets) for one in wanted.copies if one.bounds.end}
+    shares = [share(bucket) for bucket in sorted({*staged, *existing, *copied} if derives else staged)]
     return Plan(shares=shares, derives=derives, is_rebuild=bool(everywhere))
 
 

@@ -18,9 +18,11 @@ import pyarrow.compute as pc
 
 from coordinator_replay.log.schema import DamageClass
 from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
-from coordinator_replay.pipeline.columns import Bools, Numbers, distinct, numbers_of
+from coordinator_replay.pipeline.columns import Bools, Numbers, as_bools, distinct, numbers_of
+from coordinator_replay.pipeline.completeness import CopyOffsets
 from coordinator_replay.pipeline.read.decode import STAGED, StagedFile
 from coordinator_replay.pipeline.read.tally import BATCH_EPOCH, COMMIT, CONTROL, QUARANTINE, RECORD, Ranges, kinds_of
+from coordinator_replay.records.damage import ErrorClass
 from coordinator_replay.store.scan import read_paths
 from coordinator_replay.store.writer import some
 from coordinator_replay.tables.definition import table
@@ -61,7 +63,7 @@ class Settled:
     duplicates: int = 0
     already: int = 0
     positions: dict[int, int] = field(default_factory=dict)
-    offsets: dict[tuple[int, str], Numbers] = field(default_factory=dict)
+    offsets: dict[tuple[int, str], CopyOffsets] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,7 @@ class _Rows:
     Attributes:
         starts: where the rows of each file begin, and behind the last one, where they end.
         has_place: which rows have a log partition and an offset.
+        has_key: which rows are of a key that is known.
         identity: what identifies a piece of damage, by row; only damage is in it.
     """
 
@@ -79,12 +82,13 @@ class _Rows:
     epochs: Numbers
     is_quarantined: Bools
     has_place: Bools
+    has_key: Bools
     starts: Sequence[int]
     identity: Mapping[int, tuple[Any, ...]]
 
 
-_DAMAGE_COLUMNS = ("error_class", "source", "key", "value")
-"""What is read of damage in addition to its place."""
+_QUARANTINE_COLUMNS = ("error_class", "source", "key", "value", "kind")
+"""What is read of what is in quarantine in addition to its place."""
 
 
 def _identity(row: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -103,6 +107,12 @@ def _is_damage(batch: pa.RecordBatch) -> Bools:
     return is_damage
 
 
+def _have_key(batch: pa.RecordBatch) -> Bools:
+    """Of which quarantined records the key is known; the broker passes over kinds that it doesn't know, too."""
+    is_of_no_kind = pc.equal(batch.column("error_class"), str(ErrorClass.UNKNOWN_RECORD_TYPE))
+    return as_bools(pc.or_(batch.column("kind").is_valid(), is_of_no_kind))
+
+
 def _joined(parts: Sequence[npt.NDArray[Any]], kind: Any) -> Any:
     return np.concatenate(parts) if parts else np.zeros(0, kind)
 
@@ -111,23 +121,26 @@ def _read(files: Sequence[StagedFile]) -> _Rows:
     columns: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in (*_PLACE, BATCH_EPOCH)}
     quarantined: list[npt.NDArray[np.bool_]] = []
     damaged: list[npt.NDArray[np.bool_]] = []
+    keyed: list[npt.NDArray[np.bool_]] = []
     starts, identity = [0], {}
     for what, _, file, _ in files:
         rows = starts[-1]
-        for batch in read_paths([file.path], [*columns, *(_DAMAGE_COLUMNS if what == QUARANTINE else ())]):
+        for batch in read_paths([file.path], [*columns, *(_QUARANTINE_COLUMNS if what == QUARANTINE else ())]):
             n = batch.num_rows
             for name, parts in columns.items():
                 parts.append(numbers_of(batch.column(name), _NO_EPOCH if name == BATCH_EPOCH else -1))
             quarantined.append(np.full(n, what == QUARANTINE))
             is_damage = _is_damage(batch) if what == QUARANTINE else np.zeros(n, np.bool_)
             damaged.append(is_damage)
+            keyed.append(_have_key(batch) if what == QUARANTINE else np.ones(n, np.bool_))
             for place in np.flatnonzero(is_damage).tolist():
                 identity[rows + place] = _identity(batch.slice(place, 1).to_pylist()[0])
             rows += n
         starts.append(rows)
     partitions, offsets, epochs = (_joined(parts, np.int64) for parts in columns.values())
     has_place = (partitions >= 0) & (offsets >= 0) & ~_joined(damaged, np.bool_)
-    return _Rows(partitions, offsets, epochs, _joined(quarantined, np.bool_), has_place, starts, identity)
+    is_quarantined, has_key = _joined(quarantined, np.bool_), _joined(keyed, np.bool_)
+    return _Rows(partitions, offsets, epochs, is_quarantined, has_place, has_key, starts, identity)
 
 
 def _best_copies(rows: _Rows) -> Bools:
@@ -180,7 +193,7 @@ class _Existing:
 
     def _damage(self, files: BucketFiles) -> Iterator[tuple[Any, ...]]:
         uris = [file.uri for file in files.old(RECORD_TABLES[QUARANTINE])]
-        for batch in read_paths(uris, [*_PLACE, *_DAMAGE_COLUMNS]):
+        for batch in read_paths(uris, [*_PLACE, *_QUARANTINE_COLUMNS]):
             is_kept = _is_damage(batch) & ~_are_lost(batch, self.lost_from)
             yield from map(_identity, some(batch, is_kept).to_pylist())
 
@@ -210,8 +223,8 @@ def _exist(rows: _Rows, existing: Mapping[int, Numbers]) -> Bools:
     return is_there
 
 
-def offsets_by_copy(staged: Sequence[StagedFile]) -> dict[tuple[int, str], Numbers]:
-    """Where each copy of a log partition has a record, in quarantine or not, by log partition and copy.
+def offsets_by_copy(staged: Sequence[StagedFile]) -> dict[tuple[int, str], CopyOffsets]:
+    """Where each copy of a log partition has a record, by log partition and copy.
 
     Args:
         staged: a bucket's staged files.
@@ -219,14 +232,19 @@ def offsets_by_copy(staged: Sequence[StagedFile]) -> dict[tuple[int, str], Numbe
     return _offsets(staged, _read(staged))
 
 
-def _offsets(staged: Sequence[StagedFile], rows: _Rows) -> dict[tuple[int, str], Numbers]:
-    by_copy: dict[tuple[int, str], list[Numbers]] = {}
+def _offsets(staged: Sequence[StagedFile], rows: _Rows) -> dict[tuple[int, str], CopyOffsets]:
+    by_copy: dict[tuple[int, str], list[CopyOffsets]] = {}
     for number, (_, _, _, copy) in enumerate(staged):
         own = slice(rows.starts[number], rows.starts[number + 1])
-        partitions, has_place = rows.partitions[own], rows.has_place[own]
+        partitions, has_place, has_key, offsets = (
+            column[own] for column in (rows.partitions, rows.has_place, rows.has_key, rows.offsets)
+        )
         for one in np.unique(partitions[has_place]).tolist():
-            by_copy.setdefault((one, copy), []).append(rows.offsets[own][has_place & (partitions == one)])
-    return {key: np.concatenate(offsets) for key, offsets in by_copy.items()}
+            is_own = has_place & (partitions == one)
+            by_copy.setdefault((one, copy), []).append(
+                CopyOffsets(offsets[is_own & has_key], offsets[is_own & ~has_key])
+            )
+    return {key: CopyOffsets(*map(np.concatenate, zip(*parts, strict=True))) for key, parts in by_copy.items()}
 
 
 class Settlement:

@@ -6,6 +6,7 @@ from typing import Any
 from coordinator_replay.analysis.coordinator_changes import NO_LEADER
 from coordinator_replay.query import offset_events
 from coordinator_replay.query.partitions import partition_ranges
+from coordinator_replay.query.removed import RECORDS_MISSING
 
 Detail = Mapping[str, Any]
 
@@ -205,6 +206,8 @@ def _times(detail: Detail) -> str:
 
 def _range(detail: Detail) -> str:
     low, high = detail["lowest"], detail["highest"]
+    if low is None:
+        return _counted(len(detail["partitions"]), "offset")
     return f"offset {low}" if low == high else f"offsets {low} to {high}"
 
 
@@ -221,13 +224,14 @@ _REMOVED: Mapping[str, str] = {
     "DELETED": "DeleteOffsets or topic deleted",
     "GROUP_DELETED": "deleted with the group",
     "TOMBSTONE": "the log does not say why",
-    "RECORDS_MISSING": "in force until then at least; what ended it is not on record",
+    RECORDS_MISSING: "in force until then at least; what ended it is not on record",
+    offset_events.UNREADABLE: "committed, but the record can't be read",
 }
 
 
 def _ended(detail: Detail) -> list[str]:
     how = _REMOVED.get(detail["cause"], "")
-    has_cause = detail["cause"] not in ("TOMBSTONE", "RECORDS_MISSING")
+    has_cause = detail["cause"] not in ("TOMBSTONE", RECORDS_MISSING)
     sure = f" ({detail['confidence']})" if detail["confidence"] and has_cause else ""
     of = f"{_of_partitions(detail)} {_range(detail)}"
     return [of, f"{how}{sure}"] if how else [f"{of}{sure}"]

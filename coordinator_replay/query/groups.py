@@ -72,8 +72,14 @@ _LATER = """
         WHERE cluster = $cluster AND valid_from > $at {one_group}
         UNION ALL SELECT group_id, log_partition, from_offset, false FROM pending_offsets
         WHERE cluster = $cluster AND valid_from > $at {one_group}
-        UNION ALL SELECT group_id, log_partition, NULL, false FROM offset_history
-        WHERE cluster = $cluster AND ended_by = 'RECORDS_MISSING' AND valid_to <= $at {one_group}
+        UNION ALL SELECT lost.group_id, lost.log_partition, tombstones.log_offset, false
+        FROM (
+            SELECT DISTINCT group_id, log_partition FROM offset_history
+            WHERE cluster = $cluster AND ended_by = 'RECORDS_MISSING' AND valid_to <= $at {one_group}
+        ) AS lost LEFT JOIN (
+            SELECT group_id, log_offset FROM offset_commits
+            WHERE cluster = $cluster AND is_tombstone AND log_timestamp > $at {one_group}
+        ) AS tombstones ON tombstones.group_id = lost.group_id
     ) GROUP BY group_id
 """
 

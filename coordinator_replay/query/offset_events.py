@@ -7,6 +7,7 @@ second, or goes back every night, adds a line and not thousands. Every single co
 from datetime import datetime
 from typing import Any
 
+from coordinator_replay.query.removed import RECORDS_MISSING
 from coordinator_replay.query.tables import Tables
 
 FIRST_COMMIT = "OFFSETS_FIRST_COMMIT"
@@ -19,9 +20,12 @@ ENDED = {
     "DELETED": "OFFSETS_DELETED",
     "GROUP_DELETED": "OFFSETS_DELETED",
     "TOMBSTONE": "OFFSETS_REMOVED",
-    "RECORDS_MISSING": "OFFSETS_NOT_ON_RECORD",
+    RECORDS_MISSING: "OFFSETS_NOT_ON_RECORD",
 }
 """Events by what ended an offset; its own word stands in the detail."""
+
+UNREADABLE = "UNREADABLE"
+"""Stands in the detail of a commit that can't be read."""
 
 _IS_RESET = "group_state = 'Empty' AND owner_member_id IS NULL AND from_offset > joined.since"
 
@@ -39,6 +43,8 @@ _CHANGES = f"""
         WHERE cluster = $cluster AND group_id = $group AND member_count > 0
     ), history AS (
         SELECT * FROM offset_history WHERE cluster = $cluster AND group_id = $group
+    ), readable AS (
+        SELECT * FROM history WHERE committed_offset IS NOT NULL
     ), changes AS (
         SELECT CASE WHEN {_IS_RESET} THEN '{RESET}'
                     WHEN committed_offset < previous_offset THEN '{REWIND}'
@@ -47,13 +53,17 @@ _CHANGES = f"""
                topic, partition, valid_from AS seen, from_offset AS log_offset, log_partition,
                committed_offset AS value, previous_offset AS before, NULL AS ended_by, NULL AS confidence,
                NULL AS until, is_exact
-        FROM history CROSS JOIN joined
+        FROM readable CROSS JOIN joined
         WHERE previous_offset IS NULL OR committed_offset < previous_offset
            OR ({_IS_RESET})
         UNION ALL
         SELECT CASE ended_by {_CASES} END, topic, partition, valid_to, to_offset, log_partition, committed_offset, NULL,
                ended_by, ended_confidence, NULL, is_exact
-        FROM history WHERE ended_by <> 'COMMIT'
+        FROM readable WHERE ended_by <> 'COMMIT'
+        UNION ALL
+        SELECT '{ENDED[RECORDS_MISSING]}', topic, partition, valid_from, from_offset, log_partition, NULL, NULL,
+               '{UNREADABLE}', NULL, NULL, is_exact
+        FROM history WHERE committed_offset IS NULL
         UNION ALL
         SELECT '{PENDING}', topic, partition, valid_from, from_offset, log_partition, committed_offset, producer_id,
                ended_by, NULL, valid_to, is_exact

@@ -42,7 +42,8 @@ _GROUPS = f"""
                count(DISTINCT (topic, partition)) FILTER (ended_by <> 'COMMIT' AND valid_to <= $at) AS removed,
                arg_max(ended_by, to_offset) FILTER (ended_by <> 'COMMIT' AND valid_to <= $at) AS ended_by,
                arg_max(ended_confidence, to_offset) FILTER (ended_by <> 'COMMIT' AND valid_to <= $at) AS confidence,
-               bool_and(coalesce(is_exact, false)) FILTER (ended_by <> 'COMMIT') AS is_exact
+               bool_and(coalesce(is_exact, false) AND ended_by <> 'RECORDS_MISSING') FILTER (ended_by <> 'COMMIT')
+                   AS is_exact
         FROM offset_history WHERE cluster = $cluster AND coalesce(valid_from <= $at, true) {{one_group}}
         GROUP BY group_id
     ), waiting AS (

@@ -67,9 +67,14 @@ QUARANTINE_COLUMNS = pa.schema(
         ("error_message", pa.string()),
         ("key", pa.binary()),
         ("value", pa.binary()),
+        ("kind", pa.string()),
+        ("group_id", pa.string()),
+        ("key_json", pa.string()),
     ]
 )
-"""Columns of a record that could not be read."""
+"""Columns of a record that could not be read; the last three where its key can be."""
+
+_KEY = ("kind", "group_id", "key_json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +236,28 @@ def _heads(column: pa.BinaryArray, rows: Rows) -> pa.BinaryArray:
 def _too_large(records: pa.RecordBatch, rows: Rows) -> _Part:
     error, message = ErrorClass.RECORD_TOO_LARGE, MESSAGES[ErrorClass.RECORD_TOO_LARGE]
     heads = [_heads(records.column(name), rows) for name in ("key", "value")]
-    columns = [pa.repeat(error.value, len(rows)), pa.repeat(message, len(rows)), *heads]
+    columns = [pa.repeat(error.value, len(rows)), pa.repeat(message, len(rows)), *heads, *_readable_keys(heads[0])]
+    return rows, pa.RecordBatch.from_arrays(columns, schema=QUARANTINE_COLUMNS)
+
+
+def _readable_keys(keys: pa.BinaryArray) -> list[pa.Array]:
+    """The columns of _KEY: what can be read of keys whose records can't."""
+    found: list[dict[str, Any]] = []
+    for key in keys.to_pylist():
+        try:
+            _, row = _decode(key, None)
+        except RecordError:
+            row = {}
+        found.append(row)
+    return [pa.array([row.get(name) for row in found], QUARANTINE_COLUMNS.field(name).type) for name in _KEY]
+
+
+def _damaged(records: pa.RecordBatch, rows: Rows) -> _Part:
+    """What is no record: bytes as they are, without a key."""
+    taken = records.take(pa.array(rows))
+    columns = [
+        pa.nulls(len(rows), one.type) if one.name in _KEY else taken.column(one.name) for one in QUARANTINE_COLUMNS
+    ]
     return rows, pa.RecordBatch.from_arrays(columns, schema=QUARANTINE_COLUMNS)
 
 
@@ -240,7 +266,8 @@ def _undecodable(records: pa.RecordBatch, problems: Mapping[int, RecordError]) -
     classes = pa.array([problem.error_class.value for problem in problems.values()], pa.string())
     messages = pa.array([str(problem) for problem in problems.values()], pa.string())
     bytes_ = [records.column(name).take(pa.array(rows)) for name in ("key", "value")]
-    return rows, pa.RecordBatch.from_arrays([classes, messages, *bytes_], schema=QUARANTINE_COLUMNS)
+    columns = [classes, messages, *bytes_, *_readable_keys(bytes_[0])]
+    return rows, pa.RecordBatch.from_arrays(columns, schema=QUARANTINE_COLUMNS)
 
 
 def decode_records(records: pa.RecordBatch, *, with_commit_json: bool = False) -> Decoded:
@@ -272,7 +299,7 @@ def decode_records(records: pa.RecordBatch, *, with_commit_json: bool = False) -
     commit_rows, commits = _in_order([*in_order, _part(rest.commits, commit_schema)], commit_schema)
     group_rows, groups = _part(rest.groups, GROUP_COLUMNS)
     kept_out = [
-        (damaged, records.select(QUARANTINE_COLUMNS.names).take(pa.array(damaged))),
+        _damaged(records, damaged),
         _too_large(records, large),
         _undecodable(records, rest.failed),
     ]

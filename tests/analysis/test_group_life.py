@@ -494,3 +494,26 @@ def test_intervals_are_proven_up_to_a_gap_and_not_beyond() -> None:
         behind = [row for row in table([*rows, *life.finish()], name) if row[end] is None or row[end] > gap_ms]
         assert behind
         assert not any(row["is_exact"] for row in behind)
+
+
+@pytest.mark.parametrize("sample", WHOLE_LOGS)
+def test_a_group_is_not_proven_from_a_record_that_cannot_be_read_to_the_next_one_of_its_key(sample: str) -> None:
+    for group_id, records in group_records(sample):
+        at = next((at for at, one in enumerate(records) if at > len(records) // 2 and one.value is not None), None)
+        if at is None:
+            continue
+        lost = records[at]
+        following = (one for one in records[at + 1 :] if (one.kind, one.key) == (lost.kind, lost.key))
+        until = next(following, records[-1]._replace(offset=records[-1].offset + 1, timestamp_ms=None))
+        life = GroupReplay("test", group_id)
+        rows = [row for one in records[:at] for row in life.feed(one)]
+        rows += life.feed(lost._replace(value=None, is_readable=False))
+        restored = GroupReplay.restore(json.loads(json.dumps(life.snapshot())))
+        rows += [row for one in records[at + 1 :] for row in restored.feed(one)]
+        timeline = table([*rows, *restored.finish()], "group_timeline")
+        within = [row for row in timeline if lost.offset <= row["log_offset"] < until.offset]
+        # An operation is over with the last of its records, the one that its key goes on with may be among them.
+        open_ = [row["is_state_exact"] for row in within if row["log_timestamp"] != until.timestamp_ms]
+        assert within
+        assert not any(open_), (group_id, lost.offset)
+        assert any(row["is_state_exact"] for row in timeline if row["log_offset"] < lost.offset)

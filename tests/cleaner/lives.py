@@ -1,7 +1,7 @@
 """A recorded life, lived again on a broker whose cleaner was at work: random rolls and rounds, and random copies."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 
@@ -81,6 +81,11 @@ class Life:
         for one in self.partitions.values():
             one.live_randomly(round(share * len(one.batches)), random)
 
+    def write_all(self) -> None:
+        """Write all that was recorded into one segment each."""
+        for one in self.partitions.values():
+            one.write(len(one.batches), Random(0), roll=0)
+
     def copy(self) -> "Life":
         """The life as it is now."""
         return Life(
@@ -93,6 +98,12 @@ class Life:
     def files(self) -> dict[str, dict[str, bytes]]:
         """What a copy holds that is taken in one moment, by partition folder."""
         return {name: one.log.files() for name, one in self.partitions.items()}
+
+    def damage(self, random: Random, *, share: float, has_keys: bool = True) -> None:
+        """Make the values of some records unreadable; without ``has_keys`` the keys of some of them, too."""
+        for one in self.partitions.values():
+            for segment in one.log.segments:
+                segment.batches = [_damaged(batch, random, share, has_keys=has_keys) for batch in segment.batches]
 
     def dump(self, folder: Path, random: Random | None = None) -> Path:
         """Copy all of it in one moment; with ``random`` also files that are not part of the log."""
@@ -113,6 +124,23 @@ class Life:
             for name, one in self.partitions.items()
         }
         return write_dump(folder, files)
+
+
+def _damaged(batch: Batch, random: Random, share: float, *, has_keys: bool) -> Batch:
+    """A batch of which some records can't be decoded."""
+    if batch.is_control or batch.magic < 2 or not batch.records:
+        return batch
+    records = []
+    for record in batch.records:
+        key, value = record.key or b"", record.value
+        if value is not None and random.random() < share:
+            value = random.choice([value[:-1], value[: len(value) // 2], b"", b"\x7f\xff", value + b"\x00"])
+            if not has_keys and random.random() < 0.5:
+                key = random.choice([key[:1], key[: len(key) // 2], key + b"\x00"])
+        records.append(replace(record, key=key, value=value))
+    if records == list(batch.records):
+        return batch
+    return batch.thinned(records, batch.delete_horizon_ms)
 
 
 def recorded_life(segments: Path | str) -> Life:

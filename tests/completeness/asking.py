@@ -14,12 +14,23 @@ from coordinator_replay.errors import UsageError
 UNKNOWN = "Unknown"
 UNKNOWN_END = "RECORDS_MISSING"
 """What an interval ended by of which only the beginning is known: its end is that of what was read."""
+ABOUT_THE_DUMP = {"log_gap", "log_truncated", "unreadable_records"}
+"""Rules of findings about a dump, of which the log itself has nothing."""
 _ENDS = ("valid_to", "ended_by", "owned_to", "release_event")
 Key = tuple[Any, ...]
 Values = dict[str, Any]
 
 _OPEN = re.compile(r"on record|not complete|may have existed|is not known|was not audited|before the start of the log")
 """What an answer that leaves something open says in its notes, or in the error it raises."""
+
+
+class Among(list[Any]):
+    """A value that is one of several, as a cause with alternatives: equal to each of them."""
+
+    def __eq__(self, other: object) -> bool:
+        return other in iter(self)
+
+    __hash__ = None  # type: ignore[assignment]  # as that of a list
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +148,11 @@ def ask_deleted(warehouse: Warehouse, time_ms: int | None) -> Reply:
     except UsageError as refused:
         return Reply(is_open=says_open(refused))
     rows = {
-        (one.group_id,): Told(_row(one, ("group_type", "deleted_at", "reason")), _is_row_open(one)) for one in answer
+        # A reason that is not certain is what fits best of what is on record.
+        (one.group_id,): Told(
+            _row(one, ("group_type", "deleted_at", *["reason"] * (one.confidence == "certain"))), _is_row_open(one)
+        )
+        for one in answer
     }
     return Reply(rows, says_open(answer))
 
@@ -280,7 +295,7 @@ def ask_table(warehouse: Warehouse, name: str, *, is_whole: bool) -> Reply:
     answer = warehouse.sql(f"SELECT * FROM {name} WHERE cluster = $cluster")
     rows: dict[Key, Told] = {}
     found = [dict(zip(answer.columns, values, strict=True)) for values in answer]
-    found = [one for row in found if row.get("rule") != "log_gap" for one in unfolded(row)]
+    found = [one for row in found if row.get("rule") not in ABOUT_THE_DUMP for one in unfolded(row)]
     breaks = _breaks(warehouse) if name == "member_timeline" else set()
     goes_on = {question.thing(row, question.begin) for row in found if row.get("is_exact") is False}
     for row in found:
@@ -290,6 +305,8 @@ def ask_table(warehouse: Warehouse, name: str, *, is_whole: bool) -> Reply:
         is_cut = is_cut or (name == "member_timeline" and (row["group_id"], row["valid_to"]) in breaks)
         claimed = [column for column in question.values if not is_cut or column not in _ENDS]
         wanted = {column: _text(row[column]) for column in claimed}
+        if not is_whole and row.get("ended_alternatives") and "ended_by" in wanted:
+            wanted["ended_by"] = Among([row["ended_by"], *row["ended_alternatives"]])
         wanted |= {column: _text(row[column]) for column in question.soft if row[column] not in (None, UNKNOWN)}
         is_open = any(row.get(column) is False for column in ("is_exact", "is_state_exact", "is_proven"))
         is_open = is_open or row.get("confidence") == "unknown" or row.get("cause") == "UNKNOWN"

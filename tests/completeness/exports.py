@@ -1,7 +1,9 @@
 """Exports through a consumer: what of a copy a consumer sees, as a file."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,8 +23,14 @@ _COLUMNS = pa.schema(
 )
 
 
-def write_export(folder: Path, life: Life) -> Path:
-    """What a consumer read from start to end at once, as Spark's Kafka source has it: no control records."""
+def write_export(folder: Path, life: Life, since: Mapping[str, int] = MappingProxyType({})) -> Path:
+    """What a consumer read from start to end at once, as Spark's Kafka source has it: no control records.
+
+    Args:
+        folder: where to.
+        life: the log.
+        since: from which offset on it read, by partition folder; from the beginning where none is given.
+    """
     rows = [
         {
             "key": record.key,
@@ -37,6 +45,7 @@ def write_export(folder: Path, life: Life) -> Path:
         for batch in one.log.batches
         if not batch.is_control
         for record in batch.records
+        if record.offset >= since.get(name, 0)
     ]
     folder.mkdir(parents=True)
     pq.write_table(pa.Table.from_pylist(rows, _COLUMNS), folder / "part-0.parquet")

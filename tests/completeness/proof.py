@@ -10,8 +10,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
+from coordinator_replay.log.writer import LogEntry
 from coordinator_replay.records.damage import RecordError
-from coordinator_replay.records.plain import decode_record
+from coordinator_replay.records.plain import DecodedRecord, decode_record
 from tests.cleaner.batches import control_type, read_batches
 
 CLASSIC = "GroupMetadata"
@@ -26,6 +27,7 @@ class Survivor:
         holds_from: Offset from which on it counts: its own; of a transactional commit that of its marker; None where
             it was aborted, or is undecided.
         is_decided: False where the copy does not tell whether or when it counts.
+        is_readable: False where its value can't be read.
     """
 
     offset: int
@@ -38,6 +40,7 @@ class Survivor:
     holds_from: int | None
     holds_from_ms: int | None
     is_decided: bool
+    is_readable: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +75,8 @@ class PartitionProof:
     @cached_property
     def complete_from(self) -> int:
         """From where on all is exact: the larger of B and C where anything is missing."""
+        if any(not one.is_readable for one in self.survivors):
+            return self.end
         return max(self.behind_missing, self.newest_base) if self.missing else 0
 
     def is_from(self, offset: int, time_ms: int) -> bool:
@@ -80,6 +85,24 @@ class PartitionProof:
 
     def is_complete(self, time_ms: int | None) -> bool:
         """Whether rule 1 makes everything exact at a moment; None is the end of the log."""
+        if any(self._is_damaged(one, time_ms) for keys in self.keys.values() for one in keys.values()):
+            return False
+        return self._has_all(time_ms)
+
+    @staticmethod
+    def _is_damaged(survivors: Sequence[Survivor], time_ms: int | None) -> bool:
+        """Whether the value that holds at a moment may be one that can't be read."""
+        by_then = [one for one in survivors if time_ms is None or one.time_ms <= time_ms]
+        damaged = max((one.offset for one in by_then if not one.is_readable), default=-1)
+        return damaged >= 0 and not any(
+            one.is_readable
+            and one.offset > damaged
+            and one.holds_from_ms is not None
+            and (time_ms is None or one.holds_from_ms <= time_ms)
+            for one in by_then
+        )
+
+    def _has_all(self, time_ms: int | None) -> bool:
         return not self.missing or time_ms is None or self.is_from(self.complete_from, time_ms)
 
     @cached_property
@@ -93,7 +116,9 @@ class PartitionProof:
     def is_key_exact(self, group: str, key: bytes, time_ms: int | None) -> bool:
         """Rules 1 to 4 for one key."""
         survivors = self.keys.get(group, {}).get(key, [])
-        if self.is_complete(time_ms):
+        if self._is_damaged(survivors, time_ms):
+            return False
+        if self._has_all(time_ms):
             return not self.missing or time_ms is None or not self._hides_older(survivors, time_ms)
         assert time_ms is not None
         if any(not one.is_decided for one in survivors):
@@ -107,6 +132,8 @@ class PartitionProof:
 
     def is_pending_exact(self, time_ms: int | None) -> bool:
         """Whether every commit that was pending is there: the transactions open where all is exact were over."""
+        if any(not one.is_readable for one in self.survivors):
+            return False
         if not self.missing or time_ms is None:
             return True
         return self.is_complete(time_ms) and all(one <= time_ms for one in self.first_markers)
@@ -122,10 +149,12 @@ class PartitionProof:
 
     def is_group_exact(self, group: str, time_ms: int | None) -> bool:
         """Whether what is said of a group must be exact at a moment."""
-        if self.is_complete(time_ms):
+        keys = self.keys.get(group, {})
+        if any(self._is_damaged(one, time_ms) for one in keys.values()):
+            return False
+        if self._has_all(time_ms):
             return True
         assert time_ms is not None
-        keys = self.keys.get(group, {})
         if any(one.time_ms <= time_ms for one in self._last(keys, time_ms, CLASSIC) if not one.is_tombstone):
             return True
         # Below C any key may have been there of which nothing is left: a member, or the group's own record.
@@ -311,9 +340,8 @@ def _read_partition(folder: Path) -> PartitionProof:
             marker = next((one for one in following if one.records), None)
         for record in batch.records:
             assert record.offset is not None
-            try:
-                decoded = decode_record(record.key, record.value)
-            except RecordError:
+            decoded, is_readable = _decoded(record)
+            if decoded is None:
                 continue
             holds: int | None = record.offset
             is_decided = True
@@ -331,13 +359,24 @@ def _read_partition(folder: Path) -> PartitionProof:
                     kind=decoded.kind,
                     group=str(name),
                     place=(decoded.key["topic"], decoded.key["partition"]) if is_commit else None,
-                    is_tombstone=decoded.value is None,
+                    is_tombstone=decoded.value is None and is_readable,
+                    is_readable=is_readable,
                     holds_from=holds,
                     holds_from_ms=None if holds is None else present[holds],
                     is_decided=is_decided,
                 )
             )
     return proof
+
+
+def _decoded(record: LogEntry) -> tuple[DecodedRecord | None, bool]:
+    """A record, its key alone, or nothing; and whether it is all of it."""
+    for value in (record.value, None):
+        try:
+            return decode_record(record.key, value), value == record.value
+        except RecordError:
+            pass
+    return None, False
 
 
 def cut_moments(proof: PartitionProof) -> list[int]:

@@ -12,7 +12,7 @@ import pytest
 from coordinator_replay import Warehouse
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS
 from tests.cleaner.lives import dump_with_gaps, recorded_life
-from tests.completeness.asking import unfolded
+from tests.completeness.asking import ABOUT_THE_DUMP, unfolded
 from tests.completeness.exports import write_export
 from tests.completeness.test_compacted_copy import COMPLETE, metadata, whole_of
 from tests.pipeline.in_process import audit
@@ -29,7 +29,6 @@ LIMITS = DEFAULTS.with_changes(
 LATEST = {"static_member_flapping"}
 """Rules whose findings show the latest member, which a copy may lack."""
 ABOUT = ("rule", "severity", "group_id", "topic", "partition")
-ABOUT_THE_DUMP = {"log_gap", "log_truncated", "unreadable_records"}
 
 
 def found(folder: Path) -> set[tuple[object, ...]]:

@@ -10,13 +10,17 @@ from random import Random
 
 import pytest
 
+from coordinator_replay import Warehouse
+from coordinator_replay.pipeline.bucket import Action
 from tests.cleaner.lives import recorded_life
+from tests.completeness.exports import write_export
 from tests.completeness.held import open_held
 from tests.completeness.judge import Judge
 from tests.completeness.proof import PartitionProof, Proofs, TogetherProof, read_proofs
 from tests.completeness.test_compacted_copy import COMPLETE, metadata, shown, whole_of
 from tests.completeness.verdicts import Tally, Verdict
-from tests.pipeline.in_process import audit
+from tests.pipeline.in_process import audit, contents
+from tests.pipeline.test_plan import planned
 
 __all__ = ["audit"]
 
@@ -69,6 +73,61 @@ def test_nights_end_as_the_newest_dump_and_keep_what_earlier_ones_prove(audit, t
     print(tally.shares())
     assert not tally.of(Verdict.WRONG), shown(tally)
     assert not tally.of(Verdict.NEEDLESS), shown(tally)
+
+
+def nights_of(kind: str, name: str, seed: int, folder: Path) -> list[Path]:
+    """Four dumps of a life: the cleaner works up to the second; exports go on where the one before ended."""
+    random, life, ends, dumps = (
+        Random(f"{kind} {name} {seed}"),
+        recorded_life(COMPLETE[name].segments),
+        {},
+        list[Path](),
+    )
+    for night, share in enumerate([*sorted(random.uniform(0.1, 0.9) for _ in range(3)), 1.0]):
+        if night < 2:
+            life.live_randomly(share, random)
+        for one in life.partitions.values():
+            one.write(round(share * len(one.batches)), random, roll=0.1)
+        if kind == "damaged" and night in (1, 2):
+            life.damage(random, share=0.02, has_keys=random.random() < 0.6)
+        into = folder / f"dump-{night}"
+        dumps.append(write_export(into, life, ends) if kind == "exports" else life.dump(into))
+        ends = {place: one.log.end_offset for place, one in life.partitions.items()}
+    return dumps
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "seed"),
+    [
+        ("exports", "transactions", 0),
+        ("segments", "expiration", 1),
+        *(
+            pytest.param(kind, name, seed, marks=pytest.mark.long)
+            for kind in ("exports", "segments", "damaged")
+            for name in COMPLETE
+            for seed in range(4)
+        ),
+    ],
+)
+def test_nights_of_a_log_that_is_not_whole_end_in_the_tables_of_a_rebuild(kind, name, seed, audit, tmp_path):
+    dumps = nights_of(kind, name, seed, tmp_path)
+    for dump in dumps:
+        audit(tmp_path / "nights", dump, cluster_metadata=metadata(name))
+    nights = contents(tmp_path / "nights")
+    audit(tmp_path / "nights", dumps[-1], cluster_metadata=metadata(name), full=True)
+    for table, rows in contents(tmp_path / "nights").items():
+        assert nights[table] == rows, table
+
+
+def test_exports_that_go_on_rebuild_nothing_where_offsets_are_missing(audit, tmp_path):
+    *before, last = nights_of("exports", "transactions", 0, tmp_path)
+    for dump in before:
+        audit(tmp_path / "wh", dump, cluster_metadata=metadata("transactions"))
+    options = {"cluster_metadata": metadata("transactions")}
+    assert {action for action, _ in planned(tmp_path / "wh", last, **options)} == {Action.CONTINUE}
+    audit(tmp_path / "wh", last, **options)
+    ranges = Warehouse(str(tmp_path / "wh")).sql("SELECT max(len(complete_ranges)) FROM log_partitions")
+    assert next(iter(ranges))[0] > 1
 
 
 @pytest.mark.long

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from coordinator_replay.pipeline.completeness import CopyBounds, copy_of, history_of
+from coordinator_replay.pipeline.completeness import CopyBounds, CopyOffsets, copy_of, history_of
 
 
 @pytest.mark.parametrize("gap", [(14, 24), (20, 24)])
@@ -11,7 +11,7 @@ def test_a_gap_behind_the_last_record_is_one(gap):
     bounds = CopyBounds(
         log_partition=2, name="", is_export=False, covered_from=0, cleaned_to=24, end=24, gaps=(gap,)
     )  # fmt: skip
-    copy = copy_of("run", bounds, np.arange(10))
+    copy = copy_of("run", bounds, CopyOffsets(np.arange(10)))
     assert copy.missing(0) == [(10, 24, True)]
     first, behind = history_of([copy])
     assert (first.to_offset, first.is_whole) == (10, True)
@@ -22,6 +22,15 @@ def test_offsets_that_a_file_covers_and_no_record_stands_at_are_no_gap_behind_th
     bounds = CopyBounds(
         log_partition=2, name="", is_export=False, covered_from=0, cleaned_to=24, end=24, gaps=((3, 5),)
     )  # fmt: skip
-    copy = copy_of("run", bounds, np.array([0, 1, 2, 5, 6]))
+    copy = copy_of("run", bounds, CopyOffsets(np.array([0, 1, 2, 5, 6])))
     assert copy.missing(0) == [(3, 5, True), (7, 24, False)]
     assert len(copy.starts) == 2
+
+
+def test_a_record_whose_key_cannot_be_read_is_a_gap():
+    bounds = CopyBounds(log_partition=2, name="", is_export=False, covered_from=0, cleaned_to=0, end=10)
+    copy = copy_of("run", bounds, CopyOffsets(np.array([0, 1, 2, 4, 5, 7, 8]), np.array([9, 3])))
+    assert copy.missing(0) == [(3, 4, True), (6, 7, False), (9, 10, True)]
+    whole, *behind = history_of([copy])
+    assert (whole.to_offset, whole.is_whole) == (3, True)
+    assert [(one.begins_at, one.is_gap, one.exact_from) for one in behind] == [(3, True, None), (9, True, None)]

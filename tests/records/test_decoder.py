@@ -43,6 +43,7 @@ def check(rows):
             decode_record(*rows[place])
         assert row["error_class"] == caught.value.error_class
         assert (row["key"], row["value"]) == rows[place]
+        check_key(row, rows[place][0])
     for place, row in zip(decoded.commit_rows, decoded.commits.to_pylist(), strict=True):
         expected = decode_record(*rows[place])
         check_commit(row, expected)
@@ -52,6 +53,17 @@ def check(rows):
         assert row["group_id"] == next(iter(expected.key.values()))
         assert row["member_id"] == expected.key.get("memberId")
         check_common(row, rows[place], expected)
+
+
+def check_key(row, key):
+    """What can be read of the key of a record that can't is there, and nothing else."""
+    try:
+        expected = decode_record(key, None)
+    except RecordError:
+        assert (row["kind"], row["group_id"], row["key_json"]) == (None, None, None)
+    else:
+        assert (row["kind"], row["group_id"]) == (expected.kind, next(iter(expected.key.values())))
+        assert json.loads(row["key_json"]) == expected.key
 
 
 def check_common(row, raw, expected):

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from itertools import chain, starmap
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +18,14 @@ from duckdb import DuckDBPyConnection
 from coordinator_replay.analysis.group_life import VERSION
 from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
 from coordinator_replay.pipeline.columns import as_bools
-from coordinator_replay.pipeline.groups.input_rows import RECORDS, group_records, groups_of, records_in_order
+from coordinator_replay.pipeline.groups.input_rows import (
+    QUARANTINED,
+    RECORDS,
+    group_records,
+    groups_of,
+    records_in_order,
+    unreadable_records,
+)
 from coordinator_replay.pipeline.groups.proofs import GroupProofs, group_proofs, last_proofs
 from coordinator_replay.pipeline.groups.replay import (
     GROUP_TABLES,
@@ -26,6 +34,7 @@ from coordinator_replay.pipeline.groups.replay import (
     GroupKey,
     OutputRow,
     ReplayContext,
+    Snapshot,
     few_collections,
     replay_groups,
 )
@@ -39,18 +48,20 @@ from coordinator_replay.tables.definition import table
 
 _CHUNK_ROWS = 10_000
 _REBALANCES = table(REBALANCES).file_schema().remove_metadata()
-_RECORDS, _COMMITS = "group_records", "offset_commits"
-_STATE_COLUMNS = ("group_id", "log_partition", "snapshot")
+_RECORDS, _QUARANTINE, _COMMITS = "group_records", "quarantine", "offset_commits"
+_STATE_COLUMNS = ("group_id", "log_partition", "snapshot", "to_offset")
 _TOPICS_OF_MEMBERS = ("assigned", "target", "pending_revocation")
 
 
-def _snapshots(files: BucketFiles, groups: Collection[str]) -> dict[GroupKey, str]:
-    """The states that groups continue from."""
-    snapshots: dict[GroupKey, str] = {}
+def _snapshots(files: BucketFiles, groups: Collection[str], partitions: Collection[int]) -> dict[GroupKey, Snapshot]:
+    """The states that some groups, and all of some log partitions, continue from."""
+    snapshots: dict[GroupKey, Snapshot] = {}
     wanted = pc.field("group_id").isin(pa.array(sorted(groups), pa.string()))
+    wanted |= pc.field("log_partition").isin(pa.array(sorted(partitions), pa.int32()))
     for batch in read_paths([file.uri for file in files.old(STATE_TABLE)], _STATE_COLUMNS, wanted):
         keys = zip(*(batch.column(name).to_pylist() for name in ("group_id", "log_partition")), strict=True)
-        snapshots.update(zip(keys, batch.column("snapshot").to_pylist(), strict=True))
+        states = zip(*(batch.column(name).to_pylist() for name in ("snapshot", "to_offset")), strict=True)
+        snapshots.update(zip(keys, starmap(Snapshot, states), strict=True))
     return snapshots
 
 
@@ -121,15 +132,17 @@ class GroupStep:
 
     def resume(self, writer: TableWriter) -> None:
         """Replay groups with new records from their snapshots."""
-        with self._records([file.path for file in self.files.new(_RECORDS)]) as records:
-            groups = groups_of(records)
+        new = ([file.path for file in self.files.new(name)] for name in (_RECORDS, _QUARANTINE))
+        with self._records(*new) as records:
+            groups, proofs = groups_of(records), last_proofs(self.partitions)
+            snapshots = _snapshots(self.files, groups, proofs.new)
+            groups = sorted({*groups, *(group_id for group_id, _ in snapshots)})
             self._copy_rebalances(groups, writer)
             self.files.remove(REBALANCES, is_open=True)
             if not groups:
                 return
             context = replace(self.context, is_rebuild=False)
-            proofs = last_proofs(self.partitions)
-            self._replay(records, context, proofs, writer, _snapshots(self.files, groups))
+            self._replay(records, context, proofs, writer, snapshots)
         self._copy_others(groups, writer)
         for name in GROUP_TABLES:
             self.files.remove(name, is_open=True)
@@ -139,13 +152,14 @@ class GroupStep:
         """Replay all groups of the bucket from their first record."""
         for name in (*GROUP_TABLES, STATE_TABLE):
             self.files.remove(name)
-        with self._records(self.files.uris(_RECORDS)) as records:
+        with self._records(self.files.uris(_RECORDS), self.files.uris(_QUARANTINE)) as records:
             context = replace(self.context, is_rebuild=True)
             self._replay(records, context, group_proofs(self.partitions, records), writer, {})
 
     @staticmethod
-    def _records(uris: Iterable[str]) -> AbstractContextManager[DuckDBPyConnection]:
-        return group_records(read_paths(uris, RECORDS.names))
+    def _records(records: Iterable[str], quarantine: Iterable[str]) -> AbstractContextManager[DuckDBPyConnection]:
+        unreadable = unreadable_records(read_paths(quarantine, QUARANTINED))
+        return group_records(chain(read_paths(records, RECORDS.names), unreadable))
 
     def log_partitions(self) -> dict[str, int]:
         """The log partition of each group of the bucket."""
@@ -160,7 +174,7 @@ class GroupStep:
         context: ReplayContext,
         proofs: GroupProofs,
         writer: TableWriter,
-        snapshots: Mapping[GroupKey, str],
+        snapshots: Mapping[GroupKey, Snapshot],
     ) -> None:
         signs = self._signs(records)
         with few_collections():

@@ -7,12 +7,15 @@ from typing import NamedTuple
 
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 from duckdb import DuckDBPyConnection
 
 from coordinator_replay.engine.model import Record
+from coordinator_replay.engine.offsets import COMMIT_KINDS
 from coordinator_replay.records.blobs import open_blobs
 from coordinator_replay.store.duckdb_connection import connected
 from coordinator_replay.store.scan import BATCH_ROWS, reader_of
+from coordinator_replay.store.writer import conform
 from coordinator_replay.tables.definition import table
 
 RECORDS = (
@@ -27,13 +30,21 @@ RECORDS = (
 )
 """What is read of ``group_records``."""
 
+UNREADABLE = ""
+"""Stands for the JSON of a value that can't be read."""
+
+QUARANTINED = ("group_id", "log_partition", "log_offset", "log_timestamp", "kind", "key_json")
+"""What is read of ``quarantine``."""
+
+_COMMITS = pa.array(sorted(COMMIT_KINDS))
+
 
 class InputRow(NamedTuple):
     """A group record to replay.
 
     Attributes:
         timestamp_ms: None where the record has no time.
-        value_json: None for a tombstone.
+        value_json: None for a tombstone, UNREADABLE where it can't be read.
         missing_before: offsets before it in its log partition at which no record stood.
     """
 
@@ -51,6 +62,9 @@ class InputRow(NamedTuple):
     def record(self) -> Record:
         """The record as the engine takes it."""
         kind, key, value = self.kind, orjson.loads(self.key_json), None
+        if self.value_json == UNREADABLE:
+            place = self.log_partition, self.log_offset, self.timestamp_ms
+            return Record(kind, key, None, *place, self.missing_before, is_readable=False)
         if self.value_json is not None:
             value = open_blobs(kind, orjson.loads(self.value_json))
         version = None if value is None else self.value_version
@@ -68,12 +82,24 @@ FROM records
 """SQL for the columns of ``InputRow``."""
 
 
+def unreadable_records(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Records of groups of which the key can be read and the value can't, in RECORDS.
+
+    Args:
+        batches: rows in QUARANTINED.
+    """
+    for batch in batches:
+        rows = conform(batch, RECORDS, value_json=UNREADABLE)
+        is_commit = pc.is_in(rows.column("kind"), value_set=_COMMITS)
+        yield rows.filter(pc.and_(rows.column("group_id").is_valid(), pc.invert(is_commit)))
+
+
 @contextmanager
 def group_records(batches: Iterable[pa.RecordBatch]) -> Iterator[DuckDBPyConnection]:
     """DuckDB with the table ``records``; what does not fit into memory goes to disk.
 
     Args:
-        batches: rows of ``group_records``, which are read once.
+        batches: rows of ``group_records`` and ``unreadable_records``, which are read once.
     """
     with connected() as connection:
         connection.register("batches", reader_of(batches, RECORDS))

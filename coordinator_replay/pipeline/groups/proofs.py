@@ -66,6 +66,7 @@ class GroupProofs:
         ranges: the history of each such log partition.
         times: for each of its ranges, the times of its beginning, and from when on nothing is missing.
         appearances: for a group, log partition and range, where the last key appears that may have been there before.
+        new: the gaps behind what earlier runs have read, by log partition; groups pass them as they go on.
         confirmed: for a group, log partition and range that begins where records are missing, the records below that
             its own copy has.
     """
@@ -73,6 +74,7 @@ class GroupProofs:
     ranges: Mapping[int, Sequence[HistoryRange]] = field(default_factory=dict)
     times: Mapping[tuple[int, int], tuple[int | None, int | None]] = field(default_factory=dict)
     appearances: Mapping[Part, tuple[int, int | None]] = field(default_factory=dict)
+    new: Mapping[int, Sequence[Break]] = field(default_factory=dict)
     confirmed: Mapping[Part, Sequence[Record]] = field(default_factory=dict)
 
     def breaks(self, group_id: str, log_partition: int) -> list[Break]:
@@ -90,14 +92,21 @@ class GroupProofs:
             )
         return breaks
 
-    def last(self, log_partition: int) -> Break | None:
-        """What a group that appears behind everything that earlier runs have read begins with."""
+    def after(self, log_partition: int, first_offset: int) -> list[Break]:
+        """What a group begins with that appears behind what earlier runs have read, and the gaps behind that.
+
+        Args:
+            log_partition: the log partition.
+            first_offset: of the group's first record.
+        """
         ranges = self.ranges.get(log_partition, ())
         if not ranges:
-            return None
-        is_provable = ranges[-1].exact_from is not None
-        proven_from = ranges[-1].complete_from if is_provable else None
-        return Break(0, None, ranges[-1].is_gap, proven_from, None, len(ranges) - 1)
+            return []
+        behind = [one for one in self.new.get(log_partition, ()) if one.offset > first_offset]
+        number = len(ranges) - 1 - len(behind)
+        proven_from = None if ranges[number].exact_from is None else ranges[number].complete_from
+        _, proven_ms = self.times.get((log_partition, number), (None, None))
+        return [Break(0, None, ranges[number].is_gap, proven_from, proven_ms, number), *behind]
 
     def confirmed_in(self, log_partition: int, offsets: Numbers) -> Iterator[tuple[int, Bools]]:
         """The ranges that begin where records are missing, and which records they go on from.
@@ -116,7 +125,21 @@ class GroupProofs:
 
 def last_proofs(step: PartitionStep) -> GroupProofs:
     """What is proven of groups that appear behind everything that earlier runs have read."""
-    return GroupProofs({one: step.completeness.ranges[one] for one in step.completeness.open_partitions()})
+    ranges = _open_ranges(step)
+    times = {(one, len(of_partition) - 1): (None, step.complete_ms(one)) for one, of_partition in ranges.items()}
+    return GroupProofs(ranges, times, new={one: gaps for one in ranges if (gaps := _new_gaps(step, one))})
+
+
+def _open_ranges(step: PartitionStep) -> dict[int, Sequence[HistoryRange]]:
+    """The history of log partitions of which records are missing."""
+    return {one: step.completeness.ranges[one] for one in step.completeness.open_partitions()}
+
+
+def _new_gaps(step: PartitionStep, partition: int) -> list[Break]:
+    return [
+        Break(one.begins_at, step.times()[partition, one.begins_at].before_ms, True, None, None, number)
+        for number, one in step.new_gaps(partition)
+    ]
 
 
 def group_proofs(step: PartitionStep, records: DuckDBPyConnection) -> GroupProofs:
@@ -126,7 +149,7 @@ def group_proofs(step: PartitionStep, records: DuckDBPyConnection) -> GroupProof
         step: the log partitions.
         records: DuckDB with all ``records`` of the bucket's groups.
     """
-    wanted = last_proofs(step).ranges
+    wanted = _open_ranges(step)
     if not wanted:
         return GroupProofs()
     around = step.times()

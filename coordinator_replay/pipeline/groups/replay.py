@@ -85,6 +85,18 @@ GroupKey = tuple[str, int]
 """A group by id and log partition."""
 
 
+class Snapshot(NamedTuple):
+    """What a group goes on from.
+
+    Attributes:
+        state: its state as JSON.
+        to_offset: log offset behind its last record.
+    """
+
+    state: str
+    to_offset: int
+
+
 NO_PROOFS = GroupProofs()
 
 
@@ -108,7 +120,9 @@ class _GroupRun:
 
     __slots__ = ("at", "breaks", "complete", "context", "guard", "key", "life", "proofs")
 
-    def __init__(self, key: GroupKey, snapshot: str | None, context: ReplayContext, proofs: GroupProofs) -> None:
+    def __init__(
+        self, key: GroupKey, first_offset: int, snapshot: Snapshot | None, context: ReplayContext, proofs: GroupProofs
+    ) -> None:
         settings = (context.topic_names, context.topic_changes, context.limits, encode)
         self.key = key
         self.context = context
@@ -117,21 +131,23 @@ class _GroupRun:
         if snapshot is None:
             self.life = GroupReplay(context.cluster, key[0], *settings)
         else:
-            self.life = GroupReplay.restore(orjson.loads(snapshot), *settings)
+            self.life = GroupReplay.restore(orjson.loads(snapshot.state), *settings)
+            self.at = snapshot.to_offset - 1
         self.proofs = proofs
         self.complete: tuple[int, int | None] | None = None
-        self.breaks: list[Break] = []
-        if snapshot is None and (begins := self._begins()):
-            first, *self.breaks = begins
-            self.life.replay.is_cleaned = not first.is_gap
-            self._prove_from(first)
+        self.breaks: list[Break] = [] if snapshot is None else list(proofs.new.get(key[1], ()))
+        if snapshot is None and (begins := self._begins(first_offset)):
+            beginning, *self.breaks = begins
+            self.life.replay.is_cleaned = not beginning.is_gap
+            self._prove_from(beginning)
 
-    def _begins(self) -> list[Break]:
-        """Where the history of the group begins and breaks."""
-        if self.context.is_rebuild:
-            return self.proofs.breaks(*self.key)
-        last = self.proofs.last(self.key[1])
-        return [] if last is None else [last]
+    def _begins(self, first_offset: int) -> list[Break]:
+        """Where the history of the group begins, and where it breaks behind its first record."""
+        if not self.context.is_rebuild:
+            return self.proofs.after(self.key[1], first_offset)
+        breaks = self.proofs.breaks(*self.key)
+        passed = sum(one.offset <= first_offset for one in breaks)
+        return breaks[max(passed - 1, 0) :]
 
     def _prove_from(self, one: Break) -> None:
         self.life.replay.proven_from = NOWHERE if one.proven_from is None else one.proven_from
@@ -232,7 +248,7 @@ def replay_groups(
     rows: Iterable[InputRow],
     context: ReplayContext,
     *,
-    snapshots: Mapping[GroupKey, str] | None = None,
+    snapshots: Mapping[GroupKey, Snapshot] | None = None,
     signs: Signs | None = None,
     proofs: GroupProofs = NO_PROOFS,
 ) -> Iterator[OutputRow]:
@@ -241,7 +257,8 @@ def replay_groups(
     Args:
         rows: records of whole groups, or those that follow their snapshots, sorted by group, log partition and offset.
         context: what the replay needs in addition to the records.
-        snapshots: the states that groups go on from; a group without one begins at its first record.
+        snapshots: the states that groups go on from, those without records too; a group without one begins at its
+            first record.
         signs: the last commits before records that may show a departure; None does without.
         proofs: what is proven of groups of which records are missing.
 
@@ -249,7 +266,7 @@ def replay_groups(
         RuntimeError: records of a group do not come in log order.
         SnapshotError: a snapshot is of another version, or damaged.
     """
-    by_group = snapshots or {}
+    by_group = dict(snapshots or {})
     large = context.limits.record_max_bytes * context.limits.size_percent // 100
     group: _GroupRun | None = None
     for row in rows:
@@ -257,12 +274,14 @@ def replay_groups(
         if group is None or group.key != key:
             if group is not None:
                 yield from group.finish()
-            group = _GroupRun(key, by_group.get(key), context, proofs)
+            group = _GroupRun(key, row.log_offset, by_group.pop(key, None), context, proofs)
         yield from group.feed(row, signs)
         if row.record_bytes >= large:
             yield _large_record(row, context.cluster)
     if group is not None:
         yield from group.finish()
+    for key, snapshot in sorted(by_group.items()):
+        yield from _GroupRun(key, snapshot.to_offset, snapshot, context, proofs).finish()
 
 
 def _large_record(row: InputRow, cluster: str) -> OutputRow:

@@ -22,7 +22,7 @@ from coordinator_replay.analysis.expiration import (
     TOPIC_DELETED,
     ExpiryRule,
 )
-from coordinator_replay.analysis.expiring import Retention, expire_at
+from coordinator_replay.analysis.expiring import PROVEN, Retention, expire_at
 from coordinator_replay.analysis.logged_removals import LoggedRemoval
 from coordinator_replay.pipeline.bucket_files import Place, TableWriter
 from coordinator_replay.pipeline.columns import numbers_of
@@ -217,6 +217,7 @@ _REMOVED_YOUNGER = (
     "removed while the group existed, before the default of offsets.retention.minutes (7 days) was over: "
     "DeleteOffsets, or the topic was deleted; the cluster's own retention is not known, and may have removed it"
 )
+_UNREADABLE = "a commit that the same write removed can't be read, and with it whether it was past retention"
 _TOPIC_DELETED = "offsets of the topic were removed from several groups at about the same time: the topic was deleted"
 
 _DECISION = f"""CASE
@@ -229,6 +230,8 @@ _DECISION = f"""CASE
     _case("DELETED", "'certain'", ["{sentence}"], "[]")
 }
     WHEN removal = 'CLEANUP' AND (all_old OR NOT $is_known) THEN {_case("EXPIRED", "'certain'", ["{sentence}"], "[]")}
+    WHEN any_unreadable
+        THEN {_case("TOMBSTONE", "'possible'", [_UNREADABLE], _EXPIRED_TOO)}
     WHEN NOT all_old AND has_group_tombstone AND $is_known THEN {
     _case("GROUP_DELETED", "'certain'", [_GROUP_TOMBSTONE, _SOME_YOUNG], "[]")
 }
@@ -290,6 +293,7 @@ WITH timed AS (
 ), aged AS (
     SELECT *, coalesce(expire_at <= tombstone_at, false) AND NOT is_protected AS is_old,
         {_ms_between("greatest(expire_at, rule_since)", "tombstone_at")} AS late_ms,
+        committed_offset IS NULL AS is_unreadable,
         CASE WHEN tombstone_at IS NOT NULL
             AND coalesce({_ms_between("lag(tombstone_at) OVER in_topic", "tombstone_at")} > $spread, true)
             THEN 1 ELSE 0 END AS starts_session
@@ -298,7 +302,8 @@ WITH timed AS (
         PARTITION BY topic ORDER BY tombstone_at NULLS FIRST, log_partition NULLS FIRST, tombstone_offset NULLS FIRST
     )
 ), compared AS (
-    SELECT *, bool_and(is_old) OVER operation AS all_old, max(late_ms) OVER operation <= $check AS is_prompt,
+    SELECT *, bool_or(is_unreadable) OVER operation AS any_unreadable,
+        bool_and(is_old) OVER operation AS all_old, max(late_ms) OVER operation <= $check AS is_prompt,
         sum(starts_session) OVER (
             PARTITION BY topic
             ORDER BY tombstone_at NULLS FIRST, log_partition NULLS FIRST, tombstone_offset NULLS FIRST
@@ -320,7 +325,7 @@ WITH timed AS (
     SELECT *, {_DECISION} AS cause FROM shared
 )
 SELECT {", ".join(name for name in STAGED.names if name not in ("kind", "ended_by"))},
-    tombstone_offset, tombstone_at, expire_at, unnest(cause)
+    tombstone_offset, tombstone_at, expire_at, {PROVEN} AS is_rule_proven, unnest(cause)
 FROM decided ORDER BY log_partition, group_id, topic, partition, from_offset
 """  # noqa: S608 - names and texts of our own
 
@@ -331,6 +336,7 @@ CAUSES = pa.schema(
         ("tombstone_offset", pa.int64()),
         ("tombstone_at", pa.timestamp("us", tz="UTC")),
         ("expire_at", pa.timestamp("us", tz="UTC")),
+        ("is_rule_proven", pa.bool_()),
         ("ended_by", pa.string()),
         ("ended_confidence", pa.string()),
         ("ended_alternatives", _TEXTS),
@@ -411,6 +417,7 @@ def _expired_rows(causes: pa.RecordBatch, as_of: datetime | None, retention: Ret
         "alternatives": rows.column("ended_alternatives"),
         "group_state": rows.column("last_state"),
         "retention_ms": pa.repeat(retention.ms, n),
+        "is_exact": rows.column("is_rule_proven"),
     }
     columns = {name: rows.column(name) for name in rows.schema.names} | named
     return pa.RecordBatch.from_pydict(columns)

@@ -38,6 +38,7 @@ class Sources:
         commits: rows of ``offset_commits``: those that no earlier run has followed.
         commit_rows: how many these are.
         markers: rows of ``control_records`` likewise.
+        quarantine: rows of ``quarantine`` likewise.
         current: open rows of ``offset_history``: offsets that were current where the commits begin.
         waiting: open rows of ``pending_offsets``: what waited for a marker there.
         ownership: all rows of ``partition_ownership``.
@@ -48,6 +49,7 @@ class Sources:
     commits: Sequence[str]
     commit_rows: int
     markers: Sequence[str]
+    quarantine: Sequence[str] = ()
     current: Sequence[str] = ()
     waiting: Sequence[str] = ()
     ownership: Sequence[str] = ()
@@ -230,6 +232,8 @@ class Derivation:
                 self.on_commits(commits)
             if commits.num_rows:
                 rows.extend(events.split_commits(commits.select(list(events.COMMIT))))
+        for records in read_paths(self.sources.quarantine, events.QUARANTINED, where):
+            rows.extend(events.split_commits(events.unreadable_commits(records)))
         if self.proofs.ranges:
             rows = [self.proofs.with_losses(batch) for batch in rows]
         opened = [batch for batch in rows if batch.num_rows and _waits(batch)]

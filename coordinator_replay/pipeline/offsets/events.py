@@ -10,15 +10,18 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from coordinator_replay.engine.offsets import COMMIT_KINDS
 from coordinator_replay.log.schema import ControlType
 from coordinator_replay.pipeline.columns import Bools, Numbers, as_bools, codes_of, numbers_of, packed
 from coordinator_replay.pipeline.offsets.intervals import LATEST, OffsetEvent
 from coordinator_replay.store.duckdb_connection import select
 from coordinator_replay.store.scan import BATCH_ROWS, Batches
 from coordinator_replay.store.writer import conform, some
+from coordinator_replay.tables.definition import table
 
 _MOMENT = pa.timestamp("us", tz="UTC")
 EVENTS = pa.schema(
@@ -75,6 +78,9 @@ COMMIT = (
 )
 """What is read of ``offset_commits``."""
 
+QUARANTINED = ("kind", "key_json", "log_partition", "log_offset", "log_timestamp", "producer_id", "producer_epoch")
+"""What is read of ``quarantine``."""
+
 OPEN_HISTORY = (
     *("group_id", "topic", "partition", "log_partition", "committed_offset", "leader_epoch", "metadata"),
     *("commit_timestamp", "expire_timestamp", "group_state", "previous_offset", "from_offset", "to_offset"),
@@ -88,6 +94,10 @@ WAITING = (
     *("producer_id", "producer_epoch", "pending_since"),
 )
 """What is read of open rows of ``pending_offsets``."""
+
+_COMMITS = table("offset_commits").arrow_schema(list(COMMIT)).remove_metadata()
+_QUARANTINED = table("quarantine").arrow_schema(list(QUARANTINED)).remove_metadata()
+_KEY = pa.schema([("group", pa.string()), ("topic", pa.string()), ("partition", pa.int32())])
 
 MARKER = ("log_partition", "log_offset", "log_timestamp", "producer_id", "control_type")
 """What is read of ``control_records``."""
@@ -144,6 +154,19 @@ def plain_commits(commits: pa.RecordBatch) -> pa.RecordBatch:
         first=offsets,
         second=offsets,
     )
+
+
+def unreadable_commits(records: pa.RecordBatch) -> pa.RecordBatch:
+    """Commits whose value can't be read, as rows in COMMIT without an offset: it is not on record.
+
+    Args:
+        records: rows in QUARANTINED; of a table of before they lack the kind.
+    """
+    rows = conform(records, _QUARANTINED)
+    rows = rows.filter(pc.is_in(rows.column("kind"), value_set=pa.array(sorted(COMMIT_KINDS))))
+    keys = pa.RecordBatch.from_pylist([*map(orjson.loads, rows.column("key_json").to_pylist())], _KEY)
+    named = {"group_id": keys.column("group"), **{name: keys.column(name) for name in ("topic", "partition")}}
+    return conform(rows, _COMMITS, **named, is_tombstone=False)
 
 
 def opened_commits(commits: pa.RecordBatch) -> pa.RecordBatch:

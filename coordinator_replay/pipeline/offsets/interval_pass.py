@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_replay.analysis.expiration import ExpiryRule
+from coordinator_replay.pipeline.columns import as_bools
 from coordinator_replay.pipeline.interval_rows import HISTORY, STAGED, Staged
 from coordinator_replay.pipeline.offsets.events import EVENTS, UNKNOWN_STATE
 from coordinator_replay.pipeline.offsets.intervals import (
@@ -75,6 +76,7 @@ class _Batch:
             fields[field] = _numbers(events.column(name), nothing)
         self.fields = fields
         self.topics = events.column("topic").dictionary_encode()
+        self.is_readable = as_bools(events.column("committed_offset").is_valid())
         self.lookups = np.full((len(Lookup), n), NOWHERE, np.int64)
         intervals, waits = np.empty((len(Interval), n), np.int64), np.empty((len(Wait), n), np.int64)
         carried = np.empty((2, n), np.int64)
@@ -164,12 +166,14 @@ class _Batch:
     def _hide_previous(self, rows: Numbers) -> npt.NDArray[np.bool_]:
         """Before which commits there is one on record that need not be the one that they replaced.
 
-        There may have been others in a gap between the two, and one of an export may have been aborted.
+        There may have been others in a gap between the two, one of an export may have been aborted, and one that can't
+        be read has no offset.
         """
         replaced = self.replaced[rows]
         has_any = replaced != NOWHERE
         partitions, at = self.fields[EventField.LOG_PARTITION, rows], self.fields[EventField.AT_OFFSET]
-        is_hidden: npt.NDArray[np.bool_] = has_any & self.proofs.have_gap(partitions, at[replaced], at[rows])
+        is_hidden: npt.NDArray[np.bool_] = self.proofs.have_gap(partitions, at[replaced], at[rows])
+        is_hidden = has_any & (is_hidden | ~self.is_readable[replaced])
         producers = self.events.column("producer_id")
         if producers.null_count:
             is_shown = pc.is_valid(producers).to_numpy(zero_copy_only=False)
@@ -180,7 +184,7 @@ class _Batch:
         """Whether offsets are proven in the whole interval: the cleaner removes none but for a later one of its key."""
         begins, partitions = self.fields[EventField.AT_OFFSET, rows], self.fields[EventField.LOG_PARTITION, rows]
         ends = np.where(following == NOWHERE, LATEST, self.fields[EventField.AT_OFFSET, following])
-        return pa.array(~self.proofs.have_gap(partitions, begins, ends))
+        return pa.array(self.is_readable[rows] & ~self.proofs.have_gap(partitions, begins, ends))
 
     def _previous(self, rows: Numbers) -> pa.Array:
         """The offset that a commit replaced; null where that isn't on record."""
@@ -232,7 +236,7 @@ class _Batch:
         named = pc.if_else(is_explicit, str(ExpiryRule.EXPLICIT_EXPIRE_TIMESTAMP), by_group)
         base = pc.coalesce(self.take("commit_timestamp", rules), self.take("commit_timestamp", rows))
         by_rules = pc.if_else(pc.is_null(rules), _EMPTY, self.take("group_state", rules))
-        state = self.take("name", _rows(intervals[Interval.LAST_STATE]))
+        state = self._last_states(intervals)
         is_alive = pc.not_equal(state, "Dead")
         return {
             "rule": pc.if_else(never, _NEVER, named),
@@ -242,6 +246,14 @@ class _Batch:
             "last_consumed_by": self.take("name", _rows(intervals[Interval.LAST_OWNER])),
             "last_state": pc.coalesce(pc.if_else(is_alive, state, None), by_rules),
         }
+
+    def _last_states(self, intervals: Numbers) -> pa.Array:
+        """The group's state where intervals end; Unknown where it has none on record, and may have had one."""
+        at, following, rows = intervals[Interval.LAST_STATE], intervals[Interval.NEXT], intervals[Interval.ROW]
+        ends = np.where(following == NOWHERE, LATEST - 1, self.fields[EventField.AT_OFFSET, following])
+        partitions = self.fields[EventField.LOG_PARTITION, rows]
+        is_unknown = (at < 0) & ~self.proofs.are_absent(partitions, ends, self._first_states()[rows])
+        return pc.if_else(pa.array(is_unknown), UNKNOWN_STATE, self.take("name", _rows(at)))
 
     def _is_spared(self, rows: Numbers, rules: Numbers) -> npt.NDArray[np.bool_]:
         """Whether a member subscribes to the topic of an offset, by the rule in force."""

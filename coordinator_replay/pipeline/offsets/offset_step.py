@@ -147,6 +147,7 @@ class OffsetStep:
             commits=[file.path for file in new],
             commit_rows=sum(file.rows for file in new),
             markers=[file.path for file in self.files.new("control_records")],
+            quarantine=[file.path for file in self.files.new("quarantine")],
             current=[file.uri for file in self.files.old(HISTORY, is_open=True)],
             waiting=[file.uri for file in self.files.old(PENDING, is_open=True)],
         )
@@ -158,6 +159,7 @@ class OffsetStep:
             commits=self.files.uris("offset_commits"),
             commit_rows=rows + sum(one.rows for one in self.files.new("offset_commits")),
             markers=self.files.uris("control_records"),
+            quarantine=self.files.uris("quarantine"),
             ownership=self.files.uris("partition_ownership"),
             timeline=self.files.uris("group_timeline"),
             rules=self.files.uris("expiry_rules"),
@@ -187,7 +189,7 @@ class OffsetStep:
         current = some(rows, kinds == Staged.OPEN)
         if current.num_rows:
             writer.add(HISTORY, current, is_open=True)
-            opened.append(current)
+            opened.append(_readable(current))
         removed = some(rows, kinds == Staged.REMOVED)
         if removed.num_rows:
             writer.stage(REMOVED_ROWS, conform(_with_group_tombstones(removed, tombstones), STAGED))
@@ -236,7 +238,7 @@ class OffsetStep:
     def _as_of(self, moment: datetime) -> list[pa.RecordBatch]:
         """Offsets that were current at a time, as if the log ended there."""
         staged = Derivation(self._all_sources(), before=self._ends_at(moment), proofs=self.proofs).run()
-        current = [some(rows, numbers_of(rows.column("kind")) == Staged.OPEN) for rows in staged]
+        current = [_readable(some(rows, numbers_of(rows.column("kind")) == Staged.OPEN)) for rows in staged]
         return [rows for rows in current if rows.num_rows]
 
     def _ends_at(self, moment: datetime) -> dict[int, int]:
@@ -279,6 +281,11 @@ class OffsetStep:
         uris = [file.uri for file in self.files.old("offset_commits")]
         for batch in read_paths(uris, COMMIT, where, ["group_id", "topic"]):
             sums.add(batch)
+
+
+def _readable(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Offsets of commits that can be read: of others it is not known when they expire."""
+    return some(rows, as_bools(rows.column("committed_offset").is_valid()))
 
 
 def _with_merged(rows: pa.RecordBatch) -> pa.RecordBatch:

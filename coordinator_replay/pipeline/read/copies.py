@@ -39,6 +39,12 @@ class DumpCopy:
         """Whether it ends before that: it may have records that newer copies have lost."""
         return end is not None and self.bounds.end < end
 
+    def may_have_below(self, end: int | None) -> bool:
+        """Whether it may have records among those that earlier runs have read up to an offset, or tells of them."""
+        if end is None or self.bounds.covered_from >= end:
+            return False
+        return self.lacks_new_offsets(end) or self.is_older(end)
+
     def below(self, limit: int | None) -> "DumpCopy":
         """The copy without what is not part of the log from some offset on; None where all of it is."""
         if limit is None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_replay.pipeline.completeness import CopyBounds, copy_of, history_of
+from coordinator_replay.pipeline.completeness import CopyBounds, CopyOffsets, copy_of, history_of
 from coordinator_replay.pipeline.interval_rows import STAGED, Staged
 from coordinator_replay.pipeline.offsets.events import EVENTS
 from coordinator_replay.pipeline.offsets.interval_pass import find_offset_intervals
@@ -137,7 +137,7 @@ def test_what_is_known_of_a_group_reaches_its_commits_over_the_borders_of_batche
 def test_what_a_commit_replaced_is_open_behind_a_gap_and_behind_one_that_may_have_been_aborted(size):
     copies = (CopyBounds(log_partition=3, name="", is_export=False, covered_from=at, cleaned_to=at, end=at + 5)
               for at in (0, 8))  # fmt: skip
-    history = history_of([copy_of("run", one, np.arange(one.covered_from, one.end)) for one in copies])
+    history = history_of([copy_of("run", one, CopyOffsets(np.arange(one.covered_from, one.end))) for one in copies])
     producers = {1: -1, 2: -1, 9: -1, 10: None, 11: None, 12: -1}
     commits = [event(OffsetEvent.PLAIN, KEY, at, producer_id=one, committed_offset=at) for at, one in producers.items()]
     rows = staged(commits, [size], OffsetProofs({3: history}))

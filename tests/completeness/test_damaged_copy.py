@@ -1,0 +1,55 @@
+"""Records that can't be decoded: what they may have said is open, and nothing else.
+
+One whose key can be read opens that key until its next record. One whose key can't be read may have been of any key.
+"""
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.cleaner.lives import recorded_life
+from tests.completeness.held import open_held
+from tests.completeness.judge import Judge
+from tests.completeness.proof import NoProof, read_proofs
+from tests.completeness.test_compacted_copy import COMPLETE, metadata, shown, whole_of
+from tests.completeness.verdicts import Tally, Verdict
+from tests.pipeline.in_process import audit
+
+__all__ = ["audit"]
+
+
+def judge_damaged(name: str, seeds: range, audit, folder: Path, count: int) -> Tally:
+    """Make random records of a sample undecodable, whole or compacted, and hold the answers against the whole log."""
+    judge, tally = Judge(*whole_of(name, audit, folder)), Tally()
+    for seed in seeds:
+        random = Random(f"damaged {name} {seed}")
+        life = recorded_life(COMPLETE[name].segments)
+        has_keys, is_compacted = random.random() < 0.7, random.random() < 0.4
+        if is_compacted:
+            life.live_randomly(1.0, random)
+        else:
+            life.write_all()
+        life.damage(random, share=random.choice([0.002, 0.02, 0.2]), has_keys=has_keys)
+        dump = life.dump(folder / f"dump-{seed}")
+        audit(folder / f"copy-{seed}", dump, cluster_metadata=metadata(name))
+        proofs = read_proofs(dump) if has_keys else {place: NoProof(one) for place, one in judge.proofs.items()}
+        told = f"{name} damaged, seed {seed}{'' if has_keys else ', keys too'}{', compacted' if is_compacted else ''}"
+        judge.judge(open_held(folder / f"copy-{seed}"), proofs, tally, random, count=count, name=told)
+    return tally
+
+
+def test_a_record_that_cannot_be_decoded_opens_its_key_until_the_next_one(audit, tmp_path):
+    tally = judge_damaged("transactions", range(1), audit, tmp_path, count=1)
+    print(tally.shares())
+    assert not tally.of(Verdict.WRONG), shown(tally)
+    assert not tally.of(Verdict.NEEDLESS), shown(tally)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", list(COMPLETE))
+def test_many_damaged_copies_answer_as_the_whole_log_or_say_that_they_are_open(name, audit, tmp_path):
+    tally = judge_damaged(name, range(100, 115), audit, tmp_path, count=4)
+    print(tally.shares())
+    assert not tally.of(Verdict.WRONG), shown(tally)
+    assert not tally.of(Verdict.NEEDLESS), shown(tally)
