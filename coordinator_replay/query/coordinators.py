@@ -8,11 +8,12 @@ from coordinator_replay.analysis.coordinator_changes import BROKER_LOG, NO_LEADE
 from coordinator_replay.answer_columns import column, select_list
 from coordinator_replay.query.rebalances import Rebalance
 from coordinator_replay.query.tables import Tables, shown
+from coordinator_replay.times import later
 
 CHANGED = "COORDINATOR_CHANGED"
 """The event of a timeline."""
 
-NEAR = timedelta(minutes=1)
+NEAR_MS = 60_000
 """A change so long before a rebalance is near it: clients look for their coordinator again meanwhile."""
 
 _MOST_NAMED = 3
@@ -106,7 +107,7 @@ def nearby_note(warehouse: Tables, rebalances: Sequence[Rebalance]) -> str | Non
 
 def _span(one: Rebalance) -> tuple[datetime, datetime] | None:
     began = one.began_by
-    return None if began is None else (began - NEAR, one.completed_at or began)
+    return None if began is None else (later(began, -NEAR_MS), one.completed_at or began)
 
 
 def _near(
