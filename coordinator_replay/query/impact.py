@@ -135,7 +135,10 @@ _GROUPS = f"""
     WITH touched AS (
         SELECT group_id, any_value(group_type) AS group_type, count(*) AS rebalances,
                histogram(coalesce(cause, 'UNKNOWN')) AS causes,
-               min(coalesce(started_at, completed_at - to_milliseconds(coalesce(duration_ms_min, 0)))) AS first_at,
+               min(coalesce(
+                   started_at,
+                   completed_at - to_milliseconds(least(coalesce(duration_ms_min, 0), epoch_ms(completed_at)))
+               )) AS first_at,
                max(commit_pause_ms) AS commit_pause_ms,
                bool_or(group_type = 'classic' OR NOT coalesce(is_exact, false)) AS is_bound
         FROM rebalances
