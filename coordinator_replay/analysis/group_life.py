@@ -23,16 +23,18 @@ from coordinator_replay.analysis.rebalances import Rebalances
 from coordinator_replay.analysis.rows import ENCODE, RecordTopics, Row, Scope
 from coordinator_replay.analysis.timeline import Timeline
 from coordinator_replay.engine.events import Event, EventKind
-from coordinator_replay.engine.model import GroupType, Record
+from coordinator_replay.engine.model import GroupType, Member, Record
 from coordinator_replay.engine.plain import Fields, restoring
 from coordinator_replay.engine.replay import NOWHERE, Replay
 from coordinator_replay.times import latest_ms
 
-VERSION = 11
+VERSION = 12
 
 # Looked up once: it stands in the way of every event.
 TOPOLOGY_CHANGED = EventKind.TOPOLOGY_CHANGED
 GROUP_METADATA = "GroupMetadata"
+CURRENT_ASSIGNMENT = "CurrentMemberAssignment"
+"""How the kinds end that say what a member owns."""
 
 
 class GroupReplay:
@@ -143,14 +145,25 @@ class GroupReplay:
             at_ms: the time from which on records are missing; None where no record shows it.
         """
         rows = self._interrupt(offset, at_ms)
+        members = self._members_now()
+        self._members.lose(members)
+        self._ownership.lose(members)
         rows += self._fold([self.replay.lose_track(partition, offset, at_ms, self.group_type)])
         return _settled(rows, offset)
 
     def _lose_key(self, record: Record) -> list[Row]:
         """A record can't be read: what it made of its key is not on record."""
         rows = self._interrupt(record.offset, record.timestamp_ms)
+        is_whole = record.kind == GROUP_METADATA
+        members = [one for one in self._members_now() if is_whole or one.member_id == record.key.get("memberId")]
+        self._members.lose(members)
+        if is_whole or record.kind.endswith(CURRENT_ASSIGNMENT):
+            self._ownership.lose(members)
         rows += self._fold([self.replay.lose_key(record, self.group_type or _type_of(record.kind))])
         return _settled(rows, record.offset)
+
+    def _members_now(self) -> list[Member]:
+        return [stay.member for stay in self._members.stays.values()]
 
     def _interrupt(self, offset: int, at_ms: int | None) -> list[Row]:
         """End what is proven up to an offset, and let it go on as what is not proven."""

@@ -1,6 +1,6 @@
 """Who was in the group, when, and with what: ``member_timeline``."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from coordinator_replay.analysis.rows import RecordTopics, Row, Scope
@@ -59,15 +59,22 @@ def members_after(events: Sequence[Event]) -> Changed:
 
 
 class MemberReplay:
-    """The fold over members."""
+    """The fold over members.
 
-    __slots__ = ("scope", "stays", "topics")
+    Attributes:
+        stays: the members there are, by id.
+        lost: those of which a record can't be read, or may be missing, until the group is proven again.
+    """
+
+    __slots__ = ("lost", "scope", "stays", "topics")
     stays: dict[str, OpenMemberInterval]
+    lost: set[str]
 
     def __init__(self, scope: Scope, topics: RecordTopics) -> None:
         self.scope = scope
         self.topics = topics
         self.stays = {}
+        self.lost = set()
 
     def fold(self, events: Sequence[Event], changed: Changed, at_ms: int | None) -> Iterator[Row]:
         """Close and open intervals by one operation's events; yields the closed ones.
@@ -95,10 +102,12 @@ class MemberReplay:
                 inherited = inherited or member_id in replaced
                 if is_unseen and stay is None:
                     inherited = member.subscription is not None and member.subscription.instance_id is not None
-                is_begin_open = not last.is_exact and (stay is None or _is_incomplete(stay.member))
+                is_unknown = stay is None or _is_incomplete(stay.member) or member_id in self.lost
+                is_begin_open = not last.is_exact and is_unknown
                 self.stays[member_id] = OpenMemberInterval(
                     member, group_type, at_ms, offset, partition, inherited, last.is_state_exact, is_begin_open
                 )
+        self.lost = set() if last.is_state_exact else self.lost & self.stays.keys()
 
     def open_rows(self) -> Iterator[Row]:
         """The intervals that are not over."""
@@ -119,6 +128,11 @@ class MemberReplay:
             member_id: stay._replace(from_ms=at_ms, from_offset=offset, is_exact=False, is_begin_open=True)
             for member_id, stay in confirmed.stays.items()
         }
+        self.lost = set(confirmed.lost)
+
+    def lose(self, members: Iterable[Member]) -> None:
+        """Members may have changed without a record that can be read."""
+        self.lost |= {member.member_id for member in members}
 
     def _row(self, stay: OpenMemberInterval, to_ms: int | None, to_offset: int | None) -> Row:
         member, group_type = stay.member, stay.group_type
@@ -153,7 +167,7 @@ class MemberReplay:
         }
 
 
-FIELDS = Fields(MemberReplay, "stays")
+FIELDS = Fields(MemberReplay, "stays", "lost")
 """What a snapshot has."""
 
 

@@ -8,14 +8,14 @@ rebalance, and in an Empty group. Streams groups own tasks, shown as partitions 
 group own partitions together.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
 
 from coordinator_replay.analysis.members import Changed
 from coordinator_replay.analysis.rows import RecordTopics, Row, Scope
 from coordinator_replay.engine.events import Event, EventKind
-from coordinator_replay.engine.model import NOTHING, Assignment, GroupType, Member, MemberState, without
+from coordinator_replay.engine.model import NOTHING, Assignment, Current, GroupType, Member, MemberState, without
 from coordinator_replay.engine.plain import Fields
 from coordinator_replay.times import elapsed_ms, latest_ms
 
@@ -64,6 +64,7 @@ class Unowned(NamedTuple):
     Attributes:
         topic: what the records of the holding's group type call the topic; a conversion gives the gap another key.
         awaited_ms: since when the target assignment had taken it from the member; None where it never had.
+        is_exact: the group is proven at the end of the holding.
     """
 
     topic: str
@@ -73,6 +74,7 @@ class Unowned(NamedTuple):
     release_event: str
     rebalance_id: str | None
     awaited_ms: int | None
+    is_exact: bool
 
 
 class Handover(NamedTuple):
@@ -142,6 +144,8 @@ class OwnershipReplay:
         at_offset: log offset of its last record.
         log_partition: where the group's records are.
         seen: members of which it was seen what they own.
+        lost: members of which a later record of what they own can't be read, or may be missing; with what the last one
+            on record says.
         is_step_exact: the group is proven before the operation at hand.
         is_exact: the group is proven after the operation at hand.
         unrevoked_since: members in the state UNREVOKED_PARTITIONS or UNREVOKED_TASKS, and since when.
@@ -158,6 +162,7 @@ class OwnershipReplay:
         "is_exact",
         "is_step_exact",
         "log_partition",
+        "lost",
         "owned",
         "scope",
         "seen",
@@ -173,6 +178,7 @@ class OwnershipReplay:
     awaited_since: dict[str, int | None]
     log_partition: int | None
     seen: set[str]
+    lost: dict[str, Current]
 
     def __init__(self, scope: Scope, topics: RecordTopics) -> None:
         self.scope = scope
@@ -188,6 +194,7 @@ class OwnershipReplay:
         self.at_offset = -1
         self.log_partition = None
         self.seen = set()
+        self.lost = {}
         self.is_exact = self.is_step_exact = True
 
     @property
@@ -261,9 +268,10 @@ class OwnershipReplay:
         for key, holders in self.holders.items():
             for holding in holders.values():
                 until_ms = latest_ms(at_ms, holding.from_ms)
-                gap = Unowned(key[0], holding, until_ms, offset, RECORDS_MISSING, None, None)
+                gap = Unowned(key[0], holding, until_ms, offset, RECORDS_MISSING, None, None, False)
                 yield from self._rows(key, holding, gap, None)
         self.gaps, self.owned, self.seen = {}, dict(confirmed.owned), set(confirmed.seen)
+        self.lost = dict(confirmed.lost)
         self.holders = {
             key: {
                 member_id: holding._replace(from_ms=at_ms, from_offset=offset, is_exact=False, is_begin_open=True)
@@ -272,6 +280,10 @@ class OwnershipReplay:
             for key, holders in confirmed.holders.items()
         }
         self.unrevoked_since, self.awaited_since = dict(confirmed.unrevoked_since), dict(confirmed.awaited_since)
+
+    def lose(self, members: Iterable[Member]) -> None:
+        """What members own may have changed without a record that can be read."""
+        self.lost |= {member.member_id: member.current for member in members if member.current is not None}
 
     def _retaken(
         self, events: Sequence[Event], changed: Changed, at_ms: int | None, last_ms: int | None
@@ -337,6 +349,7 @@ class OwnershipReplay:
         self, member_id: str, left: Assignment, why: str, release: Release, target: Assignment | None = None
     ) -> Iterator[Row]:
         awaited_ms = self.awaited_since.get(member_id)
+        is_exact = self.is_step_exact and self.is_exact
         for topic, partitions in left.items():
             wanted = frozenset((target or NOTHING).get(topic, ()))
             for partition in partitions:
@@ -347,10 +360,10 @@ class OwnershipReplay:
                     continue
                 until_ms = latest_ms(release.retaken_ms if key in release.retaken else release.at_ms, holding.from_ms)
                 since = None if partition in wanted else awaited_ms
-                gap = Unowned(topic, holding, until_ms, self.at_offset, why, release.rebalance_id, since)
+                gap = Unowned(topic, holding, until_ms, self.at_offset, why, release.rebalance_id, since, is_exact)
                 if holders:
                     # Others own it too: nobody is without it, and there is no gap to wait for.
-                    yield from self._rows(key, holding, gap, 0)
+                    yield from self._rows(key, holding, gap, 0 if is_exact else None)
                     if holding.group_type is GroupType.SHARE:
                         self._change_shared(key, SharedChange(member_id, False, gap.rebalance_id), until_ms)
                 else:
@@ -367,14 +380,14 @@ class OwnershipReplay:
             at_ms,
             self.at_offset,
             self.is_exact,
-            not self.is_step_exact and member_id not in self.seen,
+            not self.is_step_exact and (member_id not in self.seen or member_id in self.lost),
         )
         for topic, partitions in taken.items():
             for partition in partitions:
                 key = (topic, partition)
                 gap = self.gaps.pop(key, None)
                 if gap is not None:
-                    is_on_record = self.is_exact and key not in release.retaken
+                    is_on_record = gap.is_exact and key not in release.retaken
                     unowned_ms = elapsed_ms(gap.to_ms, at_ms) if is_on_record else None
                     unowned_ms = None if unowned_ms is None else max(unowned_ms, 0)
                     yield from self._rows((gap.topic, partition), gap.holding, gap, unowned_ms)
@@ -420,6 +433,9 @@ class OwnershipReplay:
             self.seen.add(member_id)
         else:
             self.seen.discard(member_id)
+        lost = self.lost.get(member_id)
+        if lost is not None and not lost.is_same_as(None if member is None else member.current):
+            del self.lost[member_id]
         target = member.target.assigned if member is not None and member.target is not None else None
         if target is not None and owned != target and without(owned, target):
             self.awaited_since.setdefault(member_id, at_ms)
@@ -478,7 +494,7 @@ class OwnershipReplay:
 
 
 FIELDS = Fields(
-    OwnershipReplay, "holders", "gaps", "shared", "log_partition", "unrevoked_since", "awaited_since", "seen"
+    OwnershipReplay, "holders", "gaps", "shared", "log_partition", "unrevoked_since", "awaited_since", "seen", "lost"
 )
 """What a snapshot has; what each member owns follows from it."""
 

@@ -387,6 +387,12 @@ def outcomes_at(warehouse: Tables, at: datetime | None = None, *, group: str | N
     return {one.group_id: one for one in (*deleted, *alive)}
 
 
+def is_group_exact(warehouse: Tables, group: str, at: datetime | None = None) -> bool:
+    """Whether it is proven what a group was at a point in time, or that it did not exist."""
+    groups = _recorded_groups(warehouse, at, group, only_own=True) or _recorded_groups(warehouse, at, group)
+    return all(one.is_exact for one in groups)
+
+
 def group_at(warehouse: Tables, group: str, at: datetime | None = None) -> Group:
     """A group as it was at a point in time.
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from coordinator_replay.answer_columns import LAST, column, select_list
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.completeness import log_partitions_of
-from coordinator_replay.query.groups import check_group, groups_at
+from coordinator_replay.query.groups import check_group, is_group_exact
 from coordinator_replay.query.similar import did_you_mean
 from coordinator_replay.query.tables import END, MEMBERS_AS_OF, Tables, shown
 from coordinator_replay.times import EPOCH
@@ -14,6 +14,11 @@ from coordinator_replay.times import EPOCH
 _TOPICS = """
     SELECT coalesce(topic, topic_id), min(partition), max(partition) FROM partition_ownership
     WHERE cluster = $cluster AND group_id = $group GROUP BY 1 ORDER BY 1
+"""
+
+_WAS_ALWAYS_EXACT = """
+    SELECT coalesce(bool_and(coalesce(is_state_exact, false)), true) FROM group_timeline
+    WHERE cluster = $cluster AND group_id = $group
 """
 
 
@@ -148,7 +153,8 @@ def _check_partition(warehouse: Tables, group: str, topic: str, partition: int) 
     """Say what the tables do know of a partition of which they have no owner."""
     check_group(warehouse, group)
     owned = owned_topics(warehouse, group)
-    if not warehouse.completeness.since(log_partitions_of(warehouse, group)).is_whole:
+    is_whole = warehouse.completeness.since(log_partitions_of(warehouse, group)).is_whole
+    if not is_whole or not warehouse.rows(_WAS_ALWAYS_EXACT, group=group)[0][0]:
         choices = ", ".join(f"{name}:{low}-{high}" for name, (low, high) in owned.items()) or "no partition"
         raise UsageError(
             f"no owner of {topic}-{partition} in group {group!r} is on record, and its log is not complete; the tables "
@@ -183,7 +189,7 @@ def owners_at(warehouse: Tables, group: str, topic: str, partition: int, at: dat
         _check_partition(warehouse, group, topic, partition)
     ended = [one for one in intervals if (over := one.over_at) is not None and over <= moment]
     later = [one for one in intervals if one.owned_from is not None and one.owned_from > moment]
-    is_exact = warehouse.completeness.is_whole or all(one.is_exact for one in groups_at(warehouse, at, group=group))
+    is_exact = is_group_exact(warehouse, group, at)
     return Owners(
         owners=tuple(replace(one, is_exact=is_exact) for one in intervals if one not in ended and one not in later),
         is_exact=is_exact,

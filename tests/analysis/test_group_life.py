@@ -517,3 +517,41 @@ def test_a_group_is_not_proven_from_a_record_that_cannot_be_read_to_the_next_one
         assert within
         assert not any(open_), (group_id, lost.offset)
         assert any(row["is_state_exact"] for row in timeline if row["log_offset"] < lost.offset)
+
+
+INTERVALS = {
+    "member_timeline": (
+        ("valid_from", "valid_to"),
+        ("member_id", "member_epoch", "member_state", "assigned", "pending_revocation", "target"),
+    ),
+    "partition_ownership": (("owned_from", "owned_to"), ("topic_id", "topic", "partition", "member_id")),
+}
+
+
+def claims(rows: Iterable[Row], lost_ms: float | None = None) -> set[tuple[Any, ...]]:
+    """When exact intervals begin and end, and for how long nobody owned a partition; nothing of the time of a loss."""
+    found: set[tuple[Any, ...]] = set()
+    for name, row in rows:
+        if name not in INTERVALS:
+            continue
+        (begin, end), columns = INTERVALS[name]
+        about = name, *(str(row[column]) for column in columns)
+        if row["is_exact"] and not row["is_begin_open"]:
+            found.add((begin, row[begin], about))
+        if row["is_exact"] and row[end] is not None and row[end] != lost_ms:
+            found.add((end, row[end], row.get("release_event"), about))
+        if row.get("unowned_ms") is not None:
+            found.add(("unowned_ms", row[end], row["unowned_ms"], about))
+    return found
+
+
+@pytest.mark.parametrize("sample", WHOLE_LOGS)
+def test_exact_intervals_are_those_of_the_whole_log_where_a_record_cannot_be_read(sample: str) -> None:
+    for group_id, records in group_records(sample):
+        whole = claims(rows_of(group_id, records))
+        for at, lost in enumerate(records):
+            if lost.value is not None:
+                damaged = [*records[:at], lost._replace(value=None, is_readable=False), *records[at + 1 :]]
+                told = claims(rows_of(group_id, damaged), lost.timestamp_ms)
+                assert not told - whole, (group_id, lost.offset, lost.kind)
+                assert told or at < 10, (group_id, lost.offset, lost.kind)

@@ -3,12 +3,15 @@
 One whose key can be read opens that key until its next record. One whose key can't be read may have been of any key.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from tests.cleaner.lives import recorded_life
+from coordinator_replay import Warehouse
+from coordinator_replay.errors import UsageError
+from tests.cleaner.lives import Life, recorded_life
 from tests.completeness.held import open_held
 from tests.completeness.judge import Judge
 from tests.completeness.proof import NoProof, read_proofs
@@ -17,6 +20,19 @@ from tests.completeness.verdicts import Tally, Verdict
 from tests.pipeline.in_process import audit
 
 __all__ = ["audit"]
+
+
+EMPTY = "2026-11-21T08:32:37Z"
+"""A moment at which shop-billing was empty, before the record that is lost."""
+
+
+def lose(life: Life, partition: str, offset: int) -> None:
+    """Make the value of one record unreadable."""
+    for segment in life.partitions[partition].log.segments:
+        for number, batch in enumerate(segment.batches):
+            records = [replace(one, value=b"") if one.offset == offset else one for one in batch.records]
+            if records != list(batch.records):
+                segment.batches[number] = batch.thinned(records, batch.delete_horizon_ms)
 
 
 def judge_damaged(name: str, seeds: range, audit, folder: Path, count: int) -> Tally:
@@ -44,6 +60,19 @@ def test_a_record_that_cannot_be_decoded_opens_its_key_until_the_next_one(audit,
     print(tally.shares())
     assert not tally.of(Verdict.WRONG), shown(tally)
     assert not tally.of(Verdict.NEEDLESS), shown(tally)
+
+
+def test_who_owned_a_partition_is_not_on_record_where_the_group_is_not(audit, tmp_path):
+    life = recorded_life(COMPLETE["group-lifecycles"].segments)
+    life.write_all()
+    # The record of shop-billing after which billing-1 is there again.
+    lose(life, "__consumer_offsets-0", 11)
+    audit(tmp_path / "wh", life.dump(tmp_path / "dump"), cluster_metadata=metadata("group-lifecycles"))
+    warehouse = Warehouse(str(tmp_path / "wh"))
+    assert "No member owned it" in " ".join(warehouse.owner("shop-billing", "shop.orders", 3, at=EMPTY).notes)
+    assert "is not on record" in " ".join(warehouse.owner("shop-billing", "shop.orders", 3).notes)
+    with pytest.raises(UsageError, match=r"no owner of shop\.orders-7 in group 'shop-billing' is on record"):
+        warehouse.owner("shop-billing", "shop.orders", 7)
 
 
 @pytest.mark.long
