@@ -195,7 +195,8 @@ def run_bucket(share: BucketShare, context: BucketContext) -> BucketResult:
         groups.resume(writer)
     files.take(writer.close())
     writer = TableWriter(context.place, share.bucket)
-    pauses = PauseStep(files, share.last_us, reached_ms=partitions.reached_ms(), is_rebuild=share.is_rebuild)
+    reached_ms, ends_ms = partitions.reached_ms(), partitions.ends_ms()
+    pauses = PauseStep(files, ends_ms, reached_ms=reached_ms, is_rebuild=share.is_rebuild)
     step = OffsetStep(
         files,
         context.offsets,

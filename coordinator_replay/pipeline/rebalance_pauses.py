@@ -16,9 +16,10 @@ from coordinator_replay.analysis.broker_words import BY_RECORDS, LOG_COLUMNS, by
 from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
 from coordinator_replay.pipeline.columns import Bools, Numbers, as_bools, distinct, numbers_of, plain_rows
 from coordinator_replay.store.scan import read_paths, rows_of
+from coordinator_replay.store.snapshot import TableFile
 from coordinator_replay.store.writer import batch_of, conform, some
 from coordinator_replay.tables.definition import table
-from coordinator_replay.times import LATEST_MS, milliseconds
+from coordinator_replay.times import LATEST_MS, milliseconds, moment_of_ms
 
 TABLE = "rebalances"
 
@@ -175,24 +176,30 @@ class CommitPauses:
 class PauseStep:
     """Writes the rebalances of a bucket, each with its pause.
 
-    A row stays open until the log has continued for so long that no later commit can change its pause.
+    A row stays open until the log has continued for so long that no later commit can change its pause: by the latest
+    time of all records of the log partition, which is the same however many runs have read it. Where that was a time
+    that the log was not at yet, later commits change the row nevertheless.
 
     Args:
         files: the bucket's; staged rows of new rebalances stand in it.
-        last_us: time of the last record that this run read of each log partition, in microseconds.
+        ends_ms: the latest time of all records of each log partition, in milliseconds.
         reached_ms: up to when earlier runs have read any log partition of the bucket.
         is_rebuild: whether all rebalances of the bucket are derived from its first record on.
     """
 
-    def __init__(self, files: BucketFiles, last_us: Mapping[int, int], *, reached_ms: int, is_rebuild: bool) -> None:
+    def __init__(self, files: BucketFiles, ends_ms: Mapping[int, int], *, reached_ms: int, is_rebuild: bool) -> None:
         self.files = files
-        self.last_us = last_us
-        rows = [*self._new(), *(() if is_rebuild else self._earlier())]
-        whole = pa.Table.from_batches(rows, _SCHEMA).combine_chunks()
+        self.ends_ms = ends_ms
         if is_rebuild or not (files.old(TABLE) or files.old("offset_history")):
+            whole = pa.Table.from_batches(self._new(), _SCHEMA).combine_chunks()
             self.pauses = CommitPauses(whole, self._ownership(whole))
             return
-        earlier_ms = self._earlier_ms(whole, self._begins_ms())
+        begins_ms = self._begins_ms()
+        closed = self._closed_too_early(begins_ms) if begins_ms < reached_ms else []
+        files.removed += closed
+        self.earlier = [file.uri for file in (*files.old(TABLE, is_open=True), *closed)]
+        whole = pa.Table.from_batches([*self._new(), *self._earlier()], _SCHEMA).combine_chunks()
+        earlier_ms = self._earlier_ms(whole, begins_ms)
         self.pauses = CommitPauses(whole, self._ownership(whole), earlier_ms)
         for batch in self._intervals_before(whole.filter(pa.array(earlier_ms == _NOT_COMPUTED)), reached_ms):
             self.pauses.add(batch)
@@ -203,11 +210,43 @@ class PauseStep:
         first = [pc.min(batch.column("log_timestamp")).as_py() for batch in read_paths(uris, ["log_timestamp"])]
         return min((milliseconds(one) for one in first if one is not None), default=LATEST_MS)
 
+    def _closed_too_early(self, begins_ms: int) -> list[TableFile]:
+        """Files with a closed row whose pause a commit of this run may change."""
+        since = pc.field("completed_at") >= pa.scalar(moment_of_ms(max(0, begins_ms - WITHIN_MS)), _MOMENT)
+        near = [
+            (file, batch)
+            for file in self.files.old(TABLE, is_open=False)
+            for batch in read_paths([file.uri], ["group_id", "completed_at"], since)
+            if batch.num_rows
+        ]
+        first = self._first_commits() if near else {}
+        found = {
+            file.uri: file
+            for file, batch in near
+            for group, completed in zip(
+                batch.column("group_id").to_pylist(), _ms(batch.column("completed_at")), strict=True
+            )
+            if group in first and first[group] <= completed + WITHIN_MS
+        }
+        return list(found.values())
+
+    def _first_commits(self) -> dict[str, int]:
+        """The time of the first commit of each group in this run, in milliseconds."""
+        first: dict[str, int] = {}
+        uris = [file.path for file in self.files.new("offset_commits")]
+        for batch in read_paths(uris, ["group_id", "log_timestamp"], pc.field("log_timestamp").is_valid()):
+            times = pa.Table.from_batches([batch]).group_by("group_id").aggregate([("log_timestamp", "min")])
+            for group, at_ms in zip(
+                times["group_id"].to_pylist(), _ms(times["log_timestamp_min"]).tolist(), strict=True
+            ):
+                first[group] = min(at_ms, first.get(group, at_ms))
+        return first
+
     def _earlier_ms(self, rebalances: pa.Table, begins_ms: int) -> Numbers:
         """The pauses that earlier runs have computed; NOT_COMPUTED for those that this run began or changed."""
         names = ["rebalance_id", "started_at", "completed_at", "commit_pause_ms"]
         schema = pa.schema([_SCHEMA.field(name) for name in names])
-        old = rows_of(read_paths([file.uri for file in self.files.old(TABLE, is_open=True)], names), schema)
+        old = rows_of(read_paths(self.earlier, names), schema)
         places = pc.index_in(rebalances.column("rebalance_id"), old.column("rebalance_id").combine_chunks())
         then = old.take(places)
         is_same = as_bools(places.is_valid()) & (_ms(rebalances.column("completed_at")) < begins_ms)
@@ -245,9 +284,8 @@ class PauseStep:
 
     def _earlier(self) -> Iterator[pa.RecordBatch]:
         """Rebalances of earlier runs that were over, and whose pause was not final."""
-        uris = [file.uri for file in self.files.old(TABLE, is_open=True)]
         is_over = pc.field("settled_at_offset").is_valid()
-        return (as_recorded(conform(batch, _SCHEMA)) for batch in read_paths(uris, _SCHEMA.names, is_over))
+        return (as_recorded(conform(batch, _SCHEMA)) for batch in read_paths(self.earlier, _SCHEMA.names, is_over))
 
     def _ownership(self, rebalances: pa.Table) -> Iterator[pa.RecordBatch]:
         first = pc.min(pc.coalesce(rebalances.column("started_at"), rebalances.column("completed_at"))).as_py()
@@ -271,7 +309,7 @@ class PauseStep:
         place = _SCHEMA.get_field_index("commit_pause_ms")
         whole = rows.set_column(place, "commit_pause_ms", self.pauses.pauses())
         groups: list[Any] = rows.column("group_id").to_pylist()
-        last = np.array([self.last_us.get(log_partitions.get(one, -1), 0) // 1000 for one in groups], np.int64)
+        last = np.array([self.ends_ms.get(log_partitions.get(one, -1), 0) for one in groups], np.int64)
         is_final = (_ms(rows.column("completed_at")) + WITHIN_MS < last) & rows.column(
             "settled_at_offset"
         ).is_valid().to_numpy(zero_copy_only=False)

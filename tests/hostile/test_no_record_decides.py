@@ -10,7 +10,8 @@ import pytest
 
 from coordinator_replay.log.writer import LogEntry, write_batch
 from coordinator_replay.records.plain import encode_key, encode_value
-from tests.hostile.lives import write_log
+from coordinator_replay.times import LATEST_MS
+from tests.hostile.lives import encoded, recorded_lives, renamed, write_log
 from tests.pipeline.in_process import audit, content, contents
 from tests.samples import Sample
 
@@ -58,11 +59,11 @@ FORGED = {
 
 
 def of_others(tables: dict[str, list[str]]) -> dict[str, list[str]]:
-    """Rows of tables but those of the groups that were added, and of all groups together."""
+    """Rows of tables but those of the groups and the log partition that were added, and of all groups together."""
     return {
         name: [row for row in rows if '"group_id": "h-' not in row]
         for name, rows in tables.items()
-        if name not in ("group_metrics", "log_partitions", "log_copies")
+        if name not in ("group_metrics", "log_partitions", "log_copies", "coordinator_changes")
     }
 
 
@@ -147,4 +148,30 @@ def test_a_topic_that_nobody_owned_is_named_in_nights_as_in_one_run(audit, tmp_p
     [member] = [row["target"] for row in map(json.loads, content(tmp_path / "nightly", "member_timeline"))]
     assert [topic["topic"] for topic in member] == ["mmm"]
     for table, rows in contents(tmp_path / "whole").items():
+        assert content(tmp_path / "nightly", table) == rows, table
+
+
+def a_life_that_goes_on() -> list[LogEntry]:
+    """A recorded group with rebalances, whose offsets are committed again a minute after its last record."""
+    life = next(one for one in recorded_lives() if len(one) == 15 and one[0].record.kind == "GroupMetadata")
+    entries = [*encoded(renamed(life, "g"))]
+    commits = [entry for one, entry in zip(life, entries, strict=True) if one.record.kind == "OffsetCommit"]
+    later = entries[-1].timestamp_ms + 60_000
+    return [*entries, *(LogEntry(key=one.key, value=one.value, timestamp_ms=later) for one in commits)]
+
+
+@pytest.mark.parametrize("cut", [2, 16])
+@pytest.mark.parametrize("at_ms", [NOW_MS + 7_200_000, LATEST_MS], ids=["two hours later", "the last time"])
+def test_a_time_that_the_log_is_not_at_ends_no_pause_of_others(at_ms, cut, audit, tmp_path):
+    entries = [commit("far", "own", at_ms, NOW_MS), *a_life_that_goes_on()]
+    nights = [
+        write_night(tmp_path / "night-1", 0, 0, *entries[:cut]),
+        write_night(tmp_path / "night-2", cut, 0, *entries[cut:]),
+    ]
+    audit(tmp_path / "whole", *nights)
+    for night in nights:
+        audit(tmp_path / "nightly", night)
+    expected = contents(tmp_path / "whole")
+    assert any(json.loads(row)["commit_pause_ms"] > 60_000 for row in expected["rebalances"])
+    for table, rows in expected.items():
         assert content(tmp_path / "nightly", table) == rows, table
