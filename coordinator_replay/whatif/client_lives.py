@@ -60,6 +60,7 @@ class ClientLives:
     def take(self, operation: Operation) -> None:
         """Take the next operation."""
         at_ms = operation.began_ms(self.settings.heartbeat(), self.settings.initial_delay())
+        arrived_ms = self._joined_ms(operation, at_ms)
         for event in operation.events:
             member, before, kind = event.member, event.before, str(event.kind)
             if kind == "MEMBER_LEFT" and (departed := before or member) is not None:
@@ -73,9 +74,32 @@ class ClientLives:
             elif kind == "MEMBER_REJOINED" or (kind == "MEMBER_JOINED" and member.member_id in self.by_member):
                 self._rejoin(member, operation.at_ms)
             elif kind == "MEMBER_JOINED":
-                self._arrive(member, at_ms, max((operation.join_done_ms or at_ms) - at_ms, 0))
+                self._arrive(member, arrived_ms, max((operation.join_done_ms or arrived_ms) - arrived_ms, 0))
             elif kind == "SUBSCRIPTION_CHANGED" and member.subscription is not None:
                 self._subscribe(member.member_id, at_ms, member.subscription)
+
+    def _joined_ms(self, operation: Operation, began_ms: int) -> int:
+        """When the members that joined with an operation came.
+
+        A join phase waits for static members that are gone until their sessions are over: who joined in a generation
+        that some were removed with came before that, most likely in place of them.
+
+        Args:
+            operation: the operation.
+            began_ms: when its join phase began if it waited for nobody.
+        """
+        removed_ms = operation.join_done_ms or operation.at_ms
+        died_ms = [
+            self._died_ms(client.now, removed_ms)
+            for event in operation.events
+            if str(event.kind) == "MEMBER_LEFT"
+            and (client := self.by_member.get(event.member_id or "")) is not None
+            and client.now is not None
+            and _is_static_classic(client.now)
+        ]
+        if not died_ms:
+            return began_ms
+        return max(min(began_ms, max(died_ms) + 1), (operation.before_ms or 0) + 1)
 
     def _arrive(self, member: Member, at_ms: int, later_ms: int = 0) -> None:
         subscription = member.subscription or Subscription()
@@ -96,14 +120,14 @@ class ClientLives:
         if client is None or client.now is None:
             return
         cause, confidence = self.reasons.get(member.member_id, ("", "possible"))
-        subscription = client.now.subscriptions[-1][1]
+        is_static = _is_static_classic(client.now)
         if client.now.away_ms is not None:
             self._close(client, client.now.away_ms, CLOSED, "certain")
-        elif cause in TIMEOUTS:
+        elif cause in TIMEOUTS or is_static:
             removed_ms = operation.join_done_ms or operation.at_ms
             self.crashed += 1
             departed_ms, window, other = self._died_ms(client.now, removed_ms), None, None
-            if subscription.instance_id and subscription.uses_classic_protocol:
+            if is_static:
                 self.static_removals += 1
                 window = Window(departed_ms, min(departed_ms + self.settings.heartbeat(), removed_ms - 1))
             elif confidence != SURE:
@@ -259,8 +283,8 @@ class ClientLives:
         if self.unsure_leaves:
             yield (
                 f"Departures that may be a leave or a session timeout: {self.unsure_leaves}. The log can't tell which; "
-                "they are simulated as a leave. Ranges cover session timeouts, of all and of every second; of those "
-                f"whose client was back within half its session timeout ({self.unlikely_timeouts}) no more than one."
+                "they are simulated as a leave. In the variants that make a range some are session timeouts; of those "
+                f"whose client was back within half its session timeout ({self.unlikely_timeouts}) hardly any."
             )
         if self.unsure_timeouts:
             yield (
@@ -288,6 +312,12 @@ class ClientLives:
                 f"Static members that may have left in the last session.timeout.ms of the log: {self.static_ends}. It "
                 "shows that only when the session is over. It is assumed that they stayed; ranges cover the rest."
             )
+
+
+def _is_static_classic(now: _Open) -> bool:
+    """Whether a client is a static member under the classic protocol: it sends no LeaveGroup when it is closed."""
+    subscription = now.subscriptions[-1][1]
+    return bool(subscription.instance_id) and subscription.uses_classic_protocol
 
 
 def _client_life(number: int, client: _Client) -> ClientLife:

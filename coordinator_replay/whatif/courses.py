@@ -1,114 +1,51 @@
 """Other courses of a recorded life: cut to a time range, without restarts, with other clients, or as it may have been.
 
-Where the log does not show when and how a client departed, all that it leaves open is tried: ``courses``.
+Where the log does not show when and how a client departed, that is drawn: ``drawn_course``.
 """
 
-import itertools
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from random import Random
 
-from coordinator_replay.whatif.script import CLOSED, CRASHED, ClientLife, Life, Visit, Window
+from coordinator_replay.whatif.script import CLOSED, CRASHED, ClientLife, Life, Visit
 
-Clients = tuple[ClientLife, ...]
+TIMEOUT, UNLIKELY_TIMEOUT = 0.3, 0.05
+"""How often a departure that may be a session timeout is drawn as one: most clients that go are closed."""
 
-FEW = 3
-"""Unlikely endings that are tried."""
+KILLED = 0.2
+"""How often a static member whose end is not on record is drawn as killed."""
 
-
-def courses(life: Life) -> list[Life]:
-    """Lives that differ in what the log leaves open: how dynamic members departed, and when and how static ones did."""
-    lives: list[Life] = []
-    for course in (*_other_endings(life), *_other_departures(life)):
-        if course != life and course not in lives:
-            lives.append(course)
-    return lives
+GONE = 0.1
+"""How often a static member that may have left shortly before the end of the log is drawn as gone."""
 
 
-def _other_endings(life: Life) -> Iterator[Life]:
-    """Departures that may be a leave or a session timeout the other way: all, every second, and unlikely ones alone.
+def drawn_course(life: Life, draw: Random) -> Life:
+    """The life with what the log leaves open drawn: how dynamic members departed, when and how static ones did.
 
-    A few unlikely ones stand for each of them.
+    Clients that came in one join phase come together in half of the courses, one after the other in the others.
+
+    Args:
+        life: the likeliest course.
+        draw: where chance comes from.
     """
-    endings = [visit.other_ending for client in life.clients for visit in client.visits if visit.other_ending]
-    likely = [number for number, ending in enumerate(endings) if not ending.is_unlikely]
-    unlikely = [number for number, ending in enumerate(endings) if ending.is_unlikely]
-    few = unlikely[:: max(len(unlikely) // FEW, 1)][:FEW]
-    for numbers in (likely, likely[::2], likely[1::2], *([*likely, one] for one in few), *([one] for one in few)):
-        yield replace(life, clients=_with_other_endings(life.clients, numbers))
+    delay = draw.choice((0.0, 1.0))
+    clients = []
+    for client in life.clients:
+        visits = [_drawn_visit(visit, draw, delay) for visit in client.visits]
+        clients.append(replace(client, visits=tuple(visits)))
+    return replace(life, clients=tuple(clients))
 
 
-def _with_other_endings(clients: Sequence[ClientLife], numbers: Sequence[int]) -> Clients:
-    """Clients some of whose departures are read the other way, by their place among those with two readings."""
-    places = itertools.count()
-    return tuple(
-        replace(
-            client,
-            visits=tuple(
-                _with_other_ending(visit) if visit.other_ending is not None and next(places) in numbers else visit
-                for visit in client.visits
-            ),
-        )
-        for client in clients
-    )
-
-
-def _with_other_ending(visit: Visit) -> Visit:
-    if visit.other_ending is None:
-        return visit
-    return replace(visit, departed_ms=visit.other_ending.departed_ms, how=visit.other_ending.how, other_ending=None)
-
-
-def _other_departures(life: Life) -> Iterator[Life]:
-    """All static members closed or all killed, early, in between or late.
-
-    What coincides shares a rebalance: in one course of each kind departures are spread over what is open of them, and
-    arrivals of one join phase over that. Where only arrivals are open, that is the one other course.
-    """
-    open_count = sum(visit.window is not None for client in life.clients for visit in client.visits)
-    if not open_count:
-        yield replace(life, clients=_spread_arrivals(life.clients))
-        return
-    spread = [(number + 1) / (open_count + 1) for number in range(open_count)]
-    for how in (CLOSED, CRASHED):
-        for shares in ([0.0] * open_count, [0.5] * open_count, [1.0] * open_count, spread):
-            clients = _spread_arrivals(life.clients) if shares is spread else life.clients
-            yield replace(life, clients=_course(clients, how, iter(shares)))
-
-
-def _course(clients: Sequence[ClientLife], how: str, shares: Iterator[float]) -> Clients:
-    return tuple(
-        replace(
-            client,
-            visits=tuple(
-                visit if visit.window is None else _departure(visit, visit.window, how, next(shares))
-                for visit in client.visits
-            ),
-        )
-        for client in clients
-    )
-
-
-def _spread_arrivals(clients: Sequence[ClientLife]) -> Clients:
-    """Clients that came in the same join phase one after the other."""
-    together = Counter(visit.arrived_ms for client in clients for visit in client.visits)
-    places: Counter[int] = Counter()
-    spread = []
-    for client in clients:
-        visits = []
-        for visit in client.visits:
-            delay_ms = visit.later_ms * places[visit.arrived_ms] // together[visit.arrived_ms]
-            places[visit.arrived_ms] += 1
-            visits.append(replace(visit, arrived_ms=visit.arrived_ms + delay_ms))
-        spread.append(replace(client, visits=tuple(visits)))
-    return tuple(spread)
-
-
-def _departure(visit: Visit, window: Window, how: str, share: float) -> Visit:
-    """A visit that ended after that share of what is open."""
-    departed_ms = window.earliest_ms + round((window.latest_ms - window.earliest_ms) * share)
-    has_stayed = window.may_have_stayed and share == 1
-    return replace(visit, how=how, departed_ms=None if has_stayed else departed_ms, window=None)
+def _drawn_visit(visit: Visit, draw: Random, delay: float) -> Visit:
+    visit = replace(visit, arrived_ms=visit.arrived_ms + round(visit.later_ms * delay * draw.random()))
+    other, window = visit.other_ending, visit.window
+    if other is not None and draw.random() < (UNLIKELY_TIMEOUT if other.is_unlikely else TIMEOUT):
+        visit = replace(visit, departed_ms=other.departed_ms, how=other.how)
+    if window is not None and not (window.may_have_stayed and draw.random() >= GONE):
+        departed_ms = draw.randint(window.earliest_ms, window.latest_ms)
+        how = CRASHED if draw.random() < KILLED else CLOSED
+        visit = replace(visit, departed_ms=max(departed_ms, visit.arrived_ms + 1), how=how)
+    return replace(visit, other_ending=None, window=None)
 
 
 def in_range(clients: Sequence[ClientLife], start_ms: int, end_ms: int, lead_ms: int) -> tuple[ClientLife, ...]:

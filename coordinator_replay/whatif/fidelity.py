@@ -1,16 +1,21 @@
 """How well a simulation with the recorded settings reproduces the record.
 
 Two rebalances are the same where the same clients joined and left in them, as many members were there after them, and
-they lie near each other in time. The order of both lives is kept.
+they lie near each other in time. The order of both lives is kept. Of clients that came or went one right after the
+other, such as all those that a deployment replaces, which one was first is left to chance: there, other clients of
+those may have joined and left.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from coordinator_replay.times import time_order
 from coordinator_replay.whatif.measure import Lived, moment_of
+
+_Rebalance = Mapping[str, Any]
+_Pair = tuple[_Rebalance, _Rebalance]
 
 LOWEST = 0.7
 """Share of rebalances, recorded and simulated, that must match before anything is predicted."""
@@ -69,26 +74,13 @@ def compare(recorded: Lived, simulated: Lived, recorded_ms: int | None, simulate
         recorded_ms: time without owner on record.
         simulated_ms: the same in the simulation.
     """
-    left = [*simulated.rebalances, *simulated.late]
-    matched = same_targets = 0
+    pairs, missed, left = _pairs(recorded, simulated)
     shares, simulated_shares = _shares(recorded), _shares(simulated)
-    misses = []
-    for row in recorded.rebalances:
-        mark = _mark(row, recorded.by_member)
-        place = next(
-            (
-                at
-                for at, other in enumerate(left)
-                if _mark(other, simulated.by_member) == mark and abs(moment_of(other) - moment_of(row)) <= NEAR_MS
-            ),
-            None,
-        )
-        if place is None:
-            misses.append(f"Recorded only: {_sentence(row)}.")
-            continue
-        other = left.pop(place)
-        matched += 1
-        same_targets += shares.get(row["completed_at"]) == simulated_shares.get(other["completed_at"])
+    same_targets = sum(
+        shares.get(row["completed_at"]) == simulated_shares.get(other["completed_at"]) for row, other in pairs
+    )
+    matched = len(pairs)
+    misses = [f"Recorded only: {_sentence(row)}." for row in missed]
     # What comes after the time range counts where it is on record a moment earlier only.
     late = {row["rebalance_id"] for row in simulated.late}
     misses += [f"Simulated only: {_sentence(row)}." for row in left if row["rebalance_id"] not in late]
@@ -106,13 +98,63 @@ def compare(recorded: Lived, simulated: Lived, recorded_ms: int | None, simulate
     )
 
 
-def _mark(row: Mapping[str, Any], by_member: Mapping[str, str]) -> tuple[Any, ...]:
-    came = Counter(by_member.get(member_id, member_id) for member_id in row["members_joined"])
-    went = Counter(by_member.get(member_id, member_id) for member_id in row["members_left"])
-    return row["members_after"], sorted(came.items()), sorted(went.items())
+def _pairs(recorded: Lived, simulated: Lived) -> tuple[list[_Pair], list[_Rebalance], list[_Rebalance]]:
+    """Rebalances that are the same in both lives, those that are in the record only, and in the simulation only."""
+    pairs: list[_Pair] = []
+    missed: list[_Rebalance] = list(recorded.rebalances)
+    left: list[_Rebalance] = [*simulated.rebalances, *simulated.late]
+    # Those with the same clients first: what then remains of both lives may be an exchange.
+    for may_be_exchanged in (False, True):
+        remaining = []
+        clients = _near_clients(missed, recorded.by_member), _near_clients(left, simulated.by_member)
+        for row in missed:
+            exchanged = clients[0](row) & clients[1](row) if may_be_exchanged else set()
+            wanted = _mark(row, recorded.by_member, exchanged)
+            place = next(
+                (
+                    place
+                    for place, other in enumerate(left)
+                    if _are_near(row, other) and _mark(other, simulated.by_member, exchanged) == wanted
+                ),
+                None,
+            )
+            if place is None:
+                remaining.append(row)
+            else:
+                pairs.append((row, left.pop(place)))
+        missed = remaining
+    return pairs, missed, left
 
 
-def _sentence(row: Mapping[str, Any]) -> str:
+def _are_near(row: _Rebalance, other: _Rebalance) -> bool:
+    return abs(moment_of(other) - moment_of(row)) <= NEAR_MS
+
+
+def _near_clients(rows: Sequence[_Rebalance], by_member: Mapping[str, str]) -> Callable[[_Rebalance], set[str]]:
+    """The clients that joined or left near a rebalance."""
+    clients = [
+        (row, {by_member.get(one, one) for one in (*row["members_joined"], *row["members_left"])}) for row in rows
+    ]
+    return lambda row: {name for other, names in clients if _are_near(row, other) for name in names}
+
+
+def _mark(row: _Rebalance, by_member: Mapping[str, str], exchanged: Container[str]) -> tuple[Any, ...]:
+    """What a rebalance is known by: how many members were there after it, and who joined and left.
+
+    Args:
+        row: the rebalance.
+        by_member: the client behind each member id.
+        exchanged: clients of whom only the number counts.
+    """
+
+    def names(member_ids: Iterable[str]) -> list[str]:
+        clients = (by_member.get(member_id, member_id) for member_id in member_ids)
+        return sorted("" if client in exchanged else client for client in clients)
+
+    return row["members_after"], names(row["members_joined"]), names(row["members_left"])
+
+
+def _sentence(row: _Rebalance) -> str:
     number = "generation" if row["group_type"] == "classic" else "epoch"
     return f"{number} {row['epoch']}, {row['cause']}, {row['members_before']} to {row['members_after']} members"
 

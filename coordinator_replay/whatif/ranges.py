@@ -1,15 +1,15 @@
 """The range around a prediction: what else is possible where neither the log nor the question decides.
 
-When and how static members left and when members of one join phase arrived may be unknown (``courses``), settings and
-the library of the clients (``open_settings``), and the timing of the clients (``timing``). Each alternative is
-simulated with what is possible, within the steps that an answer may take.
+When and how members left and when members of one join phase arrived may be unknown (``courses``), settings and the
+library of the clients (``open_settings``), and the timing of the clients (``timing``). All of it is drawn, so many
+times that a further draw would lie within the least and the most of them in nine of ten cases.
 """
 
-import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from random import Random
 
 from coordinator_replay.whatif.alternative import Alternative
-from coordinator_replay.whatif.courses import courses
+from coordinator_replay.whatif.courses import drawn_course
 from coordinator_replay.whatif.fidelity import compare
 from coordinator_replay.whatif.live_again import LivedAgain, clients_of, live_again
 from coordinator_replay.whatif.measure import Lived
@@ -18,7 +18,7 @@ from coordinator_replay.whatif.open_settings import open_settings_sentences, sho
 from coordinator_replay.whatif.recorded import Recorded
 from coordinator_replay.whatif.script import ClientLife, Life
 from coordinator_replay.whatif.settings import Settings
-from coordinator_replay.whatif.timing import LIKELIEST, Timing, other_timings, timings_sentences
+from coordinator_replay.whatif.timing import Timing, drawn_timing, timings_sentences
 
 MOST_STEPS = 50_000
 """Steps that an answer may cost for each alternative, its ranges included: some three seconds."""
@@ -26,8 +26,10 @@ MOST_STEPS = 50_000
 SHORTEST_FACTOR = 3
 """By so much the steps of a simulation grow where intervals are the shortest."""
 
+DRAWS = 18
+"""Variants besides the likeliest: a further one lies outside the least and the most of 19 in 2 of 20 cases."""
 
-Combination = tuple[Life, Settings, Sequence[ClientLife], Timing]
+Variant = tuple[Life, Settings, Sequence[ClientLife], Timing]
 """What to simulate: a course, settings, clients, and their timing."""
 
 
@@ -43,7 +45,7 @@ class Ranges:
         share: float,
         most_steps: int,
     ) -> None:
-        """Find other courses of the life that leave the same record as the likeliest one.
+        """Draw courses of the life that leave the same record as the likeliest one.
 
         Args:
             life: the likeliest course.
@@ -56,15 +58,16 @@ class Ranges:
         self._life, self._recorded = life, recorded
         self._left = most_steps - again.steps
         self._left_out = 0
-        self._courses = [life]
-        possible = courses(life)
-        # A course is worth its steps only if alternatives can be afforded, too.
-        for course in possible:
-            if self._can_afford(again.steps * (len(possible) + 1)):
+        self._courses: list[Life] = []
+        for number in range(DRAWS):
+            course = drawn_course(life, Random(number))  # noqa: S311 - the same variants each time
+            # A course is worth its steps only if alternatives can be afforded, too.
+            if course != life and self._can_afford(again.steps * (DRAWS + 1)):
                 tried = live_again(course, recorded, life.settings, course.clients, "")
                 self._left -= tried.steps
-                if compare(on_record, tried.lived, None, None).share >= share:
-                    self._courses.append(course)
+                is_on_record = compare(on_record, tried.lived, None, None).share >= share
+                course = course if is_on_record else life
+            self._courses.append(course)
 
         self._courses_left_out = self._left_out
 
@@ -84,7 +87,7 @@ class Ranges:
         self._left -= likely.steps
         others = []
         left_out_before = self._left_out - self._courses_left_out
-        for course, settings, clients, timing in self._combinations(one, tried):
+        for course, settings, clients, timing in self._variants(one, tried):
             if not self._can_afford(likely.steps * (1 if settings is tried else SHORTEST_FACTOR)):
                 continue
             other = live_again(course, self._recorded, settings, clients, one.name, timing)
@@ -92,20 +95,16 @@ class Ranges:
             others.append(other.measures)
         return likely._replace(measures=with_ranges(likely.measures, others, self._left_out - left_out_before))
 
-    def _combinations(self, one: Alternative, tried: Settings) -> list[Combination]:
-        """All that may be, but for the likeliest; what differs from that in one thing comes first."""
+    def _variants(self, one: Alternative, tried: Settings) -> Iterator[Variant]:
+        """Drawn courses and timings; settings and libraries that nobody gave take turns."""
         shorter = shortest(tried, self._life)
-        own = clients_of(self._life, one)
-        timings = other_timings(tried, own)
-        ranked: list[tuple[int, Combination]] = [(1, (self._life, tried, own, timing)) for timing in timings]
-        draws = itertools.cycle((LIKELIEST, *timings))
-        for course, settings, is_librdkafka in itertools.product(self._courses, (tried, shorter), (False, True)):
+        for number, course in enumerate(self._courses):
+            draw = Random(number)  # noqa: S311 - the same variants each time
+            settings = shorter if shorter is not None and number % 2 else tried
             own = clients_of(course, one)
-            clients = with_librdkafka(tried, own) if is_librdkafka else own
-            differences = (course is not self._life) + (settings is not tried) + is_librdkafka
-            if settings is not None and clients is not None and differences:
-                ranked.append((differences, (course, settings, clients, next(draws))))
-        return [combination for _, combination in sorted(ranked, key=lambda it: it[0])]
+            if number % 4 < 2:
+                own = with_librdkafka(tried, own) or own
+            yield course, settings, own, drawn_timing(draw, settings, own)
 
     def notes(self, alternatives: Sequence[Settings]) -> Iterable[str]:
         """What ranges cover, and what they don't, in sentences.

@@ -35,7 +35,7 @@ class Ending(NamedTuple):
     Attributes:
         departed_ms: when it closed or died then.
         how: ``closed`` or ``crashed``.
-        is_unlikely: it takes a coincidence, or is at odds with commits: not more than one of those is tried at once.
+        is_unlikely: it takes a coincidence, or is at odds with commits.
     """
 
     departed_ms: int

@@ -4,9 +4,10 @@ Heartbeats that change nothing are left out (``heartbeats``), and long rests alt
 its own, which stands still for as long. Its output has the times of the life.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import count
 from typing import Any
 
 from coordinator_replay.coordinator import Batch, Coordinator, Request, Response, Result, Topic, Topics
@@ -80,10 +81,10 @@ class Fleet:
         self._last_owned: dict[str, tuple[Sequence[Partition], int]] = {}
         for at_ms, image in self._later:
             self._agenda.happen(at_ms, self._topics_changed(image))
-        visits = [(client, visit) for client in clients for visit in client.visits]
-        for number, (client, visit) in enumerate(visits):
-            arrived_ms, departed_ms = _shifted(visit, timing, number)
-            self._agenda.happen(arrived_ms, self._arrival(client, replace(visit, departed_ms=departed_ms)))
+        numbers = count()
+        visits = [(client, visit) for client in clients for visit in _shifted(client, timing, numbers)]
+        for client, visit in visits:
+            self._agenda.happen(visit.arrived_ms, self._arrival(client, visit))
 
     @property
     def now_ms(self) -> int:
@@ -265,6 +266,9 @@ class Fleet:
             elif isinstance(result, Response) and result.correlation_id in self._senders:
                 consumer, api = self._senders.pop(result.correlation_id)
                 consumer.is_waiting = False
+                if member_id := result.body.get("memberId"):
+                    # A consumer that is gone before its JoinGroup is answered was a member, too.
+                    self.result.by_member.setdefault(member_id, self._names[id(consumer)])
                 if id(consumer) in self._alive:
                     self._answer(consumer, api, result)
 
@@ -272,8 +276,6 @@ class Fleet:
         if api == "LeaveGroup":
             return
         consumer.answered(self, api, response.body)
-        if isinstance(consumer, ClassicConsumer) and consumer.member_id:
-            self.result.by_member.setdefault(consumer.member_id, self._names[id(consumer)])
         if consumer.is_joined:
             self._heartbeats.after(consumer, self.now_ms, self._agenda.next_event_ms)
 
@@ -282,13 +284,25 @@ class Fleet:
         self._heartbeats.stir(self.now_ms)
 
 
-def _shifted(visit: Visit, timing: Timing, number: int) -> tuple[int, int | None]:
-    """When a client comes and departs with a timing; it stays as long as it has at least a moment to do so."""
-    later_ms, earlier_ms = timing.shift_ms(2 * number), timing.shift_ms(2 * number + 1)
-    if visit.departed_ms is None:
-        return visit.arrived_ms + later_ms, None
-    spare_ms = max((visit.departed_ms - visit.arrived_ms) // 2, 0)
-    return visit.arrived_ms + min(later_ms, spare_ms), visit.departed_ms - min(earlier_ms, spare_ms)
+def _shifted(client: ClientLife, timing: Timing, numbers: Iterator[int]) -> Iterator[Visit]:
+    """When a client comes and departs with a timing: it stays for a moment at least; a restart takes as long as ever.
+
+    Args:
+        client: whose visits.
+        timing: of the simulation.
+        numbers: of arrivals and departures.
+    """
+    later_ms = timing.shift_ms(next(numbers))
+    for visit in client.visits:
+        if visit.departed_ms is None:
+            yield replace(visit, arrived_ms=visit.arrived_ms + later_ms)
+            return
+        spare_ms = max((visit.departed_ms - visit.arrived_ms) // 2, 0)
+        earlier_ms = min(timing.shift_ms(next(numbers)), spare_ms)
+        yield replace(
+            visit, arrived_ms=visit.arrived_ms + min(later_ms, spare_ms), departed_ms=visit.departed_ms - earlier_ms
+        )
+        later_ms = -earlier_ms
 
 
 def simulate(life: Life, settings: Settings, clients: Sequence[ClientLife], timing: Timing = LIKELIEST) -> Simulated:

@@ -10,6 +10,7 @@
 """
 
 from collections.abc import Iterable, Sequence
+from random import Random
 from typing import NamedTuple
 
 from coordinator_replay.whatif.libraries import JOIN_INTERVAL_MS, LIBRDKAFKA
@@ -57,14 +58,17 @@ LIKELIEST = Timing()
 WAKE_MS = 1_000
 """librdkafka's main loop sleeps so long at most."""
 
-DRAWS = 8
-"""Other sets of moments. A further value lies outside the least and the most of nine with a probability of 2/10."""
 
+def drawn_timing(draw: Random, settings: Settings, clients: Sequence[ClientLife]) -> Timing:
+    """Another timing than the likeliest: other moments of heartbeats, and late or early joins where librdkafka waits.
 
-def other_timings(settings: Settings, clients: Sequence[ClientLife]) -> list[Timing]:
-    """Other timings than the likeliest: late joins where librdkafka waits, and other moments of heartbeats."""
-    late = [Timing(wake_ms=WAKE_MS), Timing(wake_ms=-JOIN_INTERVAL_MS)] if _is_waiting(settings, clients) else []
-    return [*late, *(Timing(drift=number + 1) for number in range(DRAWS))]
+    Args:
+        draw: where chance comes from.
+        settings: to be tried.
+        clients: who lives them.
+    """
+    wake_ms = draw.choice((0, WAKE_MS, -JOIN_INTERVAL_MS)) if _is_waiting(settings, clients) else 0
+    return Timing(drift=draw.randint(1, 1_000), wake_ms=wake_ms)
 
 
 def timings_sentences(alternatives: Iterable[Settings], clients: Sequence[ClientLife]) -> Iterable[str]:
@@ -75,8 +79,8 @@ def timings_sentences(alternatives: Iterable[Settings], clients: Sequence[Client
         clients: who lives them.
     """
     yield (
-        f"The log does not show when in their interval heartbeats were sent: ranges include {DRAWS} other sets of such "
-        f"moments, with which clients come up to {SHIFT_MS:,} ms later and go as much earlier."
+        "The log does not show when in their interval heartbeats were sent: in the variants that make a range these "
+        f"moments are drawn, and clients come up to {SHIFT_MS:,} ms later and go as much earlier."
     )
     if any(_is_waiting(settings, clients) for settings in alternatives):
         yield f"librdkafka may wait up to {WAKE_MS:,} ms longer before it rejoins, or not at all: ranges include that."

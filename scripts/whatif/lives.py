@@ -30,7 +30,7 @@ class Calibration:
 
     Attributes:
         held: for each prediction, whether its range (or its only value) is what was recorded.
-        widths: from least to most, as a share of the value; 0 where that is not more than 1.
+        widths: from least to most, as a share of the value.
     """
 
     held: list[bool] = field(default_factory=list)
@@ -92,7 +92,7 @@ def _cell(found: JudgedLife, name: str, one: Measures, recorded: Measures) -> st
         return f"refused : {truth:,}"
     calibration = found.measures[name]
     calibration.held.append(least <= truth <= most)
-    calibration.widths.append(0.0 if most - least <= 1 else (most - least) / max(value, 1))
+    calibration.widths.append((most - least) / max(value, 1))
     text = f"{value:,} ({least:,} to {most:,}) : {truth:,}" if least < most else f"{value:,} : {truth:,}"
     return text if calibration.held[-1] else f"**{text}**"
 
@@ -124,9 +124,9 @@ def lives_part(judged: Sequence[JudgedLife]) -> Iterable[str]:
         "Lives drawn from a seed (`scripts/lab/random_life.py`), each recorded by a broker (4.3.1) in six groups at",
         "once; clients are librdkafka's and Java's. Each group is predicted from each other one with intervals given.",
         "Some lives were looked at while ranges were built, the others only judge: nothing was changed for them.",
-        "A value without a range counts as a range of one number. The width is the median of (most - least) / value,",
-        "0 where most and least differ by not more than 1. Predictions are refused where the record isn't reproduced,",
-        "or where most is more than twice the least; these are not in the other columns.",
+        "By the same lives it was measured how much wider ranges are than what was simulated. The width is the median",
+        "of (most - least) / value. Predictions are refused where the record isn't reproduced, or where the variant",
+        "with most rebalances has more than three times those of the one with least; these are in no other column.",
         "",
         "| lives | " + " | ".join(label for _, label in JUDGED) + " | refused |",
         "|---" * 5 + "|",

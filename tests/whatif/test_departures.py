@@ -3,25 +3,33 @@
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from random import Random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from coordinator_replay.whatif.alternative import Alternative
 from coordinator_replay.whatif.answer import what_if
-from coordinator_replay.whatif.courses import courses
+from coordinator_replay.whatif.courses import drawn_course
 from coordinator_replay.whatif.life import life_of
-from coordinator_replay.whatif.measures import Measures, table_of
+from coordinator_replay.whatif.measures import Measures, table_of, with_ranges
 from coordinator_replay.whatif.recorded import Recorded
-from coordinator_replay.whatif.script import CLOSED, CRASHED, Ending, Life, Visit
+from coordinator_replay.whatif.script import CLOSED, CRASHED, Life, Visit
 from scripts.whatif.sample import recorded_groups
 
 VARIANTS = Path(__file__).parents[1] / "data" / "variants"
+LIVES = Path(__file__).parents[1] / "data" / "lives"
 SESSION_MS = 6_000
 
 
 @cache
+def recorded_groups_of_variants() -> dict[str, Recorded]:
+    return recorded_groups(VARIANTS)
+
+
 def group() -> Recorded:
-    return recorded_groups(VARIANTS)["shop-v-dynamic"]
+    return recorded_groups_of_variants()["shop-v-dynamic"]
 
 
 def life(recorded: Recorded) -> Life:
@@ -65,31 +73,63 @@ def test_a_client_that_was_back_soon_was_probably_closed() -> None:
     assert by_client["dynamic-3#4", 0] is False
 
 
-def test_courses_have_all_likely_ones_every_second_one_and_unlikely_ones_alone() -> None:
+@given(st.integers(0, 1_000))
+def test_a_drawn_course_decides_everything_and_stays_within_what_is_open(number: int) -> None:
+    for recorded in (life(group()), life(recorded_groups_of_variants()["shop-v-static"])):
+        course = drawn_course(recorded, Random(number))
+        pairs = zip(recorded.clients, course.clients, strict=True)
+        for visit, drawn in ((one, two) for old, new in pairs for one, two in zip(old.visits, new.visits, strict=True)):
+            assert drawn.window is None
+            assert drawn.other_ending is None
+            assert visit.arrived_ms <= drawn.arrived_ms <= visit.arrived_ms + visit.later_ms
+            departures = {visit.departed_ms, visit.other_ending and visit.other_ending.departed_ms}
+            window = visit.window
+            assert drawn.departed_ms in departures or (
+                window is not None and window.earliest_ms <= drawn.departed_ms <= window.latest_ms
+            )
+
+
+def test_drawn_courses_have_both_readings_of_each_departure() -> None:
     recorded = life(group())
-    counts = {
-        sum(visit.how == CRASHED and visit.other_ending is None for client in course.clients for visit in client.visits)
-        for course in courses(recorded)
-    }
-    assert counts == {0, 1, 2, 3}, "0: only arrivals differ; 3: both likely ones and one unlikely one"
+    courses = [drawn_course(recorded, Random(number)) for number in range(200)]
+    for place, client in enumerate(recorded.clients):
+        for number, visit in enumerate(client.visits):
+            if visit.other_ending is not None:
+                endings = {course.clients[place].visits[number].how for course in courses}
+                assert endings == {CLOSED, CRASHED}
+
+
+def test_who_joined_where_static_members_were_removed_came_when_these_had_gone() -> None:
+    """A deployment replaced all instance ids: the join phase waited until the sessions of the old ones were over."""
+    patient = recorded_groups(LIVES / "103")["life-103-patient"]
+    answer = what_if(patient, [], known={"heartbeat.interval.ms": "1000"})
+    assert answer.fidelity.matched == answer.fidelity.recorded == answer.fidelity.simulated
+    replaced = [visit for client in life(patient).clients for visit in client.visits if visit.how == CRASHED]
+    assert len(replaced) == 5
+    came = [client.visits[0].arrived_ms for client in life(patient).clients if client.name.startswith("release-2")]
+    departed = sorted(visit.departed_ms for visit in replaced if visit.departed_ms is not None)
+    assert all(departed[3] < at_ms < departed[3] + 1_000 for at_ms in came)
 
 
 def test_a_session_timeout_that_is_on_record_has_one_reading() -> None:
-    ending = Ending(1, CRASHED)
-    assert not ending.is_unlikely
-    static = recorded_groups(VARIANTS)["shop-v-static"]
+    static = recorded_groups_of_variants()["shop-v-static"]
     assert not unsure(static)
 
 
 @pytest.mark.parametrize(
-    ("bounds", "is_predictable"), [((2, 20), False), ((5, 10), True), ((5, 11), False), ((0, 6), True), ((1, 7), False)]
+    ("counts", "is_predictable"),
+    [((2, 20), False), ((5, 15), True), ((5, 16), False), ((0, 9), True), ((1, 10), False)],
 )
-def test_a_record_that_can_not_carry_a_prediction_gets_none(bounds: tuple[int, int], is_predictable: bool) -> None:
+def test_a_record_that_can_not_carry_a_prediction_gets_none(counts: tuple[int, int], is_predictable: bool) -> None:
     model: Measures = what_if(group(), []).recorded
-    one = replace(model, rebalances=bounds[0], ranges={"rebalances": bounds})
+    least, most = (replace(model, rebalances=count) for count in counts)
+    one = with_ranges(least, [most], 0)
     assert one.is_predictable is is_predictable
+    bounds = one.ranges["rebalances"]
+    assert bounds[0] < counts[0] or bounds[0] == 0
+    assert bounds[1] > counts[1]
     (_, [cell]), *_ = table_of([one])
-    assert cell == (f"{bounds[0]} ({bounds[0]} to {bounds[1]})" if is_predictable else f"{bounds[0]} to {bounds[1]}")
+    assert cell == (f"{counts[0]} ({bounds[0]} to {bounds[1]})" if is_predictable else f"{bounds[0]} to {bounds[1]}")
 
 
 def test_a_value_says_where_not_all_variants_were_simulated() -> None:

@@ -62,7 +62,10 @@ def test_with_intervals_given_only_the_timing_of_clients_is_open(group: str) -> 
     assert predicted.unowned_ms_total is not None
     least, most = predicted.ranges["unowned_ms_total"]
     assert least <= predicted.unowned_ms_total <= most
-    assert most < 2 * least
+    if group == "dynamic":
+        # Records of the other protocol don't have its intervals.
+        shortest, longest = tried(groups()["shop-v-dynamic"], CONSUMER).alternatives[0].ranges["unowned_ms_total"]
+        assert most - least < (longest - shortest) / 2
 
 
 def test_librdkafka_may_join_up_to_a_second_later() -> None:
