@@ -134,8 +134,9 @@ def with_ranges(likely: Measures, others: Sequence[Measures], left_out: int) -> 
         value = getattr(likely, name)
         if value is not None:
             numbers = [value, *(getattr(one, name) for one in others)]
-            margin = max(round(share * value), 1) if any(numbers) else 0
-            ranges[name] = (max(min(numbers) - margin, 0), max(numbers) + margin)
+            if any(numbers):
+                margin = max(round(share * value), 1)
+                ranges[name] = (max(min(numbers) - margin, 0), max(numbers) + margin)
     counts = [one.rebalances for one in (likely, *others)]
     is_predictable = max(counts) <= 3 * max(min(counts), FEW)
     return replace(likely, ranges=ranges, is_predictable=is_predictable, variants_left_out=left_out)

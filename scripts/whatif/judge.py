@@ -276,7 +276,7 @@ def _fidelities(repository: Path) -> Iterable[str]:
     """How well each group of each sample is reproduced with nothing given that its records don't tell."""
     yield "| sample | group | matched : recorded : simulated | share | |"
     yield "|---|---|---|---|---|"
-    for folder in sorted(one.parent for one in (repository / "tests" / "data").glob("*/cluster-metadata")):
+    for folder in sorted(one.parent for one in (repository / "tests" / "data").glob("*/segments")):
         for name, group in recorded_groups(folder).items():
             yield f"| {folder.name} | {name} | {_fidelity(group)} |"
 
