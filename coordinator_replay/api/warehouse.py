@@ -12,6 +12,7 @@ from coordinator_replay.engine.model import GroupType
 from coordinator_replay.errors import UsageError, WarehouseError
 from coordinator_replay.query.basis import Basis, basis_at, basis_from
 from coordinator_replay.query.choices import SEVERITIES, STATUSES
+from coordinator_replay.query.completeness import undecoded_note
 from coordinator_replay.query.consumers import NOT_IN_THE_LOG, TopicConsumer, consumers_of
 from coordinator_replay.query.coordinators import nearby_note
 from coordinator_replay.query.describe import describe_at, inherited_note, missing_records_note
@@ -530,7 +531,7 @@ class Warehouse:
         texts = {name: _text(value) for name, value in parameters.items() if value is not None}
         names, rows = run_saved_query(self._tables, str(query), texts, most)
         nothing = None if rows else f"No rows; cluster {self.cluster!r} is covered from {self.coverage}."
-        return SqlAnswer(names, rows, [nothing], self._from())
+        return SqlAnswer(names, rows, [nothing, undecoded_note(self._tables)], self._from())
 
     def what_if(
         self,

@@ -225,6 +225,24 @@ class Completeness:
         return f"{'; '.join(parts)}."
 
 
+def undecoded_note(warehouse: "Tables") -> str | None:
+    """What to say beside rows of many groups where records could not be decoded.
+
+    A kind of record that this release does not know changes no group, as a broker of another release passes over it.
+    """
+    [(count,)] = warehouse.rows(
+        "SELECT count(*) FROM quarantine WHERE cluster = $cluster AND error_class <> 'UnknownRecordType'"
+    )
+    if not count:
+        return None
+    what = (
+        "1 record could not be decoded: what it changed is"
+        if count == 1
+        else (f"{count:,} records could not be decoded: what they changed is")
+    )
+    return f"{what} not on record, and rows may lack it or count it wrongly (saved query undecoded-records)."
+
+
 def shown_second(moment: datetime, *, is_rounded_up: bool = False) -> str:
     """A moment to the second."""
     if is_rounded_up and moment.microsecond:

@@ -210,3 +210,14 @@ def test_pages_of_all_groups_are_written_into_a_folder(warehouse, tmp_path):
     assert "payments" in pages.index.read_text(encoding="utf-8")
     assert list((tmp_path / "fleet" / "groups").glob("payments-*.html"))
     assert repr(pages).endswith("index.html, groups=3, rebalances=3)")
+
+
+def test_a_saved_query_says_where_records_could_not_be_decoded(tmp_path):
+    folder = write_small_warehouse(tmp_path / "warehouse")
+    note = "what they changed is not on record"
+    assert not any(note in one for one in Warehouse(str(folder)).sql(query="downtime-by-cause").notes)
+    damaged = {"cluster": "default", "log_partition": 3, "source": "a", "error_class": "BufferUnderflow"}
+    unknown = damaged | {"error_class": "UnknownRecordType"}
+    write_rows(folder, "quarantine", [damaged | {"log_offset": 7}, damaged | {"log_offset": 8}, unknown])
+    [said] = [one for one in Warehouse(str(folder)).sql(query="downtime-by-cause").notes if note in one]
+    assert said.startswith("2 records could not be decoded")
