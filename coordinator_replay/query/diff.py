@@ -72,8 +72,8 @@ class Side:
 
     @property
     def moment(self) -> datetime:
-        """The time as statements take it."""
-        return self.at or END
+        """The time as statements take it: the last record's is the end of the log, where markers may come after it."""
+        return END if self.at is None or self.at == self.warehouse.coverage.last else self.at
 
     @property
     def exact_partitions(self) -> list[int]:
@@ -179,7 +179,7 @@ _BETWEEN = f"""
                                false) AS is_new
             FROM findings WHERE cluster = $cluster
         )
-        WHERE is_new OR (first_seen <= $start AND ended_at >= $start AND ended_at <= $at)
+        WHERE is_new OR (first_seen <= $start AND ended_at > $start AND ended_at <= $at)
     )
     SELECT {select_list(Change)} FROM between_them
 """  # noqa: S608 - as above

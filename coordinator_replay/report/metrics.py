@@ -20,6 +20,7 @@ from coordinator_replay.errors import UsageError
 from coordinator_replay.query.groups import UNKNOWN, Group, groups_at
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.re2_patterns import compile_pattern
+from coordinator_replay.safe_text import neutral
 
 _REBALANCES = """
     SELECT group_id, coalesce(cause, 'UNKNOWN'), count(*) FROM rebalances WHERE cluster = $cluster
@@ -74,7 +75,7 @@ class _Gauges:
         gauge = Gauge(f"coordinator_replay_{name}", about, ["cluster", *labels], registry=self.registry)
         for values, number in samples:
             if number is not None:
-                gauge.labels(self._cluster, *values).set(number)
+                gauge.labels(*(neutral(str(value)) for value in (self._cluster, *values))).set(number)
 
 
 def metrics_of(

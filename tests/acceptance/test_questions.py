@@ -149,7 +149,7 @@ def test_which_member_did_not_revoke_and_who_waited(told: Told):
         if any(f"{member_id} waited" in one or f"{member_id}, " in one for one in lines_of)
     }
     assert waited and waited <= {"hold-2", "hold-3"}
-    assert all(re.search(r"waited 1[5-9],\d{3} ms for bakery\.hold-\d", line) for line in lines_of)
+    assert all(re.search(r"waited 1[5-9],\d{3} ms for bakery\.hold:\d", line) for line in lines_of)
 
 
 @pytest.mark.parametrize("name", AUDITED)

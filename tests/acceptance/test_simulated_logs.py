@@ -61,7 +61,7 @@ RULES: Mapping[str, str] = {
 Partitions = list[str]
 
 
-class Tables:
+class AnswersByStep:
     """The tables as of any step, each question asked once between two records of its group."""
 
     def __init__(self, warehouse: Tables) -> None:
@@ -93,7 +93,7 @@ class Tables:
         return self._answers[key]
 
 
-def check(step: Step, tables: Tables, used: Counter[str]) -> None:
+def check(step: Step, tables: AnswersByStep, used: Counter[str]) -> None:
     """Hold the answers of a step against the tables as of then; counts the rules that were needed."""
     in_tables = tables.groups(step)
     for group_id, told in step.groups.items():
@@ -125,7 +125,7 @@ def excuse_of(group_id: str, told: tuple[str, str, str], step: Step) -> str | No
     return REBALANCE if state in ("PreparingRebalance", "CompletingRebalance") else None
 
 
-def check_description(group_id: str, step: Step, tables: Tables, used: Counter[str]) -> None:
+def check_description(group_id: str, step: Step, tables: AnswersByStep, used: Counter[str]) -> None:
     answer, found = step.described[group_id], tables.describe(group_id, step)
     if step.groups[group_id][0] == "classic":
         assert (found.group.assignor or "") == answer["protocolData"]
@@ -201,7 +201,7 @@ def compare(name: str, run_audit: Callable[..., Summary], folder: Path) -> Count
     """Play a script, audit its log, and compare every step; returns which rules were needed how often."""
     steps = play(name, folder / "out")
     run_audit(folder / "tables", folder / "out" / "segments", topics=str(folder / "out" / "topics.csv"))
-    tables, used = Tables(Tables(str(folder / "tables"))), Counter[str]()
+    tables, used = AnswersByStep(Tables(str(folder / "tables"))), Counter[str]()
     for number, step in enumerate(steps):
         try:
             check(step, tables, used)

@@ -22,7 +22,7 @@ def whole_cluster(folder: Path, *, in_all_forms: bool = False) -> Iterator[list[
         yield [*question, "--output", form]
     yield ["diff", "--from", "-1m"]
     yield ["diff", "--from", "-1m", "--output", "csv"]
-    yield ["diff", "--to", "now", "--wide"]
+    yield ["diff", "--from", "-1m", "--to", "now", "--wide"]
     yield ["impact", "--from", "-1h", "--output", "json"]
     yield ["metrics"]
     yield ["metrics", "--openmetrics", "--groups", ".*[0-3]", "--limit", "3"]

@@ -167,7 +167,9 @@ def offset(topic: str, partition: int, value: int, start: str, end: str | None =
     # As in a simple group, where retention counts from the commit; commits that wait for a marker have no rule.
     since = columns.get("commit_timestamp", at(start))
     expires = end is None and "producer_id" not in columns
-    expiry = {"rule": "simple_group", "base_timestamp": since, "is_protected": False} if expires else {}
+    expiry = (
+        {"rule": "simple_group", "base_timestamp": since, "is_protected": False, "is_proven": True} if expires else {}
+    )
     return {
         "cluster": "default",
         "group_id": "payments",

@@ -48,7 +48,7 @@ def test_a_statement_ends_with_its_time(folder, statement: str):
     warehouse = Tables(str(folder))
     began = time.monotonic()
     with pytest.raises(UsageError, match=r"ended: it took longer than 0:00:00\.300000"):
-        run_sql(warehouse, statement, timeout=timedelta(milliseconds=300))
+        run_sql(warehouse, statement, allow_files=True, timeout=timedelta(milliseconds=300))
     assert time.monotonic() - began < 30
     assert run_sql(warehouse, "SELECT 1 AS a", timeout=timedelta(seconds=60)) == (["a"], [(1,)])
 

@@ -18,6 +18,7 @@ from coordinator_replay.query.tables import Tables
 from coordinator_replay.report.fleet_page import fleet_page
 from coordinator_replay.report.group_page import group_page
 from coordinator_replay.report.site import write_site
+from coordinator_replay.report.wording import cause_colour
 from tests.query.small_warehouse import at
 from tests.report.hostile import EVIL, GROUP
 from tests.whatif.variants import write_variants
@@ -371,7 +372,8 @@ def test_the_fleets_page_is_drawn(open_page: Open, warehouse: Tables, size: tupl
     assert opened.complaints == []
     assert len(opened.requests) == 1
     assert opened.fits()
-    assert (0x1F, 0x77, 0xB4) in opened.colours(box_of(opened, "causes"))
+    colours = {cause_colour(cause) for (cause,) in warehouse.rows("SELECT DISTINCT cause FROM rebalances")}
+    assert {tuple(bytes.fromhex(one[1:])) for one in colours} & opened.colours(box_of(opened, "causes"))
     assert (0x2E, 0x9E, 0x5B) in opened.colours(opened.page.locator("table.lanes").bounding_box())
 
 
