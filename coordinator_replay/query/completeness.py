@@ -235,12 +235,11 @@ def undecoded_note(warehouse: "Tables") -> str | None:
     )
     if not count:
         return None
-    what = (
-        "1 record could not be decoded: what it changed is"
-        if count == 1
-        else (f"{count:,} records could not be decoded: what they changed is")
+    records, what = ("1 record", "what it changed") if count == 1 else (f"{count:,} records", "what they changed")
+    return (
+        f"{records} could not be decoded: {what} is not on record, and rows may lack it or count it wrongly "
+        "(saved query undecoded-records)."
     )
-    return f"{what} not on record, and rows may lack it or count it wrongly (saved query undecoded-records)."
 
 
 def shown_second(moment: datetime, *, is_rounded_up: bool = False) -> str:

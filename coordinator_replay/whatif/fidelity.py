@@ -7,7 +7,7 @@ those may have joined and left.
 """
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -105,10 +105,11 @@ def _pairs(recorded: Lived, simulated: Lived) -> tuple[list[_Pair], list[_Rebala
     left: list[_Rebalance] = [*simulated.rebalances, *simulated.late]
     # Those with the same clients first: what then remains of both lives may be an exchange.
     for may_be_exchanged in (False, True):
-        remaining = []
-        clients = _near_clients(missed, recorded.by_member), _near_clients(left, simulated.by_member)
+        remaining, unmatched = [], list(left)
         for row in missed:
-            exchanged = clients[0](row) & clients[1](row) if may_be_exchanged else set()
+            exchanged: set[str] = set()
+            if may_be_exchanged:
+                exchanged = _clients_near(row, missed, recorded) & _clients_near(row, unmatched, simulated)
             wanted = _mark(row, recorded.by_member, exchanged)
             place = next(
                 (
@@ -130,12 +131,14 @@ def _are_near(row: _Rebalance, other: _Rebalance) -> bool:
     return abs(moment_of(other) - moment_of(row)) <= NEAR_MS
 
 
-def _near_clients(rows: Sequence[_Rebalance], by_member: Mapping[str, str]) -> Callable[[_Rebalance], set[str]]:
+def _clients_near(row: _Rebalance, rows: Iterable[_Rebalance], life: Lived) -> set[str]:
     """The clients that joined or left near a rebalance."""
-    clients = [
-        (row, {by_member.get(one, one) for one in (*row["members_joined"], *row["members_left"])}) for row in rows
-    ]
-    return lambda row: {name for other, names in clients if _are_near(row, other) for name in names}
+    return {
+        life.by_member.get(member_id, member_id)
+        for other in rows
+        if _are_near(row, other)
+        for member_id in (*other["members_joined"], *other["members_left"])
+    }
 
 
 def _mark(row: _Rebalance, by_member: Mapping[str, str], exchanged: Container[str]) -> tuple[Any, ...]:
