@@ -64,7 +64,7 @@ _GROUP = r"\[Group(?:Id)?[ =](?P<group_id>.+?)\](?:\[MemberId (?P<member_id>\S+)
 _LOG = r"(?:__consumer_offsets-|partition )(?P<log_partition>\d+)"
 _PLACE = rf"(?: \({_LOG}\))?"
 _CLIENT = r"(?:; client reason: (?P<client_reason>.*))?"
-_LEFT = r"has left group (?:(?P<group_id>.+?) )?through explicit `LeaveGroup` request"
+_LEFT = r"has left group (?:(?P<group_id>.+?) )?through explicit `LeaveGroup`(?: request)?"
 
 _WORDINGS: tuple[tuple[str, str], ...] = (
     (
@@ -161,6 +161,11 @@ _WORDINGS: tuple[tuple[str, str], ...] = (
         rf"{_GROUP}Static member (?P<member>\S+) with instance id (?P<instance_id>.+?) is fenced by existing member ",
     ),
     (
+        "INSTANCE_ID_FENCED",
+        rf"(?:{_GROUP})?Request memberId=(?P<member>\S+) for static member with groupInstanceId=(?P<instance_id>.+?) "
+        r"is fenced by (?:current|existing) memberId=",
+    ),
+    (
         "INSTANCE_ID_UNRELEASED",
         rf"{_GROUP}Static member (?P<member>\S+) with instance id (?P<instance_id>.+?) cannot join the group because "
         r"the instance id is owned by member ",
@@ -218,6 +223,7 @@ _WORDINGS: tuple[tuple[str, str], ...] = (
         "GROUP_UNLOADED",
         rf"{_GROUP}Unload(?:ed|ing) group metadata for (?:generation|group epoch) (?P<epoch>\d+)",
     ),
+    ("GROUP_UNLOADED", r"Unloading group metadata for (?P<group_id>.+?) with generation (?P<epoch>\d+)"),
 )
 _PATTERNS = tuple((event, re.compile(wording)) for event, wording in _WORDINGS)
 

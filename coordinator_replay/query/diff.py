@@ -72,8 +72,8 @@ class Side:
 
     @property
     def moment(self) -> datetime:
-        """The time as statements take it: the last record's is the end of the log, where markers may come after it."""
-        return END if self.at is None or self.at == self.warehouse.coverage.last else self.at
+        """The time as statements take it."""
+        return END if self.at is None else self.at
 
     @property
     def exact_partitions(self) -> list[int]:

@@ -65,7 +65,7 @@ class Coverage:
 
     Attributes:
         first: timestamp of the first record read.
-        last: timestamp of the last one.
+        last: the end of the log: the latest timestamp of a record, control records included.
         audited_at: when the last audit ended, None where no finished one is on record. A record written later can't
             have been read.
     """
@@ -314,8 +314,8 @@ class Tables:
         )
         ranges = [self._range(name) for name in ("offset_commits", "group_records")]
         firsts = [first for first, _ in ranges if first is not None]
-        lasts = [last for _, last in ranges if last is not None]
-        if not firsts or not lasts:
+        lasts = [last for last in (*(last for _, last in ranges), self.completeness.log_end) if last is not None]
+        if not firsts:
             raise UsageError(f"the warehouse {self.uri} holds no records with a time of the cluster {self.cluster!r}")
         return Coverage(first=min(firsts), last=max(lasts), audited_at=rows[0][0])
 

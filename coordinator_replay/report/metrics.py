@@ -41,6 +41,12 @@ _EXPIRED_OFFSETS = """
     SELECT group_id, status, count(*) FROM expired_offsets WHERE cluster = $cluster GROUP BY ALL ORDER BY ALL
 """
 
+# The first election on record is none of a change.
+_COORDINATOR_CHANGES = """
+    SELECT log_partition, count(*) - 1 FROM coordinator_changes
+    WHERE cluster = $cluster AND broker IS DISTINCT FROM -1 GROUP BY log_partition ORDER BY log_partition
+"""
+
 _FINDINGS = "SELECT rule, severity, count(*) FROM findings WHERE cluster = $cluster GROUP BY ALL ORDER BY ALL"
 
 
@@ -114,6 +120,12 @@ def metrics_of(
         "Partitions of __consumer_offsets, by whether the log has all that decides an answer about the past.",
         [((is_complete,), whole[is_complete == "true"]) for is_complete in ("true", "false")],
         ("complete",),
+    )
+    gauges.add(
+        "coordinator_changes",
+        "Elections of a leader of a partition of __consumer_offsets on record, after the first.",
+        [((log_partition,), count) for log_partition, count in warehouse.rows(_COORDINATOR_CHANGES)],
+        ("log_partition",),
     )
     findings = warehouse.rows(_FINDINGS)
     gauges.add(

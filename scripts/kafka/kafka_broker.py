@@ -59,13 +59,20 @@ class Broker:
         server_log: the broker's own log.
     """
 
-    def __init__(self, folder: Path, properties: Mapping[str, str] | None = None, time_zone: str | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        properties: Mapping[str, str] | None = None,
+        time_zone: str | None = None,
+        version: str | None = None,
+    ) -> None:
         """Describe a broker; ``with`` starts it.
 
         Args:
             folder: an empty or missing folder, or that of an earlier broker whose log is to go on.
             properties: broker settings on top of, or in place of, those of a small single node.
             time_zone: of its machine; it logs local time then.
+            version: of Kafka; None for that of the pom.
         """
         self.folder = folder
         self.log_folder = folder / "log"
@@ -87,6 +94,7 @@ class Broker:
             **chosen,
         }
         self._time_zone = time_zone
+        self._version = version
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -107,7 +115,7 @@ class Broker:
             **({} if self._time_zone is None else {"user.timezone": self._time_zone}),
         }
         options = ["-Xms256m", "-Xmx1g"]
-        command = java_command("kafka.Kafka", str(settings), options=options, properties=logging)
+        command = java_command("kafka.Kafka", str(settings), options=options, properties=logging, version=self._version)
         with self.server_log.open("ab") as log:
             said_before = log.tell()
             self._process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
@@ -159,7 +167,8 @@ class Broker:
         Raises:
             PrerequisiteError: the tool fails; the text ends with what it said last.
         """
-        command = java_command(main_class, *arguments, options=["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"])
+        options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+        command = java_command(main_class, *arguments, options=options, version=self._version)
         run = subprocess.run(command, input=send, capture_output=True, text=True, check=False)
         if run.returncode != 0:
             said = (run.stdout + run.stderr).strip().splitlines()

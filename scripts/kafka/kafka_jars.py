@@ -50,16 +50,17 @@ def _one_at_a_time() -> Iterator[None]:
         yield
 
 
-def _jars() -> str:
+def _jars(version: str | None) -> str:
     """Class path of Kafka's jars, from the note of an earlier run if pom and jars are as they were."""
-    note = TARGET / f"jars-{_stamp([POM])[:16]}.txt"
+    release = [] if version is None else [f"-Dkafka.version={version}"]
+    note = TARGET / f"jars-{'-'.join([_stamp([POM])[:16], *([version] if version else [])])}.txt"
     if note.exists():
         class_path = note.read_text()
         if all(Path(jar).exists() for jar in class_path.split(os.pathsep)):
             return class_path
     fresh = TARGET / "jars.txt"
     goal = ["org.apache.maven.plugins:maven-dependency-plugin:build-classpath", f"-Dmdep.outputFile={fresh}"]
-    command = [program("mvn", "Maven fetches Kafka's jars"), "-q", "-B", "-f", str(POM), *goal]
+    command = [program("mvn", "Maven fetches Kafka's jars"), "-q", "-B", "-f", str(POM), *release, *goal]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     if run.returncode != 0:
         complaint = re.search(r"\[ERROR\] (.*)", run.stdout + run.stderr)
@@ -84,16 +85,19 @@ def _classes(jars: str) -> Path:
     return folder
 
 
-def kafka_classpath() -> str:
+def kafka_classpath(version: str | None = None) -> str:
     """Class path of Kafka's jars and our compiled classes, built where it is missing or out of date.
+
+    Args:
+        version: of Kafka, without our classes then; None for that of the pom.
 
     Raises:
         PrerequisiteError: Maven or a JDK is missing, or Maven could not fetch the jars.
     """
     program("java", f"Kafka needs Java {_OLDEST_JAVA} or newer")
     with _one_at_a_time():
-        jars = _jars()
-        return f"{_classes(jars)}{os.pathsep}{jars}"
+        jars = _jars(version)
+        return jars if version is not None else f"{_classes(jars)}{os.pathsep}{jars}"
 
 
 def java_command(
@@ -101,6 +105,7 @@ def java_command(
     *arguments: str,
     options: Iterable[str] = (),
     properties: Mapping[str, str] | None = None,
+    version: str | None = None,
 ) -> list[str]:
     """The command that runs a class of Kafka's or ours.
 
@@ -109,11 +114,12 @@ def java_command(
         arguments: what it is called with.
         options: options of the JVM, such as ``-Xmx512m``.
         properties: Java system properties. Unless they say otherwise only warnings are logged, on standard error.
+        version: of Kafka, for its own classes only; None for that of the pom.
 
     Raises:
         PrerequisiteError: Maven or a JDK is missing, or Maven could not fetch the jars.
     """
-    class_path = kafka_classpath()
+    class_path = kafka_classpath(version)
     logging = {"org.slf4j.simpleLogger.defaultLogLevel": "warn"}
     definitions = [f"-D{name}={value}" for name, value in {**logging, **(properties or {})}.items()]
     java = program("java", f"Kafka needs Java {_OLDEST_JAVA} or newer")

@@ -35,13 +35,14 @@ BROKER = {
 }
 
 
-def run_lab(folder: Path, names: Sequence[str], at_once: int = 6) -> list[str]:
+def run_lab(folder: Path, names: Sequence[str], at_once: int = 6, version: str | None = None) -> list[str]:
     """Let lives be lived and write what there is to keep.
 
     Args:
         folder: where to; made if it is missing.
         names: of the lives.
         at_once: how many go on side by side.
+        version: of Kafka; None for that of ``scripts/kafka``.
 
     Returns:
         What went wrong, a sentence for each life that did not follow its script.
@@ -49,7 +50,7 @@ def run_lab(folder: Path, names: Sequence[str], at_once: int = 6) -> list[str]:
     folder.mkdir(parents=True, exist_ok=True)
     journal = Journal(folder / "journal.jsonl")
     with tempfile.TemporaryDirectory(prefix="broker-lab-") as scratch:
-        broker = Broker(Path(scratch), BROKER)
+        broker = Broker(Path(scratch), BROKER, version=version)
         lives: list[Life] = []
 
         def live(name: str, checkpoints: Checkpoints) -> str | None:
@@ -88,6 +89,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="folder to write to")
     parser.add_argument("--lives", help="names, joined by commas; all of them if left out")
     parser.add_argument("--at-once", type=int, default=6, help="how many lives go on side by side")
+    parser.add_argument("--kafka", help="version of the broker, such as 3.9.1: Scala's coordinator, classic lives only")
     parser.add_argument("--list", action="store_true", help="tell the lives and end")
     options = parser.parse_args()
     if options.list:
@@ -99,7 +101,7 @@ def main() -> int:
     if unknown or options.out is None:
         parser.error(f"no life is called {', '.join(unknown)}; --list tells them" if unknown else "--out is needed")
     try:
-        failed = run_lab(options.out, names, options.at_once)
+        failed = run_lab(options.out, names, options.at_once, options.kafka)
     except PrerequisiteError as problem:
         print(f"broker-lab: {problem}", file=sys.stderr)
         return 1

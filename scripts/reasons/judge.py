@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from coordinator_replay.analysis.reasons import Cause, Confidence
-from scripts.reasons.sample import Sample
+from scripts.reasons.sample import SEGMENTS, Sample
 from scripts.reasons.truth import Truth, Witness
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -21,6 +21,8 @@ BROKERS = {
     "old-format-none": "2.8.2",
     "2.8": "2.8.2",
     "3.9": "3.9.1",
+    "3.9-scala": "3.9.1, Scala",
+    "4.0": "4.0.0",
     "4.1": "4.1.0",
 }
 """Broker version of a sample; all others were recorded from 4.3.1."""
@@ -92,8 +94,9 @@ def _by_life(found: list[tuple[tuple[str, int], _Told]]) -> dict[tuple[str, int,
 
 def judge_all(samples: Path, *, with_log: bool = False) -> list[Verdict]:
     """All samples of a folder that have segments and a broker's log."""
-    logs = sorted([*samples.glob("*/broker-log.jsonl"), *samples.glob("broker-logs/*/server.log")])
-    folders = [path.parent for path in logs if (path.parent / "segments").is_dir()]
+    patterns = ("*/broker-log.jsonl", "*/server-1.log", "broker-logs/*/server.log")
+    logs = [path for pattern in patterns for path in samples.glob(pattern)]
+    folders = [path.parent for path in sorted(logs) if any((path.parent / name).is_dir() for name in SEGMENTS)]
     return [verdict for folder in folders for verdict in judge(Sample(folder), with_log=with_log)]
 
 

@@ -30,6 +30,13 @@ _HEAD = re.compile(
 )
 
 
+SEGMENTS = ("segments", "first")
+"""Folders of segments, of which a sample has one."""
+
+AHEAD_MS = {"server-2.log": 19_800_000}
+"""The second broker's time is that of Asia/Kolkata."""
+
+
 def read_lines(path: Path) -> list[Line]:
     """A file of JSON lines, empty where there is none."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
@@ -42,9 +49,14 @@ def milliseconds(moment: str | None) -> int:
 
 @dataclass(frozen=True)
 class Sample:
-    """A folder of the recordings."""
+    """A folder of the recordings, which has the logs of one broker or of several."""
 
     folder: Path
+
+    @property
+    def segments(self) -> Path:
+        """Where its segments are; after an unclean election those of the first leader."""
+        return next(path for name in SEGMENTS if (path := self.folder / name).is_dir())
 
     @property
     def name(self) -> str:
@@ -54,8 +66,17 @@ class Sample:
     @property
     def broker_log(self) -> list[Line]:
         """What the coordinator logged."""
-        whole = self.folder / "server.log"
-        return _coordinator_lines(whole) if whole.exists() else read_lines(self.folder / "broker-log.jsonl")
+        whole = sorted(self.folder.glob("server*.log"))
+        if not whole:
+            return read_lines(self.folder / "broker-log.jsonl")
+        logged = sorted((line for path in whole for line in _coordinator_lines(path)), key=lambda line: line["at"])
+        return [line for line in logged if line["at"] <= self._until_ms]
+
+    @property
+    def _until_ms(self) -> float:
+        """When the first leader was killed: what was logged later is about other records."""
+        killed = (act["at"] for act in self.journal if act["action"] == "broker_killed")
+        return max(killed, default=float("inf"))
 
     @property
     def journal(self) -> list[Line]:
@@ -65,7 +86,7 @@ class Sample:
     def records(self) -> Iterator[Line]:
         """Every record of the segments, decoded, with what is missing before it; by log partition, in order."""
         seen: dict[int, int] = {}
-        for batch in read_without_spark(find_dump([str(self.folder / "segments")]), []):
+        for batch in read_without_spark(find_dump([str(self.segments)]), []):
             for text in decode_lines(batch).to_pylist():
                 line = json.loads(text)
                 partition = line["log_partition"]
@@ -131,11 +152,12 @@ class Sample:
 
 
 def _coordinator_lines(path: Path) -> list[Line]:
-    """Lines of a coordinator in a broker's whole log, whose times are UTC."""
+    """Lines of a coordinator in a broker's whole log, whose times are UTC but for those of one broker."""
+    ahead_ms = AHEAD_MS.get(path.name, 0)
     parsed = map(logs.parse_line, path.read_text(encoding="utf-8").splitlines())
     heads = ((line, _HEAD.match(line.message)) for line in parsed if line is not None)
     return [
-        {"at": line.time_ms, "partition": head["partition"], "text": line.message[head.end() :]}
+        {"at": line.time_ms - ahead_ms, "partition": head["partition"], "text": line.message[head.end() :]}
         for line, head in heads
         if head is not None
     ]

@@ -39,6 +39,7 @@ class Truth(NamedTuple):
     text: str
 
 
+_OF_TOPICS = ("partitions_increased", "topic_created", "topic_deleted")
 _MEMBER = r"(?P<member>\S+?)"
 STARTS = re.compile(
     r"Preparing to rebalance group (?P<group>\S+) .*old generation (?P<old>\d+)[^(]*.*\(reason: (?P<why>.*)\)\.?$"
@@ -140,7 +141,9 @@ class Witness:
     def _why(self, group: str, old: int, why: str, text: str, at_ms: int) -> tuple[Cause, frozenset[Cause]]:
         adding = _ADDING.search(why)
         if adding is not None:
-            instance = None if adding["instance"] in ("null", "None") else adding["instance"]
+            # Scala's coordinator logs an Option.
+            named = adding["instance"].removeprefix("Some(").removesuffix(")")
+            instance = None if named in ("null", "None") else named
             return self._arrival(group, adding["member"], instance, is_first=old == 0, at_ms=at_ms)
         lowered = why.lower()
         if "heartbeat expiration" in lowered:
@@ -171,9 +174,14 @@ class Witness:
         for act in reversed(acts):
             if act["action"] == "subscription_changed" and act["group"] == group:
                 return Cause.SUBSCRIPTION_CHANGE
-            if act["action"] in ("partitions_increased", "topic_created", "topic_deleted"):
+            if act["action"] in _OF_TOPICS and not self._is_of_another(act["topic"], group):
                 return Cause.TOPIC_METADATA_CHANGE
         return Cause.LEADER_REJOIN
+
+    def _is_of_another(self, topic: str, group: str) -> bool:
+        """Whether a topic is that of another group: topics of the lab's lives begin with their group's id."""
+        others = {act["group"] for act in self.journal} - {None, group}
+        return any(topic.startswith(f"{other}.") for other in others)
 
     # --- groups on newer protocols --------------------------------------------------------------------------------
 

@@ -377,7 +377,13 @@ def expiry_rules() -> list[Row]:
     ]
 
 
+def coordinator_changes() -> list[Row]:
+    """Of a log partition without groups."""
+    return [{"cluster": "default", "log_partition": 7, "leader_epoch": epoch, "is_exact": False} for epoch in (0, 1)]
+
+
 ROWS = {
+    "coordinator_changes": coordinator_changes,
     "group_timeline": timeline,
     "member_timeline": members,
     "partition_ownership": ownership,

@@ -76,7 +76,7 @@ def test_one_group_alone_has_nothing_in_common(crashed: Tables):
 
 
 def test_a_coordinator_that_changed_is_named(tmp_path: Path):
-    folder = write_small_warehouse(tmp_path)
+    folder = write_small_warehouse(tmp_path, coordinator_changes=[])
     write_rows(folder, "member_timeline", [
         member(group, f"{group}-1", "02:03", None, 1, log_partition=place)
         for group, place in (("a", 7), ("b", 7), ("c", 8), ("d", 8))

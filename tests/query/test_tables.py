@@ -4,9 +4,11 @@ from pathlib import Path
 import pytest
 
 from coordinator_replay.errors import UsageError, WarehouseError
+from coordinator_replay.query.diff import Side
 from coordinator_replay.query.similar import nearest
 from coordinator_replay.query.tables import Tables
-from tests.query.small_warehouse import at, write_rows, write_small_warehouse
+from coordinator_replay.query.times import parse_time
+from tests.query.small_warehouse import at, log_partition, write_rows, write_small_warehouse
 
 
 def test_coverage_is_that_of_the_cluster_and_its_last_finished_audit(warehouse: Tables):
@@ -18,6 +20,16 @@ def test_coverage_is_that_of_the_cluster_and_its_last_finished_audit(warehouse: 
 def test_coverage_of_a_cluster_that_shares_files_with_others_is_its_own(folder: Path):
     covered = Tables(str(folder), "other").coverage
     assert (covered.first, covered.last) == (at("01:00"), at("05:00"))
+
+
+def test_times_count_from_the_end_of_the_log_where_a_control_record_is_its_last(tmp_path: Path):
+    ends = [log_partition(1, "02:02", "02:25"), log_partition(3, "02:00", "02:20")]
+    warehouse = Tables(str(write_small_warehouse(tmp_path, log_partitions=ends)), "default")
+    assert warehouse.completeness.log_end == at("02:25")
+    assert warehouse.coverage.last == at("02:25")
+    times = [parse_time(text) for text in ("now", "-5m")]
+    assert [warehouse.resolve(time) for time in times] == [at("02:25"), at("02:20")]
+    assert Side(warehouse, at("02:25")).exact_partitions == Side(warehouse).exact_partitions
 
 
 def test_moments_that_no_record_can_tell_are_refused(warehouse: Tables):
