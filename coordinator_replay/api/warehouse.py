@@ -11,6 +11,7 @@ from coordinator_replay.api.page import Page, Pages, Trace
 from coordinator_replay.engine.model import GroupType
 from coordinator_replay.errors import UsageError, WarehouseError
 from coordinator_replay.query.basis import Basis, basis_at, basis_from
+from coordinator_replay.query.broker_log_events import last_departures_note
 from coordinator_replay.query.choices import SEVERITIES, STATUSES
 from coordinator_replay.query.completeness import undecoded_note
 from coordinator_replay.query.consumers import NOT_IN_THE_LOG, TopicConsumer, consumers_of
@@ -160,7 +161,8 @@ class Warehouse:
         answer = describe_at(self._tables, group, moment)
         inherited = inherited_note((one.member_id, one.is_client_inherited) for one in answer.members)
         phase = self._join_phase(group, moment) if answer.group.state in UNRECORDED_STATES else None
-        notes = [missing_records_note(answer.group), answer.not_ready, phase, inherited, note]
+        departed = last_departures_note(self._tables, group, moment)
+        notes = [missing_records_note(answer.group), answer.not_ready, phase, departed, inherited, note]
         return Described(answer, notes, self._at(moment, group))
 
     def _join_phase(self, group: str, at: datetime | None) -> str | None:

@@ -1,13 +1,14 @@
 """What brokers' logs add to a group's timeline: how members went, what was refused, lines that records contradict."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from coordinator_replay.analysis.broker_words import LONGEST_MS, SLACK_MS
 from coordinator_replay.query.saved import run_saved_query
-from coordinator_replay.query.tables import Tables
+from coordinator_replay.query.tables import Tables, shown
 
 REFUSED = ("INSTANCE_ID_FENCED", "INSTANCE_ID_UNRELEASED")
 """Kinds of lines about what a coordinator refused: no record shows it."""
@@ -16,7 +17,17 @@ CONTRADICTED = "BROKER_LOG_CONTRADICTED"
 """The event of a line that records contradict."""
 
 _SLACK, _LONGEST = timedelta(milliseconds=SLACK_MS), timedelta(milliseconds=LONGEST_MS)
-_WENT = {"MEMBER_LEFT": "left by LeaveGroup", "SESSION_EXPIRED": "removed by session timeout"}
+_BY_REBALANCE_TIMEOUT = "removed by rebalance timeout"
+_WENT = {
+    "MEMBER_LEFT": "left by LeaveGroup",
+    "SESSION_EXPIRED": "removed by session timeout",
+    "JOIN_EXPIRED": _BY_REBALANCE_TIMEOUT,
+    "SYNC_EXPIRED": _BY_REBALANCE_TIMEOUT,
+}
+_BY_ADMIN = "member was removed by an admin"
+"""The client reason of ``Admin.removeMembersFromConsumerGroup`` where the admin gives none."""
+
+_IDS = re.compile(r"[^\s,()\[\]]+")
 _FENCED = "MEMBER_FENCED"
 _SESSION = "session expired"
 _LINES = f"""
@@ -26,6 +37,11 @@ _LINES = f"""
     WHERE cluster = $cluster AND group_id = $group AND event IN {(*REFUSED, *_WENT, _FENCED)}
     ORDER BY logged_at, event, member_id, instance_id
 """  # noqa: S608 - put together from constants
+_REMOVALS = """
+    SELECT member_id, log_timestamp, group_type = 'classic' FROM group_timeline
+    WHERE cluster = $cluster AND group_id = $group AND event = 'MEMBER_LEFT' AND log_timestamp IS NOT NULL ORDER BY seq
+"""
+_MOST_NAMED = 3
 _ANY = "SELECT 1 FROM broker_log WHERE cluster = $cluster AND group_id = $group LIMIT 1"
 
 
@@ -50,10 +66,23 @@ class GroupLine:
     def departure(self) -> str:
         """How a member went, in words."""
         if self.event == _FENCED:
-            timeout = "session" if _SESSION in (self.reason or "") else "rebalance"
-            return f"removed by {timeout} timeout ({self.source})"
+            is_session = _SESSION in (self.reason or "")
+            return f"{_WENT['SESSION_EXPIRED'] if is_session else _BY_REBALANCE_TIMEOUT} ({self.source})"
         client = f"; client reason: {self.client_reason}" if self.client_reason else ""
-        return f"{_WENT[self.event]} ({self.source}{client})"
+        words = "removed by an admin" if self.client_reason == _BY_ADMIN else _WENT[self.event]
+        return f"{words} ({self.source}{client})"
+
+    def is_about(self, member_id: str) -> bool:
+        """Whether it names a member; lines of some timeouts list several."""
+        return member_id == self.member_id or (self.member_id is None and member_id in _IDS.findall(self.reason or ""))
+
+
+class Departure(NamedTuple):
+    """How a member went that a record removed."""
+
+    member_id: str
+    removed_at: datetime
+    words: str
 
 
 def group_lines(warehouse: Tables, group: str) -> list[GroupLine]:
@@ -78,10 +107,33 @@ def departure_of(
     own = [
         line
         for line in lines
-        if line.member_id == member_id and line.event not in REFUSED and since <= line.logged_at <= at + _SLACK
+        if line.is_about(member_id) and line.event not in REFUSED and since <= line.logged_at <= at + _SLACK
     ]
     said = {line.departure for line in own}
     return said.pop() if len(said) == 1 else None
+
+
+def departures(warehouse: Tables, group: str) -> list[Departure]:
+    """How members of a group went, by the log's order: those of whom a broker's log says it."""
+    lines = group_lines(warehouse, group)
+    if not lines:
+        return []
+    removals = warehouse.rows(_REMOVALS, group=group)
+    worded = (
+        (member_id, at, departure_of(lines, member_id, at, classic=classic)) for member_id, at, classic in removals
+    )
+    return [Departure(member_id, at, words) for member_id, at, words in worded if words is not None]
+
+
+def last_departures_note(warehouse: Tables, group: str, at: datetime | None) -> str | None:
+    """How the members went that were removed last by a point in time, the end of the log if None."""
+    earlier = [one for one in departures(warehouse, group) if at is None or one.removed_at <= at]
+    last = [one for one in earlier if one.removed_at == earlier[-1].removed_at]
+    if not last:
+        return None
+    named = "; ".join(f"{one.member_id} {one.words}" for one in last[:_MOST_NAMED])
+    more = f"; and {len(last) - _MOST_NAMED:,} more" if last[_MOST_NAMED:] else ""
+    return f"Removed last, at {shown(last[0].removed_at)}: {named}{more}."
 
 
 def refusals(lines: Iterable[GroupLine]) -> list[tuple[str, datetime, dict[str, Any]]]:

@@ -11,6 +11,7 @@ from coordinator_replay.query.broker_log_events import (
     GroupLine,
     contradictions,
     departure_of,
+    departures,
     group_lines,
     refusals,
 )
@@ -64,6 +65,7 @@ class MemberInterval:
 
     Attributes:
         is_exact: whether the log proves it in the whole interval.
+        departure: how the member went at the end of the interval, where a broker's log says it.
         is_begin_open: whether it may have been so before, too: the log does not have what was before ``valid_from``.
     """
 
@@ -80,6 +82,7 @@ class MemberInterval:
     assigned: tuple[TopicPartitions, ...] = column("ASSIGNMENT", 2, 12, read=topic_partitions)
     pending_revocation: tuple[TopicPartitions, ...] = column("PENDING-REVOCATION", 3, 12, read=topic_partitions)
     target_assignment: tuple[TopicPartitions, ...] | None = column(sql="target", read=target_partitions)
+    departure: str | None = column("DEPARTURE", 2, 12, good=40, default=None)
     log_partition: int
     from_offset: int = column("LOG-OFFSET", 6)
     is_exact: bool = column(sql="coalesce(is_exact, false)")
@@ -221,4 +224,5 @@ def member_intervals_of(
     intervals = warehouse.answers(MemberInterval, _INTERVALS, group=group, start=start, end=end)
     if not intervals:
         check_group(warehouse, group)
-    return intervals
+    words = {(one.member_id, one.removed_at): one.words for one in departures(warehouse, group)}
+    return [replace(one, departure=words.get((one.member_id, one.valid_to))) for one in intervals]  # type: ignore[arg-type]  # None is no key

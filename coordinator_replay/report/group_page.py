@@ -9,6 +9,7 @@ from typing import Any
 
 from coordinator_replay.analysis.reasons import by_frequency
 from coordinator_replay.query.basis import basis_of_group
+from coordinator_replay.query.broker_log_events import Departure, departures
 from coordinator_replay.query.life import GroupLife
 from coordinator_replay.query.lives import life_of
 from coordinator_replay.query.rebalances import Rebalance
@@ -110,7 +111,7 @@ def _kind(life: GroupLife) -> str:
     return outcome.group_type if life.states else "only holds offsets"
 
 
-def _row(one: Rebalance, members: MemberIdentities) -> RebalanceRow:
+def _row(one: Rebalance, members: MemberIdentities, departed: Sequence[Departure]) -> RebalanceRow:
     def ranked(number: int | None) -> str:
         return "" if number is None else str(number)
 
@@ -125,8 +126,15 @@ def _row(one: Rebalance, members: MemberIdentities) -> RebalanceRow:
         blocked_by=bounds.blocked_by(one, members),
         rank_pause=ranked(one.commit_pause_ms),
         joined=[members.label(member) for member in one.members_joined or ()],
-        left=[members.label(member) for member in one.members_left or ()],
+        left=[_left(one, member, members, departed) for member in one.members_left or ()],
     )
+
+
+def _left(one: Rebalance, member_id: str, members: MemberIdentities, departed: Sequence[Departure]) -> str:
+    """A member that a rebalance removed, with how it went where a broker's log says it."""
+    at = one.completed_at if one.group_type == "classic" else one.started_at
+    words = (each.words for each in departed if (each.member_id, each.removed_at) == (member_id, at))
+    return ": ".join([members.label(member_id), *words])
 
 
 def life_data(life: GroupLife, members: MemberIdentities) -> Mapping[str, Any]:
@@ -194,6 +202,7 @@ def life_page(warehouse: Tables, life: GroupLife, assets: Assets = INSIDE, ways:
         ways: the ways to other pages, where there are some.
     """
     members = MemberIdentities(life)
+    departed = departures(warehouse, life.group)
     owners, more = _owner_keys(members)
     states = dict.fromkeys(band.state for band in life.states)
     return render_page(
@@ -215,7 +224,7 @@ def life_page(warehouse: Tables, life: GroupLife, assets: Assets = INSIDE, ways:
         owners_about=more,
         topics=list(topic_colours(life).items())[:MOST_TOPICS],
         unmoved=unmoved_partitions(life),
-        rebalances=[_row(one, members) for one in life.rebalances[:MOST_TABLE_ROWS]],
+        rebalances=[_row(one, members, departed) for one in life.rebalances[:MOST_TABLE_ROWS]],
         expirations=life.expirations[:MOST_TABLE_ROWS],
         most=MOST_TABLE_ROWS,
     )

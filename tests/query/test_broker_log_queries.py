@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
+from coordinator_replay import Warehouse
 from coordinator_replay.query.broker_log_events import GroupLine, departure_of
 from coordinator_replay.query.saved import run_saved_query
-from coordinator_replay.query.tables import Tables
-from coordinator_replay.query.timeline import timeline_of
+from coordinator_replay.query.tables import Tables, shown
+from coordinator_replay.query.timeline import member_intervals_of, timeline_of
+from coordinator_replay.report.group_page import group_page
 from tests.pipeline.in_process import audit_here
 from tests.samples import DATA
 
@@ -76,6 +78,24 @@ def test_a_timeline_says_how_members_went_and_what_was_refused(audited: Tables) 
     assert (refused.log_offset, refused.is_exact) == (None, False)
 
 
+def test_member_intervals_describe_and_pages_say_how_members_went(audited: Tables) -> None:
+    intervals = member_intervals_of(audited, "wharf-removed")
+    departed = {one.member_id[:5]: one.departure for one in intervals if one.departure is not None}
+    by_log = "left by LeaveGroup (log of broker 1; client reason: {})"
+    assert departed == {"adm-0": by_log.format("decommissioned host"), "adm-1": by_log.format("cleanup")}
+    assert len(intervals) > len(departed)
+    page, _ = group_page(audited, "wharf-removed")
+    assert all(f": {words}" in page for words in departed.values())
+    last = max(one.valid_to for one in intervals if one.valid_to is not None)
+    warehouse = Warehouse(audited.uri)
+    [note] = [one for one in warehouse.describe("wharf-removed").notes if one.startswith("Removed last")]
+    assert note.startswith(f"Removed last, at {shown(last)}: adm-1-")
+    assert note.endswith(f" {departed['adm-1']}.")
+    earlier = warehouse.describe("wharf-removed", at=last - timedelta(milliseconds=1)).notes
+    assert [departed["adm-0"] in one for one in earlier] == [True]
+    assert warehouse.describe("wharf-removed", at=intervals[0].valid_from).notes == ()
+
+
 def test_a_timeline_has_lines_that_records_contradict_in_their_time_range(audited: Tables) -> None:
     events = timeline_of(audited, "wharf-migrate")
     [place] = [number for number, one in enumerate(events) if one.event == "BROKER_LOG_CONTRADICTED"]
@@ -97,6 +117,12 @@ def test_of_lines_that_differ_none_says_how_a_member_went() -> None:
     assert departure_of([left], "m", at + timedelta(seconds=3), classic=True) is not None
     assert departure_of([left], "m", at - timedelta(seconds=3), classic=True) is None
     assert departure_of([left], "n", at, classic=True) is None
+    # A line about several members lists them, and none has an id that another's only begins with.
+    missed = GroupLine("JOIN_EXPIRED", at, None, None, "Set(m, n-1)", None, 1)
+    assert departure_of([missed], "n-1", at, classic=True) == "removed by rebalance timeout (log of broker 1)"
+    assert departure_of([missed], "n", at, classic=True) is None
+    admin = GroupLine("MEMBER_LEFT", at, "m", None, None, "member was removed by an admin", None)
+    assert (departure_of([admin], "m", at, classic=True) or "").startswith("removed by an admin (log of a broker; ")
 
 
 def test_was_it_a_failover(audited: Tables) -> None:
