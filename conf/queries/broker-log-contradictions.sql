@@ -1,5 +1,5 @@
--- Lines of the brokers' logs (audit --broker-log) that the records contradict: generations that ended with other members, or of which there is no record. Records count, and such lines are used for nothing.
--- param group text: only this group
+-- Lines of the brokers' logs (audit --broker-log) that the records contradict: generations that ended with other members, or of which there is no record; leader epochs of a log partition of which there is none, or one of another broker. Records count, and such lines are used for nothing.
+-- param group text: only this group and its log partition
 -- param from time: lines of then or later
 WITH ended AS (
     SELECT group_id, epoch, completed_at, completed_at - to_milliseconds(coalesce(duration_ms_min, 0)) AS stabilized_at, members_after
@@ -13,14 +13,30 @@ lines AS (
     SELECT group_id, logged_at, event, epoch, member_count, broker, text, source FROM broker_log, read
     WHERE cluster = $cluster AND event IN ('STABILIZED', 'ASSIGNMENT_RECEIVED', 'GROUP_EMPTY') AND logged_at BETWEEN read.first AND read.last
       AND ($group IS NULL OR group_id = $group) AND ($from IS NULL OR logged_at >= $from)
+),
+generations AS (
+    SELECT lines.group_id, NULL AS log_partition, logged_at, event, lines.epoch, member_count, members_after AS members_by_record, broker,
+           CASE WHEN ended.group_id IS NULL THEN 'no record of this generation at this time' ELSE 'the record has another number of members' END AS note,
+           text, source
+    FROM lines LEFT JOIN ended
+      ON ended.group_id = lines.group_id AND ended.epoch = lines.epoch
+     AND abs(epoch_ms(logged_at) - epoch_ms(CASE event WHEN 'STABILIZED' THEN stabilized_at ELSE completed_at END)) <= 2000
+    -- A join phase that nobody's sync ended leaves no record, and its generation is followed by another attempt.
+    WHERE ended.group_id IS NULL AND event <> 'STABILIZED'
+       OR event = 'STABILIZED' AND member_count <> members_after
+),
+leaders AS (
+    SELECT NULL AS group_id, logged.log_partition, logged_at, event, epoch, NULL AS member_count, NULL AS members_by_record, logged.broker,
+           CASE WHEN leader_epoch IS NULL THEN 'no record of this leader epoch at this time'
+                ELSE 'the leader of this epoch is not this broker' END AS note,
+           text, source
+    FROM broker_log AS logged
+    LEFT JOIN (SELECT log_partition, leader_epoch, broker FROM coordinator_changes WHERE cluster = $cluster) AS changes
+      ON changes.log_partition = logged.log_partition AND changes.leader_epoch = logged.epoch
+    WHERE cluster = $cluster AND event IN ('COORDINATOR_ELECTED', 'LOADING_SCHEDULED', 'LOADING_FINISHED')
+      AND logged.epoch IS NOT NULL AND logged.broker IS NOT NULL AND changes.broker IS DISTINCT FROM logged.broker
+      AND ($from IS NULL OR logged_at >= $from)
+      AND ($group IS NULL OR logged.log_partition IN (SELECT log_partition FROM group_timeline WHERE cluster = $cluster AND group_id = $group))
 )
-SELECT lines.group_id, logged_at, event, lines.epoch, member_count, members_after AS members_by_record, broker,
-       CASE WHEN ended.group_id IS NULL THEN 'no record of this generation at this time' ELSE 'the record has another number of members' END AS note,
-       text, source
-FROM lines LEFT JOIN ended
-  ON ended.group_id = lines.group_id AND ended.epoch = lines.epoch
- AND abs(epoch_ms(logged_at) - epoch_ms(CASE event WHEN 'STABILIZED' THEN stabilized_at ELSE completed_at END)) <= 2000
--- A join phase that nobody's sync ended leaves no record, and its generation is followed by another attempt.
-WHERE ended.group_id IS NULL AND event <> 'STABILIZED'
-   OR event = 'STABILIZED' AND member_count <> members_after
-ORDER BY logged_at, lines.group_id, event
+SELECT * FROM (FROM generations UNION ALL BY NAME FROM leaders)
+ORDER BY logged_at, group_id, log_partition, event

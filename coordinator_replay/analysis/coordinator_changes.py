@@ -84,6 +84,7 @@ def coordinator_changes(
     elections: Iterable[LeaderChange],
     lines: Iterable[CoordinatorLine],
     lost_from: Mapping[int, int],
+    ends_ms: Mapping[int, int],
 ) -> list[CoordinatorChange]:
     """All changes on record, in order: the same for the same sources, in whatever order runs have read them.
 
@@ -93,6 +94,7 @@ def coordinator_changes(
         elections: of the controller's records.
         lines: all that the brokers' logs have.
         lost_from: the first offset that was lost at an election, by log partition.
+        ends_ms: the latest time of a record, in milliseconds, by log partition.
     """
     changes: dict[tuple[int, int], CoordinatorChange] = {}
 
@@ -108,18 +110,41 @@ def coordinator_changes(
     for (log_partition, epoch), (offset, at_ms) in batches.items():
         take(_written(log_partition, epoch, offset, at_ms))
     of_change: dict[tuple[int, int], list[CoordinatorLine]] = defaultdict(list)
+    recorded: dict[int, dict[int, int | None]] = defaultdict(dict)
+    for (log_partition, epoch), one in changes.items():
+        recorded[log_partition][epoch] = one.first_log_timestamp
     for line in lines:
-        of_change[line.log_partition, line.leader_epoch].append(line)
+        if _agrees(line, recorded[line.log_partition], ends_ms.get(line.log_partition, 0)):
+            of_change[line.log_partition, line.leader_epoch].append(line)
     ordered: list[CoordinatorChange] = []
     for _, keys in groupby(sorted({*changes, *of_change}), key=lambda key: key[0]):
         before: int | None = None
         for key in keys:
-            recorded = changes.get(key, CoordinatorChange(log_partition=key[0], leader_epoch=key[1]))
-            change = _with_lines(recorded, sorted(of_change.get(key, ())), before)
+            by_records = changes.get(key, CoordinatorChange(log_partition=key[0], leader_epoch=key[1]))
+            change = _with_lines(by_records, sorted(of_change.get(key, ())), before)
             if change.sources:
                 ordered.append(change)
                 before = change.broker if change.broker not in (None, NO_LEADER) else before
     return ordered
+
+
+def _agrees(line: CoordinatorLine, recorded: Mapping[int, int | None], end_ms: int) -> bool:
+    """Whether the records of its log partition leave a line possible.
+
+    A leader epoch begins before its own first record and those of later epochs, and after those of earlier ones. Once
+    it has begun, no leader of an earlier epoch writes: where the log goes on, a record of it, or the controller's, is
+    there.
+
+    Args:
+        line: the line.
+        recorded: the time of the first record by leader epoch; None where only the controller's records have the epoch.
+        end_ms: the time of the last record.
+    """
+    firsts = [(epoch, at) for epoch, at in recorded.items() if at is not None]
+    is_over = any(epoch >= line.leader_epoch and at < line.began_ms - SLACK_MS for epoch, at in firsts)
+    is_ahead = any(epoch < line.leader_epoch and at > line.began_ms + SLACK_MS for epoch, at in firsts)
+    is_unknown = bool(firsts) and line.leader_epoch > max(recorded)
+    return not (is_over or is_ahead or (is_unknown and end_ms > line.began_ms + SLACK_MS))
 
 
 def _elected(election: LeaderChange) -> CoordinatorChange:
@@ -184,17 +209,14 @@ def _with_lines(change: CoordinatorChange, lines: Sequence[CoordinatorLine], bef
         lines: of its leader epoch, by time.
         before: the broker that led the partition before.
     """
-    first_ms = change.first_log_timestamp
-    # Loading begins before the first record is written: a line of later is of another time, or false.
-    own = [line for line in lines if first_ms is None or line.began_ms <= first_ms + SLACK_MS]
-    brokers = {line.broker for line in own if line.event != _UNLOADED}
+    brokers = {line.broker for line in lines if line.event != _UNLOADED}
     if change.broker is not None:
         brokers &= {change.broker}
-    unloaded = _first(own, (_UNLOADED,), {before} if before is not None else set())
+    unloaded = _first(lines, (_UNLOADED,), {before} if before is not None else set())
     if len(brokers) != 1:
         # Of two brokers that say they have it, one is wrong.
         return change if unloaded is None else _and_log(replace(change, unloaded_at=unloaded.logged_ms))
-    elected, loaded = _first(own, _ELECTED, brokers), _first(own, (_LOADED,), brokers)
+    elected, loaded = _first(lines, _ELECTED, brokers), _first(lines, (_LOADED,), brokers)
     since = elected or loaded
     return _and_log(
         replace(

@@ -4,7 +4,7 @@ Stages are functions from a share of work to files (``stage``); the driver plans
 come at the end of the run, the ledger's last: a run that is killed leaves nothing that counts.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from coordinator_replay.analysis.findings.evaluate import FINDINGS
 from coordinator_replay.log.dump import Dump, DumpFile, find_dump
-from coordinator_replay.pipeline import broker_logs
+from coordinator_replay.pipeline import broker_logs, log_partitions
 from coordinator_replay.pipeline.broker_log_rebalances import LinesContext, add_log_lines
 from coordinator_replay.pipeline.bucket import BucketContext, BucketResult, reasons_to_rebuild, run_bucket
 from coordinator_replay.pipeline.bucket_files import TableWriter
@@ -116,7 +116,8 @@ def audit(
             report("reading logs of brokers")
             changes += _read_broker_logs(job, run, logs, results, reading.history)
         elections = leader_changes(names.metadata)
-        written, coordinators = write_coordinator_changes(job, run, reading.tally, elections, changes)
+        read = job.uris(log_partitions.TABLE, _changes_of(results))
+        written, coordinators = write_coordinator_changes(job, run, reading.tally, elections, changes, read)
         changes += written
         if plan.derives and has_logs:
             report("joining rebalances with logs of brokers")
@@ -133,14 +134,18 @@ def audit(
             changes += add_up_metrics(job, results, evaluated, log, summary)
         elif not plan.derives and not options.records_only:
             count_earlier(job, summary, news)
-        for result in results:
-            changes += Changes(result.files.added, result.files.removed)
+        changes += _changes_of(results)
         summary.rebalances = job.snapshots["rebalances"].rows(options.cluster) + changes.rows("rebalances")
         report("committing")
         job.commit(run, changes)
         return summary
     finally:
         job.clean_up()
+
+
+def _changes_of(results: Iterable[BucketResult]) -> Changes:
+    """What becomes of the files of buckets."""
+    return sum((Changes(one.files.added, one.files.removed) for one in results), Changes())
 
 
 def plan_audit(stages: Stages, options: Options, report: Report = lambda _step: None, dump: Dump | None = None) -> Plan:

@@ -28,7 +28,12 @@ _LINE_COLUMNS = ("log_partition", "epoch", "logged_at", "event", "broker", "dura
 
 
 def write_coordinator_changes(
-    job: Job, run: Run, tally: Tally, elections: Iterable[LeaderChange], changes: Changes
+    job: Job,
+    run: Run,
+    tally: Tally,
+    elections: Iterable[LeaderChange],
+    changes: Changes,
+    log_partitions: Sequence[str],
 ) -> tuple[Changes, Sequence[CoordinatorChange]]:
     """Bring the table up to what this run has read.
 
@@ -38,6 +43,7 @@ def write_coordinator_changes(
         tally: of its records.
         elections: of the cluster metadata that it was given.
         changes: what it has made of other tables.
+        log_partitions: files of what has been read of each log partition, this run's included.
 
     Returns:
         the table's files, and its rows.
@@ -45,7 +51,8 @@ def write_coordinator_changes(
     files = job.files(TABLE)
     earlier = [row for batch in read_table(files, COLUMNS) for row in map(_change, plain_rows(batch))]
     batches = {key: (offset, None if at_us is None else at_us // 1000) for key, (offset, at_us) in tally.epochs.items()}
-    rows = coordinator_changes(earlier, batches, elections, _lines(job.uris(LINES, changes)), run.lost_from)
+    lines = _lines(job.uris(LINES, changes))
+    rows = coordinator_changes(earlier, batches, elections, lines, run.lost_from, _ends_ms(log_partitions))
     if rows == earlier:
         return Changes(), rows
     writer = TableWriter(job.place, None)
@@ -55,6 +62,12 @@ def write_coordinator_changes(
 
 def _change(row: dict[str, object]) -> CoordinatorChange:
     return CoordinatorChange(**{**row, "sources": tuple(row["sources"])})  # type: ignore[arg-type]
+
+
+def _ends_ms(uris: Sequence[str]) -> dict[int, int]:
+    """The latest time of a record, in milliseconds, by log partition."""
+    rows = (row for batch in read_paths(uris, ("log_partition", "end_timestamp")) for row in plain_rows(batch))
+    return {row["log_partition"]: row["end_timestamp"] for row in rows if row["end_timestamp"] is not None}
 
 
 def _lines(uris: Sequence[str]) -> Iterator[CoordinatorLine]:

@@ -42,7 +42,7 @@ _REMOVALS = """
     WHERE cluster = $cluster AND group_id = $group AND event = 'MEMBER_LEFT' AND log_timestamp IS NOT NULL ORDER BY seq
 """
 _MOST_NAMED = 3
-_ANY = "SELECT 1 FROM broker_log WHERE cluster = $cluster AND group_id = $group LIMIT 1"
+_ANY = "SELECT 1 FROM broker_log WHERE cluster = $cluster LIMIT 1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,12 +147,12 @@ def refusals(lines: Iterable[GroupLine]) -> list[tuple[str, datetime, dict[str, 
 
 
 def contradictions(warehouse: Tables, group: str) -> list[tuple[str, datetime, dict[str, Any]]]:
-    """Lines that the records of a group contradict: event, time and detail."""
-    if not warehouse.rows(_ANY, group=group):
+    """Lines that the records of a group, or of its log partition, contradict: event, time and detail."""
+    if not warehouse.rows(_ANY):
         return []
     names, rows = run_saved_query(warehouse, "broker-log-contradictions", {"group": group})
     found: Sequence[dict[str, Any]] = [dict(zip(names, row, strict=True)) for row in rows]
-    shown = ("epoch", "member_count", "members_by_record", "broker", "note")
+    shown = ("log_partition", "epoch", "member_count", "members_by_record", "broker", "note")
     return [
         (CONTRADICTED, one["logged_at"], {name: one[name] for name in shown if one[name] is not None}) for one in found
     ]

@@ -262,7 +262,7 @@ def _refused(detail: Detail) -> list[str]:
 def _contradicted(detail: Detail) -> list[str]:
     members, recorded = detail.get("member_count"), detail.get("members_by_record")
     return [
-        f"generation {detail.get('epoch')}",
+        f"{'generation' if detail.get('log_partition') is None else 'leader epoch'} {detail.get('epoch')}",
         "" if members is None else _counted(members, "member"),
         "" if recorded is None else f"{recorded:,} by the record",
         f"log of broker {detail['broker']}" if "broker" in detail else "",

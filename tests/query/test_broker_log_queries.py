@@ -22,16 +22,23 @@ FORGED = (
     f"[2026-11-23 13:58:06,000] INFO {_OF_GROUPS.replace('=2', '=3')} [GroupId wharf-newstatic] "
     "Static member new with instance id pick-0 cannot join the group because the instance id is owned by member "
     "old. (o.C)\n"
-    "[2026-11-23 13:58:20,000] INFO [GroupCoordinator id=2] Finished loading of metadata from __consumer_offsets-2 "
-    "with epoch 1 in 4321ms where 5ms was spent in the scheduler. Loaded 9 records which total to 99 bytes. (o.C)\n"
+    "[2026-11-23 13:58:27,400] INFO [GroupCoordinator id=2] Finished loading of metadata from __consumer_offsets-2 "
+    "with epoch 1 in 321ms where 5ms was spent in the scheduler. Loaded 9 records which total to 99 bytes. (o.C)\n"
 )
-"""A generation that never came, a refusal, and another broker that loads the partition."""
+"""A generation that never came, a refusal, and another broker that loads the partition as the log ends."""
+
+BREAK = (
+    b"client reason: cleanup\n[2026-11-23 13:58:10,000] INFO [GroupCoordinator id=9] Finished loading of metadata from "
+    b"__consumer_offsets-2 with epoch 1 in 99999ms where 5ms was spent in the scheduler. Loaded 9 records"
+)
+"""A client's reason with a line break: while the leader of epoch 0 writes on, a broker claims to have loaded epoch 1."""
 
 
 @pytest.fixture(scope="module")
 def audited(tmp_path_factory: pytest.TempPathFactory) -> Tables:
     folder = tmp_path_factory.mktemp("logs")
-    (folder / "server.log").write_bytes((RECORDED / "server.log").read_bytes() + FORGED.encode())
+    recorded = (RECORDED / "server.log").read_bytes()
+    (folder / "server.log").write_bytes(recorded.replace(b"client reason: cleanup", BREAK) + FORGED.encode())
     audit_here(folder / "wh", RECORDED / "segments", broker_logs=[str(folder / "server.log")], broker_log_zone="UTC")
     return Tables(str(folder / "wh"))
 
@@ -55,7 +62,7 @@ def test_members_that_went_have_a_record_and_refusals_have_none(audited: Tables)
 
 
 def test_a_generation_that_never_came_is_shown(audited: Tables) -> None:
-    [row] = ask(audited, "broker-log-contradictions")
+    [row] = [one for one in ask(audited, "broker-log-contradictions") if one["log_partition"] is None]
     assert (row["epoch"], row["note"]) == (77, "no record of this generation at this time")
 
 
@@ -98,7 +105,8 @@ def test_member_intervals_describe_and_pages_say_how_members_went(audited: Table
 
 def test_a_timeline_has_lines_that_records_contradict_in_their_time_range(audited: Tables) -> None:
     events = timeline_of(audited, "wharf-migrate")
-    [place] = [number for number, one in enumerate(events) if one.event == "BROKER_LOG_CONTRADICTED"]
+    contradicted = [number for number, one in enumerate(events) if one.event == "BROKER_LOG_CONTRADICTED"]
+    place = contradicted[0]
     assert events[place].summary == (
         "generation 77, 1 member, log of broker 1, not used: no record of this generation at this time"
     )
@@ -125,10 +133,23 @@ def test_of_lines_that_differ_none_says_how_a_member_went() -> None:
     assert (departure_of([admin], "m", at, classic=True) or "").startswith("removed by an admin (log of a broker; ")
 
 
+def test_a_line_that_a_client_forged_is_no_change_of_the_coordinator(audited: Tables) -> None:
+    [row] = [one for one in ask(audited, "broker-log-contradictions") if one["log_partition"] is not None]
+    assert (row["log_partition"], row["epoch"], row["broker"], row["group_id"]) == (2, 1, 9, None)
+    assert row["note"] == "the leader of this epoch is not this broker"
+    changes = audited.rows("SELECT broker, leader_epoch FROM coordinator_changes WHERE cluster = $cluster")
+    # At the end the broker unloads what it led, and no log says who took over.
+    assert {change for change in changes if change[0] != 1} == {(2, 1), (None, 1)}
+    assert audited.rows("SELECT 1 FROM findings WHERE cluster = $cluster AND rule = 'slow_loading'") == []
+    [event] = [one for one in timeline_of(audited, "wharf-pollers") if one.event == "BROKER_LOG_CONTRADICTED"]
+    assert event.summary == "leader epoch 1, log of broker 9, not used: the leader of this epoch is not this broker"
+    assert timeline_of(audited, "wharf-removed")
+
+
 def test_was_it_a_failover(audited: Tables) -> None:
     rows = ask(audited, "coordinator-failovers", partition="2")
     assert [row["is_failover"] for row in rows] == [None, True]
-    assert rows[1]["loaded_at"] == datetime(2026, 11, 23, 13, 58, 20, tzinfo=UTC)
-    assert (rows[1]["broker_before"], rows[1]["broker"], rows[1]["loading_ms"]) == (1, 2, 4321)
+    assert rows[1]["loaded_at"] == datetime(2026, 11, 23, 13, 58, 27, 400_000, tzinfo=UTC)
+    assert (rows[1]["broker_before"], rows[1]["broker"], rows[1]["loading_ms"]) == (1, 2, 321)
     assert rows[1]["sources"] == ["broker_log"]
     assert rows[1]["some_groups"] == ["wharf-migrate"]
