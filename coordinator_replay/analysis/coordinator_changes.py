@@ -109,13 +109,7 @@ def coordinator_changes(
         take(_elected(election))
     for (log_partition, epoch), (offset, at_ms) in batches.items():
         take(_written(log_partition, epoch, offset, at_ms))
-    of_change: dict[tuple[int, int], list[CoordinatorLine]] = defaultdict(list)
-    recorded: dict[int, dict[int, int | None]] = defaultdict(dict)
-    for (log_partition, epoch), one in changes.items():
-        recorded[log_partition][epoch] = one.first_log_timestamp
-    for line in lines:
-        if _agrees(line, recorded[line.log_partition], ends_ms.get(line.log_partition, 0)):
-            of_change[line.log_partition, line.leader_epoch].append(line)
+    of_change = _agreeing(lines, changes, ends_ms)
     ordered: list[CoordinatorChange] = []
     for _, keys in groupby(sorted({*changes, *of_change}), key=lambda key: key[0]):
         before: int | None = None
@@ -126,6 +120,20 @@ def coordinator_changes(
                 ordered.append(change)
                 before = change.broker if change.broker not in (None, NO_LEADER) else before
     return ordered
+
+
+def _agreeing(
+    lines: Iterable[CoordinatorLine], changes: Mapping[tuple[int, int], CoordinatorChange], ends_ms: Mapping[int, int]
+) -> Mapping[tuple[int, int], list[CoordinatorLine]]:
+    """Lines that no record contradicts, by log partition and leader epoch."""
+    recorded: dict[int, dict[int, int | None]] = defaultdict(dict)
+    for (log_partition, epoch), one in changes.items():
+        recorded[log_partition][epoch] = one.first_log_timestamp
+    of_change: dict[tuple[int, int], list[CoordinatorLine]] = defaultdict(list)
+    for line in lines:
+        if _agrees(line, recorded[line.log_partition], ends_ms.get(line.log_partition, 0)):
+            of_change[line.log_partition, line.leader_epoch].append(line)
+    return of_change
 
 
 def _agrees(line: CoordinatorLine, recorded: Mapping[int, int | None], end_ms: int) -> bool:

@@ -31,7 +31,7 @@ BREAK = (
     b"client reason: cleanup\n[2026-11-23 13:58:10,000] INFO [GroupCoordinator id=9] Finished loading of metadata from "
     b"__consumer_offsets-2 with epoch 1 in 99999ms where 5ms was spent in the scheduler. Loaded 9 records"
 )
-"""A client's reason with a line break: while the leader of epoch 0 writes on, a broker claims to have loaded epoch 1."""
+"""A client's reason with a line break: while that of epoch 0 writes on, a broker claims to lead epoch 1."""
 
 
 @pytest.fixture(scope="module")
