@@ -31,7 +31,7 @@ from coordinator_replay.coordinator.results import Result
 from coordinator_replay.coordinator.shard import Shard
 from coordinator_replay.coordinator.state_dump import dump
 from coordinator_replay.coordinator.topics import Topic, TopicChange, Topics
-from coordinator_replay.engine import GroupDescription, Offsets
+from coordinator_replay.engine import Replay
 from coordinator_replay.errors import UsageError
 
 Handler = Callable[[Shard, Request, Reply], Outcome]
@@ -207,15 +207,9 @@ class Coordinator:
         """Ids of all groups."""
         return sorted(self._shard.group_ids())
 
-    def describe(self, group_id: str) -> GroupDescription | None:
-        """The group as its records describe it, None where there is none."""
-        replay = self._shard.replays.get(group_id)
-        return replay.describe() if replay is not None else None
-
-    def offsets(self, group_id: str) -> Offsets:
-        """Committed offsets of a group."""
-        replay = self._shard.replays.get(group_id)
-        return replay.offsets if replay is not None else Offsets()
+    def replay(self, group_id: str) -> Replay:
+        """The group and its offsets as the records written so far leave them; empty where there is none."""
+        return self._shard.replays.get(group_id) or Replay(group_id)
 
     def timers(self) -> dict[str, int]:
         """Milliseconds that each running timer has left, by Kafka's key."""

@@ -6,7 +6,6 @@ come from or who asks: no files, no clock, no randomness, no logging, the standa
 
 from coordinator_replay.engine.classic_group import ClassicGroup
 from coordinator_replay.engine.consumer_group import ConsumerGroup
-from coordinator_replay.engine.describe import GroupDescription, MemberDescription
 from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import GroupState, GroupType, Marker, Member, MemberState, Record
 from coordinator_replay.engine.offsets import Offsets
@@ -19,12 +18,10 @@ __all__ = [
     "ConsumerGroup",
     "Event",
     "EventKind",
-    "GroupDescription",
     "GroupState",
     "GroupType",
     "Marker",
     "Member",
-    "MemberDescription",
     "MemberState",
     "Offsets",
     "Record",

@@ -20,7 +20,6 @@ from typing import Any
 
 from coordinator_replay.engine.classic_group import ClassicGroup, load
 from coordinator_replay.engine.consumer_group import ConsumerGroup
-from coordinator_replay.engine.describe import GroupDescription, describe
 from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import GroupState, GroupType, Marker, Record
 from coordinator_replay.engine.modern_group import ReconcilingGroup
@@ -205,20 +204,16 @@ class Replay:
         self._state = final
         return events
 
-    def describe(self, missing_before: int | None = None) -> GroupDescription | None:
-        """What the broker's describe would say now, None where there is no group.
+    def is_exact(self, missing_before: int | None = None) -> bool:
+        """Whether no record that is missing can make the group another, what is still open included.
 
         Args:
             missing_before: how many offsets of the log partition are missing below the time asked about, where
                 that is later than the group's last record: a record of the group may be among them.
         """
-        if self.group is None:
-            return None
-        operation = self._operation
-        is_exact = self._is_state_exact if operation is None else self._is_proven_behind(operation)
         if missing_before is not None and missing_before + self._lost > self._missing:
-            is_exact = self._is_classic_proven(missing_before + self._lost)
-        return describe(self.group, is_exact=is_exact)
+            return self._is_classic_proven(missing_before + self._lost)
+        return self._is_state_exact if self._operation is None else self._is_proven_behind(self._operation)
 
     @property
     def is_state_exact(self) -> bool:

@@ -1,4 +1,4 @@
-"""A segment file as columns: ``read_segment``; its batches without their records: ``walk_batches``.
+"""A segment file as columns: ``read_segment``.
 
 A file is read through a window that slides over it, so memory depends on the window and the largest batch, not on the
 file. What comes out is cut into parts of at most ``MOST_RECORDS`` records for the same reason.
@@ -9,7 +9,6 @@ import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 
 from coordinator_replay.log.batches import Batches
@@ -22,7 +21,7 @@ from coordinator_replay.log.coverage import (
     SegmentNote,
     SkipRanges,
 )
-from coordinator_replay.log.header import OFFSET_LIMIT, SHORTEST_HEADER, Attribute, HeaderField, is_plausible
+from coordinator_replay.log.header import OFFSET_LIMIT, SHORTEST_HEADER, is_plausible
 from coordinator_replay.log.messages import Messages
 from coordinator_replay.log.rows import Damage, SegmentRows
 from coordinator_replay.log.schema import LOG_RECORD, DamageClass
@@ -51,27 +50,6 @@ class SegmentPart:
     records: pa.RecordBatch
     notes: tuple[SegmentNote, ...] = ()
     coverage: SegmentCoverage | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchSpans:
-    """Some batches or messages of a file by their headers; arrays of the same length.
-
-    Attributes:
-        base_offsets: Base offset; of a compressed message, whose first offset is hidden within, -1.
-        last_offsets: Last offset.
-        positions: Byte position in the file.
-        sizes: Bytes, header included.
-        record_counts: Number of records; of a compressed message -1.
-        is_control: Whether it is a control batch.
-    """
-
-    base_offsets: np.ndarray
-    last_offsets: np.ndarray
-    positions: np.ndarray
-    sizes: np.ndarray
-    record_counts: np.ndarray
-    is_control: np.ndarray
 
 
 def read_segment(
@@ -106,7 +84,7 @@ def read_segment(
     batches = Batches(rows, tally, part_bytes=window_bytes, max_plain_bytes=max_plain_bytes)
     messages = Messages(rows, tally, skip, part_bytes=window_bytes, max_plain_bytes=max_plain_bytes)
     notes: list[SegmentNote] = []
-    walk = Walk(window, max_batch_bytes=max_batch_bytes, skip=skip, verify=True)
+    walk = Walk(window, max_batch_bytes=max_batch_bytes, skip=skip)
     for piece in _gather(walk, window_bytes):
         match piece:
             case EntryRun():
@@ -129,25 +107,6 @@ def read_segment(
         notes=(*notes, *tally.notes()),
         coverage=tally.coverage(),
     )
-
-
-def walk_batches(file: SegmentFile, *, window_bytes: int = DEFAULT_WINDOW_BYTES) -> Iterator[BatchSpans]:
-    """Hops from header to header without reading records or checking sums; damage is stepped over silently."""
-    window = FileWindow(file, window_bytes)
-    for piece in Walk(window, max_batch_bytes=DEFAULT_MAX_BATCH_BYTES, skip=NOTHING_SKIPPED, verify=False):
-        if isinstance(piece, EntryRun):
-            headers = piece.headers
-            offsets = headers[HeaderField.OFFSET]
-            hidden = (headers[HeaderField.MAGIC] < 2) & ((headers[HeaderField.ATTRIBUTES] & Attribute.CODEC) != 0)
-            counts = headers[HeaderField.RECORD_COUNT] if piece.are_batches else np.ones_like(offsets)
-            yield BatchSpans(
-                base_offsets=np.where(hidden, -1, offsets),
-                last_offsets=offsets + headers[HeaderField.LAST_OFFSET_DELTA],
-                positions=headers[HeaderField.POSITION] + window.position,
-                sizes=headers[HeaderField.SIZE].copy(),
-                record_counts=np.where(hidden, -1, counts),
-                is_control=(headers[HeaderField.ATTRIBUTES] & Attribute.CONTROL) != 0,
-            )
 
 
 def looks_like_segment(first_bytes: bytes) -> bool:

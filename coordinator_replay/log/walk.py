@@ -103,14 +103,12 @@ class Walk:
         window: The file.
         max_batch_bytes: What is larger is damage; also how far the window may grow.
         skip: Offsets audited before.
-        verify: Whether checksums are looked at.
     """
 
-    def __init__(self, window: FileWindow, *, max_batch_bytes: int, skip: SkipRanges, verify: bool) -> None:
+    def __init__(self, window: FileWindow, *, max_batch_bytes: int, skip: SkipRanges) -> None:
         self._window = window
         self._max_batch_bytes = max_batch_bytes
         self._skip = skip
-        self._verify = verify
         self._last_offset = -1
         self._checksum_bytes = 0
 
@@ -144,16 +142,14 @@ class Walk:
         """The intact entries up to the first damaged one, and what is wrong with that."""
         count = headers.shape[1]
         skipped = self._covered(headers)
-        intact = count
-        if self._verify:
-            checked = ~skipped
-            checked[-1] = True  # where the last one ends decides where the next is looked for
-            rows = np.flatnonzero(checked)
-            starts = headers[HeaderField.POSITION, rows]
-            ends = starts + headers[HeaderField.SIZE, rows]
-            checksums = headers[HeaderField.CHECKSUM, rows]
-            good = count_intact(self._window.data, starts, ends, checksums, int(headers[HeaderField.MAGIC, 0]))
-            intact = int(rows[good]) if good < len(rows) else count
+        checked = ~skipped
+        checked[-1] = True  # where the last one ends decides where the next is looked for
+        rows = np.flatnonzero(checked)
+        starts = headers[HeaderField.POSITION, rows]
+        ends = starts + headers[HeaderField.SIZE, rows]
+        checksums = headers[HeaderField.CHECKSUM, rows]
+        good = count_intact(self._window.data, starts, ends, checksums, int(headers[HeaderField.MAGIC, 0]))
+        intact = int(rows[good]) if good < len(rows) else count
         run = None
         if intact:
             run = EntryRun(headers[:, :intact], skipped[:intact], self._window)

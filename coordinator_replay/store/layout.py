@@ -56,11 +56,6 @@ def has_buckets(table: "Table") -> bool:
     return "bucket" in table.partitioned_by
 
 
-def has_open_rows(table: "Table") -> bool:
-    """Whether a table keeps rows that may still change apart from those that can't."""
-    return "is_open" in table.partitioned_by
-
-
 def stats_columns(table: "Table") -> str:
     """The columns of a table that have bounds, as Delta's property names them."""
     return ",".join(name for name in table.bounded if name not in table.partitioned_by)

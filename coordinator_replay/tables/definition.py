@@ -49,10 +49,6 @@ class Column:
         """
         return pa.field(self.name, parse_type(self.type), metadata={"comment": self.about})
 
-    def spark_ddl(self) -> str:
-        """The column as Spark DDL spells it."""
-        return f"`{self.name}` {self.type}"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
@@ -101,10 +97,6 @@ class Table:
     def file_schema(self) -> pa.Schema:
         """The columns that the table's files hold: all but the partition columns."""
         return self.arrow_schema([column.name for column in self.columns if column.name not in self.partitioned_by])
-
-    def spark_ddl(self) -> str:
-        """The columns as a schema string that Spark parses, every column nullable."""
-        return ", ".join(column.spark_ddl() for column in self.columns)
 
 
 def _parse_column(raw: Mapping[str, Any], where: str) -> Column:

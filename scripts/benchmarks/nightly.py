@@ -16,8 +16,8 @@ import psutil
 from benchmarks.copying import copy_seconds
 from benchmarks.dump import make_dump
 from benchmarks.measured import Measured, Setting, seconds
-from coordinator_replay.log.segment import walk_batches
 from coordinator_replay.pipeline.host.class_archive import BARE_SESSION
+from tests.log.batch_spans import walk_batches
 
 _NIGHTS = 20
 _NIGHT_SHARE = 0.01

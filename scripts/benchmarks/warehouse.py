@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coordinator_replay.store.layout import LEDGER, bucket_of, has_open_rows
+from coordinator_replay.store.layout import LEDGER, bucket_of
 from coordinator_replay.store.warehouse import Store
 from coordinator_replay.store.writer import DataFile, FileWriter, conform, table_part
 from coordinator_replay.tables.definition import table as declared
@@ -43,8 +43,9 @@ def _files(store: Store, name: str, rows: pa.Table, bucket: int | None = None) -
     """Rows as files of a table; columns that they lack are null."""
     definition, found = declared(name), []
     is_open = pc.is_null(rows[_ENDS[name]]) if name in _ENDS else pa.repeat(False, len(rows))
-    for value in (False, True) if has_open_rows(definition) else (False,):
-        chosen = rows.filter(is_open if value else pc.invert(is_open)) if has_open_rows(definition) else rows
+    has_open_rows = "is_open" in definition.partitioned_by
+    for value in (False, True) if has_open_rows else (False,):
+        chosen = rows.filter(is_open if value else pc.invert(is_open)) if has_open_rows else rows
         values = {"cluster": "default", "bucket": bucket, "is_open": value}
         writer = FileWriter({"all": table_part(definition, store.path(name), values)})
         schema = definition.file_schema().remove_metadata()

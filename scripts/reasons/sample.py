@@ -12,16 +12,15 @@ from typing import Any
 from coordinator_replay.analysis.broker_words import EVENTS, GroupLogLine, with_broker_log
 from coordinator_replay.analysis.group_life import GroupReplay
 from coordinator_replay.analysis.reasons import TopicChanges
-from coordinator_replay.analysis.reasons.signs import SIGNS_WITHIN_MS, may_show_departure
-from coordinator_replay.analysis.reasons.topic_changes import MetadataEvent, changes_of
+from coordinator_replay.analysis.reasons.signs import DEPARTURES, SIGNS_WITHIN_MS
 from coordinator_replay.broker_log import layouts as logs
 from coordinator_replay.broker_log.events import read_event
 from coordinator_replay.engine.model import Record
 from coordinator_replay.log.dump import find_dump
-from coordinator_replay.log.segment import read_segment
+from coordinator_replay.pipeline.groups.topics import best_topics, from_metadata
 from coordinator_replay.pipeline.lines import decode_lines, read_without_spark
+from coordinator_replay.pipeline.read.metadata_log import metadata_files, read_metadata
 from coordinator_replay.records.blobs import open_blobs
-from coordinator_replay.records.cluster_metadata import decode_metadata
 
 Line = dict[str, Any]
 
@@ -96,19 +95,10 @@ class Sample:
 
     def topics(self) -> tuple[dict[str, str], TopicChanges]:
         """Topic names by id, and when topics changed: from the cluster's metadata log, where it was recorded."""
-        events: list[MetadataEvent] = []
-        for path in sorted((self.folder / "cluster-metadata").glob("*.log")):
-            with path.open("rb") as stream:
-                for part in read_segment(stream, source=path.name, log_partition=0):
-                    for row in part.records.filter(part.records.column("control_type").is_null()).to_pylist():
-                        record = decode_metadata(row["value"]) if row["value"] else None
-                        if record is not None and "topicId" in record.fields:
-                            told = record.fields
-                            at_ms = round(row["log_timestamp"].timestamp() * 1000)
-                            about = (told["topicId"], told.get("name"), told.get("partitionId"))
-                            events.append(MetadataEvent(record.kind, *about, at_ms))
-        names = {event.topic_id: event.topic for event in events if event.topic is not None}
-        return names, changes_of(events)
+        path = self.folder / "cluster-metadata"
+        files = metadata_files(str(path)) if path.exists() else []
+        topics = best_topics(from_metadata(record for file in files for record in read_metadata(file).records))
+        return topics.names, topics.changes
 
     def clients(self) -> dict[str, str]:
         """Client id by member id, as members told it in their records."""
@@ -178,7 +168,7 @@ class _Life:
             return []
         if "kind" not in line:
             return []
-        if may_show_departure(line["kind"], line["value_json"]):
+        if DEPARTURES.get(line["kind"]) is (line["value_json"] is None):
             recent = [(*key, *sign) for key, sign in self.commits.items() if at_ms - sign[0] <= SIGNS_WITHIN_MS]
             self.replay.heed_commits(offset, recent)
             self.commits = {}

@@ -6,6 +6,7 @@ import pytest
 
 from coordinator_replay.coordinator import Batch, Config, Coordinator, Request, Response, Topic
 from coordinator_replay.errors import UsageError
+from tests.engine.described import describe
 
 NOW = 10**12
 FOO = "AAAAAAAAAAAAAAAAAAAAAQ"
@@ -61,7 +62,7 @@ class Group:
         return self.call("InstallAssignment", **{**body, **fields})
 
     def epochs_of_group(self) -> tuple[int, int | None]:
-        described = self.coordinator.describe("g")
+        described = describe(self.coordinator.replay("g"))
         assert described is not None
         return described.epoch, described.assignment_epoch
 

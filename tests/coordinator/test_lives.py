@@ -18,6 +18,7 @@ from coordinator_replay.engine.model import merged
 from coordinator_replay.records.blobs import read_assignment
 from tests.coordinator.lives import MAKERS, TOPICS, Step, do
 from tests.coordinator.simulated_consumers import Fleet, ModernConsumer
+from tests.engine.described import describe
 
 MEMBERS = st.tuples(st.sampled_from(["leave", "act", "restart", "migrate", "commit"]), st.integers(0, 5))
 STARTS = st.tuples(
@@ -53,7 +54,7 @@ def test_a_group_comes_to_rest_and_every_partition_has_one_owner(kind: str, step
     owned = [partition for consumer in fleet.consumers for partition in consumer.owned]
     assert len(owned) == len(set(owned))
     assert set(owned) <= wanted if fleet.conversions.is_unassigned else set(owned) == wanted
-    described = coordinator.describe("g")
+    described = describe(coordinator.replay("g"))
     if not fleet.consumers:
         assert described is None or described.state == GroupState.EMPTY
         return
@@ -91,8 +92,8 @@ def test_the_log_replayed_from_any_prefix_on_is_the_groups_state(kind: str, step
     for record in fleet.records[prefix:]:
         second.apply(record)
     second.settle()
-    assert second.describe() == coordinator.describe("g")
-    assert second.offsets.stored == coordinator.offsets("g").stored
+    assert describe(second) == describe(coordinator.replay("g"))
+    assert second.offsets.stored == coordinator.replay("g").offsets.stored
 
 
 @pytest.mark.parametrize("kind", MAKERS)
@@ -102,7 +103,7 @@ def test_what_a_group_is_described_as_is_what_its_records_say(kind: str, steps: 
     fleet = Fleet(coordinator)
     for number, step in enumerate(steps):
         do(fleet, number, step, MAKERS[kind])
-        described = coordinator.describe("g")
+        described = describe(coordinator.replay("g"))
         if described is None:
             continue
         is_classic = described.group_type == GroupType.CLASSIC

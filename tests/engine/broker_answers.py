@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from coordinator_replay.engine import GroupDescription, GroupType, MemberDescription, Replay
+from coordinator_replay.engine import GroupType, Replay
 from coordinator_replay.engine.model import NOTHING, Assignment, merged
+from tests.engine.described import GroupDescription, MemberDescription
 
 DEFAULT_ASSIGNOR = "uniform"
 """First of the broker's assignors, for groups whose members prefer none."""

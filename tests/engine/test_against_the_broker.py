@@ -8,6 +8,7 @@ import pytest
 
 from coordinator_replay.engine import Record, Replay
 from tests.engine.broker_answers import answered, only_what_was_asked, told_of
+from tests.engine.described import describe
 from tests.engine.recordings import Log, lines, logs, replayed
 
 SAMPLES = ["group-lifecycles", "expiration", "java-clients", "kafka-3.9", "transactions", "compacted"]
@@ -45,7 +46,7 @@ def test_quiet_checkpoints_are_answered_as_the_broker_did(sample: str) -> None:
                 groups[group_id] = replay, missing
         for answer in map(answered, checkpoint["groups"]):
             replay, missing = groups.pop(answer["groupId"], (None, 0))
-            group = replay.describe(missing) if replay is not None else None
+            group = describe(replay, missing) if replay is not None else None
             if replay is None or group is None:
                 assert has_future_gaps, answer
                 continue
@@ -55,7 +56,7 @@ def test_quiet_checkpoints_are_answered_as_the_broker_did(sample: str) -> None:
                 continue
             assert told == answer, checkpoint["at"]
             compared += 1
-        rest = {group_id: replay.describe(missing) for group_id, (replay, missing) in groups.items()}
+        rest = {group_id: describe(replay, missing) for group_id, (replay, missing) in groups.items()}
         assert not {group_id for group_id, group in rest.items() if group is not None and group.is_exact}
     assert compared >= 14
     assert inexact == 0 or sample == "compacted"
@@ -75,7 +76,7 @@ def test_the_last_checkpoints_of_a_compacted_log_are_answered_in_full() -> None:
         told = {}
         for partition, log in parts.items():
             for group_id, replay in replayed(log, checkpoint["endOffsets"][str(partition)]).items():
-                group = replay.describe()
+                group = describe(replay)
                 if group is not None:
                     told[group_id] = told_of("compacted", replay, group, topics)
         answers = {answer["groupId"]: answer for answer in map(answered, checkpoint["groups"])}

@@ -6,6 +6,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from coordinator_replay.engine import ConsumerGroup, EventKind, GroupState, MemberState, Record, Replay
 from coordinator_replay.engine.consumer_group import MEMBER_TRANSITIONS, TRANSITIONS
 from tests.engine.coordinator import TOPIC, Coordinator
+from tests.engine.described import describe
 from tests.engine.event_model import EventModel, told_by
 from tests.engine.lives import GROUP, Writer
 
@@ -93,7 +94,7 @@ class LawfulLives(RuleBasedStateMachine):
         assert self.replay.state == self.coordinator.state
         if self.replay.group is None:
             return
-        group = self.replay.describe()
+        group = describe(self.replay)
         assert group is not None and group.is_exact
         assert (group.epoch, group.assignment_epoch) == (self.coordinator.epoch, self.coordinator.assignment_epoch)
         told = {

@@ -6,6 +6,7 @@ import pytest
 
 from coordinator_replay.engine import Marker, Offsets, Record, Replay
 from coordinator_replay.engine.offsets import OffsetChangeKind
+from tests.engine.described import describe
 
 KEY = ("x", 0)
 
@@ -94,7 +95,7 @@ def test_a_commit_for_a_group_nobody_knows_makes_a_simple_group_that_outlives_it
     replay = Replay("orders")
     replay.apply(commit(0, 5))
     replay.apply(commit(1, None))
-    group = replay.describe()
+    group = describe(replay)
     assert group is not None
     assert (group.is_simple, group.state, group.protocol_type) == (True, "Empty", None)
 
@@ -103,5 +104,5 @@ def test_the_tombstone_of_a_group_leaves_its_offsets() -> None:
     replay = Replay("orders")
     replay.apply(commit(0, 5))
     replay.apply(Record("GroupMetadata", {"group": "orders"}, None, 0, 1, 1))
-    assert replay.describe() is None
+    assert describe(replay) is None
     assert replay.offsets.stored[KEY].committed_offset == 5

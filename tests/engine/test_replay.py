@@ -12,6 +12,7 @@ from coordinator_replay.engine.consumer_group import TRANSITIONS as CONSUMER_TRA
 from coordinator_replay.engine.share_group import TRANSITIONS as SHARE_TRANSITIONS
 from coordinator_replay.engine.streams_group import TRANSITIONS as STREAMS_TRANSITIONS
 from coordinator_replay.errors import SnapshotError, UsageError
+from tests.engine.described import describe
 from tests.engine.event_model import EventModel, told_by
 from tests.engine.lives import GROUP, any_records
 from tests.engine.recordings import Log, by_group, group_of, group_records, logs
@@ -53,7 +54,7 @@ def test_replay_in_any_two_slices_gives_the_events_of_replay_in_one_go(sample: s
                 events += [event for record in records[split:] for event in second.apply(record)]
                 events += second.settle()
                 assert events == expected, (group_id, split)
-                assert second.describe() == whole.describe()
+                assert describe(second) == describe(whole)
                 assert second.snapshot() == whole.snapshot()
 
 
@@ -75,7 +76,7 @@ def test_no_sequence_of_decodable_records_raises(records: list[Record]) -> None:
     for record in records:
         for event in replay.apply(record):
             json.dumps(event.detail())
-        replay.describe()
+        describe(replay)
     replay.apply_marker(Marker(7, True, 0, 10**6, 0))
     replay.settle()
 
@@ -123,7 +124,7 @@ def test_a_log_without_gaps_is_exact_throughout(sample: str) -> None:
     for group_id, records in group_records(sample):
         replay, events = replay_whole(group_id, records)
         assert all(event.is_exact for event in events), group_id
-        group = replay.describe()
+        group = describe(replay)
         assert group is None or group.is_exact
 
 
@@ -249,7 +250,7 @@ def groups_at_the_end(log: Iterable[Record | Marker]) -> dict[str, Replay]:
 
 
 def state_of(replay: Replay) -> tuple[object, ...]:
-    group = replay.describe()
+    group = describe(replay)
     assert group is not None
     offsets = {
         key: (offset.committed_offset, offset.metadata, offset.log_offset)
@@ -305,7 +306,7 @@ def test_a_log_that_starts_in_the_middle_is_right_at_the_end_or_says_that_it_can
         whole = groups_at_the_end(log)
         for start in boundaries(log)[1:-1]:
             for group_id, replay in groups_at_the_end(with_gaps_from(log, start)).items():
-                group = replay.describe()
+                group = describe(replay)
                 assert group is not None
                 if group.is_exact:
                     assert state_of(replay)[:-1] == state_of(whole[group_id])[:-1], (group_id, start)
@@ -353,7 +354,7 @@ def test_a_record_of_another_group_is_refused() -> None:
 def test_kinds_nobody_knows_are_passed_over() -> None:
     replay = Replay("orders")
     assert replay.apply(Record("GroupOfTheFuture", {"groupId": "orders"}, {"epoch": 1}, 0, 0, 0)) == []
-    assert replay.describe() is None
+    assert describe(replay) is None
 
 
 def test_a_snapshot_of_another_version_is_refused() -> None:
@@ -375,4 +376,4 @@ def test_tombstones_of_unknown_groups_do_nothing(kind: str) -> None:
     replay = Replay(GROUP)
     assert replay.apply(Record(kind, {"groupId": GROUP}, None, 0, 0, 0)) == []
     assert replay.settle() == []
-    assert replay.describe() is None
+    assert describe(replay) is None

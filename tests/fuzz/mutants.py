@@ -9,7 +9,8 @@ import pyarrow as pa
 from crc32c import crc32c
 
 from coordinator_replay.log.schema import LOG_RECORD
-from coordinator_replay.log.segment import read_segment, walk_batches
+from coordinator_replay.log.segment import read_segment
+from tests.log.batch_spans import walk_batches
 from tests.samples import NAMES, Sample
 
 HOSTILE = (

@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_replay.log.coverage import SkipRanges
-from coordinator_replay.log.segment import looks_like_segment, walk_batches
+from coordinator_replay.log.segment import looks_like_segment
 from coordinator_replay.log.writer import LogEntry, compress, write_batch
+from tests.log.batch_spans import walk_batches
 from tests.log.logs import WrittenLog, logs, shown
 from tests.log.message_sets import write_message_set
 from tests.log.reading import Reading, read

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from coordinator_replay.log.segment import looks_like_segment, walk_batches
+from coordinator_replay.log.segment import looks_like_segment
+from tests.log.batch_spans import walk_batches
 from tests.log.reading import Reading, moment, read
 
 DATA = Path(__file__).parent.parent / "data"

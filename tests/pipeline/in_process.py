@@ -12,11 +12,11 @@ from deltalake import DeltaTable
 
 from coordinator_replay.log.dump import Dump
 from coordinator_replay.log.schema import LOG_RECORD
-from coordinator_replay.log.segment import walk_batches
 from coordinator_replay.pipeline.audit import Options, Summary
 from coordinator_replay.pipeline.audit import audit as run
 from coordinator_replay.store.opening import delta_uri
 from coordinator_replay.tables.definition import tables
+from tests.log.batch_spans import walk_batches
 
 VOLATILE = {
     "audit_runs": None,

@@ -24,7 +24,6 @@ from coordinator_replay.store.layout import (
     UPKEEP_PROPERTY,
     bucket_of,
     has_buckets,
-    has_open_rows,
 )
 from coordinator_replay.store.opening import delta_uri
 from coordinator_replay.store.warehouse import Store
@@ -408,7 +407,7 @@ def write_rows(folder: Path, name: str, rows: list[Row]) -> None:
     store.create(LEDGER, DEFAULT_BUCKETS)
     store.create(name, DEFAULT_BUCKETS)
     if rows:
-        laid = [{"is_open": False, **row} for row in rows] if has_open_rows(tables()[name]) else rows
+        laid = [{"is_open": False, **row} for row in rows] if "is_open" in tables()[name].partitioned_by else rows
         if has_buckets(tables()[name]):
             laid = [{"bucket": bucket_of(row.get("log_partition", 3), DEFAULT_BUCKETS), **row} for row in laid]
         write_deltalake(

@@ -78,13 +78,6 @@ def test_arrow_schema_can_be_a_selection_in_an_order_of_its_own():
         table("findings").arrow_schema(["ruel"])
 
 
-def test_spark_ddl_names_every_column_with_its_type():
-    assert table("group_state").spark_ddl() == (
-        "`cluster` string, `group_id` string, `group_type` string, `log_partition` int, `to_offset` bigint, "
-        "`snapshot_version` int, `snapshot` string, `run_id` string, `bucket` int"
-    )
-
-
 def test_unknown_table_is_refused_by_name():
     with pytest.raises(DefinitionError, match="no table 'offsets'"):
         table("offsets")

@@ -13,6 +13,7 @@ from coordinator_replay.log.segment import read_segment
 from coordinator_replay.log.writer import LogEntry, write_batch
 from coordinator_replay.pipeline.lines import read_without_spark
 from coordinator_replay.records.decoder import decode_records
+from tests.engine.described import describe
 from tests.fuzz.mutants import log_records
 from tests.samples import Sample
 
@@ -118,7 +119,7 @@ def test_offsets_may_come_before_the_groups_own_records():
     replay.settle()
     assert replay.state is GroupState.EMPTY
     assert replay.offsets.stored[("shop", 0)].committed_offset == 5
-    assert not replay.describe().is_exact
+    assert not describe(replay).is_exact
 
 
 def test_a_streams_topology_tombstone_may_come_after_the_groups():

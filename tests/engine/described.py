@@ -15,6 +15,7 @@ from coordinator_replay.engine.model import (
     Target,
 )
 from coordinator_replay.engine.notes import Group
+from coordinator_replay.engine.replay import Replay
 from coordinator_replay.engine.streams_group import StreamsGroup
 
 
@@ -73,13 +74,16 @@ class GroupDescription:
     members: tuple[MemberDescription, ...]
 
 
-def describe(group: Group, *, is_exact: bool) -> GroupDescription:
-    """Describe a group; members in the order of their ids.
+def describe(replay: Replay, missing_before: int | None = None) -> GroupDescription | None:
+    """What the broker's describe would say of a group now, None where there is none.
 
     Args:
-        group: the group.
-        is_exact: whether it is proven.
+        replay: the group's.
+        missing_before: see ``Replay.is_exact``.
     """
+    group, is_exact = replay.group, replay.is_exact(missing_before)
+    if group is None:
+        return None
     members = tuple(_member(group, group.members[member_id]) for member_id in sorted(group.members))
     if isinstance(group, ClassicGroup):
         return GroupDescription(
