@@ -77,9 +77,8 @@ class Run:
 
     def reach(self, tally: Tally) -> None:
         """Let the offsets of the run go as far as records that were read."""
-        for key, count in tally.counts.items():
-            partition = key.log_partition
-            if partition is not None and partition >= 0 and count.low is not None and count.high is not None:
+        for partition, count in tally.by_partition().items():
+            if count.low is not None and count.high is not None:
                 self.from_offsets[partition] = min(count.low, self.from_offsets.get(partition, count.low))
                 self.to_offsets[partition] = max(count.high + 1, self.to_offsets.get(partition, 0))
 
@@ -255,13 +254,18 @@ def audited_ranges(runs: Sequence[FinishedRun], form: str | None = None) -> dict
         ranges = below(ranges, run.lost_from)
         if form is not None and run.input_form != form:
             continue
-        for partition, first in run.from_offsets.items():
-            start, end = first, run.to_offsets[partition]
-            for _, gap_from, gap_to in sorted(gap for gap in run.gaps if gap[0] == partition):
-                ranges.setdefault(partition, []).append((start, gap_from))
-                start = gap_to
-            ranges.setdefault(partition, []).append((start, end))
+        for partition, one in _read_by(run):
+            ranges.setdefault(partition, []).append(one)
     return {partition: _joined(of_partition) for partition, of_partition in ranges.items()}
+
+
+def _read_by(run: FinishedRun | Run) -> Iterator[tuple[int, tuple[int, int]]]:
+    """The log partitions and half-open ranges of offsets that a run has read, between its gaps."""
+    for partition, start in run.from_offsets.items():
+        for _, gap_from, gap_to in sorted(gap for gap in run.gaps if gap[0] == partition):
+            yield partition, (start, gap_from)
+            start = gap_to
+        yield partition, (start, run.to_offsets[partition])
 
 
 def lost_ranges(runs: Sequence[FinishedRun | Run]) -> Iterator[tuple[int, int, int]]:
@@ -311,11 +315,8 @@ def unread(earlier: Ranges, run: Run) -> list[tuple[int, int, int]]:
         run: this run, its input read.
     """
     read = {partition: list(ranges) for partition, ranges in earlier.items()}
-    for partition, start in run.from_offsets.items():
-        for _, gap_from, gap_to in sorted(gap for gap in run.gaps if gap[0] == partition):
-            read.setdefault(partition, []).append((start, gap_from))
-            start = gap_to
-        read.setdefault(partition, []).append((start, run.to_offsets[partition]))
+    for partition, one in _read_by(run):
+        read.setdefault(partition, []).append(one)
     return list(between(read))
 
 

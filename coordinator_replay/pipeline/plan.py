@@ -162,24 +162,6 @@ class Plan:
         return replace(self, shares=shares)
 
 
-def first_new_offsets(tally: Tally) -> dict[int, int]:
-    """The first offset of each log partition that no earlier run has read."""
-    offsets: dict[int, int] = {}
-    for key, count in tally.counts.items():
-        if not key.is_audited and key.log_partition is not None and key.log_partition >= 0 and count.low is not None:
-            offsets[key.log_partition] = min(count.low, offsets.get(key.log_partition, count.low))
-    return offsets
-
-
-def last_times(tally: Tally) -> dict[int, int]:
-    """The latest time of the records of each log partition, in microseconds."""
-    times: dict[int, int] = {}
-    for key, count in tally.counts.items():
-        if key.log_partition is not None and count.end_us is not None:
-            times[key.log_partition] = max(count.end_us, times.get(key.log_partition, count.end_us))
-    return times
-
-
 def _by_bucket(files: Iterable[TableFile]) -> dict[int, dict[str, tuple[TableFile, ...]]]:
     buckets: dict[int, dict[str, tuple[TableFile, ...]]] = {}
     for file in files:
@@ -216,7 +198,9 @@ def plan_buckets(
     for one in decoded:
         for file in one.files:
             staged.setdefault(file.bucket, []).append(file)
-    first, ends = first_new_offsets(tally), history.ends
+    new, ends = tally.by_partition(only_new=True), history.ends
+    first = {partition: count.low for partition, count in new.items() if count.low is not None}
+    last = {partition: count.end_us for partition, count in tally.by_partition().items() if count.end_us is not None}
     everywhere = _reasons_everywhere(history, wanted)
     late: dict[int, list[str]] = {}
     for partition, why in _late_records(first, ends, wanted):
@@ -224,7 +208,7 @@ def plan_buckets(
     tries_again = any(run.groups_failed for run in history.runs[:1])
     has_news = bool(first or wanted.lost_from)
     derives = not wanted.records_only and bool(has_news or everywhere or wanted.is_explicit or tries_again)
-    existing, last = _by_bucket(files), last_times(tally)
+    existing = _by_bucket(files)
 
     def of_bucket(numbers: Mapping[int, Any], bucket: int) -> dict[int, Any]:
         return {partition: one for partition, one in numbers.items() if bucket_of(partition, buckets) == bucket}
@@ -290,18 +274,15 @@ def sums_range(tally: Tally, totals: Sequence[TableFile], end: datetime, *, is_r
         is_rebuild: whether sums of earlier runs don't count.
         hot: so many commits of each partition in a minute are too many.
     """
-    new = [count for key, count in tally.counts.items() if not key.is_audited and key.log_partition is not None]
+    new = tally.by_partition(only_new=True).values()
     kept = [file.lowest["until"] for file in totals if "until" in file.lowest]
     since = None if is_rebuild or not kept else min(kept)
     begins = [count.begin_us for count in new if count.begin_us is not None]
     if since is not None and begins and moment_of(min(begins)) < since:
         since = None
-    last: dict[int, int] = {}
-    for key, count in tally.counts.items():
-        if not key.is_audited and key.log_partition is not None and count.end_us is not None:
-            last[key.log_partition] = max(count.end_us, last.get(key.log_partition, count.end_us))
+    last = [count.end_us for count in new if count.end_us is not None]
     # Times before 1970 can't be shown, and no table holds one.
-    until = max(EPOCH, _whole_minute((moment_of(min(last.values())) if last else end) - RECENTLY))
+    until = max(EPOCH, _whole_minute((moment_of(min(last)) if last else end) - RECENTLY))
     return SumsRange(since=since, until=until if since is None else max(until, since), hot=hot)
 
 

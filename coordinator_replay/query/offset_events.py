@@ -86,13 +86,13 @@ _CHANGES = f"""
 
 def offset_events(
     warehouse: Tables, group: str, start: datetime | None = None, end: datetime | None = None
-) -> list[tuple[str, datetime | None, int, int, dict[str, Any], bool]]:
+) -> list[tuple[str, datetime | None, dict[str, Any], dict[str, Any]]]:
     """What happened to the offsets of a group in a time range, in log order.
 
     Returns:
-        For each: the event, the time and the position (log partition and offset) of the first of what it sums up, the
-        detail: topic, partitions, how many (``times``), ``until`` when, and what else the event has; and whether the
-        log proves it.
+        For each: the event, the time of the first of what it sums up, the detail: topic, partitions, how many
+        (``times``), ``until`` when, and what else the event has; and the position of that first one, with whether
+        the log proves it.
     """
     events = []
     for row in warehouse.rows(_CHANGES, group=group, start=start, end=end):
@@ -108,5 +108,6 @@ def offset_events(
             detail["furthest_back"] = None if furthest is None or furthest <= 0 else furthest
         if event in ENDED.values():
             detail |= {"cause": ended_by, "confidence": confidence}
-        events.append((event, first, log_partition, log_offset, detail, is_exact))
+        place = {"log_partition": log_partition, "log_offset": log_offset, "is_exact": is_exact}
+        events.append((event, first, detail, place))
     return events

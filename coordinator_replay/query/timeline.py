@@ -131,7 +131,10 @@ def timeline_of(
         _in_words(event, lines)
         for event in warehouse.answers(TimelineEvent, _EVENTS, group=group, start=start, end=end)
     ]
-    of_offsets = [_offset_event(group, *event) for event in offset_events(warehouse, group, start, end)]
+    of_offsets = [
+        _event(group, event, at, detail, **place)
+        for event, at, detail, place in offset_events(warehouse, group, start, end)
+    ]
     if not of_group and not of_offsets:
         check_group(warehouse, group)
     # A group lives in one log partition: its events and those of its offsets share their order.
@@ -185,18 +188,6 @@ def _in_words(event: TimelineEvent, lines: Sequence[GroupLine]) -> TimelineEvent
         words = f"{event.to_state} at epoch {event.epoch}"
     summary = ", ".join(part for part in (cause, words) if part)
     return replace(event, summary=summary or None, detail=event.detail or None)
-
-
-def _offset_event(
-    group: str,
-    event: str,
-    at: datetime | None,
-    log_partition: int,
-    log_offset: int,
-    detail: dict[str, Any],
-    is_exact: bool,
-) -> TimelineEvent:
-    return _event(group, event, at, detail, is_exact=is_exact, log_partition=log_partition, log_offset=log_offset)
 
 
 def _event(group: str, event: str, at: datetime | None, detail: dict[str, Any], **place: Any) -> TimelineEvent:

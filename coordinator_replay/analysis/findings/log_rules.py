@@ -132,18 +132,7 @@ def _expiries(context: GroupContext, rule: str, status: str, what: str) -> Itera
 
 def log_gap(context: GroupContext, row: Row) -> Iterator[Observation]:
     """A range of offsets that no audit has read."""
-    start, end = row["from_offset"], row["to_offset"]
-    yield Observation(
-        "log_gap",
-        (row["log_partition"], start, end),
-        None,
-        None,
-        f"log partition {row['log_partition']} was not read from offset {start} up to {end}",
-        row["log_partition"],
-        start,
-        {"from_offset": start, "to_offset": end},
-        occurrences=end - start,
-    )
+    yield _range("log_gap", row, "was not read")
 
 
 def group_not_evaluated(context: GroupContext, row: Row) -> Iterator[Observation]:
@@ -163,14 +152,18 @@ def group_not_evaluated(context: GroupContext, row: Row) -> Iterator[Observation
 
 def log_truncated(context: GroupContext, row: Row) -> Iterator[Observation]:
     """A range of offsets of which audits have read records that an election of a leader has truncated since."""
-    start, end = row["from_offset"], row["to_offset"]
-    yield Observation(
-        "log_truncated",
-        (row["log_partition"], start, end),
+    yield _range("log_truncated", row, "lost what audits had read of it")
+
+
+def _range(rule: str, row: Row, what: str) -> Observation:
+    partition, start, end = row["log_partition"], row["from_offset"], row["to_offset"]
+    return Observation(
+        rule,
+        (partition, start, end),
         None,
         None,
-        f"log partition {row['log_partition']} lost what audits had read of it from offset {start} up to {end}",
-        row["log_partition"],
+        f"log partition {partition} {what} from offset {start} up to {end}",
+        partition,
         start,
         {"from_offset": start, "to_offset": end},
         occurrences=end - start,

@@ -12,6 +12,7 @@ from coordinator_replay.coordinator.assignor.client import (
     Topics,
 )
 from coordinator_replay.coordinator.assignor.client.subscription import NO_GENERATION
+from coordinator_replay.coordinator.script.lines import is_texts, object_of
 from coordinator_replay.errors import UsageError
 
 
@@ -31,8 +32,8 @@ def assign(command: Mapping[str, Any]) -> dict[str, dict[str, list[int]]]:
     assignor = ASSIGNORS.get(command["assign"]) if isinstance(command["assign"], str) else None
     if assignor is None:
         raise UsageError(f"assign is {command['assign']!r}; it must be one of {', '.join(ASSIGNORS)}")
-    topics = _topics(_object(command, "topics"), _object(command, "racks") if "racks" in command else {})
-    members = _members(_object(command, "members"))
+    topics = _topics(object_of(command, "topics"), object_of(command, "racks") if "racks" in command else {})
+    members = _members(object_of(command, "members"))
     try:
         assignment = assignor(topics, members)
     except AssignorError as error:
@@ -46,7 +47,7 @@ def _topics(counts: Mapping[str, Any], racks: Mapping[str, Any]) -> Topics:
         if not isinstance(count, int) or isinstance(count, bool) or count < 0:
             raise UsageError(f"topic {name!r}: {count!r} is not a number of partitions")
         replicas_of = racks.get(name) or []
-        if not isinstance(replicas_of, list) or not all(_is_texts(replicas) for replicas in replicas_of):
+        if not isinstance(replicas_of, list) or not all(is_texts(replicas) for replicas in replicas_of):
             raise UsageError(f"racks of topic {name!r} must be a list of each partition's racks")
         topics[name] = tuple(
             frozenset(replicas_of[at]) if at < len(replicas_of) else frozenset() for at in range(count)
@@ -57,7 +58,7 @@ def _topics(counts: Mapping[str, Any], racks: Mapping[str, Any]) -> Topics:
 def _members(entries: Mapping[str, Any]) -> Members:
     members = {}
     for member_id, entry in entries.items():
-        if not isinstance(entry, Mapping) or not _is_texts(entry.get("topics")):
+        if not isinstance(entry, Mapping) or not is_texts(entry.get("topics")):
             raise UsageError(f"member {member_id!r} must have a list of topics")
         members[member_id] = ClientSubscription(
             tuple(entry["topics"]),
@@ -97,14 +98,3 @@ def _by_topic(partitions: list[Partition]) -> dict[str, list[int]]:
 
 def _is_numbers(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(one, int) and not isinstance(one, bool) for one in value)
-
-
-def _is_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) for one in value)
-
-
-def _object(command: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    value = command.get(name)
-    if not isinstance(value, Mapping):
-        raise UsageError(f"{name} must be an object")
-    return value

@@ -58,7 +58,7 @@ def read_topic(entry: Any) -> Topic:
         raise UsageError(f"topics: {entry!r} is not an object")
     _check_names(entry, {"name", "id", "partitions", "racks"}, "a topic")
     racks = entry.get("racks") or ()
-    if not isinstance(racks, list | tuple) or not all(_is_texts(replicas) for replicas in racks):
+    if not isinstance(racks, list | tuple) or not all(is_texts(replicas) for replicas in racks):
         raise UsageError("racks must be a list of each partition's racks")
     return Topic(
         text_of(entry, "name"),
@@ -139,5 +139,6 @@ def _check_texts(line: Line) -> None:
         raise UsageError("a text in it is not Unicode: not UTF-8, or half of a surrogate pair") from None
 
 
-def _is_texts(value: Any) -> bool:
+def is_texts(value: Any) -> bool:
+    """Whether a value is a list of texts."""
     return isinstance(value, list) and all(isinstance(one, str) for one in value)

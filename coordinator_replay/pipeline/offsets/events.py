@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from coordinator_replay.engine.offsets import COMMIT_KINDS
 from coordinator_replay.log.schema import ControlType
-from coordinator_replay.pipeline.columns import Bools, Numbers, as_bools, codes_of, numbers_of, packed
+from coordinator_replay.pipeline.columns import Numbers, as_bools, codes_of, numbers_of, packed
 from coordinator_replay.pipeline.offsets.intervals import LATEST, OffsetEvent
 from coordinator_replay.store.duckdb_connection import select
 from coordinator_replay.store.scan import BATCH_ROWS, Batches
@@ -124,36 +124,14 @@ def _typed(rows: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, names=rows.schema.names)
 
 
-def _shaped(rows: pa.RecordBatch, **values: Any) -> pa.RecordBatch:
-    return conform(_typed(rows), UNSORTED, **values)
+def _shaped(rows: pa.RecordBatch, kind: pa.Array | pa.Scalar, at_offset: Any, **values: Any) -> pa.RecordBatch:
+    """Events that take effect at an offset; those of one key stand in that order, unless ``second`` is another."""
+    order = {"first": at_offset, "second": at_offset}
+    return conform(_typed(rows), UNSORTED, **{**order, "kind": kind, "at_offset": at_offset, **values})
 
 
 def _kind(event: OffsetEvent) -> pa.Scalar:
     return pa.scalar(int(event), pa.int8())
-
-
-def waits_for_marker(commits: pa.RecordBatch) -> Bools:
-    """Which commits are pending at first: those of a producer; those of an export without producers wait for none."""
-    is_commit = pc.invert(commits.column("is_tombstone").fill_null(False))
-    return as_bools(pc.and_(pc.not_equal(commits.column("producer_id"), -1), is_commit))
-
-
-def plain_commits(commits: pa.RecordBatch) -> pa.RecordBatch:
-    """Commits that hold from their record on, and tombstones.
-
-    Args:
-        commits: rows in COMMIT that wait for no marker.
-    """
-    is_tombstone = commits.column("is_tombstone").fill_null(False)
-    offsets = commits.column("log_offset")
-    return _shaped(
-        commits,
-        kind=pc.if_else(is_tombstone, _kind(OffsetEvent.TOMBSTONE), _kind(OffsetEvent.PLAIN)),
-        at_offset=offsets,
-        at_timestamp=commits.column("log_timestamp"),
-        first=offsets,
-        second=offsets,
-    )
 
 
 def unreadable_commits(records: pa.RecordBatch) -> pa.RecordBatch:
@@ -167,19 +145,6 @@ def unreadable_commits(records: pa.RecordBatch) -> pa.RecordBatch:
     keys = pa.RecordBatch.from_pylist([*map(orjson.loads, rows.column("key_json").to_pylist())], _KEY)
     named = {"group_id": keys.column("group"), **{name: keys.column(name) for name in ("topic", "partition")}}
     return conform(rows, _COMMITS, **named, is_tombstone=False)
-
-
-def opened_commits(commits: pa.RecordBatch) -> pa.RecordBatch:
-    """Commits of producers at their own record, where they begin to wait."""
-    offsets = commits.column("log_offset")
-    return _shaped(
-        commits,
-        kind=_kind(OffsetEvent.OPENED),
-        at_offset=offsets,
-        at_timestamp=commits.column("log_timestamp"),
-        first=offsets,
-        second=offsets,
-    )
 
 
 def waiting_commits(pending: pa.RecordBatch) -> pa.RecordBatch:
@@ -197,8 +162,6 @@ def waiting_commits(pending: pa.RecordBatch) -> pa.RecordBatch:
         log_offset=offsets,
         log_timestamp=pending.column("valid_from"),
         name=pending.column("owner_member_id"),
-        first=offsets,
-        second=offsets,
     )
 
 
@@ -219,7 +182,6 @@ def open_offsets(history: pa.RecordBatch) -> pa.RecordBatch:
         log_timestamp=history.column("valid_from"),
         producer_id=pc.if_else(history.column("is_transactional"), *producers),
         name=history.column("owner_member_id"),
-        first=begins,
         second=records,
     )
 
@@ -239,7 +201,6 @@ def owners(ownership: pa.RecordBatch) -> pa.RecordBatch:
         log_offset=-1,
         until_offset=until,
         name=rows.column("member_id"),
-        first=since,
         second=until.fill_null(LATEST),
     )
 
@@ -263,7 +224,6 @@ def states(timeline: pa.RecordBatch) -> pa.RecordBatch:
         kind=_kind(OffsetEvent.STATE),
         at_offset=offsets,
         name=pc.if_else(is_exact, rows.column("to_state"), UNKNOWN_STATE),
-        first=offsets,
         second=rows.column("seq").cast(pa.int64()),
     )
 
@@ -283,7 +243,6 @@ def rules(expiry_rules: pa.RecordBatch) -> pa.RecordBatch:
         at_timestamp=expiry_rules.column("log_timestamp"),
         name=expiry_rules.column("rule"),
         commit_timestamp=expiry_rules.column("base_timestamp"),
-        first=offsets,
         second=0,
     )
 
@@ -312,7 +271,6 @@ def lost_keys(events: Sequence[pa.RecordBatch], log_partition: int, offset: int,
         at_offset=offset,
         at_timestamp=pa.scalar(at_us, pa.int64()).cast(_MOMENT),
         log_offset=offset,
-        first=offset,
         second=-1,
     )
 
@@ -327,16 +285,15 @@ def committed_without_marker(
         at_offsets: for each, from where on it is proven; None where nothing proves it.
         at_us: the times of that.
     """
-    offsets = pa.array(at_offsets, pa.int64())
-    changed = {
-        "kind": pa.repeat(_kind(OffsetEvent.COMMITTED), waiting.num_rows),
-        "at_offset": offsets,
-        "at_timestamp": pa.array(at_us, pa.int64()).cast(_MOMENT),
-        "first": offsets,
-        "second": waiting.column("log_offset"),
-    }
-    columns = [changed.get(name, waiting.column(name)) for name in UNSORTED.names]
-    return pa.table(columns, schema=UNSORTED).filter(offsets.is_valid())
+    offsets, times = pa.array(at_offsets, pa.int64()), pa.array(at_us, pa.int64()).cast(_MOMENT)
+    kinds = pa.repeat(_kind(OffsetEvent.COMMITTED), waiting.num_rows)
+    return _with_end(waiting, kinds, offsets, times).filter(offsets.is_valid())
+
+
+def _with_end(waiting: pa.Table, kinds: pa.Array, offsets: pa.Array, times: pa.Array) -> pa.Table:
+    changed = {"kind": kinds, "at_offset": offsets, "at_timestamp": times}
+    changed |= {"first": offsets, "second": waiting.column("log_offset")}
+    return pa.table([changed.get(name, waiting.column(name)) for name in UNSORTED.names], schema=UNSORTED)
 
 
 _ENDED = f"""
@@ -367,16 +324,9 @@ def ended_commits(waiting: pa.Table, markers: pa.Table) -> Iterator[pa.RecordBat
         return
     by = ended.combine_chunks()
     is_commit = pc.equal(by.column("control_type"), ControlType.COMMIT.value)
+    kinds = pc.if_else(is_commit, _kind(OffsetEvent.COMMITTED), _kind(OffsetEvent.ABORTED))
     commits = waiting.combine_chunks().take(by.column("row"))
-    changed = {
-        "kind": pc.if_else(is_commit, _kind(OffsetEvent.COMMITTED), _kind(OffsetEvent.ABORTED)),
-        "at_offset": by.column("ended_at"),
-        "at_timestamp": by.column("ended_time"),
-        "first": by.column("ended_at"),
-        "second": commits.column("log_offset"),
-    }
-    columns = [changed.get(name, commits.column(name)) for name in UNSORTED.names]
-    yield from pa.table(columns, schema=UNSORTED).to_batches()
+    yield from _with_end(commits, kinds, by.column("ended_at"), by.column("ended_time")).to_batches()
 
 
 def _ranks(column: pa.DictionaryArray) -> Numbers:
@@ -428,8 +378,12 @@ def in_order(batches: Sequence[pa.RecordBatch]) -> Batches:
 
 def split_commits(commits: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """Commits as events of kinds PLAIN and TOMBSTONE, then OPENED: batches in UNSORTED."""
-    waits = waits_for_marker(commits)
-    if not waits.all():
-        yield plain_commits(some(commits, ~waits))
-    if waits.any():
-        yield opened_commits(some(commits, waits))
+    is_tombstone = commits.column("is_tombstone").fill_null(False)
+    # Those of an export without producers wait for no marker.
+    waits = pc.and_(pc.not_equal(commits.column("producer_id"), -1), pc.invert(is_tombstone)).fill_null(False)
+    at_once = pc.if_else(is_tombstone, _kind(OffsetEvent.TOMBSTONE), _kind(OffsetEvent.PLAIN))
+    kinds = pc.if_else(waits, _kind(OffsetEvent.OPENED), at_once)
+    events = _shaped(commits, kinds, commits.column("log_offset"), at_timestamp=commits.column("log_timestamp"))
+    for chosen in (as_bools(pc.invert(waits)), as_bools(waits)):
+        if chosen.any():
+            yield some(events, chosen)

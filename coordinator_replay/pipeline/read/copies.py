@@ -160,17 +160,12 @@ def export_copies(tally: Tally, ends: Mapping[int, int]) -> list[DumpCopy]:
         tally: counts of all its records.
         ends: the first offset that earlier runs have not read, by log partition.
     """
-    low: dict[int, int] = {}
-    high: dict[int, int] = {}
-    unread: dict[int, int] = {}
-    for key, count in tally.counts.items():
-        partition = key.log_partition
-        if partition is None or partition < 0 or count.low is None or count.high is None:
-            continue
-        low[partition] = min(count.low, low.get(partition, count.low))
-        high[partition] = max(count.high, high.get(partition, count.high))
-        unread[partition] = unread.get(partition, 0) + (0 if key.is_audited else count.records)
-    return [_export_copy(one, low[one], high[one] + 1, unread[one], ends.get(one)) for one in sorted(low)]
+    unread = {partition: count.records for partition, count in tally.by_partition(only_new=True).items()}
+    return [
+        _export_copy(partition, count.low, count.high + 1, unread.get(partition, 0), ends.get(partition))
+        for partition, count in sorted(tally.by_partition().items())
+        if count.low is not None and count.high is not None
+    ]
 
 
 def _export_copy(partition: int, low: int, end: int, unread: int, reached: int | None) -> DumpCopy:

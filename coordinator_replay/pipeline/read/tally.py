@@ -1,4 +1,4 @@
-"""What a run read, counted where it is decoded: as much as there are log partitions, kinds and topics."""
+"""What a run read, counted where it is decoded: as much as there are log partitions and topics."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -30,7 +30,7 @@ BATCH_EPOCH = "batch_epoch"
 
 _SHARE_LISTS = ("initializingTopics", "initializedTopics")
 _UNKNOWN_TOPIC = "<UNKNOWN>"
-_KEY = ("log_partition", "what", "kind", "is_audited")
+_KEY = ("log_partition", "is_audited")
 _SUMS: tuple[tuple[Any, str], ...] = (
     ([], "count_all"),
     ("log_offset", "min"),
@@ -41,20 +41,15 @@ _SUMS: tuple[tuple[Any, str], ...] = (
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class CountKey:
+class CountKey(NamedTuple):
     """What is counted together.
 
     Attributes:
         log_partition: None where it has none.
-        what: COMMIT, RECORD, QUARANTINE or CONTROL.
-        kind: Kafka's name of the record, or the class of its error; None for control records.
         is_audited: whether earlier runs have read these positions.
     """
 
     log_partition: int | None
-    what: str
-    kind: str | None
     is_audited: bool
 
 
@@ -132,11 +127,9 @@ class Tally:
             rows: in the columns of STAGED for that.
             audited: positions that earlier runs have read, which are counted separately.
         """
-        n = rows.num_rows
         columns = {name: rows.column(name) for name in ("log_partition", "log_offset", "log_timestamp")}
-        is_read = pa.array(is_audited(rows, audited))
-        keys = {"what": pa.repeat(what, n), "kind": kinds_of(what, rows), "is_audited": is_read}
-        sums = pa.table(columns | keys).group_by(list(_KEY), use_threads=False).aggregate(list(_SUMS))
+        counted = pa.table(columns | {"is_audited": pa.array(is_audited(rows, audited))})
+        sums = counted.group_by(list(_KEY), use_threads=False).aggregate(list(_SUMS))
         names = [*_KEY, "count_all", *(f"{column}_{how}" for column, how in _SUMS[1:])]
         values = [_plain(sums.column(name)) for name in names]
         for row in zip(*values, strict=True):
@@ -169,6 +162,18 @@ class Tally:
     def log_partitions(self) -> set[int]:
         """The log partitions that have a record here."""
         return {key.log_partition for key in self.counts if key.log_partition is not None}
+
+    def by_partition(self, *, only_new: bool = False) -> dict[int, Count]:
+        """What was counted of each log partition.
+
+        Args:
+            only_new: whether positions that earlier runs have read are left out.
+        """
+        counts: dict[int, Count] = {}
+        for key, count in self.counts.items():
+            if key.log_partition is not None and not (only_new and key.is_audited):
+                counts.setdefault(key.log_partition, Count(0, None, None, None, None)).add(count)
+        return counts
 
     def records(self) -> int:
         """How many records were counted."""
