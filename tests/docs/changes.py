@@ -104,7 +104,7 @@ COLUMN = Change(
         ],
         "coordinator_replay/query/timeline.py": [
             (
-                '    member_id: str = column("CONSUMER-ID", 1, 10, is_id=True)\n',
+                '    member_id: str = column("CONSUMER-ID", 3, 10, is_id=True)\n',
                 '    assigned_topics: int | None = column("#TOPICS", 5)\n',
             )
         ],

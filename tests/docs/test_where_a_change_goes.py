@@ -8,12 +8,12 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.docs.changes import CHANGES, Change
+from tests.docs.changes import CHANGES, Change, Edit
 
 ROOT = Path(__file__).parents[2]
 PROBE = "tests/analysis/test_the_change.py"
@@ -45,12 +45,18 @@ def problems(copy: Path, *paths: str) -> str:
     return "" if done.returncode == 0 else f"{done.returncode}: {done.stdout[-3000:]}{done.stderr[-1000:]}"
 
 
+def edited(tree: Path, path: str, edits: Sequence[Edit]) -> str:
+    """A file of a tree with the edits of a change."""
+    text = (tree / path).read_text(encoding="utf-8")
+    for before, inserted in edits:
+        assert text.count(before) == 1, f"{path} no longer has one line {before!r}: mend tests/docs/changes.py"
+        text = text.replace(before, before + inserted)
+    return text
+
+
 def apply(copy: Path, change: Change) -> None:
     for path, edits in change.edits.items():
-        text = (copy / path).read_text(encoding="utf-8")
-        for before, inserted in edits:
-            assert text.count(before) == 1, f"{path} no longer has one line {before!r}: mend tests/docs/changes.py"
-            text = text.replace(before, before + inserted)
+        text = edited(copy, path, edits)
         (copy / path).write_text(text, encoding="utf-8")
     for path, text in change.added.items():
         (copy / path).write_text(text, encoding="utf-8")
@@ -78,6 +84,12 @@ def copy(tmp_path: Path) -> Iterator[Path]:
 def test_a_change_touches_the_files_that_the_page_lists_and_no_more(row: str, most: int) -> None:
     assert listed(row) == [re.sub("group_tombstones", "NAME", path) for path in CHANGES[row].files]
     assert len(CHANGES[row].files) <= most
+
+
+@pytest.mark.parametrize("row", CHANGES)
+def test_the_lines_that_a_change_is_written_behind_are_there(row: str) -> None:
+    for path, edits in CHANGES[row].edits.items():
+        assert edited(ROOT, path, edits) != (ROOT / path).read_text(encoding="utf-8")
 
 
 @pytest.mark.long
