@@ -212,9 +212,7 @@ def _report(problem: BaseException) -> None:
     _say(f"something unexpected happened ({_described(problem)}); {where}: please report it")
 
 
-class GuardedCommand(click.Command):
-    """A command that never ends in a traceback."""
-
+class _Guarded(click.Command):
     def invoke(self, ctx: click.Context) -> Any:
         """Run it for arguments that were read."""
         with interruptible("interrupted"):
@@ -222,17 +220,12 @@ class GuardedCommand(click.Command):
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run as a program."""
-        return guarded(lambda: super(GuardedCommand, self).main(*args, **kwargs))
+        return guarded(lambda: super(_Guarded, self).main(*args, **kwargs))
 
 
-class GuardedGroup(click.Group):
+class GuardedCommand(_Guarded):
+    """A command that never ends in a traceback."""
+
+
+class GuardedGroup(_Guarded, click.Group):
     """The program itself, guarded in the same way."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run one of its commands."""
-        with interruptible("interrupted"):
-            return super().invoke(ctx)
-
-    def main(self, *args: Any, **kwargs: Any) -> Any:
-        """Run as a program."""
-        return guarded(lambda: super(GuardedGroup, self).main(*args, **kwargs))

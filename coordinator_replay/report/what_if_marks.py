@@ -42,12 +42,14 @@ def causes_of(answer: WhatIf) -> Mapping[str, str]:
     return {cause: cause_colour(cause) for cause in causes}
 
 
-def rebalance_columns(answer: WhatIf, clock: Clock) -> Columns:
-    """A mark for each rebalance, a row for each life."""
+def rebalance_rows(answer: WhatIf, clock: Clock) -> list[dict[str, Any]]:
+    """Each rebalance of each life, as its mark in the figure and its line in the table show it."""
     colours = causes_of(answer)
-    rows = [
+    return [
         {
             "at": clock.left(later(EPOCH, moment_of(one))),
+            "at_ms": moment_of(one),
+            "shown_at": shown(later(EPOCH, moment_of(one))),
             "row": number,
             "life": label,
             "cause": neutral(str(one["cause"])),
@@ -55,17 +57,17 @@ def rebalance_columns(answer: WhatIf, clock: Clock) -> Columns:
             "epoch": counted_as(one["epoch"]),
             "members": f"{counted_as(one['members_before'])} → {counted_as(one['members_after'])}",
             "moved": counted_as(one["partitions_moved"]),
+            "partitions_moved": one["partitions_moved"],
             "unowned": "not on record" if one["unowned_ms_max"] is None else duration(one["unowned_ms_max"]),
-            "joined": clients_text(one["members_joined"], life.by_member),
-            "left": clients_text(one["members_left"], life.by_member),
+            "joined": _clients_text(one["members_joined"], life.by_member),
+            "left": _clients_text(one["members_left"], life.by_member),
         }
         for number, (label, life) in enumerate(zip(life_labels(answer), answer.lives, strict=True))
         for one in life.rebalances
     ]
-    return columns(rows, REBALANCES, ("at",))
 
 
-def clients_text(member_ids: Iterable[str] | None, by_member: Mapping[str, str]) -> str:
+def _clients_text(member_ids: Iterable[str] | None, by_member: Mapping[str, str]) -> str:
     """The clients behind member ids, by name."""
     return neutral(", ".join(sorted(by_member.get(one, one) for one in member_ids or ()))) or "none"
 
@@ -146,8 +148,3 @@ def _span(since_ms: int, until_ms: int, seen: str, clock: Clock) -> dict[str, An
 
 def _moment(at_ms: int | None) -> Any:
     return None if at_ms is None else later(EPOCH, at_ms)
-
-
-def shown_ms(at_ms: int) -> str:
-    """A moment in milliseconds as tables show it."""
-    return shown(later(EPOCH, at_ms))

@@ -5,7 +5,7 @@ groups, partitions committed and rebalances.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from heapq import merge
@@ -65,55 +65,30 @@ STEP_ROWS = "metric_steps"
 TOTALS = "commit_totals"
 """The internal table of what commits come to, kept from run to run."""
 
-EVIDENCE, PENDING, EXPIRED, CAUSES, OPEN_OFFSETS = "evidence", "pending", "expired", "causes", "open_offsets"
+EVIDENCE, EXPIRED, REMOVED, OFFSETS = "group_evidence", "expired_offsets", "removed_offsets", "offset_history"
+PENDING = "pending_offsets"
 
 _CHUNK_ROWS = 50_000
 _WRITE_ROWS = 10_000
-_MOMENT = pa.timestamp("us", tz="UTC")
-_PARTITION = [("topic", pa.string()), ("partition", pa.int32())]
-SCHEMAS = {
-    EVIDENCE: pa.schema([*STATES, ("detail", pa.string())]),
-    GROUP_SUMS: GROUPS,
-    PARTITION_SUMS: PARTITIONS,
-    REWIND_SUMS: REWINDS,
-    TOTALS: pa.schema([("group_id", pa.string()), ("what", pa.string()), *_PARTITION, ("sums", pa.string())]),
-    OPEN_OFFSETS: pa.schema([("group_id", pa.string()), *_PARTITION, ("is_exact", pa.bool_())]),
-    PENDING: pa.schema(
-        [
-            ("group_id", pa.string()),
-            ("topic", pa.string()),
-            ("log_partition", pa.int32()),
-            ("producer_id", pa.int64()),
-            ("producer_epoch", pa.int32()),
-            ("from_offset", pa.int64()),
-            ("to_offset", pa.int64()),
-            ("ended_by", pa.string()),
-            ("pending_since", pa.int64()),
-            ("settled_at", pa.int64()),
-            ("is_exact", pa.bool_()),
-        ]
+_READ = {
+    EVIDENCE: (*STATES.names, "detail"),
+    TOTALS: ("group_id", "what", "topic", "partition", "sums"),
+    OFFSETS: ("group_id", "topic", "partition", "is_exact"),
+    EXPIRED: (
+        *("group_id", "topic", "partition", "status", "rule", "confidence", "last_consumed_by", "tombstone_at"),
+        *("tombstone_offset", "expire_at", "is_exact"),
     ),
-    EXPIRED: pa.schema(
-        [
-            ("group_id", pa.string()),
-            *_PARTITION,
-            ("status", pa.string()),
-            ("rule", pa.string()),
-            ("confidence", pa.string()),
-            ("last_consumed_by", pa.string()),
-            ("tombstone_at", pa.int64()),
-            ("tombstone_offset", pa.int64()),
-            ("expire_at", pa.int64()),
-            ("is_exact", pa.bool_()),
-        ]
-    ),
-    CAUSES: pa.schema([("group_id", pa.string()), ("ended_by", pa.string()), ("tombstone_at", pa.int64())]),
+    REMOVED: ("group_id", "ended_by", "valid_to"),
 }
-"""What is read about groups, by source: their own evidence, what commits come to (new sums and those of earlier runs),
-the offsets that are current, long transactions, what retention removes, and what each tombstone was."""
+"""What is read about groups, by table: their own evidence, what commits came to in earlier runs, the offsets that are
+current, what retention removes, and what each tombstone was."""
+
+_SUMS = {GROUP_SUMS: GROUPS, PARTITION_SUMS: PARTITIONS, REWIND_SUMS: REWINDS}
+"""What new commits come to, by staged rows."""
 
 _LONG_PENDING = """
-SELECT * REPLACE (epoch_ms(pending_since) AS pending_since), epoch_ms(valid_to) AS settled_at
+SELECT group_id, topic, log_partition, producer_id, producer_epoch, from_offset, to_offset, ended_by,
+    epoch_ms(pending_since) AS pending_since, epoch_ms(valid_to) AS settled_at, is_exact
 FROM pending WHERE is_exact
     AND (to_offset IS NULL OR ended_by IN ('COMMIT', 'ABORT', 'SUPERSEDED', 'TOMBSTONE'))
     AND coalesce(epoch_ms(valid_to), $end) - epoch_ms(pending_since) >= $limit
@@ -175,7 +150,7 @@ class GroupEvidence:
 
     def _of_partitions(self, totals: Totals) -> Iterator[EvidenceRow]:
         """What the history of each partition comes to, in order."""
-        open_keys = {_key(row): bool(row["is_exact"]) for row in self.rows[OPEN_OFFSETS]}
+        open_keys = {_key(row): bool(row["is_exact"]) for row in self.rows[OFFSETS]}
         sums = totals.every[PARTITION.name]
         for key in sorted(sums):
             is_last_known = open_keys.get(key, not sums[key]["is_lost"])
@@ -193,10 +168,10 @@ class GroupEvidence:
 
     def tombstones(self) -> Iterator[tuple[int, str]]:
         """When each of its tombstones was written, in milliseconds, and what that counts as."""
-        for row in self.rows[CAUSES]:
-            if row["tombstone_at"] is not None:
+        for row in self.rows[REMOVED]:
+            if row["valid_to"] is not None:
                 counter = "expired_offsets" if row["ended_by"] == "EXPIRED" else "deleted_offsets"
-                yield row["tombstone_at"] // 1000, counter
+                yield row["valid_to"] // 1000, counter
 
 
 def _rewinds(totals: Totals) -> Iterator[EvidenceRow]:
@@ -322,18 +297,10 @@ def counted(batches: Iterable[pa.RecordBatch | pa.Table], column: str) -> Counte
     return counts
 
 
-def _typed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """A batch in the columns of a source; moments are microseconds there."""
-    columns = []
-    for one in schema:
-        column = batch.column(one.name)
-        columns.append((column.cast(_MOMENT) if pa.types.is_timestamp(column.type) else column).cast(one.type))
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def _table(uris: Sequence[str], source: str, where: Any = None) -> pa.Table:
-    schema = SCHEMAS[source]
-    return pa.Table.from_batches((_typed(one, schema) for one in read_paths(uris, schema.names, where)), schema)
+def _schema(name: str) -> pa.Schema:
+    """What is read of a table; moments are microseconds there."""
+    columns = table(name).arrow_schema(_READ[name]).remove_metadata()
+    return pa.schema([one.with_type(pa.int64()) if pa.types.is_timestamp(one.type) else one for one in columns])
 
 
 def _chunks(tables: Chunk) -> Iterator[Chunk]:
@@ -372,7 +339,7 @@ class Evaluation:
         """Write what expires, findings, steps of the metrics and what commits come to."""
         expected = self._expected()
         for batch in expected.to_batches():
-            self.writer.add("expired_offsets", batch, is_open=True)
+            self.writer.add(EXPIRED, batch, is_open=True)
         sources = self._sources(expected)
         self.result.expired = counted([sources[EXPIRED]], "status")
         self.result.causes = counted(
@@ -393,52 +360,34 @@ class Evaluation:
 
     def _sources(self, expected: pa.Table) -> dict[str, pa.Table]:
         def staged(name: str) -> pa.Table:
-            return _table([file.path for file in self.files.staged.get(name, [])], name)
+            uris = [file.path for file in self.files.staged.get(name, [])]
+            return rows_of(read_paths(uris, _SUMS[name].names), _SUMS[name])
 
-        def of_table(name: str, source: str, where: Any = None) -> pa.Table:
-            return _table(self.files.uris(name), source, where)
-
-        schema = SCHEMAS[EXPIRED]
-        coming = pa.Table.from_batches((_typed(batch, schema) for batch in expected.to_batches()), schema)
         return {
-            EVIDENCE: of_table("group_evidence", EVIDENCE),
-            GROUP_SUMS: staged(GROUP_SUMS),
-            PARTITION_SUMS: staged(PARTITION_SUMS),
-            REWIND_SUMS: staged(REWIND_SUMS),
+            EVIDENCE: self._table(EVIDENCE),
+            **{name: staged(name) for name in _SUMS},
             TOTALS: self._totals(),
-            OPEN_OFFSETS: of_table("offset_history", OPEN_OFFSETS, pc.field("to_offset").is_null()),
+            OFFSETS: self._table(OFFSETS, pc.field("to_offset").is_null()),
             PENDING: self._pending(),
-            EXPIRED: pa.concat_tables([coming, of_table("expired_offsets", EXPIRED)]),
-            CAUSES: self._causes(),
+            EXPIRED: pa.concat_tables([rows_of(expected.to_batches(), _schema(EXPIRED)), self._table(EXPIRED)]),
+            REMOVED: self._table(REMOVED),
         }
+
+    def _table(self, name: str, where: Any = None) -> pa.Table:
+        return rows_of(read_paths(self.files.uris(name), _READ[name], where), _schema(name))
 
     def _totals(self) -> pa.Table:
         """What earlier runs added up, as far as this run has not added it up again."""
-        kept = {
-            GROUP.name: self.context.since is not None,
-            PARTITION.name: not self.share.is_rebuild,
-            REWIND.name: not self.share.is_rebuild,
-            EMPTY_REWIND.name: not self.share.is_rebuild,
-        }
-        names = [name for name, is_kept in kept.items() if is_kept]
+        kept = [GROUP.name] if self.context.since is not None else []
+        kept += [] if self.share.is_rebuild else [PARTITION.name, REWIND.name, EMPTY_REWIND.name]
+        where = pc.field("what").isin(pa.array(kept, pa.string()))
         uris = [file.uri for file in self.files.old(TOTALS)]
-        return _table(uris, TOTALS, pc.field("what").isin(pa.array(names))) if names else SCHEMAS[TOTALS].empty_table()
-
-    def _causes(self) -> pa.Table:
-        schema = SCHEMAS[CAUSES]
-        names = ["group_id", "ended_by", "valid_to"]
-        batches = (
-            _typed(batch.rename_columns(schema.names), schema)
-            for batch in read_paths(self.files.uris("removed_offsets"), names)
-        )
-        return pa.Table.from_batches(batches, schema)
+        return rows_of(read_paths(uris, _READ[TOTALS], where), _schema(TOTALS))
 
     def _pending(self) -> pa.Table:
         """Transactional commits that waited long; those replaced within their transaction count by the later one."""
         asked = {"end": milliseconds(self.context.end), "limit": self.context.limits.pending_ms}
-        return rows_of(
-            select(_LONG_PENDING, asked, pending=self._rows("pending_offsets")).to_batches(), SCHEMAS[PENDING]
-        )
+        return select(_LONG_PENDING, asked, pending=self._rows(PENDING))
 
     def _rows(self, name: str) -> pa.RecordBatchReader:
         """A table's rows of the bucket."""
@@ -454,7 +403,7 @@ class Evaluation:
             happened += ((group_id, at_ms, counter) for at_ms, counter in removed)
             if (first_at := totals.first_at()) is not None:
                 happened.append((group_id, first_at, BEGAN))
-                if removed and not evidence.rows[OPEN_OFFSETS]:
+                if removed and not evidence.rows[OFFSETS]:
                     happened.append((group_id, max(at_ms for at_ms, _ in removed), ENDED))
             rebalances = self._evaluate_group(group_id, evidence, totals)
             happened += ((group_id, at_ms, "rebalance_count") for at_ms in rebalances)
