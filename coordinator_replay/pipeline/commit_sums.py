@@ -20,79 +20,14 @@ COMMIT = [
 ]
 """What is read of ``offset_commits`` for sums by group and by minute."""
 
-_COUNTED = [
-    ("log_partition", pa.int32()),
-    ("commits", pa.int64()),
-    ("bytes", pa.int64()),
-    ("unproven", pa.int64()),
-    ("first_at", pa.int64()),
-    ("last_at", pa.int64()),
-    ("last_offset", pa.int64()),
-]
-GROUPS = pa.schema(
-    [
-        ("is_over", pa.bool_()),
-        ("group_id", pa.string()),
-        *_COUNTED,
-        ("most_a_minute", pa.int64()),
-        ("hot_minutes", pa.int64()),
-        ("hot_from", pa.int64()),
-        ("hot_to", pa.int64()),
-    ]
-)
-"""Commits of a group: how many, how many bytes, of how many the input doesn't show whether they were made in a
-transaction, the first and last time in milliseconds, and in how many minutes there were too many for each of its
-partitions that were committed then."""
-
 MINUTES = pa.schema([("minute", pa.int64()), ("kind", pa.int32()), ("commits", pa.int64())])
 """Commits of all groups in a minute since 1970, by what these groups were at its end."""
-
-_KEY = [("is_over", pa.bool_()), ("group_id", pa.string()), ("topic", pa.string()), ("partition", pa.int32())]
-PARTITIONS = pa.schema(
-    [
-        *_KEY,
-        ("log_partition", pa.int32()),
-        ("commits", pa.int64()),
-        ("first_at", pa.int64()),
-        ("last_at", pa.int64()),
-        ("metadata_bytes", pa.int64()),
-        ("with_leader_epoch", pa.int64()),
-        ("from_offset", pa.int64()),
-        ("committed_offset", pa.int64()),
-        ("is_lost", pa.bool_()),
-        ("empty_count", pa.int64()),
-        ("empty_first_at", pa.int64()),
-        ("empty_from_offset", pa.int64()),
-        ("empty_valid_from", pa.int64()),
-        ("empty_committed_offset", pa.int64()),
-        ("empty_previous_offset", pa.int64()),
-    ]
-)
-"""Commits of a partition, as far as one task has seen them at once: sums, first and last times in milliseconds, and
-offsets of the newest one, and whether records begin to be missing in which it ended; the same of those into an Empty
-group."""
-
-REWINDS = pa.schema(
-    [
-        *_KEY,
-        ("log_partition", pa.int32()),
-        ("valid_from", pa.int64()),
-        ("from_offset", pa.int64()),
-        ("committed_offset", pa.int64()),
-        ("previous_offset", pa.int64()),
-        ("leader_epoch", pa.int32()),
-        ("is_transactional", pa.bool_()),
-        ("owner_member_id", pa.string()),
-        ("group_state", pa.string()),
-    ]
-)
-"""Commits below the one before."""
 
 PARTITION_SUMS, REWIND_SUMS = "partition_sums", "rewinds"
 """What rows of the history come to, by the name of their staged files."""
 
 GROUP_SUMS, MINUTE_SUMS = "group_sums", "minute_sums"
-"""What commits come to, by the name of their staged files: rows in GROUPS and in MINUTES."""
+"""What commits come to, by the name of their staged files; the latter are rows in MINUTES."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,12 +66,15 @@ FROM cells GROUP BY group_id, minute
 
 _BY_GROUP = f"""
 SELECT minute * {MINUTE_MS} < $until AS is_over, group_id, max(log_partition) AS log_partition,
-    sum(commits) AS commits, sum(bytes) AS bytes, sum(unproven) AS unproven, min(first_at) AS first_at,
-    max(last_at) AS last_at, max(last_offset) AS last_offset, max(commits_each) AS most_a_minute,
-    count(*) FILTER (commits_each >= $hot) AS hot_minutes, min(first_at) FILTER (commits_each >= $hot) AS hot_from,
-    max(last_at) FILTER (commits_each >= $hot) AS hot_to
+    sum(commits)::BIGINT AS commits, sum(bytes)::BIGINT AS bytes, sum(unproven)::BIGINT AS unproven,
+    min(first_at) AS first_at, max(last_at) AS last_at, max(last_offset) AS last_offset,
+    max(commits_each)::BIGINT AS most_a_minute, count(*) FILTER (commits_each >= $hot) AS hot_minutes,
+    min(first_at) FILTER (commits_each >= $hot) AS hot_from, max(last_at) FILTER (commits_each >= $hot) AS hot_to
 FROM minutes GROUP BY ALL
 """  # noqa: S608 - our own numbers
+"""Commits of a group: how many, how many bytes, of how many the input doesn't show whether they were made in a
+transaction, the first and last time in milliseconds, and in how many minutes there were too many for each of its
+partitions that were committed then."""
 
 _BY_KIND = f"""
 WITH states AS ({MINUTE_STATES})
@@ -151,7 +89,7 @@ SELECT true AS is_over, group_id, topic, partition, log_partition, commits, firs
     into_empty.from_offset AS empty_from_offset, into_empty.valid_from AS empty_valid_from,
     into_empty.committed_offset AS empty_committed_offset, into_empty.previous_offset AS empty_previous_offset
 FROM (
-    SELECT group_id, topic, partition, max(log_partition) AS log_partition, sum(commits_merged + 1) AS commits,
+    SELECT group_id, topic, partition, max(log_partition) AS log_partition, sum(commits_merged + 1)::BIGINT AS commits,
         min(epoch_ms(valid_from)) AS first_at, max(epoch_ms(valid_from)) AS last_at,
         max(strlen(metadata)) AS metadata_bytes, count(leader_epoch) AS with_leader_epoch,
         arg_max({
@@ -168,11 +106,16 @@ FROM (
     FROM history GROUP BY group_id, topic, partition
 ) AS by_partition
 """
+"""Commits of a partition, as far as one task has seen them at once: sums, first and last times in milliseconds, and
+offsets of the newest one, and whether records begin to be missing in which it ended; the same of those into an Empty
+group."""
 
 _REWINDS = """
-SELECT true AS is_over, * REPLACE (epoch_ms(valid_from) AS valid_from)
+SELECT true AS is_over, group_id, topic, partition, log_partition, epoch_ms(valid_from) AS valid_from, from_offset,
+    committed_offset, previous_offset, leader_epoch, is_transactional, owner_member_id, group_state
 FROM history WHERE committed_offset < previous_offset
 """
+"""Commits below the one before."""
 
 
 class CommitSums:
@@ -209,7 +152,7 @@ class CommitSums:
 
 
 def by_group(minutes: pa.Table, hot: int, until: datetime) -> pa.Table:
-    """Rows in GROUPS.
+    """What the commits of each group come to.
 
     Args:
         minutes: sums by group and minute.
@@ -217,7 +160,7 @@ def by_group(minutes: pa.Table, hot: int, until: datetime) -> pa.Table:
         until: which minutes are over: those from before this moment.
     """
     asked = {"hot": hot, "until": milliseconds(until)}
-    return rows_of(select(_BY_GROUP, asked, minutes=minutes).to_batches(), GROUPS)
+    return select(_BY_GROUP, asked, minutes=minutes)
 
 
 def by_kind(minutes: pa.Table, evidence: pa.Table) -> pa.Table:
@@ -231,12 +174,12 @@ def by_kind(minutes: pa.Table, evidence: pa.Table) -> pa.Table:
 
 
 def interval_sums(rows: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """What rows of ``offset_history`` come to: rows in PARTITIONS for PARTITION_SUMS, in REWINDS for REWIND_SUMS.
+    """What rows of ``offset_history`` come to: PARTITION_SUMS and REWIND_SUMS.
 
     Args:
         rows: of the history.
     """
     history = pa.Table.from_batches([rows])
-    for name, sql, schema in ((PARTITION_SUMS, _BY_PARTITION, PARTITIONS), (REWIND_SUMS, _REWINDS, REWINDS)):
-        for batch in rows_of(select(sql, {}, history=history).to_batches(), schema).to_batches():
+    for name, sql in ((PARTITION_SUMS, _BY_PARTITION), (REWIND_SUMS, _REWINDS)):
+        for batch in select(sql, {}, history=history).to_batches():
             yield name, batch

@@ -4,6 +4,8 @@ from enum import IntEnum
 
 import pyarrow as pa
 
+from coordinator_replay.tables.definition import table
+
 
 class Staged(IntEnum):
     """What a staged row is."""
@@ -14,47 +16,23 @@ class Staged(IntEnum):
     PENDING = 3
 
 
-_MOMENT = pa.timestamp("us", tz="UTC")
-HISTORY = pa.schema(
+HISTORY = table("offset_history").arrow_schema(
     [
-        ("group_id", pa.string()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("committed_offset", pa.int64()),
-        ("leader_epoch", pa.int32()),
-        ("metadata", pa.string()),
-        ("commit_timestamp", _MOMENT),
-        ("valid_from", _MOMENT),
-        ("valid_to", _MOMENT),
-        ("from_offset", pa.int64()),
-        ("to_offset", pa.int64()),
-        ("log_partition", pa.int32()),
-        ("ended_by", pa.string()),
-        ("is_transactional", pa.bool_()),
-        ("owner_member_id", pa.string()),
-        ("group_state", pa.string()),
-        ("expire_timestamp", _MOMENT),
-        ("record_offset", pa.int64()),
-        ("is_proven", pa.bool_()),
-        ("is_exact", pa.bool_()),
-        ("is_begin_open", pa.bool_()),
-        ("previous_offset", pa.int64()),
+        *("group_id", "topic", "partition", "committed_offset", "leader_epoch", "metadata", "commit_timestamp"),
+        *("valid_from", "valid_to", "from_offset", "to_offset", "log_partition", "ended_by", "is_transactional"),
+        *("owner_member_id", "group_state", "expire_timestamp", "record_offset", "is_proven", "is_exact"),
+        *("is_begin_open", "previous_offset"),
     ]
 )
 """Columns that every staged row has, named as in ``offset_history``."""
 
-PRODUCER = pa.schema([("producer_id", pa.int64()), ("producer_epoch", pa.int16()), ("pending_since", _MOMENT)])
+PRODUCER = table("pending_offsets").arrow_schema(["producer_id", "producer_epoch", "pending_since"])
 """Columns of pending commits."""
 
-EXPIRY = pa.schema(
+EXPIRY = table("removed_offsets").arrow_schema(
     [
-        ("rule", pa.string()),
-        ("base_timestamp", _MOMENT),
-        ("rule_since", _MOMENT),
-        ("is_protected", pa.bool_()),
-        ("has_group_tombstone", pa.bool_()),
-        ("last_consumed_by", pa.string()),
-        ("last_state", pa.string()),
+        *("rule", "base_timestamp", "rule_since", "is_protected", "has_group_tombstone", "last_consumed_by"),
+        "last_state",
     ]
 )
 """Columns of open and removed offsets: the rule in force at the end or the tombstone (with a null base, no rule lets

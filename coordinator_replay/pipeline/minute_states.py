@@ -1,11 +1,10 @@
 """What groups were at the end of each minute, from the states in ``group_evidence``."""
 
-import pyarrow as pa
-
 from coordinator_replay.analysis.findings.evidence import KINDS, Evidence
 from coordinator_replay.analysis.findings.thresholds import MINUTE_MS
 from coordinator_replay.engine.model import GroupState, GroupType
 from coordinator_replay.pipeline.columns import NONE
+from coordinator_replay.tables.definition import table
 
 NUMBERED = tuple(KINDS)
 """Types and states. A kind is the number of one of them, from 1 on: sums by numbers are far faster than by texts."""
@@ -13,15 +12,7 @@ NUMBERED = tuple(KINDS)
 SIMPLE = NUMBERED.index((GroupType.CLASSIC, GroupState.EMPTY)) + 1
 """The kind of a group that only has offsets."""
 
-STATES = pa.schema(
-    [
-        ("group_id", pa.string()),
-        ("tag", pa.int32()),
-        ("at", pa.int64()),
-        ("name", pa.string()),
-        ("seq", pa.int64()),
-    ]
-)
+STATES = table("group_evidence").arrow_schema(["group_id", "tag", "at", "name", "seq"])
 """What is read of ``group_evidence``."""
 
 _KINDS = ", ".join(f"('{name}', {number})" for number, name in enumerate(KINDS.values(), 1))

@@ -38,16 +38,8 @@ _CHUNK_ROWS = 5_000
 
 STREAM = pa.schema(
     [
-        ("group_id", pa.string()),
-        ("log_partition", pa.int32()),
-        ("log_offset", pa.int64()),
+        *table("group_records").arrow_schema([*_NEEDED, "value_version", "missing_before", "record_bytes"]),
         ("timestamp_ms", pa.int64()),
-        ("kind", pa.string()),
-        ("key_json", pa.string()),
-        ("value_json", pa.string()),
-        ("value_version", pa.int16()),
-        ("missing_before", pa.int64()),
-        ("record_bytes", pa.int32()),
         ("topic", pa.string()),
         ("partition", pa.int32()),
         ("is_commit", pa.bool_()),

@@ -18,7 +18,7 @@ Batches = Iterator[pa.RecordBatch]
 
 def read_paths(
     uris: Iterable[str],
-    columns: Sequence[str],
+    columns: Sequence[str] | None,
     where: ds.Expression | None = None,
     dictionaries: Sequence[str] = (),
 ) -> Batches:
@@ -39,7 +39,7 @@ def read_paths(
         try:
             fragment = parquet.make_fragment(path, filesystem)
             schema = fragment.physical_schema
-            names = [name for name in columns if name in schema.names]
+            names = schema.names if columns is None else [name for name in columns if name in schema.names]
             yield from fragment.to_batches(columns=names, filter=where, batch_size=BATCH_ROWS, use_threads=False)
         except (OSError, pa.ArrowInvalid) as problem:
             raise WarehouseError(f"{uri} can't be read: {problem}") from problem

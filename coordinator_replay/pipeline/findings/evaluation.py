@@ -38,14 +38,7 @@ from coordinator_replay.analysis.findings.totals import (
 )
 from coordinator_replay.engine.model import GroupState
 from coordinator_replay.pipeline.bucket_files import BucketFiles, Place, TableWriter
-from coordinator_replay.pipeline.commit_sums import (
-    GROUP_SUMS,
-    GROUPS,
-    PARTITION_SUMS,
-    PARTITIONS,
-    REWIND_SUMS,
-    REWINDS,
-)
+from coordinator_replay.pipeline.commit_sums import GROUP_SUMS, PARTITION_SUMS, REWIND_SUMS
 from coordinator_replay.pipeline.findings.expiry import Horizon, expected_offsets
 from coordinator_replay.pipeline.findings.metrics import BEGAN, ENDED, minute_steps
 from coordinator_replay.pipeline.findings.news import News
@@ -82,9 +75,6 @@ _READ = {
 }
 """What is read about groups, by table: their own evidence, what commits came to in earlier runs, the offsets that are
 current, what retention removes, and what each tombstone was."""
-
-_SUMS = {GROUP_SUMS: GROUPS, PARTITION_SUMS: PARTITIONS, REWIND_SUMS: REWINDS}
-"""What new commits come to, by staged rows."""
 
 _LONG_PENDING = """
 SELECT group_id, topic, log_partition, producer_id, producer_epoch, from_offset, to_offset, ended_by,
@@ -359,13 +349,13 @@ class Evaluation:
         return expected_offsets(opened, self.context.retention, self.context.horizon)
 
     def _sources(self, expected: pa.Table) -> dict[str, pa.Table]:
-        def staged(name: str) -> pa.Table:
-            uris = [file.path for file in self.files.staged.get(name, [])]
-            return rows_of(read_paths(uris, _SUMS[name].names), _SUMS[name])
-
+        staged = {
+            name: [*read_paths((file.path for file in self.files.staged.get(name, ())), None)]
+            for name in (GROUP_SUMS, PARTITION_SUMS, REWIND_SUMS)
+        }
         return {
             EVIDENCE: self._table(EVIDENCE),
-            **{name: staged(name) for name in _SUMS},
+            **{name: pa.Table.from_batches(batches) for name, batches in staged.items() if batches},
             TOTALS: self._totals(),
             OFFSETS: self._table(OFFSETS, pc.field("to_offset").is_null()),
             PENDING: self._pending(),

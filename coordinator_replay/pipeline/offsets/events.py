@@ -24,26 +24,21 @@ from coordinator_replay.store.writer import conform, some
 from coordinator_replay.tables.definition import table
 
 _MOMENT = pa.timestamp("us", tz="UTC")
+COMMIT = (
+    *("group_id", "topic", "partition", "log_partition", "log_offset", "log_timestamp", "missing_before"),
+    *("producer_id", "producer_epoch", "committed_offset", "leader_epoch", "metadata"),
+    *("commit_timestamp", "expire_timestamp", "is_tombstone"),
+)
+"""What is read of ``offset_commits``."""
+
+_COMMITS = table("offset_commits").arrow_schema(COMMIT)
 EVENTS = pa.schema(
     [
-        ("group_id", pa.string()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("log_partition", pa.int32()),
+        *(field for field in _COMMITS if field.name != "is_tombstone"),
         ("kind", pa.int8()),
         ("at_offset", pa.int64()),
         ("at_timestamp", _MOMENT),
-        ("log_offset", pa.int64()),
-        ("log_timestamp", _MOMENT),
         ("until_offset", pa.int64()),
-        ("missing_before", pa.int64()),
-        ("producer_id", pa.int64()),
-        ("producer_epoch", pa.int16()),
-        ("committed_offset", pa.int64()),
-        ("leader_epoch", pa.int32()),
-        ("metadata", pa.string()),
-        ("commit_timestamp", _MOMENT),
-        ("expire_timestamp", _MOMENT),
         ("name", pa.string()),
         ("group_state", pa.string()),
         ("spared_topics", pa.list_(pa.string())),
@@ -71,13 +66,6 @@ UNSORTED = pa.schema(
 )
 """EVENTS with groups and topics as dictionaries, and two columns that events of a key are sorted by."""
 
-COMMIT = (
-    *("group_id", "topic", "partition", "log_partition", "log_offset", "log_timestamp", "missing_before"),
-    *("producer_id", "producer_epoch", "committed_offset", "leader_epoch", "metadata"),
-    *("commit_timestamp", "expire_timestamp", "is_tombstone"),
-)
-"""What is read of ``offset_commits``."""
-
 QUARANTINED = ("kind", "key_json", "log_partition", "log_offset", "log_timestamp", "producer_id", "producer_epoch")
 """What is read of ``quarantine``."""
 
@@ -95,8 +83,7 @@ WAITING = (
 )
 """What is read of open rows of ``pending_offsets``."""
 
-_COMMITS = table("offset_commits").arrow_schema(list(COMMIT)).remove_metadata()
-_QUARANTINED = table("quarantine").arrow_schema(list(QUARANTINED)).remove_metadata()
+_QUARANTINED = table("quarantine").arrow_schema(QUARANTINED)
 _KEY = pa.schema([("group", pa.string()), ("topic", pa.string()), ("partition", pa.int32())])
 
 MARKER = ("log_partition", "log_offset", "log_timestamp", "producer_id", "control_type")
