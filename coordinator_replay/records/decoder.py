@@ -14,63 +14,40 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from coordinator_replay.arrow_times import TIMESTAMP, timestamps_of
+from coordinator_replay.arrow_times import timestamps_of
 from coordinator_replay.records.columnar import Flags, Layout, Rows, lengths_of, openings_of, read_columns
 from coordinator_replay.records.damage import LARGEST_RECORD_BYTES, MESSAGES, ErrorClass, RecordError
 from coordinator_replay.records.definition import RecordDefinition
 from coordinator_replay.records.kinds import kinds_by_name, record_kinds
 from coordinator_replay.records.plain import DecodedRecord, decode_record
+from coordinator_replay.tables.definition import table
 from coordinator_replay.times import shown_ms
 
 _KEPT_BYTES = 1 << 20
 
-_COMMON = [
-    ("group_id", pa.string()),
-    ("key_version", pa.int16()),
-    ("value_version", pa.int16()),
-    ("is_tombstone", pa.bool_()),
-    ("record_bytes", pa.int32()),
-]
+_COMMON = ("group_id", "key_version", "value_version", "is_tombstone", "record_bytes")
 
-COMMIT_COLUMNS = pa.schema(
-    [
-        *_COMMON,
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("topic_id", pa.string()),
-        ("committed_offset", pa.int64()),
-        ("leader_epoch", pa.int32()),
-        ("metadata", pa.string()),
-        ("commit_timestamp", TIMESTAMP),
-        ("expire_timestamp", TIMESTAMP),
-    ]
+
+def _columns(name: str, *names: str) -> pa.Schema:
+    """Columns with the types that they have in a table."""
+    return pa.schema([field.remove_metadata() for field in table(name).arrow_schema(names)])
+
+
+COMMIT_COLUMNS = _columns(
+    "offset_commits",
+    *(*_COMMON, "topic", "partition", "topic_id", "committed_offset", "leader_epoch", "metadata"),
+    *("commit_timestamp", "expire_timestamp"),
 )
 """Columns of a decoded offset commit; those carried along come on top."""
 
-GROUP_COLUMNS = pa.schema(
-    [
-        *_COMMON,
-        ("kind", pa.string()),
-        ("member_id", pa.string()),
-        ("key_json", pa.string()),
-        ("value_json", pa.string()),
-    ]
-)
+GROUP_COLUMNS = _columns("group_records", *_COMMON, "kind", "member_id", "key_json", "value_json")
 """Columns of any other coordinator record."""
 
-JSON_COLUMNS = pa.schema([("kind", pa.string()), ("key_json", pa.string()), ("value_json", pa.string())])
+JSON_COLUMNS = pa.schema([GROUP_COLUMNS.field(name) for name in ("kind", "key_json", "value_json")])
 """Columns that a decoded offset commit has on top of COMMIT_COLUMNS where its JSON form is asked for too."""
 
-QUARANTINE_COLUMNS = pa.schema(
-    [
-        ("error_class", pa.string()),
-        ("error_message", pa.string()),
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-        ("kind", pa.string()),
-        ("group_id", pa.string()),
-        ("key_json", pa.string()),
-    ]
+QUARANTINE_COLUMNS = _columns(
+    "quarantine", "error_class", "error_message", "key", "value", "kind", "group_id", "key_json"
 )
 """Columns of a record that could not be read; the last three where its key can be."""
 
