@@ -8,7 +8,7 @@ from coordinator_replay.api import html
 from coordinator_replay.api.answer import Answer
 from coordinator_replay.api.page import Page
 from coordinator_replay.query.basis import Basis
-from coordinator_replay.query.describe import Description, Member
+from coordinator_replay.query.describe import DescribedMember, Description
 from coordinator_replay.query.diff import Change, ChangeCount, counted_changes
 from coordinator_replay.query.hold_ups import HoldUp
 from coordinator_replay.query.impact import CommonTrait, GroupImpact, Impact
@@ -24,7 +24,7 @@ _MOST_CHANGES = 5000
 """Changes that a page lists one by one; the answer has all of them."""
 
 
-class Described(Answer[Member]):
+class Described(Answer[DescribedMember]):
     """A group as the broker's describe would have shown it: its rows are the members.
 
     Attributes:
@@ -34,7 +34,7 @@ class Described(Answer[Member]):
     """
 
     def __init__(self, description: Description, notes: Iterable[str | None] = (), basis: Basis | None = None) -> None:
-        super().__init__(description.members, Member, notes=notes, basis=basis)
+        super().__init__(description.members, DescribedMember, notes=notes, basis=basis)
         self.group = description.group
         self.assignor = description.group.assignor
         self.kinds = description.kinds

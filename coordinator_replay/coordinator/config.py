@@ -16,32 +16,32 @@ CLIENT_ASSIGNORS = "group.consumer.client.assignors"
 """Our own setting: the client-side assignment of KIP-848's draft, which no release of Kafka has."""
 
 
-class Setting(NamedTuple):
+class NumberConfig(NamedTuple):
     """A setting with a number: default and lowest value."""
 
     default: int
     lowest: int = -MAX_INT
 
 
-NUMBERS: Mapping[str, Setting] = {
-    "group.consumer.assignment.interval.ms": Setting(1000, 0),
-    "group.consumer.heartbeat.interval.ms": Setting(5000, 1),
-    "group.consumer.max.assignment.interval.ms": Setting(15000, 0),
-    "group.consumer.max.heartbeat.interval.ms": Setting(15000, 1),
-    "group.consumer.max.session.timeout.ms": Setting(60000, 1),
-    "group.consumer.max.size": Setting(MAX_INT, 1),
-    "group.consumer.min.assignment.interval.ms": Setting(0, 0),
-    "group.consumer.min.heartbeat.interval.ms": Setting(5000, 1),
-    "group.consumer.min.session.timeout.ms": Setting(45000, 1),
-    "group.consumer.regex.refresh.interval.ms": Setting(600000, 10000),
-    "group.consumer.session.timeout.ms": Setting(45000, 1),
-    "group.initial.rebalance.delay.ms": Setting(3000),
-    "group.max.session.timeout.ms": Setting(1800000),
-    "group.max.size": Setting(MAX_INT, 1),
-    "group.min.session.timeout.ms": Setting(6000),
-    "offset.metadata.max.bytes": Setting(4096),
-    "offsets.retention.check.interval.ms": Setting(600000, 1),
-    "offsets.retention.minutes": Setting(10080, 1),
+NUMBERS: Mapping[str, NumberConfig] = {
+    "group.consumer.assignment.interval.ms": NumberConfig(1000, 0),
+    "group.consumer.heartbeat.interval.ms": NumberConfig(5000, 1),
+    "group.consumer.max.assignment.interval.ms": NumberConfig(15000, 0),
+    "group.consumer.max.heartbeat.interval.ms": NumberConfig(15000, 1),
+    "group.consumer.max.session.timeout.ms": NumberConfig(60000, 1),
+    "group.consumer.max.size": NumberConfig(MAX_INT, 1),
+    "group.consumer.min.assignment.interval.ms": NumberConfig(0, 0),
+    "group.consumer.min.heartbeat.interval.ms": NumberConfig(5000, 1),
+    "group.consumer.min.session.timeout.ms": NumberConfig(45000, 1),
+    "group.consumer.regex.refresh.interval.ms": NumberConfig(600000, 10000),
+    "group.consumer.session.timeout.ms": NumberConfig(45000, 1),
+    "group.initial.rebalance.delay.ms": NumberConfig(3000),
+    "group.max.session.timeout.ms": NumberConfig(1800000),
+    "group.max.size": NumberConfig(MAX_INT, 1),
+    "group.min.session.timeout.ms": NumberConfig(6000),
+    "offset.metadata.max.bytes": NumberConfig(4096),
+    "offsets.retention.check.interval.ms": NumberConfig(600000, 1),
+    "offsets.retention.minutes": NumberConfig(10080, 1),
 }
 """Settings with a whole number as value."""
 

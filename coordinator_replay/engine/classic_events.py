@@ -11,13 +11,13 @@ from coordinator_replay.engine.classic_group import ClassicGroup
 from coordinator_replay.engine.events import EventKind
 from coordinator_replay.engine.member_events import note_arrival, note_subscription
 from coordinator_replay.engine.model import GroupType
-from coordinator_replay.engine.notes import Change, Note, broken, is_new
+from coordinator_replay.engine.notes import MemberChange, Note, broken, is_new
 from coordinator_replay.engine.operation import Header, Operation
 from coordinator_replay.engine.rules import EPOCHS_RISE, WRITTEN_ONCE, check_generation
 
 
 def note_classic(
-    operation: Operation, before: Header | None, group: ClassicGroup, changes: list[Change], notes: list[Note]
+    operation: Operation, before: Header | None, group: ClassicGroup, changes: list[MemberChange], notes: list[Note]
 ) -> None:
     """Note members, leader, protocol and generation of a classic group."""
     for rule, detail, offset in operation.damage:
@@ -41,7 +41,7 @@ def note_classic(
 
 
 def _note_progress(
-    operation: Operation, before: Header, group: ClassicGroup, at: int, changes: list[Change], notes: list[Note]
+    operation: Operation, before: Header, group: ClassicGroup, at: int, changes: list[MemberChange], notes: list[Note]
 ) -> None:
     if group.generation == before.epoch:
         _note_rewritten(operation, group, at, changes, notes)
@@ -85,7 +85,7 @@ def _note_generation(
 
 
 def _note_rewritten(
-    operation: Operation, group: ClassicGroup, at: int, changes: list[Change], notes: list[Note]
+    operation: Operation, group: ClassicGroup, at: int, changes: list[MemberChange], notes: list[Note]
 ) -> None:
     is_suspicious = False
     for change in changes:

@@ -4,25 +4,25 @@ from typing import Any
 
 from coordinator_replay.engine.events import EventKind
 from coordinator_replay.engine.model import AWAY_EPOCH, Subscription
-from coordinator_replay.engine.notes import Change, Group, Note, is_reborn
+from coordinator_replay.engine.notes import Group, MemberChange, Note, is_reborn
 from coordinator_replay.engine.operation import Operation
 from coordinator_replay.engine.reconciliation import Reconciliation
 
 
-def member_changes(operation: Operation, group: Group | None) -> list[Change]:
+def member_changes(operation: Operation, group: Group | None) -> list[MemberChange]:
     """Members before and after; a static member under a new id is one change, not two."""
     members = group.members if group is not None else {}
     removed_at = operation.at.get("removed", operation.last_offset)
     starts_over = is_reborn(operation, group)
-    changes: list[Change] = []
-    left: dict[str, Change] = {}
+    changes: list[MemberChange] = []
+    left: dict[str, MemberChange] = {}
     for member_id, touch in operation.members.items():
         before, after = touch.before, members.get(member_id)
         subscription_at = touch.subscription_at if touch.subscription_at is not None else touch.last_at
         if starts_over and before is not None:
-            changes.append(Change(before, None, removed_at, None, removed_at))
+            changes.append(MemberChange(before, None, removed_at, None, removed_at))
             before = None
-        change = Change(before, after, subscription_at, touch.current_at, touch.last_at)
+        change = MemberChange(before, after, subscription_at, touch.current_at, touch.last_at)
         if before is not None and after is None and before.instance_id is not None:
             left[before.instance_id] = change
         changes.append(change)
@@ -31,14 +31,14 @@ def member_changes(operation: Operation, group: Group | None) -> list[Change]:
     return changes
 
 
-def _pair_static_members(left: dict[str, Change], changes: list[Change]) -> None:
+def _pair_static_members(left: dict[str, MemberChange], changes: list[MemberChange]) -> None:
     for change in changes:
         if change.before is None and change.after is not None and change.after.instance_id in left:
             departed = left[change.after.instance_id]
             change.before, departed.before = departed.before, None
 
 
-def note_departures(changes: list[Change], notes: list[Note]) -> None:
+def note_departures(changes: list[MemberChange], notes: list[Note]) -> None:
     """Note the members that were removed."""
     notes.extend(
         Note(EventKind.MEMBER_LEFT, change.last_at, change.before, change.before)
@@ -47,7 +47,7 @@ def note_departures(changes: list[Change], notes: list[Note]) -> None:
     )
 
 
-def note_arrival(change: Change, notes: list[Note]) -> None:
+def note_arrival(change: MemberChange, notes: list[Note]) -> None:
     """Note a member that is new, or has a new id."""
     before, after = change.before, change.after
     if after is None:
@@ -58,7 +58,7 @@ def note_arrival(change: Change, notes: list[Note]) -> None:
         notes.append(Note(EventKind.MEMBER_REPLACED, change.subscription_at, after, before))
 
 
-def note_subscription(change: Change, notes: list[Note]) -> None:
+def note_subscription(change: MemberChange, notes: list[Note]) -> None:
     """Note changes of the subscription of a member that stays."""
     before, after = change.before, change.after
     if before is None or after is None or before.subscription == after.subscription:
@@ -90,7 +90,7 @@ def _metadata(subscription: Subscription) -> tuple[Any, ...]:
     )
 
 
-def note_step(change: Change, state: Reconciliation, notes: list[Note]) -> None:
+def note_step(change: MemberChange, state: Reconciliation, notes: list[Note]) -> None:
     """Note what a member has now, and whether that is all it is to have."""
     before, after = change.before, change.after
     if after is None or after.current is None or change.current_at is None:

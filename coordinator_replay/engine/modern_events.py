@@ -11,7 +11,7 @@ from coordinator_replay.engine.consumer_group import ConsumerGroup
 from coordinator_replay.engine.events import EventKind
 from coordinator_replay.engine.member_events import note_arrival, note_step, note_subscription
 from coordinator_replay.engine.model import GroupType, Member, Regex, TopicMetadata, Topology
-from coordinator_replay.engine.notes import Change, ModernGroup, Note, broken, is_explained, is_new
+from coordinator_replay.engine.notes import MemberChange, ModernGroup, Note, broken, is_explained, is_new
 from coordinator_replay.engine.operation import Header, Operation
 from coordinator_replay.engine.reconciliation import Reconciliation
 from coordinator_replay.engine.rules import EPOCHS_RISE, check_rules
@@ -19,7 +19,7 @@ from coordinator_replay.engine.streams_group import StreamsGroup
 
 
 def note_modern(
-    operation: Operation, before: Header | None, group: ModernGroup, changes: list[Change], notes: list[Note]
+    operation: Operation, before: Header | None, group: ModernGroup, changes: list[MemberChange], notes: list[Note]
 ) -> None:
     """Note members, epochs, targets and everything else of a group that is not classic."""
     state = group.reconciliation
@@ -107,7 +107,7 @@ def _note_topology(operation: Operation, new: Topology | None, notes: list[Note]
 
 
 def _note_targets(
-    operation: Operation, before: Header | None, group: ModernGroup, changes: list[Change], notes: list[Note]
+    operation: Operation, before: Header | None, group: ModernGroup, changes: list[MemberChange], notes: list[Note]
 ) -> None:
     moved = tuple(
         change.after for change in changes if change.after is not None and _aims_elsewhere(change.before, change.after)

@@ -28,7 +28,7 @@ class Note(NamedTuple):
 
 
 @dataclass(slots=True)
-class Change:
+class MemberChange:
     """A member before and after the operation, and where its parts were written."""
 
     before: Member | None

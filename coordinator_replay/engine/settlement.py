@@ -13,7 +13,7 @@ from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.member_events import member_changes, note_departures
 from coordinator_replay.engine.model import GroupState
 from coordinator_replay.engine.modern_events import note_modern
-from coordinator_replay.engine.notes import Change, Group, Note
+from coordinator_replay.engine.notes import Group, MemberChange, Note
 from coordinator_replay.engine.operation import Operation
 
 # Looking a member up in an enum costs a tenth of a microsecond each time, and these stand in the way of every event.
@@ -63,7 +63,7 @@ def settle(operation: Operation, group: Group | None, final: GroupState, *, is_s
     return _events(operation, group, final, notes, is_state_exact=is_state_exact)
 
 
-def _note_life(operation: Operation, group: Group, changes: list[Change], notes: list[Note]) -> None:
+def _note_life(operation: Operation, group: Group, changes: list[MemberChange], notes: list[Note]) -> None:
     before = operation.before
     if before is None:
         kind = EventKind.GROUP_CREATED if _is_beginning(operation, group) else EventKind.GROUP_DISCOVERED

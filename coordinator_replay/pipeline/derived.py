@@ -29,7 +29,7 @@ from coordinator_replay.pipeline.findings.news import News
 from coordinator_replay.pipeline.groups.topics import ClusterTopics
 from coordinator_replay.pipeline.interval_rows import REMOVED_ROWS
 from coordinator_replay.pipeline.job import Changes, Job
-from coordinator_replay.pipeline.ledger import FinishedRun, Run, lost_ranges, unread
+from coordinator_replay.pipeline.ledger import Run, lost_ranges, unread
 from coordinator_replay.pipeline.offsets.causes import GROUP_RECORDS, REMOVED, CausesResult, CausesShare, find_causes
 from coordinator_replay.pipeline.offsets.offset_step import SURVIVOR_ROWS
 from coordinator_replay.pipeline.options import Summary
@@ -141,9 +141,8 @@ def take_findings(job: Job, evaluated: Sequence[EvaluationResult], log: Log, new
         run.fail(one.failed)
     evaluator = Evaluator(run.cluster, "", milliseconds(log.end), job.options.thresholds)
     writer = TableWriter(job.place, None)
-    runs: list[Run | FinishedRun] = [run, *log.history.runs]
     first_runs = news.first_runs()
-    for kind, evidence in _of_log(runs, log):
+    for kind, evidence in _of_log(run, log):
         rows = news.dated(evaluator.add(kind, evidence), first_runs)
         summary.new_findings.update(news.count(rows))
         summary.findings.update(one["severity"] for one in rows)
@@ -152,11 +151,10 @@ def take_findings(job: Job, evaluated: Sequence[EvaluationResult], log: Log, new
     return Changes([*added, *writer.close()], [*job.files(FINDINGS), *job.files(TOTALS)])
 
 
-def _of_log(runs: Sequence[Run | FinishedRun], log: Log) -> Iterator[tuple[Evidence, dict[str, Any]]]:
-    """Evidence about the log itself; the first of the runs is this one."""
-    this = runs[0]
-    gaps = unread(log.history.ranges, this) if isinstance(this, Run) else ()
-    for kind, ranges in ((Evidence.GAP, gaps), (Evidence.LOST, lost_ranges(runs))):
+def _of_log(run: Run, log: Log) -> Iterator[tuple[Evidence, dict[str, Any]]]:
+    """Evidence about the log itself, as this run and those before it have read it."""
+    gaps, lost = unread(log.history.ranges, run), lost_ranges([run, *log.history.runs])
+    for kind, ranges in ((Evidence.GAP, gaps), (Evidence.LOST, lost)):
         for log_partition, low, high in ranges:
             yield kind, {"log_partition": log_partition, "from_offset": low, "to_offset": high}
     for change in log.coordinators:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,11 +16,7 @@ from coordinator_replay.store.versions import has_new_records
 from coordinator_replay.times import milliseconds
 from coordinator_replay.version import __version__
 
-_COLUMNS = (
-    *("run_id", "status", "input_form", "from_offsets", "to_offsets", "gaps", "settings", "log_end", "positions"),
-    *("table_versions", "groups_failed", "lost_from", "broker_logs"),
-    *("records_decoded", "records_quarantined", "control_records"),
-)
+_GAP = ("log_partition", "from_offset", "to_offset")
 
 _MOST_NAMED = 20
 """How many groups that could not be evaluated a run names in its notes; each has a finding."""
@@ -32,6 +28,14 @@ class Run:
 
     ``records_read = records_decoded + records_quarantined + control_records + duplicates_dropped + already_audited``
     holds for every run that is done.
+
+    Attributes:
+        settings: what it was asked to do.
+        log_end: timestamp of the last record that it or an earlier run had read.
+        positions: for log partitions that it read, how many offsets below their end hold a record.
+        groups_failed: how many groups could not be evaluated.
+        lost_from: from which offset on what earlier runs had read was lost, for log partitions that were truncated.
+        broker_logs: logs of brokers that it read, see the column.
     """
 
     run_id: str
@@ -131,71 +135,23 @@ class Run:
 
     def row(self) -> dict[str, Any]:
         """The run as a row of ``audit_runs``, times in milliseconds, maps as pairs."""
-        return {
-            "run_id": self.run_id,
-            "cluster": self.cluster,
-            "started_at": _ms(self.started_at),
-            "finished_at": _ms(self.finished_at),
-            "status": self.status,
+        values = {one.name: _as_written(getattr(self, one.name)) for one in fields(self)}
+        return values | {
             "inputs": list(map(without_secrets, self.inputs)),
-            "from_offsets": list(self.from_offsets.items()),
-            "to_offsets": list(self.to_offsets.items()),
-            "records_read": self.records_read,
-            "records_decoded": self.records_decoded,
-            "records_quarantined": self.records_quarantined,
-            "control_records": self.control_records,
-            "duplicates_dropped": self.duplicates_dropped,
-            "already_audited": self.already_audited,
-            "gaps": [
-                {"log_partition": partition, "from_offset": start, "to_offset": end}
-                for partition, start, end in self.gaps
-            ],
-            "table_versions": list(self.table_versions.items()),
+            "gaps": [dict(zip(_GAP, gap, strict=True)) for gap in self.gaps],
             "software_version": __version__,
             "settings": without_secrets(json.dumps(dict(self.settings), sort_keys=True)),
             "notes": list(map(without_secrets, self.notes)),
-            "input_form": self.input_form,
-            "log_end": _ms(self.log_end),
-            "positions": list(self.positions.items()),
-            "groups_failed": self.groups_failed,
-            "lost_from": list(self.lost_from.items()),
-            "broker_logs": self.broker_logs,
         }
 
 
-def _ms(moment: datetime | None) -> int | None:
-    return None if moment is None else milliseconds(moment)
+def _as_written(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return milliseconds(value)
+    return list(value.items()) if isinstance(value, dict) else value
 
 
-@dataclass(frozen=True, slots=True)
-class FinishedRun:
-    """A run that is done, as far as later ones ask.
-
-    Attributes:
-        settings: what it was asked to do.
-        log_end: timestamp of the last record that it or an earlier run had read.
-        positions: for log partitions that it read, how many offsets below their end hold a record.
-        groups_failed: how many groups could not be evaluated.
-        lost_from: from which offset on what earlier runs had read was lost, for log partitions that were truncated.
-        broker_logs: logs of brokers that it read, see the column.
-        has_new_records: whether it read records that no run before had read.
-    """
-
-    run_id: str
-    input_form: str | None
-    from_offsets: Mapping[int, int]
-    to_offsets: Mapping[int, int]
-    gaps: Sequence[tuple[int, int, int]]
-    settings: Mapping[str, Any]
-    log_end: datetime | None
-    positions: Mapping[int, int]
-    groups_failed: int = 0
-    lost_from: Mapping[int, int] = field(default_factory=dict)
-    broker_logs: Sequence[Mapping[str, Any]] = ()
-    has_new_records: bool = False
-
-
-def finished_runs(ledger: Snapshot, cluster: str) -> list[FinishedRun]:
+def finished_runs(ledger: Snapshot, cluster: str) -> list[Run]:
     """The runs of a cluster that are done, the newest first: a handful of numbers each.
 
     Args:
@@ -204,31 +160,20 @@ def finished_runs(ledger: Snapshot, cluster: str) -> list[FinishedRun]:
     """
     rows = (
         row
-        for batch in read_table(ledger.files(cluster=cluster), _COLUMNS)
+        for batch in read_table(ledger.files(cluster=cluster), [one.name for one in fields(Run)])
         for row in batch.to_pylist(maps_as_pydicts="strict")
     )
-    finished = [_finished(row) for row in rows if row["status"] == "done"]
+    finished = [_finished(row, cluster) for row in rows if row["status"] == "done"]
     return sorted(finished, key=lambda run: run.run_id, reverse=True)
 
 
-def _finished(row: Mapping[str, Any]) -> FinishedRun:
-    return FinishedRun(
-        run_id=row["run_id"],
-        input_form=row["input_form"],
-        from_offsets=row["from_offsets"] or {},
-        to_offsets=row["to_offsets"] or {},
-        gaps=[(gap["log_partition"], gap["from_offset"], gap["to_offset"]) for gap in row["gaps"] or ()],
-        settings=json.loads(row["settings"]),
-        log_end=row["log_end"],
-        positions=row["positions"] or {},
-        groups_failed=row["groups_failed"] or 0,
-        lost_from=row["lost_from"] or {},
-        broker_logs=row.get("broker_logs") or (),
-        has_new_records=has_new_records(row["records_decoded"], row["records_quarantined"], row["control_records"]),
-    )
+def _finished(row: Mapping[str, Any], cluster: str) -> Run:
+    values = {name: value for name, value in row.items() if value is not None}
+    gaps = [tuple(gap[name] for name in _GAP) for gap in values.get("gaps", ())]
+    return Run(**{**values, "cluster": cluster, "gaps": gaps, "settings": json.loads(row["settings"])})
 
 
-def positions_of(runs: Sequence[FinishedRun]) -> dict[int, int]:
+def positions_of(runs: Sequence[Run]) -> dict[int, int]:
     """For each log partition how many offsets below the end of what runs have read hold a record.
 
     Args:
@@ -240,7 +185,7 @@ def positions_of(runs: Sequence[FinishedRun]) -> dict[int, int]:
     return positions
 
 
-def audited_ranges(runs: Sequence[FinishedRun], form: str | None = None) -> dict[int, list[tuple[int, int]]]:
+def audited_ranges(runs: Sequence[Run], form: str | None = None) -> dict[int, list[tuple[int, int]]]:
     """Which offsets of each log partition runs have read: half-open ranges between their gaps, in order.
 
     A handful of numbers, whatever the size of the log and however many nights it was audited.
@@ -259,7 +204,7 @@ def audited_ranges(runs: Sequence[FinishedRun], form: str | None = None) -> dict
     return {partition: _joined(of_partition) for partition, of_partition in ranges.items()}
 
 
-def _read_by(run: FinishedRun | Run) -> Iterator[tuple[int, tuple[int, int]]]:
+def _read_by(run: Run) -> Iterator[tuple[int, tuple[int, int]]]:
     """The log partitions and half-open ranges of offsets that a run has read, between its gaps."""
     for partition, start in run.from_offsets.items():
         for _, gap_from, gap_to in sorted(gap for gap in run.gaps if gap[0] == partition):
@@ -268,7 +213,7 @@ def _read_by(run: FinishedRun | Run) -> Iterator[tuple[int, tuple[int, int]]]:
         yield partition, (start, run.to_offsets[partition])
 
 
-def lost_ranges(runs: Sequence[FinishedRun | Run]) -> Iterator[tuple[int, int, int]]:
+def lost_ranges(runs: Sequence[Run]) -> Iterator[tuple[int, int, int]]:
     """What runs had read that an election of a leader has truncated since: log_partition, from, to (not included).
 
     Args:

@@ -12,7 +12,7 @@ from typing import Any
 from coordinator_replay.pipeline.bucket import Action, BucketShare
 from coordinator_replay.pipeline.commit_sums import SumsRange
 from coordinator_replay.pipeline.completeness import LAST_OFFSET
-from coordinator_replay.pipeline.ledger import FinishedRun, below
+from coordinator_replay.pipeline.ledger import Run, below
 from coordinator_replay.pipeline.read.copies import DumpCopy
 from coordinator_replay.pipeline.read.decode import DecodedFile, StagedFile
 from coordinator_replay.pipeline.read.same_log import EarlierLog
@@ -40,7 +40,7 @@ class History:
         positions: how many offsets below the end of these hold a record.
     """
 
-    runs: Sequence[FinishedRun]
+    runs: Sequence[Run]
     ranges: Ranges
     segment_ranges: Ranges
     positions: Mapping[int, int]

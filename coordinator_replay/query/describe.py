@@ -41,7 +41,7 @@ def _names(topics: list[str] | None) -> tuple[str, ...] | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class DescribedMember:
     """A member at a point in time.
 
     Attributes:
@@ -109,7 +109,7 @@ class Member:
 
 
 _MEMBERS = f"""
-    SELECT {select_list(Member)}
+    SELECT {select_list(DescribedMember)}
     FROM member_timeline
     WHERE cluster = $cluster AND group_id = $group AND {MEMBERS_AS_OF}
     QUALIFY row_number() OVER (PARTITION BY member_id ORDER BY from_offset DESC) = 1
@@ -164,7 +164,7 @@ class Description:
     """
 
     group: DescribedGroup
-    members: tuple[Member, ...]
+    members: tuple[DescribedMember, ...]
     not_ready: str | None = None
 
     @property
@@ -206,13 +206,13 @@ def missing_records_note(group: DescribedGroup) -> str | None:
     return "Records of that time are missing from the log: this is what those on record say; members may be missing."
 
 
-def members_at(warehouse: Tables, group: Group, at: datetime | None = None) -> tuple[Member, ...]:
+def members_at(warehouse: Tables, group: Group, at: datetime | None = None) -> tuple[DescribedMember, ...]:
     """The members of a group at a point in time, by member id."""
     asked = {"group": group.group_id, "at": at or END, "target_epoch": group.assignment_epoch}
-    return tuple(warehouse.answers(Member, _MEMBERS, **asked))
+    return tuple(warehouse.answers(DescribedMember, _MEMBERS, **asked))
 
 
-def _assignor(group: Group, members: Iterable[Member]) -> str | None:
+def _assignor(group: Group, members: Iterable[DescribedMember]) -> str | None:
     if group.group_type == "classic":
         return group.protocol
     if group.group_type != "consumer":

@@ -117,7 +117,7 @@ class GroupRecords:
         }
 
     def member_fields(self, member_id: str) -> dict[str, Any]:
-        """What ``Member`` has of these records."""
+        """What ``DescribedMember`` has of these records."""
         consumer = self._value("ConsumerGroupMemberMetadata", member_id)
         streams = self._value("StreamsGroupMemberMetadata", member_id) or {}
         current = self._value("StreamsGroupCurrentMemberAssignment", member_id)

@@ -6,7 +6,7 @@ from itertools import zip_longest
 
 from coordinator_replay.engine.model import Member, Subscription
 from coordinator_replay.whatif.libraries import libraries_sentence, library_of, one_library
-from coordinator_replay.whatif.operations import Operation
+from coordinator_replay.whatif.operations import RecordedOperation
 from coordinator_replay.whatif.script import CLOSED, CRASHED, ClientLife, Ending, Visit, Window
 from coordinator_replay.whatif.settings import Settings
 
@@ -57,7 +57,7 @@ class ClientLives:
         self.unsure_leaves = self.unlikely_timeouts = self.unsure_timeouts = self.crashed = 0
         self.static_restarts = self.static_removals = self.static_ends = 0
 
-    def take(self, operation: Operation) -> None:
+    def take(self, operation: RecordedOperation) -> None:
         """Take the next operation."""
         at_ms = operation.began_ms(self.settings.heartbeat(), self.settings.initial_delay())
         arrived_ms = self._joined_ms(operation, at_ms)
@@ -78,7 +78,7 @@ class ClientLives:
             elif kind == "SUBSCRIPTION_CHANGED" and member.subscription is not None:
                 self._subscribe(member.member_id, at_ms, member.subscription)
 
-    def _joined_ms(self, operation: Operation, began_ms: int) -> int:
+    def _joined_ms(self, operation: RecordedOperation, began_ms: int) -> int:
         """When the members that joined with an operation came.
 
         A join phase waits for static members that are gone until their sessions are over: who joined in a generation
@@ -115,7 +115,7 @@ class ClientLives:
         client.now = _Open(at_ms, [member.member_id], [(at_ms, subscription)], later_ms=later_ms)
         self.by_member[member.member_id] = client
 
-    def _leave(self, member: Member, at_ms: int, operation: Operation) -> None:
+    def _leave(self, member: Member, at_ms: int, operation: RecordedOperation) -> None:
         client = self.by_member.pop(member.member_id, None)
         if client is None or client.now is None:
             return
@@ -139,7 +139,7 @@ class ClientLives:
             self.unsure_leaves += other is not None
             self._close(client, max(at_ms, client.now.arrived_ms + 1), CLOSED, confidence, other=other)
 
-    def _timeout(self, now: _Open, cause: str, confidence: str, operation: Operation) -> Ending | None:
+    def _timeout(self, now: _Open, cause: str, confidence: str, operation: RecordedOperation) -> Ending | None:
         """The session timeout that a departure may be that is more likely a leave; None where it can be none.
 
         A session runs from the last heartbeat. Under the classic protocol a commit renews it
@@ -173,7 +173,7 @@ class ClientLives:
             self._close(client, client.now.away_ms, CLOSED, "certain")
             client.now = _Open(at_ms, [member.member_id], [(at_ms, subscription)])
 
-    def _replace(self, before: Member | None, member: Member, operation: Operation) -> None:
+    def _replace(self, before: Member | None, member: Member, operation: RecordedOperation) -> None:
         """A static member under a new id: of a classic one no record shows since when it was away."""
         client = self.by_member.pop(before.member_id, None) if before is not None else None
         if client is None or client.now is None:

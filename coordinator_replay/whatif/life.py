@@ -10,7 +10,7 @@ from coordinator_replay.times import moment_of_ms
 from coordinator_replay.whatif.client_lives import ClientLives
 from coordinator_replay.whatif.courses import in_range
 from coordinator_replay.whatif.life_topics import topic_changes, topic_images, topics_read
-from coordinator_replay.whatif.operations import Operation
+from coordinator_replay.whatif.operations import RecordedOperation
 from coordinator_replay.whatif.recorded import Recorded
 from coordinator_replay.whatif.recorded_settings import recorded_settings
 from coordinator_replay.whatif.script import Life
@@ -88,14 +88,14 @@ def life_of(
     return Life(recorded.group_id, start, end, settings, chosen, images, tuple(notes)), rows
 
 
-def _with_first_protocol(operations: Sequence[Operation], start_ms: int | None) -> list[Operation]:
+def _with_first_protocol(operations: Sequence[RecordedOperation], start_ms: int | None) -> list[RecordedOperation]:
     """The operations under the protocol that a group has at the beginning of a time range."""
     before = [one for one in operations if start_ms is not None and one.at_ms <= start_ms]
     first = before[-1] if before else operations[0]
     return [one for one in operations if one.is_classic == first.is_classic]
 
 
-def _protocol_changes(operations: Sequence[Operation], start_ms: int, end_ms: int) -> Iterable[str]:
+def _protocol_changes(operations: Sequence[RecordedOperation], start_ms: int, end_ms: int) -> Iterable[str]:
     """What to say where a group changed its protocol within a time range."""
     changes = [
         f"{'classic' if one.is_classic else 'consumer'} from {_moment(one.at_ms)} on"
@@ -114,7 +114,7 @@ def _moment(at_ms: int) -> str:
     return "an unknown time" if moment is None else moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at_ms % 1000:03d}Z"
 
 
-def _gaps(operations: Sequence[Operation], start_ms: int, end_ms: int) -> Iterable[str]:
+def _gaps(operations: Sequence[RecordedOperation], start_ms: int, end_ms: int) -> Iterable[str]:
     """What to say where records are missing within a time range."""
     gaps = sum(any(not event.is_exact for event in one.events) for one in operations if start_ms <= one.at_ms < end_ms)
     if gaps:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from coordinator_replay.analysis.reasons import TopicChanges
 from coordinator_replay.coordinator import Topic
-from coordinator_replay.whatif.operations import Operation, assigned_partitions
+from coordinator_replay.whatif.operations import RecordedOperation, assigned_partitions
 from coordinator_replay.whatif.recorded import Recorded
 from coordinator_replay.whatif.script import ClientLife
 
@@ -62,7 +62,7 @@ def topics_read(clients: Sequence[ClientLife], recorded: Recorded) -> set[str]:
 
 
 def topic_changes(
-    wanted: Iterable[str], operations: Sequence[Operation], recorded: Recorded, notes: list[str]
+    wanted: Iterable[str], operations: Sequence[RecordedOperation], recorded: Recorded, notes: list[str]
 ) -> tuple[Mapping[str, str], TopicChanges]:
     """Topic names by id, and when topics changed; of topics without metadata what assignments show."""
     missing = {name for name in wanted if name not in recorded.changes and name not in recorded.counts}

@@ -14,7 +14,7 @@ FEW = 4
 """Fewer gaps than this say nothing about how soon members join again."""
 
 
-class Operation(NamedTuple):
+class RecordedOperation(NamedTuple):
     """The events of one operation.
 
     Attributes:
@@ -58,7 +58,7 @@ class Operation(NamedTuple):
         return max(self.join_done_ms - phase_ms, earliest)
 
 
-def operations_of(group_id: str, records: Iterable[Record]) -> list[Operation]:
+def operations_of(group_id: str, records: Iterable[Record]) -> list[RecordedOperation]:
     """Every operation of a group with events, in order.
 
     What comes before the first record with a time counts as of that time: it was then at the latest.
@@ -71,7 +71,7 @@ def operations_of(group_id: str, records: Iterable[Record]) -> list[Operation]:
     if records and first_ms is None:
         raise UsageError(f"no record of group {group_id} carries a time: its life can't be simulated")
     replay = Replay(group_id)
-    operations: list[Operation] = []
+    operations: list[RecordedOperation] = []
     for record in records:
         for events in replay.apply_in_operations(record):
             _append(operations, events, first_ms or 0)
@@ -79,17 +79,17 @@ def operations_of(group_id: str, records: Iterable[Record]) -> list[Operation]:
     return operations
 
 
-def _append(operations: list[Operation], events: Sequence[Event], first_ms: int) -> None:
+def _append(operations: list[RecordedOperation], events: Sequence[Event], first_ms: int) -> None:
     if not events:
         return
     done = [event.changes["join_done_ms"] for event in events if event.changes.get("join_done_ms") is not None]
     before_ms = operations[-1].at_ms if operations else None
     at_ms = max(events[-1].timestamp_ms or 0, before_ms or first_ms)
     join_done = min(max(done[-1], before_ms or 0), at_ms) if done else None
-    operations.append(Operation(at_ms, before_ms, events, join_done))
+    operations.append(RecordedOperation(at_ms, before_ms, events, join_done))
 
 
-def measured_heartbeat(operations: Sequence[Operation]) -> int | None:
+def measured_heartbeat(operations: Sequence[RecordedOperation]) -> int | None:
     """How soon members take part in a rebalance, in ms, where enough operations show it.
 
     In a consumer group: the longest time from a new target to a member's first step. In a classic group the join phase
@@ -126,7 +126,7 @@ def measured_heartbeat(operations: Sequence[Operation]) -> int | None:
     return max(*waits, 1) if len(waits) >= FEW else None
 
 
-def measured_session(operations: Sequence[Operation]) -> int | None:
+def measured_session(operations: Sequence[RecordedOperation]) -> int | None:
     """Session timeout of a consumer group in ms, where a static member that went away was removed after it."""
     away: dict[str | None, int] = {}
     sessions: list[int] = []
@@ -142,7 +142,7 @@ def measured_session(operations: Sequence[Operation]) -> int | None:
     return max(min(sessions), 1) if sessions else None
 
 
-def chosen_protocols(operations: Sequence[Operation]) -> list[str]:
+def chosen_protocols(operations: Sequence[RecordedOperation]) -> list[str]:
     """Protocols that a classic group chose, most frequent first."""
     counts: dict[str, int] = {}
     for one in operations:
@@ -153,7 +153,7 @@ def chosen_protocols(operations: Sequence[Operation]) -> list[str]:
     return sorted(counts, key=lambda name: (-counts[name], name))
 
 
-def measured_initial_delay(operations: Sequence[Operation]) -> int | None:
+def measured_initial_delay(operations: Sequence[RecordedOperation]) -> int | None:
     """``group.initial.rebalance.delay.ms``, where generation 0 was written while the group's first member joined."""
     for before, one in pairwise(operations):
         if one.is_classic and one.join_done_ms is not None and before.events[-1].member_count == 0:
@@ -164,7 +164,7 @@ def measured_initial_delay(operations: Sequence[Operation]) -> int | None:
     return None
 
 
-def measured_revocation(operations: Sequence[Operation]) -> int | None:
+def measured_revocation(operations: Sequence[RecordedOperation]) -> int | None:
     """How long members of a consumer group take to give up partitions, in ms: the median on record."""
     asked: dict[str | None, int] = {}
     times: list[int] = []
@@ -179,7 +179,7 @@ def measured_revocation(operations: Sequence[Operation]) -> int | None:
     return sorted(times)[len(times) // 2] if times else None
 
 
-def assigned_partitions(operations: Sequence[Operation]) -> dict[str, list[DatedTopicChange]]:
+def assigned_partitions(operations: Sequence[RecordedOperation]) -> dict[str, list[DatedTopicChange]]:
     """How many partitions each topic had at least, by what the records call it: by the highest assigned number.
 
     A topic is taken to have been there before the group, and to have grown when the rebalance began that first assigned
@@ -201,7 +201,7 @@ def assigned_partitions(operations: Sequence[Operation]) -> dict[str, list[Dated
     return found
 
 
-def _members(operation: Operation) -> Iterable[Member]:
+def _members(operation: RecordedOperation) -> Iterable[Member]:
     for event in operation.events:
         if event.member is not None:
             yield event.member

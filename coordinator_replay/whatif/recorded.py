@@ -8,7 +8,7 @@ from typing import Any
 from coordinator_replay.analysis.reasons import TopicChanges
 from coordinator_replay.engine.model import Record
 from coordinator_replay.whatif.measure import rows_of
-from coordinator_replay.whatif.operations import Operation, operations_of
+from coordinator_replay.whatif.operations import RecordedOperation, operations_of
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,6 @@ class Recorded:
         return rows
 
     @cached_property
-    def operations(self) -> list[Operation]:
+    def operations(self) -> list[RecordedOperation]:
         """The records as operations."""
         return operations_of(self.group_id, self.records)

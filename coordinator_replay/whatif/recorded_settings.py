@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from coordinator_replay.whatif.operations import (
-    Operation,
+    RecordedOperation,
     chosen_protocols,
     measured_heartbeat,
     measured_initial_delay,
@@ -15,7 +15,7 @@ from coordinator_replay.whatif.settings import STRATEGIES, Settings, changed
 
 
 def recorded_settings(
-    operations: Sequence[Operation], rows: Mapping[str, Sequence[Mapping[str, Any]]], known: Mapping[str, str]
+    operations: Sequence[RecordedOperation], rows: Mapping[str, Sequence[Mapping[str, Any]]], known: Mapping[str, str]
 ) -> tuple[Settings, list[str]]:
     """The settings that the record shows, and sentences about those that it does not."""
     protocol = "classic" if operations[0].is_classic else "consumer"

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from coordinator_replay.analysis.findings.evaluate import FINDINGS, FindingRow
-from coordinator_replay.pipeline.ledger import FinishedRun, Run
+from coordinator_replay.pipeline.ledger import Run
 from coordinator_replay.store.scan import read_paths
 from coordinator_replay.store.snapshot import TableFile
 from coordinator_replay.store.writer import conform
@@ -51,7 +51,7 @@ class News:
         return sum((self.count(batch.to_pylist()) for batch in batches), Counter[str]())
 
 
-def news_of(stored: Iterable[TableFile], run: Run, earlier: Sequence[FinishedRun]) -> News:
+def news_of(stored: Iterable[TableFile], run: Run, earlier: Sequence[Run]) -> News:
     """What makes a finding new in this run.
 
     Args:

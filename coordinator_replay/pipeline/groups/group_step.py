@@ -32,9 +32,9 @@ from coordinator_replay.pipeline.groups.replay import (
     NO_SNAPSHOT,
     STATE_TABLE,
     GroupKey,
+    GroupSnapshot,
     OutputRow,
     ReplayContext,
-    Snapshot,
     few_collections,
     replay_groups,
 )
@@ -53,15 +53,17 @@ _STATE_COLUMNS = ("group_id", "log_partition", "snapshot", "to_offset")
 _TOPICS_OF_MEMBERS = ("assigned", "target", "pending_revocation")
 
 
-def _snapshots(files: BucketFiles, groups: Collection[str], partitions: Collection[int]) -> dict[GroupKey, Snapshot]:
+def _snapshots(
+    files: BucketFiles, groups: Collection[str], partitions: Collection[int]
+) -> dict[GroupKey, GroupSnapshot]:
     """The states that some groups, and all of some log partitions, continue from."""
-    snapshots: dict[GroupKey, Snapshot] = {}
+    snapshots: dict[GroupKey, GroupSnapshot] = {}
     wanted = pc.field("group_id").isin(pa.array(sorted(groups), pa.string()))
     wanted |= pc.field("log_partition").isin(pa.array(sorted(partitions), pa.int32()))
     for batch in read_paths([file.uri for file in files.old(STATE_TABLE)], _STATE_COLUMNS, wanted):
         keys = zip(*(batch.column(name).to_pylist() for name in ("group_id", "log_partition")), strict=True)
         states = zip(*(batch.column(name).to_pylist() for name in ("snapshot", "to_offset")), strict=True)
-        snapshots.update(zip(keys, starmap(Snapshot, states), strict=True))
+        snapshots.update(zip(keys, starmap(GroupSnapshot, states), strict=True))
     return snapshots
 
 
@@ -174,7 +176,7 @@ class GroupStep:
         context: ReplayContext,
         proofs: GroupProofs,
         writer: TableWriter,
-        snapshots: Mapping[GroupKey, Snapshot],
+        snapshots: Mapping[GroupKey, GroupSnapshot],
     ) -> None:
         signs = self._signs(records)
         with few_collections():

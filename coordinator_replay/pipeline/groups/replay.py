@@ -85,7 +85,7 @@ GroupKey = tuple[str, int]
 """A group by id and log partition."""
 
 
-class Snapshot(NamedTuple):
+class GroupSnapshot(NamedTuple):
     """What a group goes on from.
 
     Attributes:
@@ -121,7 +121,12 @@ class _GroupRun:
     __slots__ = ("at", "breaks", "complete", "context", "guard", "key", "life", "proofs")
 
     def __init__(
-        self, key: GroupKey, first_offset: int, snapshot: Snapshot | None, context: ReplayContext, proofs: GroupProofs
+        self,
+        key: GroupKey,
+        first_offset: int,
+        snapshot: GroupSnapshot | None,
+        context: ReplayContext,
+        proofs: GroupProofs,
     ) -> None:
         settings = (context.topic_names, context.topic_changes, context.limits, encode)
         self.key = key
@@ -248,7 +253,7 @@ def replay_groups(
     rows: Iterable[InputRow],
     context: ReplayContext,
     *,
-    snapshots: Mapping[GroupKey, Snapshot] | None = None,
+    snapshots: Mapping[GroupKey, GroupSnapshot] | None = None,
     signs: Signs | None = None,
     proofs: GroupProofs = NO_PROOFS,
 ) -> Iterator[OutputRow]:
