@@ -55,11 +55,9 @@ class SegmentCoverage:
         records: Records read, but for control records.
         control_records: Control records read.
         missing_offsets: Offsets from first to last that no record was found for, read or skipped.
-        empty_batches: Batches without records, as compaction leaves them.
         damaged: Ranges of bytes that became rows of damage.
         skipped_records: Records hopped over as already audited, as their headers count them.
         skipped_control_records: Control records among what was hopped over, not counted in ``skipped_records``.
-        offsets_decrease: Whether some batch begins at or below the end of the one before it.
         epochs: Where leader epochs begin, as the headers of all batches say; messages of magic 0 and 1 have none.
     """
 
@@ -68,11 +66,9 @@ class SegmentCoverage:
     records: int
     control_records: int
     missing_offsets: int
-    empty_batches: int
     damaged: int
     skipped_records: int
     skipped_control_records: int
-    offsets_decrease: bool
     epochs: tuple[EpochStart, ...] = ()
 
 
@@ -176,11 +172,9 @@ class ReadCounts:
             records=self.read_before - self._control,
             control_records=self._control,
             missing_offsets=missing,
-            empty_batches=self._empty,
             damaged=self.damaged,
             skipped_records=self.skipped_before - self._skipped_control,
             skipped_control_records=self._skipped_control,
-            offsets_decrease=self._decreases_at is not None,
             epochs=tuple(one for one in self._epochs if one.leader_epoch > _NO_EPOCH),
         )
 

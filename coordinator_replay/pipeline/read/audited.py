@@ -78,7 +78,6 @@ def _extent(file: DumpFile, start: int, end: int) -> Extent:
         first_offset=start,
         last_offset=end - 1,
         records=end - start,
-        goes_back=False,
         skipped=end - start,
         is_opened=False,
         copy=copy_name(file),

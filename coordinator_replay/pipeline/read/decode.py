@@ -272,7 +272,6 @@ def _cover(done: DecodedFile, covered: SegmentCoverage, share: FileShare, counts
             first_offset=first,
             last_offset=min(covered.last_offset, limit - 1),
             records=covered.records + covered.control_records + skipped - counts.left_out,
-            goes_back=covered.offsets_decrease,
             skipped=skipped + counts.passed,
             unread=counts.unread,
             copy=copy_name(file),

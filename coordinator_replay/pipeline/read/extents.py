@@ -10,7 +10,6 @@ class Extent:
 
     Attributes:
         records: how many there are, control records and those passed over too.
-        goes_back: whether offsets fall somewhere within the file.
         skipped: how many of the records were passed over because earlier runs have read them.
         is_opened: False where it covers what the file's name says.
         unread: how many of the records stand where no earlier run has read.
@@ -22,7 +21,6 @@ class Extent:
     first_offset: int
     last_offset: int
     records: int
-    goes_back: bool
     skipped: int = 0
     is_opened: bool = True
     unread: int = 0

@@ -31,7 +31,7 @@ def test_a_run_covers_what_it_passed_over_so_that_no_gap_is_seen_there():
     """The first record of the new stretch is gone, by compaction: the file says that it begins there all the same."""
     earlier = {3: [(0, 200)]}
     task = unread_files(dump(0, 100, 200), earlier)
-    new = Extent(log_partition=3, first_offset=200, last_offset=240, records=30, goes_back=False)
+    new = Extent(log_partition=3, first_offset=200, last_offset=240, records=30)
     extents = task.extents(Extents((new,)))
     assert extents.gaps() == []
     run = Run.begin("c", [], {})
@@ -43,7 +43,7 @@ def test_a_run_covers_what_it_passed_over_so_that_no_gap_is_seen_there():
 
 
 def test_a_run_does_not_claim_what_lies_behind_what_it_passed_over():
-    hopped = Extent(log_partition=3, first_offset=0, last_offset=240, records=150, goes_back=False, skipped=150)
+    hopped = Extent(log_partition=3, first_offset=0, last_offset=240, records=150, skipped=150)
     run = Run.begin("c", [], {})
     run.cover(Extents((hopped,)), {3: 200})
     assert (run.from_offsets, run.to_offsets) == ({3: 0}, {3: 200})
