@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 import click
 
 from coordinator_replay.cli.guard import GuardedCommand
+from coordinator_replay.cli.parsed import Parsed
 from coordinator_replay.cli.paths import check_warehouse
 from coordinator_replay.cli.times import ABSOLUTE_TIME, CLOCK_RULE, DURATION, TIME
 from coordinator_replay.errors import CoordinatorReplayError, InputError, UsageError, WarehouseError
@@ -224,13 +225,6 @@ def open_warehouse(common: Common) -> "Warehouse":
     return opened
 
 
-def _check_warehouse(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    try:
-        return None if value is None else check_warehouse(value)
-    except UsageError as problem:
-        raise click.BadParameter(str(problem), ctx, param) from problem
-
-
 def warehouse_option(*, is_required: bool) -> Callable[[Function], Function]:
     """The option that names a warehouse."""
     return click.option(
@@ -239,7 +233,7 @@ def warehouse_option(*, is_required: bool) -> Callable[[Function], Function]:
         envvar=WAREHOUSE_VARIABLE,
         show_envvar=True,
         required=is_required,
-        callback=_check_warehouse,
+        type=Parsed("dir", check_warehouse),
         help="Folder or object-store URI that holds the tables.",
     )
 

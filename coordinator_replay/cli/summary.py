@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from coordinator_replay.cli.reasons import counted
 from coordinator_replay.safe_text import neutral
 from coordinator_replay.times import moment_text
 
@@ -56,13 +57,9 @@ def _facts(summary: "Summary", history: "Completeness", seconds: float) -> dict[
     }
 
 
-def _counted(n: int, what: str) -> str:
-    return f"{n:,} {what}{'' if n == 1 else 's'}"
-
-
 def _print_records(summary: "Summary", kinds: dict[str, int]) -> None:
     run = summary.run
-    click.echo(f"Read {_counted(run.records_read, 'record')} of {_counted(len(run.to_offsets), 'log partition')}:")
+    click.echo(f"Read {counted(run.records_read, 'record')} of {counted(len(run.to_offsets), 'log partition')}:")
     for name, n in (
         ("decoded and written", run.records_decoded),
         ("quarantined", run.records_quarantined),
@@ -81,10 +78,10 @@ def _print_records(summary: "Summary", kinds: dict[str, int]) -> None:
 
 def _print_groups(summary: "Summary") -> None:
     if summary.groups:
-        click.echo(f"{_counted(sum(summary.groups.values()), 'group')} at the end of the log:")
+        click.echo(f"{counted(sum(summary.groups.values()), 'group')} at the end of the log:")
     for (kind, state), n in sorted(summary.groups.items()):
         click.echo(f"  {n:>12,}  {kind}, {state}")
-    click.echo(f"{_counted(summary.rebalances, 'rebalance')} on record{':' if summary.causes else '.'}")
+    click.echo(f"{counted(summary.rebalances, 'rebalance')} on record{':' if summary.causes else '.'}")
     for cause, n in _most_first(summary.causes):
         click.echo(f"  {n:>12,}  {cause}")
     counts = [f"{summary.expired[status]:,} {words}" for status, words in _STATUSES.items() if summary.expired[status]]
@@ -94,7 +91,7 @@ def _print_groups(summary: "Summary") -> None:
         by_severity = ((name, summary.findings.get(name, 0)) for name in ("error", "warning", "info"))
         severities = ", ".join(f"{n:,} {name}" for name, n in by_severity if n)
         new = summary.new_findings.total()
-        click.echo(f"{_counted(summary.findings.total(), 'finding')}, {new:,} new: {severities}.")
+        click.echo(f"{counted(summary.findings.total(), 'finding')}, {new:,} new: {severities}.")
 
 
 def print_summary(summary: "Summary", history: "Completeness", form: str, *, seconds: float) -> None:
@@ -119,7 +116,7 @@ def print_summary(summary: "Summary", history: "Completeness", form: str, *, sec
         click.echo(f"Note: {neutral(note)}.")
     hidden = max(0, len(run.notes) - _MOST_NOTES) + max(0, len(run.gaps) - _MOST_NOTES)
     if hidden:
-        click.echo(f"… and {_counted(hidden, 'more note')} in audit_runs.")
+        click.echo(f"… and {counted(hidden, 'more note')} in audit_runs.")
     if history.partitions:
         click.echo(history.history_line())
     click.echo(f"Run {run.run_id} of cluster {neutral(run.cluster)} took {seconds:.1f} s.")
