@@ -340,8 +340,8 @@ def _with_reason(row: dict[str, Any], named: _Named | None, line: GroupLogLine) 
 
 def line_sentence(line: GroupLogLine) -> str:
     """What a line says, as evidence."""
-    is_said = (line.client_reason or "") not in _NO_REASON and line.event != "MEMBER_LEFT"
-    client = f"; client reason: {line.client_reason}" if is_said else ""
+    has_reason = (line.client_reason or "") not in _NO_REASON and line.event != "MEMBER_LEFT"
+    client = f"; client reason: {line.client_reason}" if has_reason else ""
     return f"log of {_broker(line)} at {moment(line.at_ms)}: {line.words}{client}"
 
 

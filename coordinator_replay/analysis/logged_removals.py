@@ -98,7 +98,7 @@ def logged_removals(
     by_partition: dict[int, list[Write]] = {}
     for write in writes:
         by_partition.setdefault(write.log_partition, []).append(write)
-    found: dict[Write, list[LoggedRemoval]] = {}
+    by_write: dict[Write, list[LoggedRemoval]] = {}
     for log_partition, line in lines:
         removed = _read(line.text)
         if removed is None:
@@ -106,8 +106,8 @@ def logged_removals(
         near = _fitting(removed, line.at_ms, by_partition.get(log_partition, ()), writes)
         for write in near if len(near) == 1 else ():
             one = LoggedRemoval(write, removed.removal, removed.names, line_sentence(line))
-            found.setdefault(write, []).append(one)
-    return [of_write[0] for of_write in found.values() if len(of_write) == 1]
+            by_write.setdefault(write, []).append(one)
+    return [of_write[0] for of_write in by_write.values() if len(of_write) == 1]
 
 
 def _fitting(

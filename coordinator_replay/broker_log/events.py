@@ -270,25 +270,25 @@ def _event(event: str, text: str, fields: Mapping[str, Any]) -> BrokerEvent:
     return one if reasons is None else replace(one, reason=reasons["reason"], client_reason=reasons["client_reason"])
 
 
-def _numbers(found: Mapping[str, str | None]) -> dict[str, int]:
+def _numbers(fields: Mapping[str, str | None]) -> dict[str, int]:
     """The numbers among groups of a match, without those that no field of Kafka can hold."""
     return {
         name: number
         for name in ("broker", *_NUMBERS)
-        if (written := found.get(name)) is not None and len(written) <= 11 and abs(number := int(written)) <= _MOST_INT
+        if (written := fields.get(name)) is not None and len(written) <= 11 and abs(number := int(written)) <= _MOST_INT
     }
 
 
-def _fields(found: Mapping[str, str | None]) -> dict[str, Any]:
-    member = found.get("member_id") or found.get("member")
-    group = found.get("group_id") or found.get("in_group")
-    texts = {name: found.get(name) for name in _TEXTS} | {"member_id": member, "group_id": group}
+def _fields(fields: Mapping[str, str | None]) -> dict[str, Any]:
+    member = fields.get("member_id") or fields.get("member")
+    group = fields.get("group_id") or fields.get("in_group")
+    texts = {name: fields.get(name) for name in _TEXTS} | {"member_id": member, "group_id": group}
     instance = texts["instance_id"]
     if instance is not None and instance.startswith("Some("):
         # Scala's Option.
         texts["instance_id"] = instance.removeprefix("Some(").removesuffix(")")
     return {
-        **_numbers(found),
+        **_numbers(fields),
         **{name: value for name, value in texts.items() if value is not None and value not in _ABSENT},
     }
 
@@ -309,5 +309,5 @@ def _managed(fields: Mapping[str, Any], text: str) -> BrokerEvent | None:
     worded = _worded(reason[:_MOST_MATCHED], 0)
     if worded is None:
         return BrokerEvent(event=MANAGED_EVENT, text=text, reason=reason[:_MOST_MATCHED], **known)
-    event, found = worded
-    return _event(event, text, {**known, **found, "group_id": group})
+    event, named = worded
+    return _event(event, text, {**known, **named, "group_id": group})

@@ -88,7 +88,7 @@ def _json_line(text: str, depth: int) -> LogLine | None:
     message = next((fields[name] for name in _MESSAGES if isinstance(fields.get(name), str | dict)), None)
     if isinstance(message, str) and (inner := _parse(message.rstrip("\r\n"), depth + 1)) is not None:
         return inner
-    time = next((found for name in _TIMES if (found := _time(fields.get(name))) is not None), None)
+    time = next((parsed for name in _TIMES if (parsed := _time(fields.get(name))) is not None), None)
     if message is None or time is None:
         return None
     if isinstance(message, dict):

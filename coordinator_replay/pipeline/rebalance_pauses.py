@@ -220,7 +220,7 @@ class PauseStep:
             if batch.num_rows
         ]
         first = self._first_commits() if near else {}
-        found = {
+        files = {
             file.uri: file
             for file, batch in near
             for group, completed in zip(
@@ -228,7 +228,7 @@ class PauseStep:
             )
             if group in first and first[group] <= completed + WITHIN_MS
         }
-        return list(found.values())
+        return list(files.values())
 
     def _first_commits(self) -> dict[str, int]:
         """The time of the first commit of each group in this run, in milliseconds."""

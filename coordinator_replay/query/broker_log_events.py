@@ -151,8 +151,8 @@ def contradictions(warehouse: Tables, group: str) -> list[tuple[str, datetime, d
     if not warehouse.rows(_ANY):
         return []
     names, rows = run_saved_query(warehouse, "broker-log-contradictions", {"group": group})
-    found: Sequence[dict[str, Any]] = [dict(zip(names, row, strict=True)) for row in rows]
+    lines: Sequence[dict[str, Any]] = [dict(zip(names, row, strict=True)) for row in rows]
     shown = ("log_partition", "epoch", "member_count", "members_by_record", "broker", "note")
     return [
-        (CONTRADICTED, one["logged_at"], {name: one[name] for name in shown if one[name] is not None}) for one in found
+        (CONTRADICTED, one["logged_at"], {name: one[name] for name in shown if one[name] is not None}) for one in lines
     ]

@@ -167,14 +167,14 @@ _GROUPS = f"""
     ), types AS (
         SELECT group_id, arg_max(group_type, log_offset) AS group_type FROM group_timeline
         WHERE cluster = $cluster AND group_id IN (SELECT group_id FROM unowned) GROUP BY group_id
-    ), found AS (
+    ), impacts AS (
         SELECT group_id, coalesce(touched.group_type, types.group_type) AS group_type,
                coalesce(rebalances, 0) AS rebalances, coalesce(causes, MAP {{}}) AS causes, first_at, commit_pause_ms,
                coalesce(unowned_partitions, 0) AS unowned_partitions, coalesce(unowned_ms, 0) AS unowned_ms,
                coalesce(is_bound, false) OR coalesce(is_inexact, false) AS is_at_least
         FROM touched FULL JOIN unowned USING (group_id) LEFT JOIN types USING (group_id)
     )
-    SELECT {select_list(GroupImpact)} FROM found ORDER BY unowned_ms DESC, rebalances DESC, group_id
+    SELECT {select_list(GroupImpact)} FROM impacts ORDER BY unowned_ms DESC, rebalances DESC, group_id
 """  # noqa: S608 - put together from constants
 
 _PRESENT = f"""

@@ -219,14 +219,14 @@ def _too_large(records: pa.RecordBatch, rows: Rows) -> _Part:
 
 def _readable_keys(keys: pa.BinaryArray) -> list[pa.Array]:
     """The columns of _KEY: what can be read of keys whose records can't."""
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     for key in keys.to_pylist():
         try:
             _, row = _decode(key, None)
         except RecordError:
             row = {}
-        found.append(row)
-    return [pa.array([row.get(name) for row in found], QUARANTINE_COLUMNS.field(name).type) for name in _KEY]
+        rows.append(row)
+    return [pa.array([row.get(name) for row in rows], QUARANTINE_COLUMNS.field(name).type) for name in _KEY]
 
 
 def _damaged(records: pa.RecordBatch, rows: Rows) -> _Part:

@@ -185,12 +185,12 @@ def assigned_partitions(operations: Sequence[RecordedOperation]) -> dict[str, li
     A topic is taken to have been there before the group, and to have grown when the rebalance began that first assigned
     more of it.
     """
-    found: dict[str, list[DatedTopicChange]] = {}
+    by_topic: dict[str, list[DatedTopicChange]] = {}
     for one in operations:
         for member in _members(one):
             for part in (member.current, member.target):
                 for topic, numbers in ((part.assigned if part is not None else None) or {}).items():
-                    changes = found.setdefault(topic, [DatedTopicChange(0, CREATED, 0)])
+                    changes = by_topic.setdefault(topic, [DatedTopicChange(0, CREATED, 0)])
                     count = max(numbers, default=-1) + 1
                     if not changes[-1].partition_count:
                         changes[-1] = DatedTopicChange(0, CREATED, count)
@@ -198,7 +198,7 @@ def assigned_partitions(operations: Sequence[RecordedOperation]) -> dict[str, li
                         changes[-1] = changes[-1]._replace(partition_count=count)
                     elif count > changes[-1].partition_count:
                         changes.append(DatedTopicChange(one.began_ms(0, 0), PARTITIONS_ADDED, count))
-    return found
+    return by_topic
 
 
 def _members(operation: RecordedOperation) -> Iterable[Member]:

@@ -187,7 +187,7 @@ def coverage_change(situation: Situation) -> Explanation | None:
     if not situation.covered_before or not situation.opening.members:
         return None
     counts, after = situation.history.partition_counts, situation.covered_after
-    grown = {topic: max(found) + 1 for topic, found in after.items() if max(found) + 1 > counts.get(topic, 0)}
+    grown = {topic: max(numbers) + 1 for topic, numbers in after.items() if max(numbers) + 1 > counts.get(topic, 0)}
     lost = [topic for topic in situation.covered_before if topic not in after and not _revoked(situation)]
     if not grown and not lost:
         return None

@@ -36,8 +36,8 @@ def pending(current: Current) -> PartitionEpochs:
 
 def split(partitions: PartitionEpochs) -> tuple[Assignment, Assignment]:
     """Partitions and their epochs apart, both in ascending order of partitions."""
-    numbers = {topic_id: tuple(sorted(found)) for topic_id, found in partitions.items() if found}
-    epochs = {topic_id: tuple(partitions[topic_id][one] for one in found) for topic_id, found in numbers.items()}
+    numbers = {topic_id: tuple(sorted(some)) for topic_id, some in partitions.items() if some}
+    epochs = {topic_id: tuple(partitions[topic_id][one] for one in some) for topic_id, some in numbers.items()}
     return numbers, epochs
 
 
@@ -167,11 +167,11 @@ class CurrentAssignmentBuilder:
         gives_up_all = not self.subscribes and not self.current.pending and self.current is not JOINING
         if not gives_up_all and all(topic_id in self.subscribed for topic_id in had):
             return self.current
-        left = {topic_id: found for topic_id, found in had.items() if topic_id in self.subscribed}
+        left = {topic_id: partitions for topic_id, partitions in had.items() if topic_id in self.subscribed}
         revoke = pending(self.current)
-        for topic_id, found in had.items():
+        for topic_id, partitions in had.items():
             if topic_id not in self.subscribed:
-                revoke[topic_id] = {**revoke.get(topic_id, {}), **found}
+                revoke[topic_id] = {**revoke.get(topic_id, {}), **partitions}
         if revoke and owns_any(self.owned, split(revoke)[0]):
             return self._moved(self.current.epoch, UNREVOKED, left, revoke)
         return self._moved(self.current.epoch, self.current.state or MemberState.STABLE, left, pending(self.current))

@@ -59,9 +59,9 @@ def update_expression(update: GroupUpdate, old: str | None, new: str | None) -> 
     Raises:
         RequestError: INVALID_REGULAR_EXPRESSION.
     """
-    found, is_unknown = _followed(update, old, new)
+    resolution, is_unknown = _followed(update, old, new)
     _refresh(update, old, new, is_required=is_unknown)
-    return found
+    return resolution
 
 
 def _followed(update: GroupUpdate, old: str | None, new: str | None) -> tuple[RegexUpdate, bool]:

@@ -197,7 +197,7 @@ def _can_be_read(name: str, assignors: Mapping[str, Assignors], members: Collect
 
 
 def follow_up(
-    shard: Shard, group_id: str, member: Member, found: Offer, response: dict[str, Any]
+    shard: Shard, group_id: str, member: Member, offered: Offer, response: dict[str, Any]
 ) -> Callable[[], None]:
     """What comes after a heartbeat's records are written: remember what was brought, ask the member where it is due.
 
@@ -205,15 +205,15 @@ def follow_up(
         shard: the shard.
         group_id: the group.
         member: the member after the heartbeat.
-        found: what the heartbeat meant.
+        offered: what the heartbeat meant.
         response: its response, completed with what the draft adds to it.
     """
 
     def finish() -> None:
         update = existing_group(shard, group_id)
         client = client_assignment(update)
-        client.assignors = dict(found.assignors)
-        is_due = found.name is not None and update.group.epoch > update.group.assignment_epoch
+        client.assignors = dict(offered.assignors)
+        is_due = offered.name is not None and update.group.epoch > update.group.assignment_epoch
         if client.computing not in update.group.members or not is_due:
             client.computing = member.member_id if is_due else None
         response["shouldComputeAssignment"] = client.computing == member.member_id

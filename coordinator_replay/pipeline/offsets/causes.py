@@ -31,6 +31,7 @@ from coordinator_replay.pipeline.offsets.logged_removals import read_removals
 from coordinator_replay.store.duckdb_connection import connected
 from coordinator_replay.store.scan import BATCH_ROWS, Batches, read_paths
 from coordinator_replay.store.writer import DataFile, some
+from coordinator_replay.tables.definition import table
 from coordinator_replay.times import microseconds
 
 TOPIC_DELETION_SPREAD_MS = 30_000
@@ -329,18 +330,12 @@ SELECT {", ".join(name for name in STAGED.names if name not in ("kind", "ended_b
 FROM decided ORDER BY log_partition, group_id, topic, partition, from_offset
 """  # noqa: S608 - names and texts of our own
 
-_TEXTS = pa.list_(pa.string())
 CAUSES = pa.schema(
     [
         *(field for field in STAGED if field.name not in ("kind", "ended_by")),
-        ("tombstone_offset", pa.int64()),
-        ("tombstone_at", pa.timestamp("us", tz="UTC")),
-        ("expire_at", pa.timestamp("us", tz="UTC")),
+        *table(EXPIRED).arrow_schema(["tombstone_offset", "tombstone_at", "expire_at"]),
         ("is_rule_proven", pa.bool_()),
-        ("ended_by", pa.string()),
-        ("ended_confidence", pa.string()),
-        ("ended_alternatives", _TEXTS),
-        ("ended_evidence", _TEXTS),
+        *table(REMOVED).arrow_schema(["ended_by", "ended_confidence", "ended_alternatives", "ended_evidence"]),
     ]
 )
 """Removed offsets with their causes."""
@@ -391,7 +386,7 @@ _LOGGED = pa.schema(
         ("at_partition", pa.int32()),
         ("at_ms", pa.int64()),
         ("removal", pa.string()),
-        ("names", _TEXTS),
+        ("names", pa.list_(pa.string())),
         ("sentence", pa.string()),
     ]
 )
