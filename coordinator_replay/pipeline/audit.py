@@ -16,6 +16,7 @@ from coordinator_replay.pipeline import broker_logs, log_partitions
 from coordinator_replay.pipeline.broker_log_rebalances import LinesContext, add_log_lines
 from coordinator_replay.pipeline.bucket import BucketContext, BucketResult, reasons_to_rebuild, run_bucket
 from coordinator_replay.pipeline.bucket_files import TableWriter
+from coordinator_replay.pipeline.columns import plain_rows
 from coordinator_replay.pipeline.commit_sums import SumsRange
 from coordinator_replay.pipeline.coordinator_changes import write_coordinator_changes
 from coordinator_replay.pipeline.derived import (
@@ -208,7 +209,7 @@ def _plan(job: Job, run: Run, dump: Dump, report: Report) -> tuple[Reading, _Top
 
 def _name_topics(job: Job, tally: Tally) -> _Topics:
     options = job.options
-    rows = [row for batch in read_table(job.files(topics.TABLE), topics.COLUMNS) for row in batch.to_pylist()]
+    rows = [row for batch in read_table(job.files(topics.TABLE), topics.COLUMNS) for row in plain_rows(batch)]
     before = topics.best_topics(topics.from_rows(rows))
     sources = [*before.topics.values(), *topics.from_tally(tally)]
     if options.topics is not None:

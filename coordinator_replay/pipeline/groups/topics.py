@@ -9,7 +9,7 @@ was sliced into runs: its place is kept with the name. All of it is as much as a
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from coordinator_replay.analysis.reasons.topic_changes import CREATED, PARTITIONS_ADDED, REMOVED, DatedTopicChange
@@ -25,16 +25,10 @@ _MOST_PARTITIONS = 2**31 - 1
 SOURCES = ("file", "cluster_metadata", "record", "commit")
 """Where a name can come from; an earlier one counts before a later one."""
 
-COLUMNS = (
-    *("topic_id", "topic", "partition_count", "created_at", "partitions_changed_at", "removed_at", "changes"),
-    *("source", "log_partition", "log_offset"),
-)
-"""What is read of table ``topics``."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterTopic:
-    """What one source says of a topic; times in milliseconds.
+    """What one source says of a topic, in the columns of table ``topics``; times in milliseconds.
 
     Attributes:
         changes: when it changed, oldest first; None where the source does not have them.
@@ -46,33 +40,24 @@ class ClusterTopic:
     topic: str
     source: str
     partition_count: int | None = None
-    created_ms: int | None = None
-    partitions_changed_ms: int | None = None
-    removed_ms: int | None = None
+    created_at: int | None = None
+    partitions_changed_at: int | None = None
+    removed_at: int | None = None
     changes: tuple[DatedTopicChange, ...] | None = None
     log_partition: int | None = None
     log_offset: int | None = None
 
     def row(self) -> dict[str, Any]:
         """A row of table ``topics``."""
-        changes = self.changes
-        return {
-            "topic_id": self.topic_id,
-            "topic": self.topic,
-            "partition_count": self.partition_count,
-            "created_at": self.created_ms,
-            "partitions_changed_at": self.partitions_changed_ms,
-            "removed_at": self.removed_ms,
-            "source": self.source,
-            "log_partition": self.log_partition,
-            "log_offset": self.log_offset,
-            "changes": None
-            if changes is None
-            else [
-                {"changed_at": one.at_ms * 1000, "change": one.change, "partition_count": one.partition_count}
-                for one in changes
-            ],
-        }
+        changes = self.changes and [
+            {"changed_at": one.at_ms * 1000, "change": one.change, "partition_count": one.partition_count}
+            for one in self.changes
+        ]
+        return {one.name: getattr(self, one.name) for one in fields(self)} | {"changes": changes}
+
+
+COLUMNS = tuple(one.name for one in fields(ClusterTopic))
+"""What is read of table ``topics``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,34 +90,18 @@ class ClusterTopics:
         return frozenset(topic_id for topic_id, name in self.names.items() if names.get(topic_id) != name)
 
 
-def _ms(moment: Any) -> int | None:
-    return None if moment is None else milliseconds(moment)
-
-
 def from_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[ClusterTopic]:
     """Topics as table ``topics`` has them.
 
     Args:
-        rows: in COLUMNS.
+        rows: in COLUMNS, times in milliseconds.
     """
     for row in rows:
-        changes = row["changes"]
-        yield ClusterTopic(
-            topic_id=row["topic_id"],
-            topic=row["topic"],
-            source=row["source"],
-            partition_count=row["partition_count"],
-            created_ms=_ms(row["created_at"]),
-            partitions_changed_ms=_ms(row["partitions_changed_at"]),
-            removed_ms=_ms(row["removed_at"]),
-            log_partition=row["log_partition"],
-            log_offset=row["log_offset"],
-            changes=None
-            if changes is None
-            else tuple(
-                DatedTopicChange(_ms(one["changed_at"]) or 0, one["change"], one["partition_count"]) for one in changes
-            ),
+        changes = row["changes"] and tuple(
+            DatedTopicChange(milliseconds(one["changed_at"]), one["change"], one["partition_count"])
+            for one in row["changes"]
         )
+        yield ClusterTopic(**{**row, "changes": changes})
 
 
 def from_tally(tally: Tally) -> Iterator[ClusterTopic]:
@@ -202,9 +171,9 @@ def from_metadata(records: Iterable[TopicRecord]) -> Iterator[ClusterTopic]:
             topic=max(names),
             source="cluster_metadata",
             partition_count=len({record.partition for record in made}),
-            created_ms=_time(min, of_topic, "TopicRecord"),
-            partitions_changed_ms=_time(max, of_topic, "PartitionRecord"),
-            removed_ms=_time(max, of_topic, "RemoveTopicRecord"),
+            created_at=_time(min, of_topic, "TopicRecord"),
+            partitions_changed_at=_time(max, of_topic, "PartitionRecord"),
+            removed_at=_time(max, of_topic, "RemoveTopicRecord"),
             changes=_changes(of_topic),
         )
 
