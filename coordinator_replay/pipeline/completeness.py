@@ -144,7 +144,7 @@ def copy_of(run_id: str, bounds: CopyBounds, offsets: CopyOffsets) -> Copy:
     if starts[-1] == stops[-1] and len(starts) > 1 and not gap_before[-1]:
         starts, stops, gap_before = starts[:-1], stops[:-1], gap_before[:-1]
     if bounds.end != end:
-        bounds = CopyBounds(**{name: getattr(bounds, name) for name in CopyBounds.__slots__} | {"end": end})
+        bounds = replace(bounds, end=end)
     return Copy(run_id, bounds, starts, stops, gap_before)
 
 
@@ -262,11 +262,7 @@ def _cut(ranges: list[HistoryRange], at: int) -> None:
 
 
 def _extend(ranges: list[HistoryRange], to_offset: int) -> None:
-    ranges[-1] = _with(ranges[-1], to_offset=to_offset)
-
-
-def _with(one: HistoryRange, **changes: Any) -> HistoryRange:
-    return HistoryRange(**{name: getattr(one, name) for name in HistoryRange.__slots__} | changes)
+    ranges[-1] = replace(ranges[-1], to_offset=to_offset)
 
 
 def _continue(ranges: list[HistoryRange], copy: Copy) -> None:
@@ -292,7 +288,7 @@ def _continue(ranges: list[HistoryRange], copy: Copy) -> None:
             )
         )
     elif ranges[-1].exact_from is None or ranges[-1].exact_from > exact_from:
-        ranges[-1] = _with(ranges[-1], complete_from=behind, exact_from=exact_from, to_offset=bounds.end, copy=copy)
+        ranges[-1] = replace(ranges[-1], complete_from=behind, exact_from=exact_from, to_offset=bounds.end, copy=copy)
     else:
         _extend(ranges, bounds.end)
 

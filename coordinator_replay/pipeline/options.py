@@ -52,23 +52,13 @@ class Options:
 
     def settings(self) -> dict[str, Any]:
         """For the ledger."""
-        return {
-            "format": self.format or "auto",
-            "include_deleted": self.include_deleted,
-            "database": self.database,
-            "topics": self.topics,
-            "cluster_metadata": self.cluster_metadata,
-            "broker_logs": list(self.broker_logs),
-            "broker_log_zone": self.broker_log_zone,
-            "as_of": self.expiry.as_of and self.expiry.as_of.isoformat(),
-            "retention_ms": self.expiry.retention_ms,
-            "horizon_ms": self.expiry.horizon_ms,
-            "history_every_ms": self.expiry.history_every_ms,
-            "records_only": self.records_only,
-            "full": self.full,
-            "thresholds": asdict(self.thresholds),
-            "offsets_version": OFFSETS_VERSION,
-        }
+        asked = asdict(self)
+        expiry: dict[str, Any] = asked.pop("expiry")
+        for name in ("inputs", "warehouse", "cluster"):
+            del asked[name]
+        written = {"format": self.format or "auto", "broker_logs": list(self.broker_logs)}
+        as_of = self.expiry.as_of and self.expiry.as_of.isoformat()
+        return asked | expiry | written | {"as_of": as_of, "offsets_version": OFFSETS_VERSION}
 
 
 @dataclass(slots=True)
