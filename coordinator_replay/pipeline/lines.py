@@ -72,15 +72,14 @@ def decode_lines(records: pa.RecordBatch) -> pa.StringArray:
     """
     decoded = decode_records(records)
     commits = decoded.commits.append_column("kind", _same(OFFSET_COMMIT, decoded.commits.num_rows))
-    control = np.flatnonzero(records.column("control_type").is_valid().to_numpy(zero_copy_only=False))
     parts = [
         (decoded.commit_rows, [*_POSITION, *_PRODUCER], commits),
         (decoded.group_rows, [*_POSITION, *_PRODUCER], _with_opened_blobs(decoded.groups)),
         (decoded.quarantine_rows, [*_POSITION, "source", "source_position"], decoded.quarantine),
         (
-            control,
+            decoded.control_rows,
             [*_POSITION, *_PRODUCER, "control_type"],
-            pa.RecordBatch.from_arrays([_same(CONTROL_RECORD, len(control))], ["kind"]),
+            pa.RecordBatch.from_arrays([_same(CONTROL_RECORD, len(decoded.control_rows))], ["kind"]),
         ),
     ]
     present = [part for part in parts if len(part[0])]

@@ -54,9 +54,8 @@ def decode_rows(records: pa.RecordBatch) -> pa.RecordBatch:
         (decoded.group_rows, decoded.groups),
         (decoded.quarantine_rows, decoded.quarantine.select([field.name for field in _ERROR])),
     ]
-    control = np.flatnonzero(records.column("control_type").is_valid().to_numpy(zero_copy_only=False))
-    nothing = pa.RecordBatch.from_arrays([pa.nulls(len(control))], names=["error_class"])
-    present = [part for part in [*parts, (control, nothing)] if len(part[0])]
+    nothing = pa.RecordBatch.from_arrays([pa.nulls(len(decoded.control_rows))], names=["error_class"])
+    present = [part for part in [*parts, (decoded.control_rows, nothing)] if len(part[0])]
     order = _order_of(present, records.num_rows)
     columns = [_column(field, present, order) for field in DECODED_ROW]
     return pa.RecordBatch.from_arrays(columns, schema=DECODED_ROW)

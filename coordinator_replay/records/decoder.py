@@ -56,13 +56,14 @@ _KEY = ("kind", "group_id", "key_json")
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """What became of a batch; together the row arrays hold every row of it once, but for control records.
+    """What became of a batch; together the row arrays hold every row of it once.
 
     Attributes:
         commits: offset commits, in COMMIT_COLUMNS, and where asked for also in JSON_COLUMNS.
         commit_rows: the rows they were.
         groups: other coordinator records, in GROUP_COLUMNS.
         quarantine: what could not be read, in QUARANTINE_COLUMNS.
+        control_rows: the rows that were control records, which have nothing to decode.
     """
 
     commits: pa.RecordBatch
@@ -71,6 +72,7 @@ class Decoded:
     group_rows: Rows
     quarantine: pa.RecordBatch
     quarantine_rows: Rows
+    control_rows: Rows
 
 
 _Part = tuple[Rows, pa.RecordBatch]
@@ -281,4 +283,5 @@ def decode_records(records: pa.RecordBatch, *, with_commit_json: bool = False) -
         _undecodable(records, rest.failed),
     ]
     quarantine_rows, quarantine = _in_order(kept_out, QUARANTINE_COLUMNS)
-    return Decoded(commits, commit_rows, groups, group_rows, quarantine, quarantine_rows)
+    control_rows = np.flatnonzero(is_control)
+    return Decoded(commits, commit_rows, groups, group_rows, quarantine, quarantine_rows, control_rows)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_replay.analysis.expiration import ExpiryRule
-from coordinator_replay.pipeline.columns import as_bools
+from coordinator_replay.pipeline.columns import Numbers, as_bools, numbers_of
 from coordinator_replay.pipeline.interval_rows import HISTORY, STAGED, Staged
 from coordinator_replay.pipeline.offsets.events import EVENTS, UNKNOWN_STATE
 from coordinator_replay.pipeline.offsets.intervals import (
@@ -36,20 +36,11 @@ from coordinator_replay.pipeline.offsets.proofs import NOTHING_MISSING, OffsetPr
 
 _MOMENT = pa.timestamp("us", tz="UTC")
 
-Numbers = npt.NDArray[np.int64]
-
-
 _MISSING = "RECORDS_MISSING"
 _ENDED_BY = {End.COMMIT: "COMMIT", End.TOMBSTONE: "TOMBSTONE", End.LOST: _MISSING}
 _SETTLED_BY = {how: how.name for how in PendingEnd if how is not PendingEnd.OPEN} | {PendingEnd.LOST: _MISSING}
 _NEVER = str(ExpiryRule.NEVER_WHILE_ACTIVE)
 _EMPTY = "Empty"
-
-
-def _numbers(column: pa.Array, nothing: int) -> Numbers:
-    plain = column.cast(pa.int64()) if not pa.types.is_timestamp(column.type) else column.view(pa.int64())
-    numbers: Numbers = plain.fill_null(nothing).to_numpy(zero_copy_only=False)
-    return numbers
 
 
 def _rows(indices: Numbers) -> pa.Array:
@@ -73,7 +64,7 @@ class _Batch:
         n = events.num_rows
         fields = np.empty((len(EventField), n), np.int64)
         for field, name, nothing in _FIELDS:
-            fields[field] = _numbers(events.column(name), nothing)
+            fields[field] = numbers_of(events.column(name), nothing)
         self.fields = fields
         self.topics = events.column("topic").dictionary_encode()
         self.is_readable = as_bools(events.column("committed_offset").is_valid())
@@ -97,9 +88,9 @@ class _Batch:
         begins = np.zeros(self.events.num_rows, np.int8)
         levels = (
             (Begin.KEY, self.fields[EventField.LOG_PARTITION]),
-            (Begin.CONSUMED, _numbers(self.events.column("partition"), NOWHERE)),
-            (Begin.CONSUMED, _numbers(self.topics.indices, NOWHERE)),
-            (Begin.GROUP, _numbers(groups, NOWHERE)),
+            (Begin.CONSUMED, numbers_of(self.events.column("partition"), NOWHERE)),
+            (Begin.CONSUMED, numbers_of(self.topics.indices, NOWHERE)),
+            (Begin.GROUP, numbers_of(groups, NOWHERE)),
         )
         for level, codes in levels:
             begins[1:][codes[1:] != codes[:-1]] = level
@@ -150,7 +141,7 @@ class _Batch:
 
     def _first_states(self) -> Numbers:
         """For each row, the log offset of the first state of its group that is on record; LATEST for none."""
-        codes = _numbers(self.events.column("group_id").dictionary_encode().indices, 0)
+        codes = numbers_of(self.events.column("group_id").dictionary_encode().indices, 0)
         first = np.full(int(codes.max(initial=0)) + 1, LATEST, np.int64)
         is_state = self.fields[EventField.KIND] == OffsetEvent.STATE
         np.minimum.at(first, codes[is_state], self.fields[EventField.AT_OFFSET, is_state])
@@ -259,10 +250,10 @@ class _Batch:
         """Whether a member subscribes to the topic of an offset, by the rule in force."""
         unique_rules, places = np.unique(rules, return_inverse=True)
         spared = self.take("spared_topics", _rows(unique_rules))
-        codes = _numbers(pc.index_in(pc.list_flatten(spared), self.topics.dictionary), NOWHERE)
+        codes = numbers_of(pc.index_in(pc.list_flatten(spared), self.topics.dictionary), NOWHERE)
         topics = len(self.topics.dictionary)
         pairs = pc.list_parent_indices(spared).to_numpy() * topics + codes
-        of_offsets = places * topics + _numbers(self.topics.indices, NOWHERE)[rows]
+        of_offsets = places * topics + numbers_of(self.topics.indices, NOWHERE)[rows]
         return np.isin(of_offsets, pairs[codes != NOWHERE])
 
     def pending(self) -> pa.RecordBatch:

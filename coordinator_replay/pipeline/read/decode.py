@@ -184,9 +184,8 @@ def decode_batch(records: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]
     if len(decoded.quarantine_rows):
         carried = _carried(records, decoded.quarantine_rows)
         yield _staged(QUARANTINE, carried, _with_source(records, decoded))
-    control = np.flatnonzero(records.column("control_type").is_valid().to_numpy(zero_copy_only=False))
-    if len(control):
-        yield _staged(CONTROL, _carried(records, control))
+    if len(decoded.control_rows):
+        yield _staged(CONTROL, _carried(records, decoded.control_rows))
 
 
 class _Stager:
