@@ -2,14 +2,13 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
-from coordinator_replay.pipeline.columns import numbers_of
+from coordinator_replay.pipeline.columns import numbers_of, plain_rows
 from coordinator_replay.pipeline.completeness import COPIES, LAST_OFFSET, BucketCompleteness, HistoryRange
 from coordinator_replay.pipeline.read.same_log import EarlierLog
 from coordinator_replay.pipeline.read.tally import moment_of
@@ -123,10 +122,11 @@ class PartitionStep:
         self.last_us = last_us
         self.positions = positions
         uris = [file.uri for file in files.old(TABLE)]
+        # Times are milliseconds, as in rows to write; those in lists stay moments.
         self.old: dict[int, dict[str, Any]] = {
             row["log_partition"]: row
             for batch in read_paths(uris, table(TABLE).file_schema().names)
-            for row in batch.to_pylist()
+            for row in plain_rows(batch)
         }
         self._times: dict[Needed, _Times] | None = None
 
@@ -155,8 +155,7 @@ class PartitionStep:
 
     def reached_ms(self) -> int:
         """Up to when earlier runs have read any of the log partitions; 0 where none has."""
-        ends = (row["end_timestamp"] for row in self.old.values())
-        return max((milliseconds(one) for one in ends if one is not None), default=0)
+        return max((row["end_timestamp"] or 0 for row in self.old.values()), default=0)
 
     def ends_ms(self) -> dict[int, int]:
         """The latest time of all records of each log partition, whichever run has read them; 0 where none has one."""
@@ -191,7 +190,7 @@ class PartitionStep:
         for copy in self.completeness.new:
             writer.add(COPIES, copy.rows())
         rows = list(self._rows())
-        if rows == [_plain(self.old[partition]) for partition in sorted(self.old)]:
+        if rows == [self.old[partition] for partition in sorted(self.old)]:
             return
         self.files.remove(TABLE)
         writer.add_rows(TABLE, rows)
@@ -205,12 +204,12 @@ class PartitionStep:
         ranges = self.completeness.ranges.get(partition)
         old = self.old.get(partition)
         if ranges is None:
-            return _plain(old or {})
+            return old or {}
         if old is None or partition in self.truncated or not self._is_longer(old, ranges):
-            return self._row(partition, ranges, _plain(old or {}))
+            return self._row(partition, ranges, old or {})
         if _ended_where_exact(old, ranges):
-            return self._row(partition, ranges, _plain(old))
-        return self._longer(_plain(old), ranges[-1].to_offset)
+            return self._row(partition, ranges, old)
+        return self._longer(old, ranges[-1].to_offset)
 
     def _longer(self, row: dict[str, Any], to_offset: int) -> dict[str, Any]:
         """The row of a log partition of which only more is known."""
@@ -271,8 +270,3 @@ def _ended_where_exact(row: Mapping[str, Any], ranges: Sequence[HistoryRange]) -
     """Whether a row had nothing yet behind where everything is proven, so that it can't say since when that is."""
     exact_from = ranges[-1].exact_from
     return row["complete_from_offset"] is None and exact_from is not None and exact_from < ranges[-1].to_offset
-
-
-def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row as it was read, its times in milliseconds as those of rows to write; times in lists stay moments."""
-    return {name: milliseconds(value) if isinstance(value, datetime) else value for name, value in row.items()}

@@ -77,7 +77,7 @@ class GroupLine:
         return member_id == self.member_id or (self.member_id is None and member_id in _IDS.findall(self.reason or ""))
 
 
-class Departure(NamedTuple):
+class LoggedDeparture(NamedTuple):
     """How a member went that a record removed."""
 
     member_id: str
@@ -113,7 +113,7 @@ def departure_of(
     return said.pop() if len(said) == 1 else None
 
 
-def departures(warehouse: Tables, group: str) -> list[Departure]:
+def departures(warehouse: Tables, group: str) -> list[LoggedDeparture]:
     """How members of a group went, by the log's order: those of whom a broker's log says it."""
     lines = group_lines(warehouse, group)
     if not lines:
@@ -122,7 +122,7 @@ def departures(warehouse: Tables, group: str) -> list[Departure]:
     worded = (
         (member_id, at, departure_of(lines, member_id, at, classic=classic)) for member_id, at, classic in removals
     )
-    return [Departure(member_id, at, words) for member_id, at, words in worded if words is not None]
+    return [LoggedDeparture(member_id, at, words) for member_id, at, words in worded if words is not None]
 
 
 def last_departures_note(warehouse: Tables, group: str, at: datetime | None) -> str | None:

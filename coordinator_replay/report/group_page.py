@@ -9,7 +9,7 @@ from typing import Any
 
 from coordinator_replay.analysis.reasons import by_frequency
 from coordinator_replay.query.basis import basis_of_group
-from coordinator_replay.query.broker_log_events import Departure, departures
+from coordinator_replay.query.broker_log_events import LoggedDeparture, departures
 from coordinator_replay.query.life import GroupLife
 from coordinator_replay.query.lives import life_of
 from coordinator_replay.query.rebalances import Rebalance
@@ -111,7 +111,7 @@ def _kind(life: GroupLife) -> str:
     return outcome.group_type if life.states else "only holds offsets"
 
 
-def _row(one: Rebalance, members: MemberIdentities, departed: Sequence[Departure]) -> RebalanceRow:
+def _row(one: Rebalance, members: MemberIdentities, departed: Sequence[LoggedDeparture]) -> RebalanceRow:
     def ranked(number: int | None) -> str:
         return "" if number is None else str(number)
 
@@ -130,7 +130,7 @@ def _row(one: Rebalance, members: MemberIdentities, departed: Sequence[Departure
     )
 
 
-def _left(one: Rebalance, member_id: str, members: MemberIdentities, departed: Sequence[Departure]) -> str:
+def _left(one: Rebalance, member_id: str, members: MemberIdentities, departed: Sequence[LoggedDeparture]) -> str:
     """A member that a rebalance removed, with how it went where a broker's log says it."""
     at = one.completed_at if one.group_type == "classic" else one.started_at
     words = (each.words for each in departed if (each.member_id, each.removed_at) == (member_id, at))
