@@ -13,10 +13,10 @@ rebalanced AS (
     SELECT log_partition, group_id, coalesce(started_at, completed_at) AS began_at
     FROM rebalances JOIN groups USING (group_id) WHERE cluster = $cluster
 )
-SELECT changes.log_partition, changes.elected_at, changes.is_exact, changes.leader_epoch, changes.broker, changes.broker_before, changes.is_unclean,
-       changes.broker <> changes.broker_before AND changes.broker >= 0 AS is_failover,
-       changes.loaded_at, changes.loading_ms, changes.sources,
-       count(DISTINCT group_id) AS groups_rebalanced, list_sort(list(DISTINCT group_id) FILTER (group_id IS NOT NULL))[:10] AS some_groups
+SELECT changes.log_partition, changes.elected_at, changes.broker <> changes.broker_before AND changes.broker >= 0 AS is_failover,
+       changes.broker_before, changes.broker, changes.loading_ms, count(DISTINCT group_id) AS groups_rebalanced,
+       changes.leader_epoch, changes.is_exact, changes.is_unclean, changes.loaded_at, changes.sources,
+       list_sort(list(DISTINCT group_id) FILTER (group_id IS NOT NULL))[:10] AS some_groups
 FROM changes LEFT JOIN rebalanced
   ON rebalanced.log_partition = changes.log_partition AND rebalanced.began_at >= changes.elected_at
  AND rebalanced.began_at < changes.elected_at + INTERVAL 1 MINUTE

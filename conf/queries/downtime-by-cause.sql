@@ -1,12 +1,12 @@
 -- What each cause of rebalances cost: pauses in commits, which compare all protocols, and times that are exact (KIP-848); at least so much where is_at_least.
 -- param group text: only this group
 -- param from time: rebalances that ended then or later
-SELECT coalesce(cause, 'UNKNOWN') AS cause, count(*) AS rebalances, count(DISTINCT group_id) AS groups,
-       count(*) FILTER (confidence = 'certain') AS certain,
-       median(commit_pause_ms) AS median_commit_pause_ms, max(commit_pause_ms) AS longest_commit_pause_ms,
-       count(duration_ms) AS exact_durations, median(duration_ms) AS median_duration_ms, max(duration_ms) AS longest_duration_ms,
-       count(unowned_ms_total) AS exact_unowned_times, sum(unowned_ms_total) AS unowned_ms_total,
-       max(unowned_ms_max) AS longest_unowned_ms,
+SELECT coalesce(cause, 'UNKNOWN') AS cause, count(*) AS rebalances, max(commit_pause_ms) AS longest_commit_pause_ms,
+       sum(unowned_ms_total) AS unowned_ms_total, max(duration_ms) AS longest_duration_ms,
+       median(commit_pause_ms) AS median_commit_pause_ms, median(duration_ms) AS median_duration_ms,
+       max(unowned_ms_max) AS longest_unowned_ms, count(DISTINCT group_id) AS groups,
+       count(*) FILTER (confidence = 'certain') AS certain, count(duration_ms) AS exact_durations,
+       count(unowned_ms_total) AS exact_unowned_times,
        coalesce((SELECT bool_or(coalesce($from < coalesce(complete_since, end_timestamp), true)) FROM log_partitions
                  WHERE cluster = $cluster AND missing_offsets > 0
                    AND ($group IS NULL OR log_partition IN (SELECT log_partition FROM group_timeline

@@ -85,7 +85,8 @@ class Compared(Answer[Change]):
         html_text = plain_page(
             "diff.html.j2",
             sides=self.sides,
-            notes=self._remarks(),
+            basis="" if self.basis is None else str(self.basis),
+            notes=self.notes,
             counts=self.counts,
             changes=shown,
             change_count=len(self),

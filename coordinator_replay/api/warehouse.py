@@ -129,7 +129,7 @@ class Warehouse:
         of_types = groups_at(self._tables, moment, types=types)
         wanted = {state.lower() for state in states}
         chosen = [group for group in of_types if not wanted or group.state.lower() in wanted]
-        nothing = None if chosen else f"No such group; cluster {self.cluster!r} is covered from {self.coverage}."
+        nothing = None if chosen else f"No group matches; cluster {self.cluster!r} is covered from {self.coverage}."
         notes = [nothing, unknown_states_note(of_types, states), unrecorded_states_note(states), note]
         return Answer(chosen, Group, notes=[*notes, unaudited_note(self._tables)], basis=self._at(moment))
 
@@ -317,7 +317,7 @@ class Warehouse:
         perhaps = None
         if moment is not None and len(rebalances) > 1:
             perhaps = (
-                f"At {shown(moment)} the rebalance to generation {rebalances[-1].epoch} may have begun or not: "
+                f"At {shown(moment)} the rebalance to generation {rebalances[-1].epoch} may have begun already: "
                 "the join phase of a classic group leaves no record."
             )
         # What goes on at the end of the log is the last thing that happened to a group.
@@ -794,7 +794,7 @@ class Warehouse:
 
     def _no(self, what: str, rows: Sequence[object]) -> str | None:
         on_record = "" if self._tables.completeness.is_whole else " on record"
-        return None if rows else f"No such {what}{on_record}; the tables cover {self.coverage}."
+        return None if rows else f"No {what}{on_record} matches; the tables cover {self.coverage}."
 
     def _no_event(self, group: str, rows: Sequence[object]) -> str | None:
         on_record = "" if self._tables.completeness.is_whole else " on record"
@@ -811,11 +811,11 @@ def _alternatives(rebalances: Sequence[Rebalance], causes: Sequence[str]) -> str
     if not others:
         return None
     asked = " or ".join(cause.upper() for cause in causes)
-    return f"{others} of {len(rebalances)} matched by an alternative: another cause is named, {asked} is not ruled out."
+    return f"{others} of {len(rebalances)} have another cause and {asked} as an alternative: it could also be that."
 
 
 def _nothing_changed(changes: Sequence[object]) -> str | None:
-    return None if changes else "Nothing that is on record differs."
+    return None if changes else "No difference on record."
 
 
 def _last(rebalances: list[Rebalance], count: int | None) -> list[Rebalance]:

@@ -71,8 +71,8 @@ def _print_exported(exported: "Exported", out: str, output: str) -> None:
     click.echo("Transaction markers are not in it: a consumer does not see them.")
     if behind := exported.behind():
         click.echo(
-            f"In {len(behind)} log partition{'s' if len(behind) > 1 else ''} the first record lies behind where the "
-            "last export ended: compaction has removed records since, or transaction markers stand there. --again "
+            f"In {len(behind)} log partition{'s' if len(behind) > 1 else ''} the first record comes after the end of "
+            "the last export: compaction has removed records since, or transaction markers stand there. --again "
             "reads the topic from its start, which shows what is still alive."
         )
     click.echo(f"Next: coordinator-replay audit {' '.join(exported.folders)} --warehouse …")

@@ -52,8 +52,8 @@ class Basis:
             return ""
         past = "its past" if self.of_one_group else "the past"
         if self.complete_since is None:
-            return f"; {past} before the end of the log is not complete"
-        return f"; {past} before {shown_second(self.complete_since, is_rounded_up=True)} is not complete"
+            return f"; {past} before the end of the log is incomplete"
+        return f"; {past} before {shown_second(self.complete_since, is_rounded_up=True)} is incomplete"
 
 
 def basis_at(warehouse: Tables, at: datetime, *, group: str | None = None) -> Basis:

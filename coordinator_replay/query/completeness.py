@@ -218,10 +218,10 @@ class Completeness:
             parts.append(f"in {len(only_at_end)} at the end of the log only")
         missing, below = (sum(one.missing_offsets for one in lacking), sum(one.below for one in lacking))
         parts.append(
-            f"{missing:,} of {below:,} offsets below were compacted away{' or not in any dump' * bool(with_gaps)}"
+            f"{missing:,} of {below:,} earlier offsets were compacted away{' or are in no dump' * bool(with_gaps)}"
         )
         if with_gaps:
-            parts.append(f"{len(with_gaps)} of {count} log partitions have gaps, which prove nothing")
+            parts.append(f"{len(with_gaps)} of {count} log partitions have gaps, where nothing is proven")
         return f"{'; '.join(parts)}."
 
 

@@ -189,8 +189,8 @@ def inherited_note(members: Iterable[tuple[str, bool]]) -> str | None:
         return None
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return (
-        f"Client id and host of {', '.join(names[:_MOST_NAMED])}{more} may be those of an earlier process: of a static "
-        "member a classic group keeps the first one's on record, even when another process has replaced it."
+        f"Client id and host of {', '.join(names[:_MOST_NAMED])}{more} may be those of an earlier process: for a "
+        "static member the records of a classic group keep those of the first one, even after another has replaced it."
     )
 
 
@@ -203,7 +203,7 @@ def missing_records_note(group: DescribedGroup) -> str | None:
             "The state of the group at that time is not on record: it may not have existed, or have had members that "
             "the log no longer shows."
         )
-    return "Records of that time are missing from the log: this is what those on record say; members may be missing."
+    return "Records of that time are missing from the log: members may be missing here."
 
 
 def members_at(warehouse: Tables, group: Group, at: datetime | None = None) -> tuple[DescribedMember, ...]:

@@ -135,7 +135,8 @@ def _regex(detail: Detail) -> list[str]:
     if before is None:
         return [f"regex {detail['regex']!r} matches {_listed(now) or 'no topic'}"]
     parts = [f"regex {detail['regex']!r} now also matches {_listed(added)}"] if added else []
-    return parts + ([f"regex {detail['regex']!r} no longer matches {_listed(removed)}"] if removed else [])
+    parts += [f"regex {detail['regex']!r} no longer matches {_listed(removed)}"] if removed else []
+    return parts or [f"regex {detail['regex']!r} still matches {_listed(now) or 'no topic'}"]
 
 
 def _topic_metadata(detail: Detail) -> list[str]:

@@ -407,6 +407,6 @@ def group_at(warehouse: Tables, group: str, at: datetime | None = None) -> Group
     first, last = warehouse.rows(_SEEN, group=group)[0]
     deletions = [one.deleted_at for one in deleted_groups(warehouse, at, group=group) if one.deleted_at is not None]
     when = "at the end of the log" if at is None else f"at {shown(at)}"
-    seen = f": it is seen from {shown(first)} to {shown(last)}" if first and last else ""
+    seen = f": it is on record from {shown(first)} to {shown(last)}" if first and last else ""
     end = f", and was deleted at {shown(deletions[0])}" if deletions else ""
     raise UsageError(f"group {group!r} does not exist {when}{seen}{end}")

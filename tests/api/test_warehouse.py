@@ -61,7 +61,7 @@ def test_a_date_is_its_start(warehouse):
 
 def test_what_is_said_beside_an_answer_goes_with_it(warehouse):
     assert "The log ends at" in warehouse.groups(at=at("02:59")).notes[0]
-    assert warehouse.groups(states=["Dead"]).notes[0].startswith("No such group; cluster 'default' is covered from")
+    assert warehouse.groups(states=["Dead"]).notes[0].startswith("No group matches; cluster 'default' is covered from")
     assert warehouse.groups().notes == ()
 
 
@@ -78,7 +78,7 @@ def test_all_owners_of_a_time_range(warehouse):
     assert [(one.member_id, one.owned_to) for one in both] == [("m-1", at("02:10:15")), ("m-2", None)]
     assert both.is_exact
     nobody = warehouse.owner("payments", "orders", 1, end="02:00:02")
-    assert (len(nobody), nobody.notes[0][:14]) == (0, "No such owner;")
+    assert (len(nobody), nobody.notes[0][:17]) == (0, "No owner matches;")
     with pytest.raises(UsageError, match="never owned partition 7"):
         warehouse.owner("payments", "orders", 7, start="02:01")
     with pytest.raises(UsageError, match="either a point in time"):

@@ -90,13 +90,13 @@ def test_groups_as_csv(ask):
 def test_groups_of_no_such_kind_are_none_and_that_is_no_error(ask):
     told = ask("groups", "--type", "share", "--output", "json")
     assert (told.exit_code, told.stdout) == (0, "")
-    assert told.stderr == f"No such group; cluster 'default' is covered from {COVERED}.\n"
+    assert told.stderr == f"No group matches; cluster 'default' is covered from {COVERED}.\n"
 
 
 def test_states_that_no_group_is_recorded_in_are_said_to_be_so(ask):
     told = ask("groups", "--state", "CompletingRebalance", "--output", "json")
     nothing, unrecorded = told.stderr.splitlines()
-    assert nothing.startswith("No such group; ")
+    assert nothing.startswith("No group matches; ")
     assert unrecorded.startswith("No group is recorded as CompletingRebalance: ")
     assert "PreparingRebalance" not in unrecorded
     assert ask("groups", "--state", "Reconciling", "--output", "json").stderr.count("\n") == 1
@@ -225,7 +225,7 @@ def test_deleted_groups(ask):
         legacy  classic  2026-11-20T02:06:00.000Z  -       -                          0  2026-11-20T02:02:00.000Z  -
         """)  # noqa: E501
     told = ask("groups", "--deleted", "--at", "02:05")
-    assert told.stderr == f"No such deleted group; the tables cover {COVERED}.\n"
+    assert told.stderr == f"No deleted group matches; the tables cover {COVERED}.\n"
     assert answer(ask("groups", "--deleted", "--type", "share", "--output", "json")) == ""
     assert "has no state" in ask("groups", "--deleted", "--state", "Empty").stderr
 
@@ -537,10 +537,10 @@ def test_a_cause_finds_what_names_it_as_an_alternative_and_one_without_rows_find
     told = ask("rebalances", "--cause", "unknown", "--output", "json")
     row = json.loads(answer(told))
     assert (row["group_id"], row["cause"], row["matched_by"]) == ("legacy", "GROUP_CREATED", "alternative")
-    assert told.stderr == "1 of 1 matched by an alternative: another cause is named, UNKNOWN is not ruled out.\n"
+    assert told.stderr == "1 of 1 have another cause and UNKNOWN as an alternative: it could also be that.\n"
     none = ask("why", "--cause", "SESSION_TIMEOUT")
     assert (none.exit_code, none.stdout) == (0, "")
-    assert "No such rebalance" in none.stderr
+    assert "No rebalance matches" in none.stderr
     assert ask("findings", "--rule", "stuck_group").exit_code == 0
     assert "did you mean 'stuck_group'?" in ask("findings", "--rule", "stuck_groups").stderr
 

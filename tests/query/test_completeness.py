@@ -144,10 +144,10 @@ def test_what_an_answer_stands_on(warehouse: Warehouse):
     basis = warehouse.groups(at=at("02:05")).basis
     assert basis is not None
     assert str(basis) == (
-        "cluster default, log up to 2026-11-20T02:20:00Z; the past before 2026-11-20T02:10:20Z is not complete"
+        "cluster default, log up to 2026-11-20T02:20:00Z; the past before 2026-11-20T02:10:20Z is incomplete"
     )
     assert str(warehouse.groups().basis) == "cluster default, log up to 2026-11-20T02:20:00Z"
-    assert str(warehouse.timeline("payments").basis).endswith("; its past before 2026-11-20T02:10:20Z is not complete")
+    assert str(warehouse.timeline("payments").basis).endswith("; its past before 2026-11-20T02:10:20Z is incomplete")
     assert str(warehouse.timeline("payments", start=at("02:11")).basis).endswith("02:20:00Z")
 
 
@@ -163,7 +163,7 @@ def test_history_in_a_sentence(warehouse: Warehouse):
     known = warehouse._tables.completeness
     assert known.history_line() == (
         "History is complete since 2026-11-20T02:10:20Z in all 2 log partitions; "
-        "60 of 105 offsets below were compacted away."
+        "60 of 105 earlier offsets were compacted away."
     )
     names, rows = (found := warehouse.sql(query="history-completeness")).columns, list(found)
     assert dict(zip(names, rows[0], strict=True))["what"] == "compacted before complete_since"

@@ -32,7 +32,7 @@ def _asked(old: Subscription, new: Member) -> tuple[set[str], set[str]]:
     footprint="members subscribed to other topics, and exactly those were created or deleted since the generation "
     "before (cluster metadata): they subscribe by a pattern",
     confidence="likely",
-    look_alikes="SUBSCRIPTION_CHANGE to topics just made",
+    look_alikes="SUBSCRIPTION_CHANGE to topics just created",
     explains=(Cause.SUBSCRIPTION_CHANGE, *_NOTHING_VISIBLE),
     needs="requests",
 )

@@ -211,9 +211,9 @@ def _was_back(situation: Situation, member: Member, fact: str) -> Departure | No
     if silent_ms is None or silent_ms < SHORTEST_SESSION_MS:
         return None
     why = (
-        f"its client was back {lasting(silent_ms)} earlier as {returned.member_id} "
-        f"{situation.at(sign.offset, sign.partition)}, by client.id and host, and no record shows it alive since "
-        f"({_timeout(member)}): a client that is closed leaves before it comes back"
+        f"a client with its client.id and host was back {lasting(silent_ms)} earlier as {returned.member_id} "
+        f"{situation.at(sign.offset, sign.partition)}, and no record since shows the removed member alive "
+        f"({_timeout(member)}): a client that is closed sends LeaveGroup before it joins again"
     )
     return Departure(
         member.member_id,
