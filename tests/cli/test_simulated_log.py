@@ -11,11 +11,12 @@ import pytest
 from coordinator_replay.cli.simulated_log import write_log
 from coordinator_replay.coordinator import Batch, MarkerWritten
 from coordinator_replay.coordinator.script import ScriptRun, as_written
-from coordinator_replay.engine import GroupDescription, Marker, Record, Replay
+from coordinator_replay.engine import Marker, Record, Replay
 from coordinator_replay.engine.model import Assignment, merged
 from coordinator_replay.log.segment import read_segment
 from coordinator_replay.records.plain import decode_record
 from tests.coordinator.recorded_scripts import SCRIPTS, commands
+from tests.engine.described import GroupDescription, describe
 
 NO_ERROR = 0
 
@@ -39,7 +40,7 @@ class Log:
         if replay is None:
             return None
         replay.settle()
-        return replay.describe()
+        return describe(replay)
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
@@ -68,8 +69,8 @@ def test_the_segment_holds_what_the_coordinator_wrote(name: str, tmp_path: Path)
     for record in read:
         log.feed(record)
     for group_id in log.replays:
-        assert shown(log.describe(group_id)) == shown(coordinator.describe(group_id))
-        assert log.replays[group_id].offsets.stored == coordinator.offsets(group_id).stored
+        assert shown(log.describe(group_id)) == shown(describe(coordinator.replay(group_id)))
+        assert log.replays[group_id].offsets.stored == coordinator.replay(group_id).offsets.stored
 
 
 def compare(event: dict[str, Any], run: ScriptRun, log: Log) -> int:

@@ -14,6 +14,7 @@ from scripts.reasons.judge import judge
 from scripts.reasons.sample import Sample
 from tests.brokers import need_kafka
 from tests.engine.broker_answers import Answer, answered, only_what_was_asked, told_of
+from tests.engine.described import describe
 from tests.engine.recordings import by_group, lines, logs, replayed
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "scripts"))
@@ -76,7 +77,7 @@ def compare(lab: str) -> dict[str, int]:
     for checkpoint, partition, end in known_moments(lab):
         topics = {topic["id"]: name for name, topic in checkpoint["topics"].items()}
         replays = replayed(parts.get(partition, ()), end)
-        living = {group_id for group_id, replay in replays.items() if replay.describe() is not None}
+        living = {group_id for group_id, replay in replays.items() if describe(replay) is not None}
         answers = {answer["groupId"]: answer for answer in map(answered, checkpoint["groups"])}
         assert living <= set(answers), checkpoint["at"]
         here = set(by_group(parts.get(partition, ())))
@@ -84,7 +85,7 @@ def compare(lab: str) -> dict[str, int]:
             answer = answers[group_id]
             if not is_told_by_the_log(answer):
                 continue
-            group = replays[group_id].describe() if group_id in replays else None
+            group = describe(replays[group_id]) if group_id in replays else None
             assert group is not None, (checkpoint["at"], answer)
             told = only_what_was_asked(told_of(lab, replays[group_id], group, topics), answer)
             if answer["assignor"] in favourite_assignors(replays[group_id]):
