@@ -12,18 +12,13 @@ WITH lists AS (
     )
     WHERE is_change
     WINDOW in_order AS (PARTITION BY group_id, coalesce(instance_id, member_id) ORDER BY from_offset, member_id)
-),
-incomplete AS (
-    SELECT group_id, max(coalesce(complete_since, end_timestamp)) AS until
-    FROM (SELECT DISTINCT group_id, cluster, log_partition FROM group_timeline WHERE cluster = $cluster)
-    JOIN log_partitions USING (cluster, log_partition) WHERE missing_offsets > 0 GROUP BY group_id
 )
 SELECT group_id, coalesce(instance_id, member_id) AS member, min(client_id) FILTER (NOT coalesce(is_client_inherited, false)) AS client_id, count(before) AS changes,
        count(*) FILTER (topics = two_before) AS changes_back, count(DISTINCT topics) AS distinct_subscriptions,
        min(valid_from) FILTER (before IS NOT NULL) AS first_changed_at, max(valid_from) AS last_changed_at,
        arg_max(topics, from_offset) AS current_topics,
-       bool_or(incomplete.until IS NOT NULL) AS is_at_least
-FROM lists LEFT JOIN incomplete USING (group_id)
+       group_id IN (SELECT group_id FROM incomplete_groups WHERE cluster = $cluster) AS is_at_least
+FROM lists
 GROUP BY group_id, coalesce(instance_id, member_id)
 HAVING changes_back > 0
 ORDER BY changes DESC, group_id, member LIMIT 50

@@ -6,7 +6,8 @@ SELECT group_id, CASE WHEN is_client_inherited THEN instance_id ELSE client_id E
        epoch_ms(CASE WHEN to_offset IS NULL THEN ends.at ELSE valid_to END) - epoch_ms(valid_from) AS blocking_ms,
        list_sum(list_transform(pending_revocation, lambda one: len(one.partitions))) AS partition_count,
        valid_from AS blocking_from, valid_to AS blocking_to, member_id, member_epoch,
-       CASE WHEN NOT coalesce(is_client_inherited, false) THEN client_host END AS client_host
+       CASE WHEN NOT coalesce(is_client_inherited, false) THEN client_host END AS client_host,
+       is_exact AND NOT is_begin_open AS is_exact
 FROM member_timeline CROSS JOIN ends
 WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) AND member_state = 'UNREVOKED_PARTITIONS'
   AND blocking_ms >= $threshold

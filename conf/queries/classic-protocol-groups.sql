@@ -4,7 +4,7 @@ WITH last AS (
            arg_max(member_count, seq) AS member_count,
            count(*) FILTER (event = 'GROUP_CONVERTED') AS conversions,
            max(log_timestamp) FILTER (event = 'GROUP_CONVERTED') AS converted_at,
-           bool_and(coalesce(is_exact AND is_state_exact, false)) AS is_whole
+           arg_max(coalesce(is_state_exact, false), seq) AS is_exact
     FROM group_timeline WHERE cluster = $cluster GROUP BY group_id
 ),
 clients AS (
@@ -19,9 +19,10 @@ in_migration AS (
     ) WHERE json_extract_string(newest, '$.classicMemberMetadata') IS NOT NULL
 )
 SELECT group_id, CASE WHEN group_type = 'consumer' THEN 'has classic members' WHEN conversions > 0 THEN 'converted back'
-                      WHEN is_whole THEN 'never converted' ELSE 'no conversion on record' END AS what, member_count,
+                      WHEN group_id IN (SELECT group_id FROM incomplete_groups WHERE cluster = $cluster) THEN 'no conversion on record'
+                      ELSE 'never converted' END AS what, member_count,
        converted_at, clients[1:10] AS clients,
-       (SELECT count(*) FROM last WHERE group_type = 'consumer') AS groups_on_kip_848
+       (SELECT count(*) FROM last WHERE group_type = 'consumer' AND event <> 'GROUP_DELETED') AS groups_on_kip_848, is_exact
 FROM last LEFT JOIN clients USING (group_id)
 WHERE (group_type = 'classic' OR group_id IN (SELECT group_id FROM in_migration)) AND event <> 'GROUP_DELETED' AND member_count > 0
 ORDER BY what, group_id

@@ -16,7 +16,13 @@ rebalanced AS (
 SELECT changes.log_partition, changes.elected_at, changes.broker <> changes.broker_before AND changes.broker >= 0 AS is_failover,
        changes.broker_before, changes.broker, changes.loading_ms, count(DISTINCT group_id) AS groups_rebalanced,
        changes.leader_epoch, changes.is_exact, changes.is_unclean, changes.loaded_at, changes.sources,
-       list_sort(list(DISTINCT group_id) FILTER (group_id IS NOT NULL))[:10] AS some_groups
+       list_sort(list(DISTINCT group_id) FILTER (group_id IS NOT NULL))[:10] AS some_groups,
+       changes.log_partition IN (SELECT log_partition FROM groups JOIN incomplete_groups USING (group_id)
+                                 WHERE cluster = $cluster AND coalesce(since < changes.elected_at + INTERVAL 1 MINUTE, true)
+                                   AND coalesce(changes.elected_at <= until, true))
+       -- Of groups of which nothing is left.
+       OR changes.log_partition NOT IN (SELECT log_partition FROM log_partitions WHERE cluster = $cluster
+                                        AND coalesce(missing_offsets = 0 OR complete_since <= changes.elected_at, false)) AS is_at_least
 FROM changes LEFT JOIN rebalanced
   ON rebalanced.log_partition = changes.log_partition AND rebalanced.began_at >= changes.elected_at
  AND rebalanced.began_at < changes.elected_at + INTERVAL 1 MINUTE

@@ -7,10 +7,11 @@ SELECT coalesce(cause, 'UNKNOWN') AS cause, count(*) AS rebalances, max(commit_p
        max(unowned_ms_max) AS longest_unowned_ms, count(DISTINCT group_id) AS groups,
        count(*) FILTER (confidence = 'certain') AS certain, count(duration_ms) AS exact_durations,
        count(unowned_ms_total) AS exact_unowned_times,
-       coalesce((SELECT bool_or(coalesce($from < coalesce(complete_since, end_timestamp), true)) FROM log_partitions
-                 WHERE cluster = $cluster AND missing_offsets > 0
-                   AND ($group IS NULL OR log_partition IN (SELECT log_partition FROM group_timeline
-                                                            WHERE cluster = $cluster AND group_id = $group))), false) AS is_at_least
+       EXISTS (FROM incomplete_groups WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group)
+               AND coalesce($from <= until, true))
+       -- Of groups of which nothing is left.
+       OR EXISTS (FROM log_partitions WHERE cluster = $cluster AND $group IS NULL AND missing_offsets > 0
+                  AND coalesce($from <= coalesce(complete_since, end_timestamp), true)) AS is_at_least
 FROM rebalances
 WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) AND coalesce(completed_at >= $from, completed_offset IS NULL OR $from IS NULL)
 GROUP BY 1 ORDER BY sum(commit_pause_ms) DESC NULLS LAST, rebalances DESC, cause

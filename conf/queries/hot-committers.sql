@@ -10,5 +10,6 @@ WITH minutes AS (
 SELECT group_id, sum(commits) AS commits, sum(bytes) AS bytes, max(commits) AS peak_per_minute,
        max(struct_pack(commits, minute)) FILTER (minute IS NOT NULL).minute AS peak_minute,
        round(sum(commits) / greatest(1, date_diff('minute', min(minute), max(minute)) + 1), 1) AS commits_per_minute,
-       bool_or(is_at_least) AS is_at_least
+       bool_or(is_at_least) OR group_id IN (
+           SELECT group_id FROM incomplete_groups WHERE cluster = $cluster AND coalesce($from <= until, true)) AS is_at_least
 FROM minutes GROUP BY group_id ORDER BY commits DESC, group_id LIMIT 50

@@ -1,20 +1,23 @@
 -- When each group last committed and how many members it has, the longest unused first: is it dead?
 WITH commits AS (
-    SELECT group_id, max(commit_timestamp) AS last_commit_at, count(*) AS partition_count, min(log_partition) AS log_partition FROM offset_history
+    SELECT group_id, max(commit_timestamp) AS last_commit_at, count(*) AS partition_count, min(log_partition) AS log_partition,
+           bool_and(coalesce(is_exact AND is_proven IS NOT FALSE, false)) AS is_exact FROM offset_history
     WHERE cluster = $cluster AND to_offset IS NULL GROUP BY group_id
 ),
 life AS (
     SELECT group_id, arg_max(to_state, seq) AS state, arg_max(member_count, seq) AS members,
-           max(log_timestamp) AS membership_changed_at, arg_max(event, seq) AS last_event, arg_max(epoch, seq) AS epoch
+           max(log_timestamp) FILTER (event NOT IN ('RECORDS_MISSING', 'RECORDS_COMPLETE')) AS membership_changed_at, arg_max(epoch, seq) AS epoch,
+           min(log_partition) AS log_partition, arg_max(coalesce(is_state_exact, false), seq) AS is_exact
     FROM group_timeline WHERE cluster = $cluster GROUP BY group_id
 ),
--- Behind a gap a group without records of its own may have had some.
-proven AS (SELECT log_partition FROM log_partitions WHERE cluster = $cluster AND len(gaps) = 0)
-SELECT group_id, coalesce(state, CASE WHEN log_partition IN (SELECT log_partition FROM proven) THEN 'Empty' ELSE 'Unknown' END) AS state,
-       CASE WHEN state = 'Unknown' OR state IS NULL AND log_partition NOT IN (SELECT log_partition FROM proven) THEN NULL
+-- Behind a gap a group without records of its own may have had some, and offsets of which none is left.
+proven AS (SELECT log_partition, len(gaps) = 0 AS is_proven FROM log_partitions WHERE cluster = $cluster)
+SELECT group_id, coalesce(state, CASE WHEN is_proven THEN 'Empty' ELSE 'Unknown' END) AS state,
+       CASE WHEN state = 'Unknown' OR state IS NULL AND is_proven IS NOT TRUE THEN NULL
             ELSE coalesce(members, 0) END AS member_count, last_commit_at, partition_count,
-       membership_changed_at, epoch
+       membership_changed_at, epoch, coalesce(is_proven AND commits.is_exact IS NOT FALSE AND life.is_exact IS NOT FALSE, false) AS is_exact
 FROM commits FULL JOIN life USING (group_id)
-WHERE coalesce(last_event, '') <> 'GROUP_DELETED' OR last_commit_at IS NOT NULL
+LEFT JOIN proven ON proven.log_partition = coalesce(commits.log_partition, life.log_partition)
+WHERE coalesce(state, '') <> 'Dead' OR last_commit_at IS NOT NULL
 ORDER BY coalesce(life.members, 0) > 0,
          greatest(last_commit_at, CASE WHEN life.members > 0 THEN last_commit_at ELSE membership_changed_at END), group_id

@@ -2,7 +2,7 @@
 -- param group text: only this group
 -- param from time: removed then or later
 SELECT valid_to AS at, group_id, topic, partition, committed_offset, ended_by, ended_confidence, commit_timestamp,
-       owner_member_id, ended_evidence
+       owner_member_id, ended_evidence, is_exact
 FROM offset_history
 WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) AND coalesce(valid_to >= $from, true)
   AND ended_by IS NOT NULL AND ended_by <> 'COMMIT'

@@ -1,4 +1,4 @@
--- Offsets set or moved back in a group that the log proves to have had no members: a reset by a tool, a restore, or a consumer that uses assign().
+-- Offsets set or moved back in a group that the log proves to have had no members: a reset by a tool, a restore, or a consumer that uses assign(); at least so many partitions where is_at_least.
 -- param group text: only this group
 WITH life AS (
     SELECT group_id, min(log_timestamp) FILTER (member_count > 0) AS first_member, bool_or(member_count > 0) AS has_members,
@@ -34,10 +34,13 @@ explained AS (
     END AS what
     FROM written
 )
-SELECT group_id, topic, count(*) AS partition_count, valid_from AS at, what, committer, min(committed_offset) AS lowest,
+SELECT explained.group_id, topic, count(*) AS partition_count, valid_from AS at, what, committer, min(committed_offset) AS lowest,
        max(committed_offset) AS highest, max(previous_offset::HUGEINT - committed_offset) AS furthest_back,
-       min(metadata) AS metadata
-FROM explained WHERE what IS NOT NULL
-GROUP BY group_id, topic, valid_from, what, committer
-ORDER BY "at" DESC, group_id, topic, what, committer
+       min(metadata) AS metadata, bool_or(incomplete.group_id IS NOT NULL) AS is_at_least
+FROM explained LEFT JOIN incomplete_groups AS incomplete
+  ON incomplete.cluster = $cluster AND incomplete.group_id = explained.group_id
+ AND coalesce(since <= valid_from, true) AND coalesce(until >= valid_from, true)
+WHERE what IS NOT NULL
+GROUP BY explained.group_id, topic, valid_from, what, committer
+ORDER BY "at" DESC, explained.group_id, topic, what, committer
 LIMIT 200

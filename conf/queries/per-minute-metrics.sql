@@ -1,6 +1,14 @@
 -- The coordinator's metrics rebuilt from the log, minute by minute over all groups: for a graph; at least so many where is_at_least.
 SELECT bucket, sum(group_count) AS groups, sum(rebalance_count) AS rebalances, sum(offset_commits) AS offset_commits,
        sum(expired_offsets) AS expired_offsets, sum(deleted_offsets) AS deleted_offsets,
-       coalesce(bucket < (SELECT max(coalesce(complete_since, end_timestamp)) FROM log_partitions
-                          WHERE cluster = $cluster AND missing_offsets > 0), false) AS is_at_least
-FROM group_metrics WHERE cluster = $cluster GROUP BY bucket ORDER BY bucket
+       coalesce(bucket + INTERVAL 1 MINUTE > min(incomplete.since) AND bucket <= min(incomplete.until), false) AS is_at_least
+FROM group_metrics CROSS JOIN (
+    SELECT min(coalesce(since, '-infinity')) AS since, max(coalesce(until, 'infinity')) AS until
+    FROM (
+        SELECT since, until FROM incomplete_groups WHERE cluster = $cluster
+        UNION ALL
+        -- Of groups of which nothing is left.
+        SELECT NULL, coalesce(complete_since, end_timestamp) FROM log_partitions WHERE cluster = $cluster AND missing_offsets > 0
+    )
+) AS incomplete
+WHERE cluster = $cluster GROUP BY bucket ORDER BY bucket

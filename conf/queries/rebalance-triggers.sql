@@ -10,14 +10,9 @@ names AS (
     SELECT group_id, member_id, coalesce(min(instance_id), min(client_id)) AS client,
            min(client_host) FILTER (NOT coalesce(is_client_inherited, false)) AS client_host
     FROM member_timeline WHERE cluster = $cluster GROUP BY ALL
-),
-incomplete AS (
-    SELECT group_id, max(coalesce(complete_since, end_timestamp)) AS until
-    FROM (SELECT DISTINCT group_id, cluster, log_partition FROM group_timeline WHERE cluster = $cluster)
-    JOIN log_partitions USING (cluster, log_partition) WHERE missing_offsets > 0 GROUP BY group_id
 )
 SELECT group_id, coalesce(client, member_id) AS client, count(DISTINCT rebalance_id) AS rebalances, histogram(cause) AS causes,
        max(commit_pause_ms) AS longest_commit_pause_ms, client_host,
-       bool_or(incomplete.until IS NOT NULL AND coalesce($from < incomplete.until, true)) AS is_at_least
-FROM triggers LEFT JOIN names USING (group_id, member_id) LEFT JOIN incomplete USING (group_id)
+       group_id IN (SELECT group_id FROM incomplete_groups WHERE cluster = $cluster AND coalesce($from <= until, true)) AS is_at_least
+FROM triggers LEFT JOIN names USING (group_id, member_id)
 GROUP BY ALL ORDER BY rebalances DESC, group_id, client LIMIT 50

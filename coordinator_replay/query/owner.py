@@ -21,6 +21,14 @@ _WAS_ALWAYS_EXACT = """
     WHERE cluster = $cluster AND group_id = $group
 """
 
+_WAS_EXACT_BETWEEN = """
+    SELECT count(*) = 0 FROM (
+        SELECT log_timestamp AS since, lead(log_timestamp) OVER (ORDER BY seq) AS until, is_state_exact
+        FROM group_timeline WHERE cluster = $cluster AND group_id = $group
+    )
+    WHERE NOT coalesce(is_state_exact, false) AND coalesce(since < $end, true) AND coalesce(until > $start, true)
+"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ownership:
@@ -95,12 +103,16 @@ class Owners:
         before: the last ownership that had ended by then.
         after: the first one that began later.
         is_exact: whether the log proves that there were these owners and no others.
+        is_before_exact: whether it proves that nobody owned it between ``before`` and that time.
+        is_after_exact: whether it proves the same of ``after``.
     """
 
     owners: tuple[Ownership, ...]
     before: Ownership | None
     after: Ownership | None
     is_exact: bool
+    is_before_exact: bool = True
+    is_after_exact: bool = True
 
     @property
     def neighbours(self) -> tuple[Ownership, ...]:
@@ -114,17 +126,19 @@ class Owners:
         """What to say where no owner is shown, or where the log does not prove those shown."""
         if self.owners:
             return self._doubt()
-        on_record = "" if self.is_exact else " on record"
         sentences = [
             "No member owned it at that time." if self.is_exact else "Who owned it at that time is not on record."
         ]
         if self.before is not None:
             event = f" ({self.before.release_event})" if self.before.release_event else ""
             sentences.append(
-                f"The last owner{on_record} was {self.before.member_id}, until {_until(self.before)}{event}."
+                f"The last owner{_on_record(self.is_before_exact)} was {self.before.member_id}, until {_until(self.before)}{event}."
             )
         if self.after is not None and self.after.owned_from is not None:
-            sentences.append(f"The next one{on_record} is {self.after.member_id}, from {shown(self.after.owned_from)}.")
+            sentences.append(
+                f"The next one{_on_record(self.is_after_exact)} is {self.after.member_id}, "
+                f"from {shown(self.after.owned_from)}."
+            )
         return " ".join(sentences)
 
     def _doubt(self) -> str | None:
@@ -138,6 +152,10 @@ class Owners:
             if one.is_begin_open and one.owned_from is not None
         ]
         return " ".join(sentences) or None
+
+
+def _on_record(is_exact: bool) -> str:
+    return "" if is_exact else " on record"
 
 
 def _until(one: Ownership) -> str:
@@ -190,12 +208,23 @@ def owners_at(warehouse: Tables, group: str, topic: str, partition: int, at: dat
     ended = [one for one in intervals if (over := one.over_at) is not None and over <= moment]
     later = [one for one in intervals if one.owned_from is not None and one.owned_from > moment]
     is_exact = is_group_exact(warehouse, group, at)
+    before = max(ended, key=lambda one: (one.over_at or moment, one.to_offset or 0), default=None)
+    after = later[0] if later else None
+    owners = [replace(one, is_exact=is_exact) for one in intervals if one not in ended and one not in later]
     return Owners(
-        owners=tuple(replace(one, is_exact=is_exact) for one in intervals if one not in ended and one not in later),
+        owners=tuple(owners),
         is_exact=is_exact,
-        before=max(ended, key=lambda one: (one.over_at or moment, one.to_offset or 0), default=None),
-        after=later[0] if later else None,
+        before=before,
+        after=after,
+        is_before_exact=before is None
+        or (before.is_exact and _was_exact(warehouse, group, before.over_at or EPOCH, moment)),
+        is_after_exact=after is None or _was_exact(warehouse, group, moment, after.owned_from or END),
     )
+
+
+def _was_exact(warehouse: Tables, group: str, start: datetime, end: datetime) -> bool:
+    """Whether the log proves the group's members from one time to another."""
+    return bool(warehouse.rows(_WAS_EXACT_BETWEEN, group=group, start=start, end=end)[0][0])
 
 
 def owners_between(

@@ -235,6 +235,24 @@ def test_where_nobody_owned_a_partition_the_owners_around_are_named(warehouse: T
     assert owners_at(warehouse, "payments", "orders", 1, at("02:10:20")).owners[0].member_id == "m-2"
 
 
+def test_the_owners_around_are_those_on_record_where_the_group_was_open_in_between(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    write_rows(folder, "group_timeline", [
+        event("holes", 0, "02:00", "MEMBER_JOINED", ">Stable"),
+        event("holes", 1, "02:02", "RECORDS_MISSING", "Stable>Unknown", is_exact=False, is_state_exact=False),
+        event("holes", 2, "02:03", "RECORDS_COMPLETE", "Unknown>Empty", is_exact=False),
+    ])  # fmt: skip
+    rows = [("m-1", "02:00", "02:01"), ("m-2", "02:04", None)]
+    write_rows(folder, "partition_ownership", [owned(0, *one, group_id="holes") for one in rows])
+    warehouse = Tables(str(folder))
+    before = owners_at(warehouse, "holes", "orders", 0, at("02:01:30")).hint or ""
+    assert "No member owned it at that time. The last owner was m-1" in before
+    assert "The next one on record is m-2" in before
+    behind = owners_at(warehouse, "holes", "orders", 0, at("02:03:30")).hint or ""
+    assert "No member owned it at that time. The last owner on record was m-1" in behind
+    assert "The next one is m-2" in behind
+
+
 def test_shared_partitions_have_all_their_owners(tmp_path: Path):
     folder = write_small_warehouse(tmp_path)
     write_rows(folder, "partition_ownership", [owned(0, "m-3", "02:03")])

@@ -1,0 +1,33 @@
+-- Groups of which records are missing or could not be decoded, and from when to when (null: from the start of the log, to its end): sums of that time are "at least".
+SELECT
+  cluster,
+  group_id,
+  CASE WHEN count(since) = count(*) THEN min(since) END AS since,
+  CASE WHEN count(until) = count(*) THEN max(until) END AS until
+FROM (
+  SELECT
+    cluster,
+    group_id,
+    CASE WHEN is_exact THEN log_timestamp ELSE before END AS since,
+    CASE WHEN is_state_exact THEN log_timestamp ELSE after END AS until
+  FROM (
+    SELECT
+      *,
+      lag(log_timestamp) OVER (PARTITION BY cluster, group_id ORDER BY seq) AS before,
+      lead(log_timestamp) OVER (PARTITION BY cluster, group_id ORDER BY seq) AS after
+    FROM group_timeline
+  ) AS events
+  WHERE NOT coalesce(is_exact AND is_state_exact, false)
+  UNION ALL
+  SELECT cluster, group_id, valid_from, valid_to FROM offset_history WHERE NOT coalesce(is_exact, false)
+  UNION ALL
+  SELECT cluster, group_id, NULL, coalesce(complete_since, end_timestamp)
+  FROM (
+    SELECT cluster, log_partition, group_id FROM group_timeline
+    UNION
+    SELECT cluster, log_partition, group_id FROM offset_history
+  ) AS groups
+  JOIN log_partitions USING (cluster, log_partition)
+  WHERE missing_offsets > 0
+) AS incomplete
+GROUP BY cluster, group_id
