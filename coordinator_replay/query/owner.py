@@ -132,7 +132,8 @@ class Owners:
         if self.before is not None:
             event = f" ({self.before.release_event})" if self.before.release_event else ""
             sentences.append(
-                f"The last owner{_on_record(self.is_before_exact)} was {self.before.member_id}, until {_until(self.before)}{event}."
+                f"The last owner{_on_record(self.is_before_exact)} was {self.before.member_id}, "
+                f"until {_until(self.before)}{event}."
             )
         if self.after is not None and self.after.owned_from is not None:
             sentences.append(
