@@ -4,6 +4,7 @@ Each round audits the folders of exports that have become complete since the one
 runs. A merged folder has nothing new. Once in a while the tables are maintained, because each audit adds files to them.
 """
 
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -25,7 +26,8 @@ class AuditFollower:
         log: gets a line where something is put off.
         maintain_every: seconds between two rounds of upkeep.
         audited: batches that were audited.
-        maintained_at: when the tables were maintained last, on a clock that only goes forward.
+        maintained_at: when it has maintained the tables last, on a clock that only goes forward. It begins with that after
+            its first audit: a follower that was killed within the hour has left its files to the next one.
     """
 
     dump: ExportedDump
@@ -34,7 +36,7 @@ class AuditFollower:
     log: Callable[[str], None]
     maintain_every: float
     audited: set[int] = field(default_factory=set)
-    maintained_at: float = field(default_factory=time.monotonic)
+    maintained_at: float = -math.inf
 
     def run(self, stopped: threading.Event, every: float) -> None:
         """Go on until it is stopped.

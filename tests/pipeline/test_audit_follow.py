@@ -43,32 +43,37 @@ class Rounds:
 
 @pytest.fixture
 def rounds(tmp_path: Path) -> Rounds:
-    return Rounds(tmp_path / "dump")
+    """Of a follower that has audited and maintained the tables once."""
+    rounds = Rounds(tmp_path / "dump")
+    rounds.export("export-20261123T21-000000")
+    assert rounds.round() == ["export-20261123T21-000000", "maintain"]
+    rounds.done.clear()
+    return rounds
 
 
 def test_each_round_audits_what_has_become_complete(rounds):
     assert rounds.round() == []
-    rounds.export("export-20261123T22-000000")
-    rounds.export("export-20261123T22-000001", is_complete=False)
-    assert rounds.round() == ["export-20261123T22-000000"]
-    assert rounds.round() == []
     rounds.export("export-20261123T22-000001")
+    rounds.export("export-20261123T22-000002", is_complete=False)
+    assert rounds.round() == ["export-20261123T22-000001"]
+    assert rounds.round() == []
     rounds.export("export-20261123T22-000002")
-    assert rounds.round() == ["export-20261123T22-000001", "export-20261123T22-000002"]
+    rounds.export("export-20261123T22-000003")
+    assert rounds.round() == ["export-20261123T22-000002", "export-20261123T22-000003"]
 
 
 def test_a_merged_folder_has_nothing_new_unless_one_of_its_batches_was_not_audited(rounds):
-    for number in range(3):
+    for number in range(1, 4):
         rounds.export(f"export-20261123T22-{number:06d}")
     rounds.round()
-    rounds.export("export-20261123T22-000000-000002")
+    rounds.export("export-20261123T22-000001-000003")
     assert rounds.round() == []
-    rounds.export("export-20261123T23-000003-000004")
-    assert rounds.round() == ["export-20261123T23-000003-000004"]
+    rounds.export("export-20261123T23-000004-000005")
+    assert rounds.round() == ["export-20261123T23-000004-000005"]
 
 
 def test_what_could_not_be_audited_is_audited_in_the_next_round(rounds):
-    rounds.export("export-20261123T22-000000")
+    rounds.export("export-20261123T22-000001")
     rounds.is_locked = True
     stopped = threading.Event()
 
@@ -80,7 +85,7 @@ def test_what_could_not_be_audited_is_audited_in_the_next_round(rounds):
     rounds.follower.run(stopped, 0.01)
     assert rounds.done == ["in use; trying again"]
     rounds.is_locked = False
-    assert rounds.round() == ["export-20261123T22-000000"]
+    assert rounds.round() == ["export-20261123T22-000001"]
 
 
 def test_tables_are_maintained_in_between(tmp_path):
@@ -89,3 +94,10 @@ def test_tables_are_maintained_in_between(tmp_path):
     rounds.export("export-20261123T22-000000")
     assert rounds.round() == ["export-20261123T22-000000", "maintain"]
     assert rounds.round() == ["maintain"]
+
+
+def test_a_follower_that_was_started_again_maintains_the_tables_after_its_first_audit(rounds):
+    again = Rounds(rounds.dump)
+    assert again.round() == ["export-20261123T21-000000", "maintain"]
+    again.export("export-20261123T22-000001")
+    assert again.round() == ["export-20261123T22-000001"]
