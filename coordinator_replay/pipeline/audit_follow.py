@@ -26,8 +26,8 @@ class AuditFollower:
         log: gets a line where something is put off.
         maintain_every: seconds between two rounds of upkeep.
         audited: batches that were audited.
-        maintained_at: when it has maintained the tables last, on a clock that only goes forward. It begins with that after
-            its first audit: a follower that was killed within the hour has left its files to the next one.
+        maintained_at: when it has maintained the tables last, on a clock that only goes forward. It does so
+            after its first audit, too: a follower that was killed within the hour has left its files to the next one.
     """
 
     dump: ExportedDump
