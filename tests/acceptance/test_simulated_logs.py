@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from coordinator_replay.pipeline.audit import Summary
-from coordinator_replay.query.describe import Description, Member, describe_at
+from coordinator_replay.query.describe import DescribedMember, Description, describe_at
 from coordinator_replay.query.groups import groups_at
 from coordinator_replay.query.offsets import offsets_at
 from coordinator_replay.query.partitions import TopicPartitions
@@ -167,7 +167,7 @@ def check_description(group_id: str, step: Step, tables: AnswersByStep, used: Co
         }.items() <= told.items()
 
 
-def members(answer: dict[str, Any], found: Description) -> Iterator[tuple[Member, dict[str, Any]]]:
+def members(answer: dict[str, Any], found: Description) -> Iterator[tuple[DescribedMember, dict[str, Any]]]:
     """Members of the tables, each with its part of the answer; they must be the same."""
     answered = sorted(answer["members"], key=lambda one: str(one["memberId"]))
     assert [member.member_id for member in found.members] == [one["memberId"] for one in answered]
