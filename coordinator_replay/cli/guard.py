@@ -212,7 +212,9 @@ def _report(problem: BaseException) -> None:
     _say(f"something unexpected happened ({_described(problem)}); {where}: please report it")
 
 
-class _Guarded(click.Command):
+class GuardedCommand(click.Command):
+    """A command that never ends in a traceback."""
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run it for arguments that were read."""
         with interruptible("interrupted"):
@@ -220,12 +222,8 @@ class _Guarded(click.Command):
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run as a program."""
-        return guarded(lambda: super(_Guarded, self).main(*args, **kwargs))
+        return guarded(lambda: super(GuardedCommand, self).main(*args, **kwargs))
 
 
-class GuardedCommand(_Guarded):
-    """A command that never ends in a traceback."""
-
-
-class GuardedGroup(_Guarded, click.Group):
+class GuardedGroup(GuardedCommand, click.Group):
     """The program itself, guarded in the same way."""

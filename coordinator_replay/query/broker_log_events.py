@@ -1,9 +1,11 @@
 """What brokers' logs add to a group's timeline: how members went, what was refused, lines that records contradict."""
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from coordinator_replay.analysis.broker_words import LONGEST_MS, SLACK_MS
@@ -27,6 +29,7 @@ _WENT = {
 _BY_ADMIN = "member was removed by an admin"
 """The client reason of ``Admin.removeMembersFromConsumerGroup`` where the admin gives none."""
 
+_LOGGED_AT = attrgetter("logged_at")
 _IDS = re.compile(r"[^\s,()\[\]]+")
 _FENCED = "MEMBER_FENCED"
 _SESSION = "session expired"
@@ -91,24 +94,22 @@ def group_lines(warehouse: Tables, group: str) -> list[GroupLine]:
 
 
 def departure_of(
-    lines: Iterable[GroupLine], member_id: str | None, at: datetime | None, *, classic: bool
+    lines: Sequence[GroupLine], member_id: str | None, at: datetime | None, *, classic: bool
 ) -> str | None:
     """How a member went that a record removed; None where no line says so, or lines say different things.
 
     Args:
-        lines: of the group.
+        lines: of the group, by time.
         member_id: the member.
         at: the time of the record.
         classic: whether the record comes with the end of the join phase, and so later than the line.
     """
     if member_id is None or at is None:
         return None
-    since = at - (_LONGEST if classic else _SLACK)
-    own = [
-        line
-        for line in lines
-        if line.is_about(member_id) and line.event not in REFUSED and since <= line.logged_at <= at + _SLACK
-    ]
+    # A group may have as many removals as lines: only those near the record are looked at.
+    first = bisect_left(lines, at - (_LONGEST if classic else _SLACK), key=_LOGGED_AT)
+    last = bisect_right(lines, at + _SLACK, key=_LOGGED_AT)
+    own = [line for line in lines[first:last] if line.is_about(member_id) and line.event not in REFUSED]
     said = {line.departure for line in own}
     return said.pop() if len(said) == 1 else None
 

@@ -26,7 +26,7 @@ def read_paths(
 
     Args:
         uris: the files, as paths or URIs.
-        columns: what to read.
+        columns: what to read; all that a file has if None.
         where: which rows; a row group whose bounds prove that it has none is not read.
         dictionaries: text columns that come as dictionaries.
 
