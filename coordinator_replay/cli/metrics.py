@@ -2,7 +2,6 @@
 
 import sys
 import tempfile
-from http.client import HTTPException
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,6 +40,8 @@ def _write(text: str, path: Path) -> None:
 
 def _push(written: "Metrics", cluster: str, gateway: str) -> None:
     """Replace what an earlier push of the cluster left at a Pushgateway."""
+    from http.client import HTTPException
+
     from prometheus_client import push_to_gateway
 
     try:

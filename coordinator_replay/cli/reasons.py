@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING
 
 from coordinator_replay.cli.output import print_text
 from coordinator_replay.query.partitions import ranges_by_topic
-from coordinator_replay.query.rebalances import SHORT_WAIT_MS
 from coordinator_replay.times import moment_text
 
 if TYPE_CHECKING:
@@ -70,6 +69,8 @@ def print_reason(one: "Rebalance", hold_up: "HoldUp | None" = None) -> None:
         one: the rebalance.
         hold_up: the member that blocked it, where one did.
     """
+    from coordinator_replay.query.rebalances import SHORT_WAIT_MS
+
     began = one.started_at or one.completed_at
     sure = f", {one.confidence}" if one.confidence else ""
     when = "at an unknown time" if began is None else moment_text(began)

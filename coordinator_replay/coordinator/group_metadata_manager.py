@@ -18,13 +18,14 @@ from coordinator_replay.coordinator.consumer.members import (
     consumer_group_tombstones,
 )
 from coordinator_replay.coordinator.errors import RequestError
-from coordinator_replay.coordinator.java_order import set_order, string_hash
+from coordinator_replay.coordinator.java_order import set_order
 from coordinator_replay.coordinator.messages import Request
 from coordinator_replay.coordinator.operations import NOTHING_TO_DO, Outcome, Reply
 from coordinator_replay.coordinator.record_helpers import NewRecord
 from coordinator_replay.coordinator.shard import Shard
 from coordinator_replay.engine import ClassicGroup, ConsumerGroup, GroupState, GroupType
 from coordinator_replay.engine.notes import Group
+from coordinator_replay.java_strings import string_hash
 
 PROTOCOL_IN_SYNC_SINCE = 5
 MEMBERS_IN_LEAVE_SINCE = 3

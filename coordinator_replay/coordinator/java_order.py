@@ -14,8 +14,9 @@ whose target has eleven partitions of a topic, each 64 after the one before.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
-from functools import lru_cache
 from typing import TypeVar
+
+from coordinator_replay.java_strings import string_hash
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -30,20 +31,6 @@ CROWD = 9
 _INT = 0xFFFFFFFF
 _LONG = 0xFFFFFFFFFFFFFFFF
 _FIBONACCI = -7046029254386353131
-
-
-@lru_cache(maxsize=1 << 16)
-def string_hash(text: str) -> int:
-    """``String.hashCode``: base 31 over UTF-16 code units, as a signed 32-bit number.
-
-    >>> string_hash("range"), string_hash("cooperative-sticky")
-    (108280125, 1843682987)
-    """
-    units = memoryview(text.encode("utf-16-le", "surrogatepass")).cast("H")
-    hash_code = 0
-    for unit in units:
-        hash_code = (31 * hash_code + unit) & _INT
-    return hash_code - (1 << 32) if hash_code >> 31 else hash_code
 
 
 def string_order(text: str) -> bytes:

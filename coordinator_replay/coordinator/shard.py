@@ -14,7 +14,7 @@ from coordinator_replay.coordinator.config import Config
 from coordinator_replay.coordinator.consumer.group import ConsumerState
 from coordinator_replay.coordinator.errors import RequestError, error_response
 from coordinator_replay.coordinator.ids import MemberIds
-from coordinator_replay.coordinator.java_order import TimelineOrder, string_hash
+from coordinator_replay.coordinator.java_order import TimelineOrder
 from coordinator_replay.coordinator.messages import Request, respond
 from coordinator_replay.coordinator.operations import Outcome, Reply
 from coordinator_replay.coordinator.record_helpers import NewRecord
@@ -24,6 +24,7 @@ from coordinator_replay.coordinator.topics import Topics
 from coordinator_replay.engine import ClassicGroup, Marker, Record, Replay
 from coordinator_replay.engine.classic_group import IllegalTransitionError, MemberRefusedError
 from coordinator_replay.engine.notes import Group
+from coordinator_replay.java_strings import string_hash
 
 RETRY_BACKOFF_MS = 500
 """How long a timer whose operation failed waits before it is tried again (``CoordinatorTimerImpl``)."""

@@ -7,7 +7,7 @@ A broker puts a group into partition ``Utils.abs(groupId.hashCode()) % partition
 import math
 from collections.abc import Iterable
 
-from coordinator_replay.coordinator.java_order import string_hash
+from coordinator_replay.java_strings import string_hash
 from coordinator_replay.query.tables import Tables
 
 _NAMED_COUNT = """

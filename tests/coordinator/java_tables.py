@@ -5,7 +5,8 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import product
 
-from coordinator_replay.coordinator.java_order import HashOrder, TimelineOrder, partition_hash, string_hash
+from coordinator_replay.coordinator.java_order import HashOrder, TimelineOrder, partition_hash
+from coordinator_replay.java_strings import string_hash
 
 TABLES = ["map", "timeline", "partitions"]
 

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_replay.coordinator.java_order import HashOrder, TimelineOrder, string_hash, string_order
+from coordinator_replay.coordinator.java_order import HashOrder, TimelineOrder, string_order
 from coordinator_replay.errors import PrerequisiteError
+from coordinator_replay.java_strings import string_hash
 from tests.coordinator.java_tables import order_of, random_line
 from tests.kafka_judge import java_command
 from tests.samples import DATA

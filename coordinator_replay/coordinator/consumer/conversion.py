@@ -25,7 +25,7 @@ from coordinator_replay.coordinator.consumer.members import (
     member_value,
 )
 from coordinator_replay.coordinator.errors import RequestError
-from coordinator_replay.coordinator.java_order import HashOrder, TimelineOrder, set_order, string_hash
+from coordinator_replay.coordinator.java_order import HashOrder, TimelineOrder, set_order
 from coordinator_replay.coordinator.metadata_hash import group_hash
 from coordinator_replay.coordinator.operations import Outcome
 from coordinator_replay.coordinator.record_helpers import NewRecord
@@ -34,6 +34,7 @@ from coordinator_replay.coordinator.topics import Topics
 from coordinator_replay.engine import ConsumerGroup, GroupState, Member, MemberState, Record, Replay
 from coordinator_replay.engine.classic_group import CONSUMER_PROTOCOL_TYPE
 from coordinator_replay.engine.model import NOTHING, Assignment, Current, Subscription
+from coordinator_replay.java_strings import string_hash
 from coordinator_replay.records.blobs import (
     BlobError,
     read_assignment,

@@ -40,7 +40,7 @@ from coordinator_replay.coordinator.consumer.target_assignment_builder import (
 from coordinator_replay.coordinator.consumer.timers import fence, follow_reconciliation, start_session
 from coordinator_replay.coordinator.consumer.topic_regex_resolver import RegexUpdate, update_expression
 from coordinator_replay.coordinator.errors import RequestError
-from coordinator_replay.coordinator.java_order import set_order, string_hash
+from coordinator_replay.coordinator.java_order import set_order
 from coordinator_replay.coordinator.messages import Body, Request
 from coordinator_replay.coordinator.operations import Outcome, Reply
 from coordinator_replay.coordinator.shard import Shard
@@ -52,6 +52,7 @@ from coordinator_replay.engine.model import (
     Assignment,
     Subscription,
 )
+from coordinator_replay.java_strings import string_hash
 
 MADE_BY_MEMBER_VERSION = 1
 """From this version on members bring an id of their own."""

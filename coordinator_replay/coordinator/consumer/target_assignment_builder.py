@@ -13,10 +13,11 @@ from coordinator_replay.coordinator.consumer.group import change, is_homogeneous
 from coordinator_replay.coordinator.consumer.members import NEW_SUBSCRIPTION, GroupUpdate
 from coordinator_replay.coordinator.consumer.topic_regex_resolver import METADATA_REFRESH_INTERVAL_MS
 from coordinator_replay.coordinator.errors import RequestError
-from coordinator_replay.coordinator.java_order import HashOrder, TimelineOrder, string_hash
+from coordinator_replay.coordinator.java_order import HashOrder, TimelineOrder
 from coordinator_replay.coordinator.metadata_hash import group_hash
 from coordinator_replay.engine import ConsumerGroup, Member
 from coordinator_replay.engine.model import NOTHING, Assignment, Regex, Subscription
+from coordinator_replay.java_strings import string_hash
 
 
 def update_epoch(update: GroupUpdate, old: Member, new: Member, *, is_bumped: bool) -> tuple[int, bool]:
