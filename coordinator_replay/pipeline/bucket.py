@@ -195,8 +195,7 @@ def run_bucket(share: BucketShare, context: BucketContext) -> BucketResult:
         groups.resume(writer)
     files.take(writer.close())
     writer = TableWriter(context.place, share.bucket)
-    reached_ms, ends_ms = partitions.reached_ms(), partitions.ends_ms()
-    pauses = PauseStep(files, ends_ms, reached_ms=reached_ms, is_rebuild=share.is_rebuild)
+    pauses = PauseStep(files, reached_ms=partitions.reached_ms(), is_rebuild=share.is_rebuild)
     step = OffsetStep(
         files,
         context.offsets,
@@ -206,6 +205,6 @@ def run_bucket(share: BucketShare, context: BucketContext) -> BucketResult:
         partitions=partitions,
     )
     step.run(writer)
-    pauses.write(writer, groups.log_partitions(), awaits_logs=context.has_logs)
+    pauses.write(writer, awaits_logs=context.has_logs)
     files.take(writer.close())
     return result

@@ -157,11 +157,6 @@ class PartitionStep:
         """Up to when earlier runs have read any of the log partitions; 0 where none has."""
         return max((row["end_timestamp"] or 0 for row in self.old.values()), default=0)
 
-    def ends_ms(self) -> dict[int, int]:
-        """The latest time of all records of each log partition, whichever run has read them; 0 where none has one."""
-        partitions = {*self.old, *self.completeness.ranges}
-        return {partition: self._of_partition(partition)["end_timestamp"] or 0 for partition in partitions}
-
     def times(self) -> Mapping[Needed, _Times]:
         """The times around the offsets at which ranges begin and end."""
         if self._times is None:

@@ -4,24 +4,28 @@ A row of the history that the next commit ended is the time between two commits 
 overlaps a rebalance, of a partition that it gave to a member, is the pause; of any partition, where it gave none.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_replay.analysis.broker_words import BY_RECORDS, LOG_COLUMNS, by_records
+from coordinator_replay.analysis.expiration import DELETES
 from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
 from coordinator_replay.pipeline.columns import Bools, Numbers, as_bools, distinct, numbers_of, plain_rows
-from coordinator_replay.store.scan import read_paths, rows_of
+from coordinator_replay.store.scan import read_paths, read_table, rows_of
 from coordinator_replay.store.snapshot import TableFile
 from coordinator_replay.store.writer import batch_of, conform, some
 from coordinator_replay.tables.definition import table
 from coordinator_replay.times import LATEST_MS, milliseconds, moment_of_ms
 
 TABLE = "rebalances"
+
+_RECORDS = ("group_records", "offset_commits")
+"""The tables with the records of groups."""
 
 REBALANCE_ROWS = "rebalance_rows"
 """Staged rows of ``rebalances``, which lack the pause."""
@@ -176,50 +180,58 @@ class CommitPauses:
 class PauseStep:
     """Writes the rebalances of a bucket, each with its pause.
 
-    A row stays open until the log has continued for so long that no later commit can change its pause: by the latest
-    time of all records of the log partition, which is the same however many runs have read it. Where that was a time
-    that the log was not at yet, later commits change the row nevertheless.
+    A row stays open until its group has a record so late that no later commit can change the pause, or was deleted: by
+    the records of the group itself, which are the same however many runs have read them, and which no other group
+    decides. Where a time was one that the log was not at yet, or a deleted group is there again within the hour, later
+    commits change the row nevertheless.
 
     Args:
-        files: the bucket's; staged rows of new rebalances stand in it.
-        ends_ms: the latest time of all records of each log partition, in milliseconds.
+        files: the bucket's; records and staged rows of rebalances that are new stand in it.
         reached_ms: up to when earlier runs have read any log partition of the bucket.
         is_rebuild: whether all rebalances of the bucket are derived from its first record on.
     """
 
-    def __init__(self, files: BucketFiles, ends_ms: Mapping[int, int], *, reached_ms: int, is_rebuild: bool) -> None:
+    def __init__(self, files: BucketFiles, *, reached_ms: int, is_rebuild: bool) -> None:
         self.files = files
-        self.ends_ms = ends_ms
+        self.reached_ms = reached_ms
+        self.is_rebuild = is_rebuild
+        new = pa.Table.from_batches(self._new(), _SCHEMA)
+        self.new_count = self.open_count = new.num_rows
         if is_rebuild or not (files.old(TABLE) or files.old("offset_history")):
-            whole = pa.Table.from_batches(self._new(), _SCHEMA).combine_chunks()
+            whole = new.combine_chunks()
             self.pauses = CommitPauses(whole, self._ownership(whole))
             return
         begins_ms = self._begins_ms()
-        closed = self._closed_too_early(begins_ms) if begins_ms < reached_ms else []
+        closed = self._closed_too_early(begins_ms)
         files.removed += closed
-        self.earlier = [file.uri for file in (*files.old(TABLE, is_open=True), *closed)]
-        whole = pa.Table.from_batches([*self._new(), *self._earlier()], _SCHEMA).combine_chunks()
-        earlier_ms = self._earlier_ms(whole, begins_ms)
+        still_open = pa.Table.from_batches(self._over(files.old(TABLE, is_open=True)), _SCHEMA)
+        self.open_count += still_open.num_rows
+        of_closed = pa.Table.from_batches(self._over(closed), _SCHEMA)
+        whole = pa.concat_tables([new, still_open, of_closed]).combine_chunks()
+        earlier_ms = self._earlier_ms(whole, [*files.old(TABLE, is_open=True), *closed], begins_ms)
         self.pauses = CommitPauses(whole, self._ownership(whole), earlier_ms)
         for batch in self._intervals_before(whole.filter(pa.array(earlier_ms == _NOT_COMPUTED)), reached_ms):
             self.pauses.add(batch)
 
     def _begins_ms(self) -> int:
         """The time of the first record of this run, in milliseconds."""
-        uris = [file.path for name in ("group_records", "offset_commits") for file in self.files.new(name)]
+        uris = [file.path for name in _RECORDS for file in self.files.new(name)]
         first = [pc.min(batch.column("log_timestamp")).as_py() for batch in read_paths(uris, ["log_timestamp"])]
         return min((milliseconds(one) for one in first if one is not None), default=LATEST_MS)
 
     def _closed_too_early(self, begins_ms: int) -> list[TableFile]:
         """Files with a closed row whose pause a commit of this run may change."""
-        since = pc.field("completed_at") >= pa.scalar(moment_of_ms(max(0, begins_ms - WITHIN_MS)), _MOMENT)
+        since = moment_of_ms(max(0, begins_ms - WITHIN_MS))
+        is_near = pc.field("completed_at") >= pa.scalar(since, _MOMENT)
         near = [
             (file, batch)
             for file in self.files.old(TABLE, is_open=False)
-            for batch in read_paths([file.uri], ["group_id", "completed_at"], since)
+            if file.highest.get("completed_at", since) >= since
+            for batch in read_paths([file.uri], ["group_id", "completed_at"], is_near)
             if batch.num_rows
         ]
-        first = self._first_commits() if near else {}
+        commits = [file.path for file in self.files.new("offset_commits")]
+        first = _times_of_groups(commits, pc.field("log_timestamp").is_valid(), "min") if near else {}
         files = {
             file.uri: file
             for file, batch in near
@@ -230,23 +242,12 @@ class PauseStep:
         }
         return list(files.values())
 
-    def _first_commits(self) -> dict[str, int]:
-        """The time of the first commit of each group in this run, in milliseconds."""
-        first: dict[str, int] = {}
-        uris = [file.path for file in self.files.new("offset_commits")]
-        for batch in read_paths(uris, ["group_id", "log_timestamp"], pc.field("log_timestamp").is_valid()):
-            times = pa.Table.from_batches([batch]).group_by("group_id").aggregate([("log_timestamp", "min")])
-            for group, at_ms in zip(
-                times["group_id"].to_pylist(), _ms(times["log_timestamp_min"]).tolist(), strict=True
-            ):
-                first[group] = min(at_ms, first.get(group, at_ms))
-        return first
-
-    def _earlier_ms(self, rebalances: pa.Table, begins_ms: int) -> Numbers:
+    @staticmethod
+    def _earlier_ms(rebalances: pa.Table, files: Iterable[TableFile], begins_ms: int) -> Numbers:
         """The pauses that earlier runs have computed; NOT_COMPUTED for those that this run began or changed."""
         names = ["rebalance_id", "started_at", "completed_at", "commit_pause_ms"]
         schema = pa.schema([_SCHEMA.field(name) for name in names])
-        old = rows_of(read_paths(self.earlier, names), schema)
+        old = rows_of(read_table(files, names), schema)
         places = pc.index_in(rebalances.column("rebalance_id"), old.column("rebalance_id").combine_chunks())
         then = old.take(places)
         is_same = as_bools(places.is_valid()) & (_ms(rebalances.column("completed_at")) < begins_ms)
@@ -282,10 +283,11 @@ class PauseStep:
         uris = [file.path for file in self.files.staged.get(REBALANCE_ROWS, [])]
         return (conform(batch, _SCHEMA) for batch in read_paths(uris, _SCHEMA.names))
 
-    def _earlier(self) -> Iterator[pa.RecordBatch]:
-        """Rebalances of earlier runs that were over, and whose pause was not final."""
+    @staticmethod
+    def _over(files: Iterable[TableFile]) -> Iterator[pa.RecordBatch]:
+        """Rebalances of earlier runs that were over."""
         is_over = pc.field("settled_at_offset").is_valid()
-        return (as_recorded(conform(batch, _SCHEMA)) for batch in read_paths(self.earlier, _SCHEMA.names, is_over))
+        return (as_recorded(conform(batch, _SCHEMA)) for batch in read_table(files, _SCHEMA.names, is_over))
 
     def _ownership(self, rebalances: pa.Table) -> Iterator[pa.RecordBatch]:
         first = pc.min(pc.coalesce(rebalances.column("started_at"), rebalances.column("completed_at"))).as_py()
@@ -295,27 +297,76 @@ class PauseStep:
         names = ["group_id", "topic", "partition", "owned_from"]
         return read_paths(self.files.uris("partition_ownership"), names, since)
 
-    def write(self, writer: TableWriter, log_partitions: Mapping[str, int], *, awaits_logs: bool) -> None:
+    def _are_final(self) -> Bools:
+        """Which rows no later commit changes: their groups have later records, or were deleted."""
+        rows = self.pauses.rows
+        groups: list[Any] = rows.column("group_id").to_pylist()
+        until = _ms(rows.column("completed_at")) + WITHIN_MS
+        is_settled = as_bools(rows.column("settled_at_offset").is_valid())
+
+        def have_later(uris: list[str], where: pc.Expression) -> Bools:
+            last = _times_of_groups(uris, where, "max")
+            return until < np.array([last.get(one, 0) for one in groups], np.int64)
+
+        deleted = self._deleted()
+        deleted_at = np.array([deleted.get(one, -1) for one in groups], np.int64)
+        are_final = deleted_at >= numbers_of(rows.column("settled_at_offset").combine_chunks())
+        are_final |= have_later(self._uris(*_RECORDS), pc.field("log_timestamp").is_valid())
+        are_final &= is_settled
+        places = np.arange(len(groups))
+        are_final |= places >= self.open_count
+        # A row that was not settled before may have been over for long: by records that earlier runs have read.
+        unsure = is_settled & ~are_final & (places < self.new_count) & (until < self.reached_ms)
+        if unsure.any() and not self.is_rebuild:
+            since = pc.field("log_timestamp") > pa.scalar(moment_of_ms(int(until[unsure].min())), _MOMENT)
+            of_groups = pc.field("group_id").isin(pc.unique(rows.column("group_id").filter(pa.array(unsure))))
+            every = [uri for name in _RECORDS for uri in self.files.uris(name)]
+            are_final |= unsure & have_later(every, since & of_groups)
+        return are_final
+
+    def _uris(self, *tables: str) -> list[str]:
+        """The records that rows new in this run are derived from."""
+        if self.is_rebuild:
+            return [uri for name in tables for uri in self.files.uris(name)]
+        return [file.path for name in tables for file in self.files.new(name)]
+
+    def _deleted(self) -> dict[str, int]:
+        """The log offset of the last tombstone of each group that has one."""
+        deleted: dict[str, int] = {}
+        are_tombstones = pc.field("is_tombstone") & pc.field("kind").isin(list(DELETES))
+        for batch in read_paths(self._uris("group_records"), ["group_id", "log_offset"], are_tombstones):
+            for group, offset in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                deleted[group] = max(offset, deleted.get(group, offset))
+        return deleted
+
+    def write(self, writer: TableWriter, *, awaits_logs: bool) -> None:
         """Write the rows.
 
         Args:
             writer: takes them.
-            log_partitions: the log partition of each group.
             awaits_logs: whether brokers' logs add to them before the table has them.
         """
         rows = self.pauses.rows
         if not rows.num_rows:
             return
+        are_final = self._are_final()
         place = _SCHEMA.get_field_index("commit_pause_ms")
         whole = rows.set_column(place, "commit_pause_ms", self.pauses.pauses())
-        groups: list[Any] = rows.column("group_id").to_pylist()
-        last = np.array([self.ends_ms.get(log_partitions.get(one, -1), 0) for one in groups], np.int64)
-        is_final = (_ms(rows.column("completed_at")) + WITHIN_MS < last) & rows.column(
-            "settled_at_offset"
-        ).is_valid().to_numpy(zero_copy_only=False)
         [batch] = whole.combine_chunks().to_batches()
-        for is_open, chosen in ((False, is_final), (True, ~is_final)):
+        for is_open, chosen in ((False, are_final), (True, ~are_final)):
             if awaits_logs:
                 writer.stage(AWAITING_LOGS[is_open], some(batch, chosen))
             else:
                 writer.add(TABLE, some(batch, chosen), is_open=is_open)
+
+
+def _times_of_groups(uris: list[str], where: pc.Expression, which: Literal["min", "max"]) -> dict[str, int]:
+    """The first or the last time of the records of each group, in milliseconds."""
+    choose = {"min": min, "max": max}[which]
+    times: dict[str, int] = {}
+    for batch in read_paths(uris, ["group_id", "log_timestamp"], where):
+        of_batch = pa.Table.from_batches([batch]).group_by("group_id").aggregate([("log_timestamp", which)])
+        at_ms = _ms(of_batch[f"log_timestamp_{which}"]).tolist()
+        for group, at in zip(of_batch["group_id"].to_pylist(), at_ms, strict=True):
+            times[group] = choose(at, times.get(group, at))
+    return times

@@ -160,6 +160,15 @@ def a_life_that_goes_on() -> list[LogEntry]:
     return [*entries, *(LogEntry(key=one.key, value=one.value, timestamp_ms=later) for one in commits)]
 
 
+def deleted(life: list[LogEntry]) -> list[LogEntry]:
+    """A life that a deletion ends, though its offsets are committed again a minute later."""
+    at = next(place for place in range(len(life)) if life[place].timestamp_ms == life[-1].timestamp_ms)
+    tombstone = LogEntry(
+        key=encode_key("GroupMetadata", {"group": "g"}), value=None, timestamp_ms=life[at - 1].timestamp_ms + 1
+    )
+    return [*life[:at], tombstone, *life[at:]]
+
+
 @pytest.mark.parametrize("cut", [2, 16])
 @pytest.mark.parametrize("at_ms", [NOW_MS + 7_200_000, LATEST_MS], ids=["two hours later", "the last time"])
 def test_a_time_that_the_log_is_not_at_ends_no_pause_of_others(at_ms, cut, audit, tmp_path):
@@ -173,5 +182,37 @@ def test_a_time_that_the_log_is_not_at_ends_no_pause_of_others(at_ms, cut, audit
         audit(tmp_path / "nightly", night)
     expected = contents(tmp_path / "whole")
     assert any(json.loads(row)["commit_pause_ms"] > 60_000 for row in expected["rebalances"])
+    for table, rows in expected.items():
+        assert content(tmp_path / "nightly", table) == rows, table
+
+
+@pytest.mark.parametrize("at_ms", [NOW_MS + 7_200_000, LATEST_MS], ids=["two hours later", "the last time"])
+def test_a_time_that_the_log_is_not_at_closes_no_rebalance_of_others(at_ms, audit, tmp_path):
+    entries = a_life_that_goes_on()
+    for name, other_ms in (("far", at_ms), ("near", entries[-1].timestamp_ms)):
+        audit(
+            tmp_path / name,
+            write_night(tmp_path / f"{name}-dump", 0, 0, commit("far", "own", other_ms, NOW_MS), *entries),
+        )
+    expected = content(tmp_path / "near", "rebalances")
+    assert any(json.loads(row)["is_open"] for row in expected)
+    assert content(tmp_path / "far", "rebalances") == expected
+
+
+@pytest.mark.parametrize("cut", [2, 15, 16])
+def test_a_rebalance_of_a_deleted_group_is_closed_and_has_the_pause_that_one_run_gives(cut, audit, tmp_path):
+    entries = deleted(a_life_that_goes_on())
+    nights = [
+        write_night(tmp_path / "night-1", 0, 0, *entries[:cut]),
+        write_night(tmp_path / "night-2", cut, 0, *entries[cut:]),
+    ]
+    audit(tmp_path / "whole", *nights)
+    for night in nights:
+        audit(tmp_path / "nightly", night)
+    expected = contents(tmp_path / "whole")
+    rebalances = [json.loads(row) for row in expected["rebalances"]]
+    assert any(row["settled_at_offset"] is not None for row in rebalances)
+    assert all(row["is_open"] == (row["settled_at_offset"] is None) for row in rebalances)
+    assert any(row["commit_pause_ms"] > 60_000 for row in rebalances)
     for table, rows in expected.items():
         assert content(tmp_path / "nightly", table) == rows, table

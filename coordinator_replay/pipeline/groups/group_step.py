@@ -163,13 +163,6 @@ class GroupStep:
         unreadable = unreadable_records(read_paths(quarantine, QUARANTINED))
         return group_records(chain(read_paths(records, RECORDS.names), unreadable))
 
-    def log_partitions(self) -> dict[str, int]:
-        """The log partition of each group of the bucket."""
-        partitions: dict[str, int] = {}
-        for batch in read_paths(self.files.uris(STATE_TABLE), ["group_id", "log_partition"]):
-            partitions.update(zip(*(batch.column(name).to_pylist() for name in batch.schema.names), strict=True))
-        return partitions
-
     def _replay(
         self,
         records: DuckDBPyConnection,
