@@ -1,9 +1,5 @@
 -- Groups whose rebalances have other causes in the last seven days of the log than in the seven days before, where both are complete.
-WITH incomplete AS (
-    SELECT DISTINCT group_id, complete_since FROM group_timeline JOIN log_partitions USING (cluster, log_partition)
-    WHERE cluster = $cluster AND missing_offsets > 0
-),
-ends AS (
+WITH ends AS (
     SELECT max(coalesce(started_at, completed_at)) AS at,
            min(coalesce(started_at, completed_at)) < max(coalesce(started_at, completed_at)) - INTERVAL 7 DAY AS is_long
     FROM rebalances WHERE cluster = $cluster
@@ -14,7 +10,7 @@ counted AS (
            count(*) FILTER (coalesce(started_at, completed_at) <= ends.at - INTERVAL 7 DAY
                             AND coalesce(started_at, completed_at) > ends.at - INTERVAL 14 DAY) AS week_before
     FROM rebalances CROSS JOIN ends WHERE cluster = $cluster AND ends.is_long
-      AND group_id NOT IN (SELECT group_id FROM incomplete WHERE coalesce(complete_since > ends.at - INTERVAL 14 DAY, true))
+      AND group_id NOT IN (SELECT group_id FROM incomplete_groups WHERE cluster = $cluster AND coalesce(until > ends.at - INTERVAL 14 DAY, true))
     GROUP BY ALL
 )
 SELECT group_id, cause, week_before, this_week, this_week - week_before AS change

@@ -20,9 +20,9 @@ SELECT changes.log_partition, changes.elected_at, changes.broker <> changes.brok
        changes.log_partition IN (SELECT log_partition FROM groups JOIN incomplete_groups USING (group_id)
                                  WHERE cluster = $cluster AND coalesce(since < changes.elected_at + INTERVAL 1 MINUTE, true)
                                    AND coalesce(changes.elected_at <= until, true))
-       -- Of groups of which nothing is left.
-       OR changes.log_partition NOT IN (SELECT log_partition FROM log_partitions WHERE cluster = $cluster
-                                        AND coalesce(missing_offsets = 0 OR complete_since <= changes.elected_at, false)) AS is_at_least
+       OR changes.log_partition IN (SELECT log_partition FROM incomplete_log_partitions
+                                    WHERE cluster = $cluster AND coalesce(changes.elected_at <= until, true))
+       OR changes.log_partition NOT IN (SELECT log_partition FROM log_partitions WHERE cluster = $cluster) AS is_at_least
 FROM changes LEFT JOIN rebalanced
   ON rebalanced.log_partition = changes.log_partition AND rebalanced.began_at >= changes.elected_at
  AND rebalanced.began_at < changes.elected_at + INTERVAL 1 MINUTE

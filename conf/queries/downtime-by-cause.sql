@@ -9,9 +9,8 @@ SELECT coalesce(cause, 'UNKNOWN') AS cause, count(*) AS rebalances, max(commit_p
        count(unowned_ms_total) AS exact_unowned_times,
        EXISTS (FROM incomplete_groups WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group)
                AND coalesce($from <= until, true))
-       -- Of groups of which nothing is left.
-       OR EXISTS (FROM log_partitions WHERE cluster = $cluster AND $group IS NULL AND missing_offsets > 0
-                  AND coalesce($from <= coalesce(complete_since, end_timestamp), true)) AS is_at_least
+       OR EXISTS (FROM incomplete_log_partitions WHERE cluster = $cluster AND $group IS NULL
+                  AND coalesce($from <= until, true)) AS is_at_least
 FROM rebalances
 WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) AND coalesce(completed_at >= $from, completed_offset IS NULL OR $from IS NULL)
 GROUP BY 1 ORDER BY sum(commit_pause_ms) DESC NULLS LAST, rebalances DESC, cause

@@ -7,8 +7,7 @@ FROM group_metrics CROSS JOIN (
     FROM (
         SELECT since, until FROM incomplete_groups WHERE cluster = $cluster
         UNION ALL
-        -- Of groups of which nothing is left.
-        SELECT NULL, coalesce(complete_since, end_timestamp) FROM log_partitions WHERE cluster = $cluster AND missing_offsets > 0
+        SELECT NULL, until FROM incomplete_log_partitions WHERE cluster = $cluster
     )
 ) AS incomplete
 WHERE cluster = $cluster GROUP BY bucket ORDER BY bucket

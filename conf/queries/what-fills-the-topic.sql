@@ -1,15 +1,14 @@
 -- What takes the space in __consumer_offsets: records and bytes by group, and how often each key was written again; what is_at_least lacks what compaction took.
 WITH written AS (
-    SELECT group_id, log_partition, 'offsets' AS what, record_bytes, topic || '-' || partition AS key, log_offset FROM offset_commits
+    SELECT group_id, log_partition, 'offsets' AS what, record_bytes, topic || '-' || partition AS key FROM offset_commits
     WHERE cluster = $cluster
     UNION ALL
-    SELECT group_id, log_partition, 'group', record_bytes, kind || coalesce(member_id, ''), log_offset FROM group_records
+    SELECT group_id, log_partition, 'group', record_bytes, kind || coalesce(member_id, '') FROM group_records
     WHERE cluster = $cluster
 )
 SELECT group_id, min(log_partition) AS log_partition, count(*) AS records, sum(record_bytes) AS bytes,
        count(*) FILTER (what = 'offsets') AS offset_records, count(DISTINCT key) AS keys,
        round(count(*) / count(DISTINCT key), 1) AS records_per_key,
-       bool_or(missing_offsets > 0 AND coalesce(log_offset < complete_from_offset, true)) AS is_at_least
-FROM written LEFT JOIN (SELECT log_partition, missing_offsets, complete_from_offset FROM log_partitions WHERE cluster = $cluster)
-     USING (log_partition)
+       bool_or(log_partition IN (SELECT log_partition FROM incomplete_log_partitions WHERE cluster = $cluster)) AS is_at_least
+FROM written
 GROUP BY group_id ORDER BY bytes DESC, group_id LIMIT 50

@@ -21,12 +21,16 @@ _WAS_ALWAYS_EXACT = """
     WHERE cluster = $cluster AND group_id = $group
 """
 
+# By log position: a coordinator that moved may be ahead of its successor's clock, so that times turn back.
 _WAS_EXACT_BETWEEN = """
-    SELECT count(*) = 0 FROM (
-        SELECT log_timestamp AS since, lead(log_timestamp) OVER (ORDER BY seq) AS until, is_state_exact
-        FROM group_timeline WHERE cluster = $cluster AND group_id = $group
+    WITH steps AS (
+        SELECT log_offset AS since, lead(log_offset) OVER in_order AS until, is_state_exact,
+               coalesce(max(log_timestamp) OVER in_order <= $at, true) AS is_past
+        FROM group_timeline WHERE cluster = $cluster AND group_id = $group WINDOW in_order AS (ORDER BY seq)
     )
-    WHERE NOT coalesce(is_state_exact, false) AND coalesce(since < $end, true) AND coalesce(until > $start, true)
+    SELECT coalesce(bool_and(coalesce(is_state_exact, false)), true)
+    FROM steps CROSS JOIN (SELECT coalesce(max(since) FILTER (is_past), -1) AS place FROM steps) AS moment
+    WHERE coalesce(until > coalesce($start, place), true) AND since < coalesce($end, place + 1)
 """
 
 
@@ -42,6 +46,7 @@ class Ownership:
             and after, in the whole interval.
         is_begin_open: whether it may have owned it before, too: the log does not have what was before ``owned_from``.
         is_owner: False for the last owner before, and the next one after, a time at which nobody is shown as the owner.
+        from_offset: log offset of the record that began it.
         to_offset: log offset of the record that ended it, None while it lasts; ``owned_to`` is None where that record,
             and those before it, carry no time.
     """
@@ -61,6 +66,7 @@ class Ownership:
     unowned_ms: int | None = column("UNOWNED-MS", 5)
     is_exact: bool = column(sql="coalesce(owned.is_exact, false)")
     is_begin_open: bool = column(sql="coalesce(owned.is_begin_open, true)")
+    from_offset: int | None = column(sql="owned.from_offset")
     to_offset: int | None = column(sql="owned.to_offset")
     is_owner: bool = column(default=True)
 
@@ -218,14 +224,16 @@ def owners_at(warehouse: Tables, group: str, topic: str, partition: int, at: dat
         before=before,
         after=after,
         is_before_exact=before is None
-        or (before.is_exact and _was_exact(warehouse, group, before.over_at or EPOCH, moment)),
-        is_after_exact=after is None or _was_exact(warehouse, group, moment, after.owned_from or END),
+        or (before.is_exact and _was_exact(warehouse, group, moment, since=before.to_offset)),
+        is_after_exact=after is None or _was_exact(warehouse, group, moment, until=after.from_offset),
     )
 
 
-def _was_exact(warehouse: Tables, group: str, start: datetime, end: datetime) -> bool:
-    """Whether the log proves the group's members from one time to another."""
-    return bool(warehouse.rows(_WAS_EXACT_BETWEEN, group=group, start=start, end=end)[0][0])
+def _was_exact(
+    warehouse: Tables, group: str, at: datetime, *, since: int | None = None, until: int | None = None
+) -> bool:
+    """Whether the log proves the group's members from a log offset to a point in time, or from that to an offset."""
+    return bool(warehouse.rows(_WAS_EXACT_BETWEEN, group=group, at=at, start=since, end=until)[0][0])
 
 
 def owners_between(

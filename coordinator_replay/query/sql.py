@@ -14,9 +14,8 @@ from coordinator_replay.query.fetch import fetch
 from coordinator_replay.query.interrupts import ended_after
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.tables.names import table_names
-from coordinator_replay.tables.views import views
+from coordinator_replay.tables.views import views_in, words_of
 
-_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CLUSTER = re.compile(r"\$cluster\b")
 _UNKNOWN_TABLE = re.compile(r"Table with name (\S+) does not exist")
 
@@ -52,10 +51,8 @@ def run_sql(
     answer = catalog_answer(statement)
     if answer is not None:
         return answer
-    words = {word.lower() for word in _WORD.findall(statement)}
-    needed = [view for name, view in views().items() if name in words]
-    for view in needed:
-        words |= set(_WORD.findall(view.sql))
+    needed = views_in(statement)
+    words = {word for text in (statement, *(view.sql for view in needed)) for word in words_of(text)}
     values = dict(parameters or {})
     if _CLUSTER.search(statement):
         values["cluster"] = warehouse.cluster

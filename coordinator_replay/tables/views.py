@@ -1,5 +1,6 @@
 """Views over the tables: the files of ``schemas/tables/views``."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -8,6 +9,8 @@ from types import MappingProxyType
 
 from coordinator_replay.errors import DefinitionError
 from coordinator_replay.schemas_folder import schema_files
+
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +34,18 @@ def _read_view(path: Traversable) -> View:
     if not comment or not statement.startswith("SELECT"):
         raise DefinitionError(f"{path.name}: a view is a comment that says what it is for, and a SELECT")
     return View(name=path.name.removesuffix(".sql"), about=" ".join(comment), sql=statement)
+
+
+def words_of(statement: str) -> set[str]:
+    """The words of a statement, in lower case; names of tables and views are among them."""
+    return {word.lower() for word in _WORD.findall(statement)}
+
+
+def views_in(statement: str) -> list[View]:
+    """The views that a statement names, each behind those that it rests on."""
+    words = words_of(statement)
+    named = [view for name, view in views().items() if name in words]
+    return list(dict.fromkeys(one for view in named for one in (*views_in(view.sql), view)))
 
 
 @cache

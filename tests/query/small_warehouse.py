@@ -146,6 +146,7 @@ def owned(partition: int, member_id: str, start: str, end: str | None = None, **
         "member_id": member_id,
         "owned_from": at(start),
         "owned_to": maybe(end),
+        "from_offset": 100,
         "to_offset": None if end is None else 500,
         "log_partition": 3,
         "is_exact": True,

@@ -235,20 +235,35 @@ def test_where_nobody_owned_a_partition_the_owners_around_are_named(warehouse: T
     assert owners_at(warehouse, "payments", "orders", 1, at("02:10:20")).owners[0].member_id == "m-2"
 
 
-def test_the_owners_around_are_those_on_record_where_the_group_was_open_in_between(tmp_path: Path):
-    folder = write_small_warehouse(tmp_path)
+def write_holes(folder: Path, missing: str, complete: str) -> Tables:
+    """A group of which records are missing after m-1 revoked a partition and before m-2 takes it."""
     write_rows(folder, "group_timeline", [
         event("holes", 0, "02:00", "MEMBER_JOINED", ">Stable"),
-        event("holes", 1, "02:02", "RECORDS_MISSING", "Stable>Unknown", is_exact=False, is_state_exact=False),
-        event("holes", 2, "02:03", "RECORDS_COMPLETE", "Unknown>Empty", is_exact=False),
+        event("holes", 1, "02:01", "MEMBER_RECONCILED", "Stable>Stable"),
+        event("holes", 2, missing, "RECORDS_MISSING", "Stable>Unknown", is_exact=False, is_state_exact=False),
+        event("holes", 3, complete, "RECORDS_COMPLETE", "Unknown>Empty", is_exact=False),
+        event("holes", 4, "02:04", "MEMBER_JOINED", "Empty>Stable"),
     ])  # fmt: skip
-    rows = [("m-1", "02:00", "02:01"), ("m-2", "02:04", None)]
-    write_rows(folder, "partition_ownership", [owned(0, *one, group_id="holes") for one in rows])
-    warehouse = Tables(str(folder))
+    write_rows(folder, "partition_ownership", [
+        owned(0, "m-1", "02:00", "02:01", group_id="holes", from_offset=100, to_offset=101),
+        owned(0, "m-2", "02:04", group_id="holes", from_offset=104),
+    ])  # fmt: skip
+    return Tables(str(folder))
+
+
+def test_the_owners_around_are_those_on_record_where_the_group_was_open_in_between(tmp_path: Path):
+    warehouse = write_holes(write_small_warehouse(tmp_path), "02:02", "02:03")
     before = owners_at(warehouse, "holes", "orders", 0, at("02:01:30")).hint or ""
     assert "No member owned it at that time. The last owner was m-1" in before
     assert "The next one on record is m-2" in before
     behind = owners_at(warehouse, "holes", "orders", 0, at("02:03:30")).hint or ""
+    assert "No member owned it at that time. The last owner on record was m-1" in behind
+    assert "The next one is m-2" in behind
+
+
+def test_the_owners_around_are_those_on_record_where_the_clock_turned_back_in_between(tmp_path: Path):
+    warehouse = write_holes(write_small_warehouse(tmp_path), "00:30", "00:45")
+    behind = owners_at(warehouse, "holes", "orders", 0, at("02:01:30")).hint or ""
     assert "No member owned it at that time. The last owner on record was m-1" in behind
     assert "The next one is m-2" in behind
 

@@ -21,13 +21,12 @@ FROM (
   UNION ALL
   SELECT cluster, group_id, valid_from, valid_to FROM offset_history WHERE NOT coalesce(is_exact, false)
   UNION ALL
-  SELECT cluster, group_id, NULL, coalesce(complete_since, end_timestamp)
+  SELECT cluster, group_id, NULL, until
   FROM (
     SELECT cluster, log_partition, group_id FROM group_timeline
     UNION
     SELECT cluster, log_partition, group_id FROM offset_history
   ) AS groups
-  JOIN log_partitions USING (cluster, log_partition)
-  WHERE missing_offsets > 0
+  JOIN incomplete_log_partitions USING (cluster, log_partition)
 ) AS incomplete
 GROUP BY cluster, group_id
