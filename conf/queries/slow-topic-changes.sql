@@ -1,7 +1,7 @@
--- Rebalances that a change of a topic caused, by how long the group took to notice the new partitions.
+-- Rebalances that a change of a topic caused, by how long the group took to notice the new partitions; proven where is_exact.
 -- param group text: only this group
 SELECT group_id, coalesce(started_at, completed_at) AS at, metadata_delay_ms, duration_ms, duration_ms_max,
-       partitions_added, confidence, evidence
+       partitions_added, confidence, evidence, coalesce(is_exact, false) AS is_exact
 FROM rebalances
 WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group)
   AND (metadata_delay_ms IS NOT NULL OR join_reason = 'topic_metadata_change')

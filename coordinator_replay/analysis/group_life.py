@@ -28,7 +28,7 @@ from coordinator_replay.engine.plain import Fields, restoring
 from coordinator_replay.engine.replay import NOWHERE, Replay
 from coordinator_replay.times import latest_ms
 
-VERSION = 12
+VERSION = 13
 
 # Looked up once: it stands in the way of every event.
 TOPOLOGY_CHANGED = EventKind.TOPOLOGY_CHANGED
@@ -172,7 +172,7 @@ class GroupReplay:
         until_ms = latest_ms(self._now_ms, at_ms)
         rows += self._members.interrupt(self._members, until_ms, offset)
         rows += self._ownership.interrupt(self._ownership, until_ms, offset)
-        self._rebalances.lose_track()
+        self._rebalances.lose_track(offset)
         return rows
 
     def find_complete(self, partition: int, offset: int, at_ms: int | None) -> list[Row]:
@@ -211,7 +211,7 @@ class GroupReplay:
         rows += self._step_rules.interrupt(at_ms)
         rows += self._members.interrupt(confirmed._members, at_ms, offset)
         rows += self._ownership.interrupt(confirmed._ownership, at_ms, offset)
-        self._rebalances.lose_track()
+        self._rebalances.lose_track(offset)
         for name, row in self._rebalances.open_rows():
             rows += [(name, row), self._step_rules.rebalance(row)]
         states = self._step_rules.states
@@ -219,6 +219,7 @@ class GroupReplay:
         self._step_rules.states = states
         self._rebalances.member_count = len(self._members.stays)
         self._rebalances.partitions = self._ownership.partition_count
+        self._rebalances.history.take_signs(confirmed._rebalances.history)
         self._topics.sources = confirmed._topics.sources
         self._expiry_rules = confirmed._expiry_rules
         rows += self._expiry_rules.interrupt(partition, offset, at_ms)

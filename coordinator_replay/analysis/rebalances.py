@@ -37,7 +37,7 @@ from coordinator_replay.analysis.reasons import (
     TopicChanges,
     reason_of,
 )
-from coordinator_replay.analysis.reasons.arrivals import returns
+from coordinator_replay.analysis.reasons.arrivals import has_twin, returns
 from coordinator_replay.analysis.reasons.hindsight import (
     HINDSIGHT_MS,
     Revision,
@@ -48,7 +48,7 @@ from coordinator_replay.analysis.reasons.hindsight import (
     twins,
 )
 from coordinator_replay.analysis.reasons.history import FIELDS as HISTORY
-from coordinator_replay.analysis.reasons.table import with_unknown_departures
+from coordinator_replay.analysis.reasons.table import PROVEN_ALONE, with_unknown_departures
 from coordinator_replay.analysis.rows import RecordTopics, Row, Scope
 from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import GroupType
@@ -81,6 +81,9 @@ WAIT_FOR_EACH_OTHER = frozenset({GroupType.CONSUMER, GroupType.STREAMS})
 
 MOST_UNSETTLED = 64
 """How many rebalances wait for later ones to show more of their reasons."""
+
+NOWHERE = -1
+"""A log offset before every other."""
 
 MOST_HELD_UP = 64
 """How many rebalances that are not over one member can block; a group that is never Stable has ever more of them."""
@@ -164,9 +167,12 @@ class Rebalances:
         member_count: members when the last rebalance began.
         joined: members that came since then.
         left: members that went since then.
-        is_step_exact: whether the last step was proven, or was a conversion, which its own records show.
+        is_step_exact: whether the last step was proven.
         history: what reasons rest on apart from the operation.
-        is_past_known: every step of the group since its first record is proven, so that all departures are on record.
+        lost_at: log offset at which records were last missing: signs of life up to there need not be on record.
+        open_join_at: log offset of the last rebalance in which members joined that may have been in the group before.
+        unproven_at: log offset of the last step that is not proven: departures up to there need not be on record.
+        unproven_ms: its time.
         partitions: how many are owned since the last operation.
         has_completed: whether one has ended whose partitions are not counted yet.
     """
@@ -178,14 +184,17 @@ class Rebalances:
         "_topics",
         "has_completed",
         "history",
-        "is_past_known",
         "is_step_exact",
         "joined",
         "left",
+        "lost_at",
         "member_count",
+        "open_join_at",
         "partitions",
         "running",
         "scope",
+        "unproven_at",
+        "unproven_ms",
         "unsettled",
     )
     running: list[OpenRebalance]
@@ -193,8 +202,11 @@ class Rebalances:
     member_count: int
     joined: list[str]
     left: list[str]
-    is_past_known: bool
     is_step_exact: bool
+    lost_at: int
+    open_join_at: int
+    unproven_at: int | None
+    unproven_ms: int | None
 
     def __init__(
         self,
@@ -216,7 +228,9 @@ class Rebalances:
         self.member_count = 0
         self.joined = []
         self.left = []
-        self.is_past_known = self.is_step_exact = True
+        self.is_step_exact = True
+        self.lost_at = self.open_join_at = NOWHERE
+        self.unproven_at = self.unproven_ms = None
         self.history = GroupHistory(topics)
 
     def begin(self, events: Sequence[Event], at_ms: int | None, last_ms: int | None) -> str | None:
@@ -228,25 +242,20 @@ class Rebalances:
         current = next((one for one in reversed(self.running) if not one.is_over), None)
         belongs_to = current.rebalance_id if current is not None else None
         opened: Situation | None = None
-        self.is_past_known &= events[-1].is_exact
-        is_first_exact = events[-1].is_exact and not self.is_step_exact
-        self.is_step_exact = events[-1].is_exact or any(event.kind is EventKind.GROUP_CONVERTED for event in events)
-        if is_first_exact:
-            # The last rebalance began with members that need not be all; here it is known who they are.
-            self.member_count, self.joined, self.left = len(self._members.stays), [], []
+        is_first_exact = self._is_first_exact(events[-1])
         for event in events:
             kind = event.kind
             if kind is JOINED or kind is LEFT:
                 (self.joined if kind is JOINED else self.left).append(event.member_id or "")
             elif kind in BEGINS_OR_ENDS:
                 if _begins(event):
-                    if is_first_exact and event.group_type is GroupType.CLASSIC and not (self.joined or self.left):
-                        # What led to it may be a conversion or another generation, whose records are missing.
+                    # What led to it may be a conversion or another generation, whose records are missing.
+                    is_odd = is_first_exact and event.group_type is GroupType.CLASSIC and not (self.joined or self.left)
+                    if is_odd and self.history.conversion is None:
                         event = event._replace(is_exact=False)
                     opened = self._situation(events, event, at_ms, _started_ms(event, at_ms, last_ms))
-                    belongs_to = self._open(
-                        opened, _earliest(opened, last_ms), is_over=kind is not EventKind.REBALANCE_STARTED
-                    )
+                    belongs_to = self._open(opened, _earliest(opened, last_ms))
+                    self.running[-1].is_exact &= not is_odd
                 if kind in ENDS:
                     self._complete(at_ms, event)
         self.history.watch(events, at_ms)
@@ -257,6 +266,16 @@ class Rebalances:
             join_reason = self.running[-1].join_reason
             self.history.begin(opened.started_ms, join_reason, settled_by(opened), asking, twins(opened))
         return belongs_to
+
+    def _is_first_exact(self, last: Event) -> bool:
+        """Whether an operation, of which this is the last event, is proven, and the one before is not."""
+        was_exact, self.is_step_exact = self.is_step_exact, last.is_exact
+        if not last.is_exact:
+            self.unproven_at, self.unproven_ms = last.offset, last.timestamp_ms
+        elif not was_exact:
+            # The last rebalance began with members that need not be all; here it is known who they are.
+            self.member_count, self.joined, self.left = len(self._members.stays), [], []
+        return last.is_exact and not was_exact
 
     def end(self, rebalance_id: str | None, at_ms: int | None) -> Iterator[Row]:
         """Count what an operation did to the ownership of partitions; yields the rebalances that are final by it.
@@ -316,9 +335,10 @@ class Rebalances:
                 for one in self.running[-MOST_HELD_UP:]:
                     _count_wait(one, handover, handover.awaited_ms)
 
-    def lose_track(self) -> None:
-        """Records begin to be missing: when a rebalance is over, and what it cost, may stand among them."""
-        for one in self.running:
+    def lose_track(self, offset: int) -> None:
+        """Records begin to be missing: when a rebalance is over, what it cost, and more of its reason may be there."""
+        self.lost_at = offset
+        for one in (*self.unsettled, *self.running):
             one.is_exact = False
 
     def open_rows(self) -> Iterator[Row]:
@@ -343,11 +363,14 @@ class Rebalances:
             topic_changes=self._topic_changes,
         )
 
-    def _open(self, situation: Situation, earliest_ms: int | None, *, is_over: bool) -> str:
+    def _open(self, situation: Situation, earliest_ms: int | None) -> str:
         event, reason = situation.opening, reason_of(situation)
-        is_return_open = not self.is_past_known and event.is_exact and bool(returns(situation)[1])
-        if is_return_open:
+        is_over = event.kind is not EventKind.REBALANCE_STARTED
+        may_be_back, are_others_open = self._doubts(situation) if event.is_exact else (False, False)
+        if may_be_back and reason.cause not in PROVEN_ALONE:
             reason = with_unknown_departures(reason)
+        if are_others_open:
+            self.open_join_at = event.offset
         one = OpenRebalance(
             rebalance_id(self.scope, event.partition, event.offset),
             str(event.group_type),
@@ -359,7 +382,7 @@ class Rebalances:
             event.offset if is_over else None,
             self.member_count,
             event.member_count,
-            event.is_exact and not is_return_open,
+            event.is_exact and not are_others_open and not self._may_have_been_back(situation),
             self.joined,
             self.left,
             **_plain(reason),
@@ -374,6 +397,30 @@ class Rebalances:
         self.member_count = event.member_count
         self.joined, self.left = [], []
         return one.rebalance_id
+
+    def _doubts(self, situation: Situation) -> tuple[bool, bool]:
+        """Whether members that joined may have left where records are missing, as which client is not on record.
+
+        Returns:
+            whether it is so of one of them, and whether others than those that it is taken for may have.
+        """
+        if self.unproven_at is None:
+            return False, False
+        back, new = returns(situation)
+        away_ms = elapsed_ms(self.unproven_ms, situation.started_ms)
+        is_recent = away_ms is None or away_ms <= HINDSIGHT_MS
+        may_be_back = any(is_recent or member.instance_id is not None for member, _ in new)
+        may_be_back |= any(one.departed.offset <= self.unproven_at for one in back if is_recent or one.is_sure)
+        return may_be_back, may_be_back or (is_recent and not all(one.is_sure for one in back))
+
+    def _may_have_been_back(self, situation: Situation) -> bool:
+        """Whether members that were removed may have shown themselves alive, or have been back, by missing records."""
+        for event in situation.left:
+            sign = self.history.last_seen(event.member_id or "")
+            since = -1 if sign is None else sign.offset
+            if since <= self.lost_at or (since <= self.open_join_at and has_twin(situation, event.before)):
+                return True
+        return False
 
     def _complete(self, at_ms: int | None, by: Event) -> None:
         for one in self.running:
@@ -433,7 +480,11 @@ class Rebalances:
         self.partitions = next((one.partitions for one in self.running if not one.is_counted), 0)
 
 
-FIELDS = Fields(Rebalances, "running", "unsettled", "member_count", "joined", "left", "is_past_known", "is_step_exact")
+FIELDS = Fields(
+    Rebalances,
+    *("running", "unsettled", "member_count", "joined", "left"),
+    *("is_step_exact", "lost_at", "open_join_at", "unproven_at", "unproven_ms"),
+)
 """What a snapshot has, apart from the history."""
 
 

@@ -31,7 +31,7 @@ def _listed(names: list[str]) -> str:
 def _duration(one: "Rebalance") -> str:
     """How long it took; of a classic rebalance what the log proves, which is the sync and a limit."""
     if not one.is_over:
-        return "not over at the end of the log"
+        return "not over at the end of the log" if one.is_exact is not False else "when it was over is not on record"
     if one.duration_ms is not None:
         return f"took {one.duration_ms:,} ms"
     if one.duration_ms_min is None:
@@ -50,7 +50,8 @@ def _cost(one: "Rebalance") -> str:
         parts.append(f"longest without an owner {one.unowned_ms_max:,} ms")
     if one.commit_pause_ms is not None:
         parts.append(f"commits paused {one.commit_pause_ms:,} ms")
-    return ", ".join(parts)
+    # Of others there may have been members and partitions before that are not on record.
+    return f"{'' if one.is_exact is not False else 'on record: '}{', '.join(parts)}"
 
 
 def _blocked(one: "HoldUp") -> str:

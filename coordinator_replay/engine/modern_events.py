@@ -17,6 +17,8 @@ from coordinator_replay.engine.reconciliation import Reconciliation
 from coordinator_replay.engine.rules import EPOCHS_RISE, check_rules
 from coordinator_replay.engine.streams_group import StreamsGroup
 
+BACK_AND_FORTH = frozenset({EventKind.MEMBER_AWAY, EventKind.MEMBER_REPLACED, EventKind.MEMBER_REJOINED})
+
 
 def note_modern(
     operation: Operation, before: Header | None, group: ModernGroup, changes: list[MemberChange], notes: list[Note]
@@ -38,9 +40,17 @@ def note_modern(
     check_rules(operation, before, group, notes)
     if state.incomplete or (state.birth_missing is None and _is_epoch_unseen(state)):
         operation.is_exact = False
-    if state.is_rebalancing and state.is_settled():
+    if state.is_rebalancing and is_explained(operation, [state.epoch_missing]) and _may_be_back(notes):
+        state.is_rebalancing = None
+    if state.is_rebalancing is not False and state.is_settled():
+        operation.is_exact = operation.is_exact and state.is_rebalancing is not None
         state.is_rebalancing = False
         notes.append(Note(EventKind.REBALANCE_COMPLETED, operation.last_offset))
+
+
+def _may_be_back(notes: Sequence[Note]) -> bool:
+    """Whether a static member went or came back, which makes a group Reconciling that had been Stable at its epoch."""
+    return any(note.kind in BACK_AND_FORTH for note in notes)
 
 
 def _is_epoch_unseen(state: Reconciliation) -> bool:

@@ -45,7 +45,8 @@ class Reconciliation:
         incomplete: members of which a part was not seen.
         owners: who owns a partition, by topic and partition, as of the last operation.
         target_owners: who is to own it.
-        is_rebalancing: an epoch was announced that not all members have reached yet.
+        is_rebalancing: an epoch was announced that not all members have reached yet; None where records are missing by
+            which they may have.
     """
 
     birth_missing: int | None = None
@@ -55,7 +56,7 @@ class Reconciliation:
     assignment_missing: int | None = None
     assignment_timestamp_ms: int = 0
     metadata_hash: int = 0
-    is_rebalancing: bool = False
+    is_rebalancing: bool | None = False
     members: dict[str, Member] = field(default_factory=dict)
     early_targets: dict[str, Target] = field(default_factory=dict)
     owners: dict[tuple[str, int], str] = field(default_factory=dict)

@@ -69,7 +69,7 @@ NO_EPOCH = 0
 """The epoch of a group that there is none of."""
 
 
-VERSION = 4
+VERSION = 5
 """Rises with every change of the form of snapshots; one of another version is refused."""
 
 
@@ -199,6 +199,9 @@ class Replay:
         is_cut = operation.last_offset + 1 == missing_from and not isinstance(self.group, ClassicGroup)
         self._is_state_exact = not is_cut and self._is_proven_behind(operation)
         events = settle(operation, self.group, final, is_state_exact=self._is_state_exact)
+        if is_cut:
+            # Only its last record says what it was: a group's tombstone may be the beginning of a conversion.
+            events = [event._replace(is_exact=False) for event in events]
         is_as_before = not operation.at and not operation.wrote_subscription and final is self._state
         self._header = operation.before if is_as_before else None
         self._state = final

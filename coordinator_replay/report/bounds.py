@@ -7,10 +7,15 @@ from coordinator_replay.report.members import MemberIdentities
 from coordinator_replay.report.wording import counted_as, duration
 
 
+def unended(one: Rebalance) -> str:
+    """What there is instead of the end of a rebalance that is not over."""
+    return "not over" if one.is_exact is not False else "end not on record"
+
+
 def took(one: Rebalance) -> str:
     """How long it took."""
     if not one.is_over:
-        return "not over"
+        return unended(one)
     if one.duration_ms is not None:
         return duration(one.duration_ms)
     # A classic rebalance: its join phase is not on record, and the sync says nothing without an upper bound.

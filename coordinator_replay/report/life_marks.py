@@ -10,7 +10,7 @@ from coordinator_replay.analysis.reasons import by_frequency
 from coordinator_replay.query.life import GroupLife
 from coordinator_replay.query.rebalances import Rebalance
 from coordinator_replay.query.tables import shown
-from coordinator_replay.report.bounds import blocked_by, moved, pause, took, unowned
+from coordinator_replay.report.bounds import blocked_by, moved, pause, took, unended, unowned
 from coordinator_replay.report.columns import Clock, Columns, columns
 from coordinator_replay.report.members import MemberIdentities
 from coordinator_replay.report.wording import (
@@ -150,7 +150,7 @@ def _is_over_untimed(one: Rebalance) -> bool:
 def _ended(one: Rebalance) -> str:
     if one.completed_at is not None:
         return shown(one.completed_at)
-    return "at an unknown time" if _is_over_untimed(one) else "not over"
+    return "at an unknown time" if _is_over_untimed(one) else unended(one)
 
 
 class Moves:

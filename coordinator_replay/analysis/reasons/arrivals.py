@@ -37,6 +37,11 @@ class Return(NamedTuple):
         return self.member.member_id == self.departed.member_id
 
     @property
+    def is_sure(self) -> bool:
+        """It is surely the same: known by its member id or instance id."""
+        return self.is_same_instance or self.is_same_process
+
+    @property
     def silence_ms(self) -> int:
         """For how long there had been no sign of life when it went; 0 where that is not known."""
         return elapsed_ms(self.departed.seen_ms, self.departed.left_ms) or 0
@@ -150,6 +155,13 @@ def twin(situation: Situation, member: Member) -> Member | None:
             and is_same_client(member, one)
         ),
         None,
+    )
+
+
+def has_twin(situation: Situation, removed: Member | None) -> bool:
+    """Whether another member with the client id and host of one that is removed was there."""
+    return removed is not None and any(
+        one.member_id != removed.member_id and is_same_client(removed, one) for one in situation.before.values()
     )
 
 

@@ -154,6 +154,10 @@ class GroupHistory:
             return synced
         return Sign(*own)
 
+    def take_signs(self, other: "GroupHistory") -> None:
+        """Take the signs of life that another history has."""
+        self.seen, self.synced = dict(other.seen), other.synced
+
     def heed(self, before_offset: int, commits: Iterable[tuple[str, int, Sign]]) -> None:
         """Take the last commits before a record that is yet to come.
 

@@ -94,7 +94,7 @@ def beginning_unseen(situation: Situation) -> Explanation | None:
     """Nothing is known of what was before."""
     if not situation.is_beginning_unseen or situation.history.conversion is not None:
         return None
-    fact = f"first record of the group in this log {situation.at()}"
+    fact = f"first record of the group behind missing ones {situation.at()}"
     return Explanation(Cause.UNKNOWN, POSSIBLE, (fact,))
 
 

@@ -79,7 +79,8 @@ def with_unknown_departures(reason: Reason) -> Reason:
     fact = (
         "members that left before the group's first proven record are not on record: a member that joined may be back"
     )
-    others = tuple(one for one in (Cause.MEMBER_RESTART, Cause.CLIENT_UPGRADE) if one is not reason.cause)
+    back = (Cause.MEMBER_RESTART, Cause.CLIENT_UPGRADE, Cause.CLIENT_DOWNGRADE)
+    others = tuple(one for one in back if one is not reason.cause)
     return reason._replace(
         confidence=_at_most(reason.confidence, Confidence.LIKELY),
         evidence=(*reason.evidence, fact),

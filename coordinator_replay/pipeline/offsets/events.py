@@ -89,7 +89,7 @@ _KEY = pa.schema([("group", pa.string()), ("topic", pa.string()), ("partition", 
 MARKER = ("log_partition", "log_offset", "log_timestamp", "producer_id", "control_type")
 """What is read of ``control_records``."""
 
-OWNER = ("group_id", "topic", "partition", "member_id", "from_offset", "to_offset")
+OWNER = ("group_id", "topic", "partition", "member_id", "from_offset", "to_offset", "is_exact")
 """What is read of ``partition_ownership``."""
 
 STATE = ("group_id", "from_state", "to_state", "seq", "log_offset", "is_exact", "is_state_exact")
@@ -176,6 +176,8 @@ def open_offsets(history: pa.RecordBatch) -> pa.RecordBatch:
 def owners(ownership: pa.RecordBatch) -> pa.RecordBatch:
     """From which record to which a member owned a partition; a topic without a name has no commits.
 
+    Where the log does not prove that it was that member, the owner has no name.
+
     Args:
         ownership: rows in OWNER.
     """
@@ -187,7 +189,7 @@ def owners(ownership: pa.RecordBatch) -> pa.RecordBatch:
         at_offset=since,
         log_offset=-1,
         until_offset=until,
-        name=rows.column("member_id"),
+        name=pc.if_else(rows.column("is_exact").fill_null(True), rows.column("member_id"), None),
         second=until.fill_null(LATEST),
     )
 
