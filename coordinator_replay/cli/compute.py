@@ -288,20 +288,26 @@ def _follow(
 ) -> None:
     """Audit what is exported into a dump, until a signal ends it."""
     from coordinator_replay.pipeline.audit import run_audit
-    from coordinator_replay.pipeline.audit_follow import AuditFollower
+    from coordinator_replay.pipeline.audit_follow import AuditFollower, audited_batches
     from coordinator_replay.pipeline.export_folders import ExportedDump
     from coordinator_replay.pipeline.host.failure import failing_in_a_sentence
     from coordinator_replay.pipeline.host.session import open_session
+    from coordinator_replay.pipeline.ledger import finished_runs
+    from coordinator_replay.store.layout import LEDGER
     from coordinator_replay.store.lock import one_at_a_time
     from coordinator_replay.store.maintain import Upkeep, run_maintain
+    from coordinator_replay.store.warehouse import Store
 
     if len(options.inputs) != 1 or options.full:
         raise UsageError("audit --follow takes one INPUT, the folder that export --follow writes into, and not --full")
 
+    dump = ExportedDump(options.inputs[0])
+    ledger = Store(options.warehouse).snapshot(LEDGER)
+
     def audit_folders(folders: Sequence[str]) -> None:
         began = time.monotonic()
         with one_at_a_time(options.warehouse, "audit --follow", wait=wait, say=log_line):
-            summary = run_audit(spark, replace(options, inputs=list(folders)), lambda _step: None)
+            summary = run_audit(spark, replace(options, inputs=list(folders), follow=dump.stream))
         names = ", ".join(folder.rpartition("/")[2] for folder in folders)
         log_line(f"audited {names}: {summary.run.records_read:,} records in {time.monotonic() - began:.0f} s")
 
@@ -312,11 +318,12 @@ def _follow(
         log_line(f"maintained the tables in {time.monotonic() - began:.0f} s")
 
     follower = AuditFollower(
-        dump=ExportedDump(options.inputs[0]),
+        dump=dump,
         audit=audit_folders,
         maintain=maintain_tables,
         log=log_line,
         maintain_every=maintain_every.total_seconds(),
+        audited=audited_batches([] if ledger is None else finished_runs(ledger, options.cluster), dump.stream),
     )
     log_line("starting Spark")
     then = "the next run cleans up after it"

@@ -2,17 +2,27 @@
 
 Each round audits the folders of exports that have become complete since the one before, by the audit that a night
 runs. A merged folder has nothing new. Once in a while the tables are maintained, because each audit adds files to them.
+
+One that is started again goes on after what the ledger has, however large the dump is by then.
 """
 
-import math
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from coordinator_replay.errors import LockedError
 from coordinator_replay.log.exports import ExportFolder, superseded
 from coordinator_replay.pipeline.export_folders import ExportedDump
+from coordinator_replay.pipeline.ledger import Run
+
+
+def audited_batches(runs: Iterable[Run], stream: str | None) -> set[int]:
+    """The batches of a stream that followers have audited."""
+    of_stream = (run.inputs for run in runs if stream is not None and run.settings.get("follow") == stream)
+    names = (uri.rpartition("/")[2] for inputs in of_stream for uri in inputs)
+    folders = filter(None, map(ExportFolder.parse, names))
+    return {batch for folder in folders for batch in range(folder.first, folder.last + 1)}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -26,8 +36,8 @@ class AuditFollower:
         log: gets a line where something is put off.
         maintain_every: seconds between two rounds of upkeep.
         audited: batches that were audited.
-        maintained_at: when it has maintained the tables last, on a clock that only goes forward. It does so
-            after its first audit, too: a follower that was killed within the hour has left its files to the next one.
+        maintain_at: from when on the tables are to be maintained, on a clock that only goes forward: at first, too,
+            because a follower that was killed within the hour has left its files to the next one.
     """
 
     dump: ExportedDump
@@ -36,7 +46,7 @@ class AuditFollower:
     log: Callable[[str], None]
     maintain_every: float
     audited: set[int] = field(default_factory=set)
-    maintained_at: float = -math.inf
+    maintain_at: float = field(default_factory=time.monotonic)
 
     def run(self, stopped: threading.Event, every: float) -> None:
         """Go on until it is stopped.
@@ -53,14 +63,15 @@ class AuditFollower:
             stopped.wait(every)
 
     def step(self) -> None:
-        """Audit what is new, and maintain the tables if it is time."""
+        """Audit what is new, or maintain the tables if it is time; both where something new comes all the time."""
         if new := self.new_folders():
             self.audit([self.dump.uri_of(folder) for folder in new])
             for folder in new:
                 self.audited.update(range(folder.first, folder.last + 1))
-        if self.audited and time.monotonic() - self.maintained_at >= self.maintain_every:
+        late = time.monotonic() - self.maintain_at
+        if self.audited and late >= (self.maintain_every if new else 0):
             self.maintain()
-            self.maintained_at = time.monotonic()
+            self.maintain_at = time.monotonic() + self.maintain_every
 
     def new_folders(self) -> list[ExportFolder]:
         """Complete folders that have batches which were not audited, in order."""

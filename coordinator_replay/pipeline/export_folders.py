@@ -42,6 +42,11 @@ class ExportedDump:
         """Where Spark keeps how far the exports have come."""
         return f"{self.uri}/{CHECKPOINT}"
 
+    @property
+    def stream(self) -> str | None:
+        """Spark's id of the stream that numbers the batches; another one where somebody began anew, None before."""
+        return self._read("id", f"{CHECKPOINT}/metadata")
+
     def uri_of(self, folder: ExportFolder) -> str:
         """Where an export's files lie."""
         return f"{self.uri}/{folder.name}"
@@ -88,7 +93,7 @@ class ExportedDump:
         """
         if topic_id == _NO_ID:
             return
-        before = self._topic_id()
+        before = self._read("topic_id", TOPIC_FILE)
         if before is None:
             self._write_topic_id(topic_id)
         elif before != topic_id:
@@ -131,12 +136,13 @@ class ExportedDump:
         listed = self._filesystem.get_file_info(fs.FileSelector(f"{self._path}/{folder.name}"))
         return sum(info.size or 0 for info in listed)
 
-    def _topic_id(self) -> str | None:
-        path = f"{self._path}/{TOPIC_FILE}"
+    def _read(self, name: str, file: str) -> str | None:
+        """A text of a file of JSON in the dump; None where there is no such file."""
+        path = f"{self._path}/{file}"
         if self._filesystem.get_file_info(path).type == fs.FileType.NotFound:
             return None
         with self._filesystem.open_input_stream(path) as stream:
-            return str(json.loads(stream.read())["topic_id"])
+            return str(json.loads(stream.read())[name])
 
     def _write_topic_id(self, topic_id: str) -> None:
         make_folder(self._filesystem, self._path)

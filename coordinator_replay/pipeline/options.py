@@ -33,7 +33,11 @@ class ExpiryOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What a run is asked to do; the names are those of the command line."""
+    """What a run is asked to do; the names are those of the command line.
+
+    Attributes:
+        follow: of which stream the inputs are complete batches, where a follower audits them, see ``ExportedDump``.
+    """
 
     inputs: Sequence[str]
     warehouse: str
@@ -48,6 +52,7 @@ class Options:
     expiry: ExpiryOptions = field(default_factory=ExpiryOptions)
     records_only: bool = False
     full: bool = False
+    follow: str | None = None
     thresholds: Thresholds = DEFAULTS
 
     def settings(self) -> dict[str, Any]:
