@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from coordinator_replay.analysis.broker_words import SLACK_MS
 
 CLUSTER_METADATA, BROKER_LOG, RECORDS = "cluster_metadata", "broker_log", "records"
-"""Where a change is from; who led the partition since is said by the first of these that has it."""
+"""Where a change is from; who led the partition since comes from the first of these that has it."""
 
 NO_LEADER = -1
 

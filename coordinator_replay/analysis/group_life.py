@@ -25,7 +25,7 @@ from coordinator_replay.analysis.timeline import Timeline
 from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import GroupType, Member, Record
 from coordinator_replay.engine.plain import Fields, restoring
-from coordinator_replay.engine.replay import NOWHERE, Replay
+from coordinator_replay.engine.replay import NOWHERE, StateReplay
 from coordinator_replay.times import latest_ms
 
 VERSION = 13
@@ -87,7 +87,7 @@ class GroupReplay:
             limits: from when on something is a finding.
             encode: how JSON is written in cells, see ``Scope``.
         """
-        self.replay = Replay(group_id)
+        self.replay = StateReplay(group_id)
         self._scope = Scope(cluster, group_id, encode)
         self._topics = RecordTopics(topic_names or {})
         self._topic_changes = topic_changes
@@ -280,7 +280,7 @@ class GroupReplay:
             SnapshotError: it is of a version this release does not know, or damaged.
         """
         with restoring("group", VERSION, snapshot):
-            replay = Replay.restore(snapshot["replay"])
+            replay = StateReplay.restore(snapshot["replay"])
             life = cls(snapshot["cluster"], replay.group_id, topic_names, topic_changes, limits, encode)
             life.replay = replay
             life._timeline.seq = snapshot["seq"]
@@ -319,7 +319,7 @@ FIELDS = Fields(GroupReplay, "_now_ms", "_classic_at", "group_type", "proven_ms"
 
 
 def _type_of(kind: str) -> GroupType:
-    """The type of the groups that a kind of record tells of."""
+    """The type of the groups that a kind of record is about."""
     return next((one for one in GroupType if kind.lower().startswith(one)), GroupType.CLASSIC)
 
 

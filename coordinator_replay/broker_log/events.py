@@ -303,11 +303,11 @@ def _managed(fields: Mapping[str, Any], text: str) -> BrokerEvent | None:
         for name, key in (("epoch", "generationId"), ("broker", "coordinatorId"))
         if re.fullmatch("-?[0-9]{1,10}", written := str(fields.get(key)))
     }
-    known: dict[str, Any] = {"group_id": group, **_numbers(numbers)}
+    columns: dict[str, Any] = {"group_id": group, **_numbers(numbers)}
     if not isinstance(reason, str):
-        return BrokerEvent(event=MANAGED_EVENT, text=text, **known)
+        return BrokerEvent(event=MANAGED_EVENT, text=text, **columns)
     worded = _worded(reason[:_MOST_MATCHED], 0)
     if worded is None:
-        return BrokerEvent(event=MANAGED_EVENT, text=text, reason=reason[:_MOST_MATCHED], **known)
+        return BrokerEvent(event=MANAGED_EVENT, text=text, reason=reason[:_MOST_MATCHED], **columns)
     event, named = worded
-    return _event(event, text, {**known, **named, "group_id": group})
+    return _event(event, text, {**columns, **named, "group_id": group})

@@ -31,7 +31,7 @@ from coordinator_replay.coordinator.results import Result
 from coordinator_replay.coordinator.shard import Shard
 from coordinator_replay.coordinator.state_dump import dump
 from coordinator_replay.coordinator.topics import Topic, TopicChange, Topics
-from coordinator_replay.engine import Replay
+from coordinator_replay.engine import StateReplay
 from coordinator_replay.errors import UsageError
 
 Handler = Callable[[Shard, Request, Reply], Outcome]
@@ -207,9 +207,9 @@ class Coordinator:
         """Ids of all groups."""
         return sorted(self._shard.group_ids())
 
-    def replay(self, group_id: str) -> Replay:
+    def replay(self, group_id: str) -> StateReplay:
         """The group and its offsets as the records written so far leave them; empty where there is none."""
-        return self._shard.replays.get(group_id) or Replay(group_id)
+        return self._shard.replays.get(group_id) or StateReplay(group_id)
 
     def timers(self) -> dict[str, int]:
         """Milliseconds that each running timer has left, by Kafka's key."""

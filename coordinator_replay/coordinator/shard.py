@@ -1,8 +1,8 @@
 """The state of the coordinator of one log partition, and how operations on it run.
 
-The hard state is a ``Replay`` of the engine for each group, fed with every record that is written: what an audit of the
-log would find. What the log does not hold is here too: timers, background jobs, classic groups between two records,
-and what a consumer group's members wait for. Mirrors ``GroupCoordinatorShard`` with ``CoordinatorRuntime``.
+The hard state is a ``StateReplay`` of the engine for each group, fed with every record that is written: what an audit
+of the log would show. What the log does not hold is here too: timers, background jobs, classic groups between two
+records, and what a consumer group's members wait for. Mirrors ``GroupCoordinatorShard`` with ``CoordinatorRuntime``.
 """
 
 from collections import deque
@@ -21,7 +21,7 @@ from coordinator_replay.coordinator.record_helpers import NewRecord
 from coordinator_replay.coordinator.results import Batch, Failure, MarkerWritten, Response, Result
 from coordinator_replay.coordinator.timers import Key, Timers
 from coordinator_replay.coordinator.topics import Topics
-from coordinator_replay.engine import ClassicGroup, Marker, Record, Replay
+from coordinator_replay.engine import ClassicGroup, Marker, Record, StateReplay
 from coordinator_replay.engine.classic_group import IllegalTransitionError, MemberRefusedError
 from coordinator_replay.engine.notes import Group
 from coordinator_replay.java_strings import string_hash
@@ -74,7 +74,7 @@ class Shard:
         self.partition = partition
         self.ids = ids
         self.timers = Timers()
-        self.replays: dict[str, Replay] = {}
+        self.replays: dict[str, StateReplay] = {}
         self.classic_groups: dict[str, LiveClassicGroup] = {}
         self.consumer_states: dict[str, ConsumerState] = {}
         self.end_offset = 0
@@ -163,7 +163,7 @@ class Shard:
             return
         producer_id, producer_epoch = producer if producer is not None else (-1, -1)
         written = []
-        touched: dict[str, Replay] = {}
+        touched: dict[str, StateReplay] = {}
         for kind, key, value, value_version in records:
             record = Record(
                 kind, key, value, self.partition, self.end_offset, self.now_ms, 0, value_version, producer_id
@@ -256,10 +256,10 @@ class Shard:
         _, job = self._jobs.popleft()
         self.run(job())
 
-    def _replay(self, group_id: str, record: Record) -> Replay:
+    def _replay(self, group_id: str, record: Record) -> StateReplay:
         replay = self.replays.get(group_id)
         if replay is None:
-            replay = self.replays[group_id] = Replay(group_id)
+            replay = self.replays[group_id] = StateReplay(group_id)
         replay.apply(record)
         if record.kind != "OffsetCommit":
             self._forgotten.discard(group_id)

@@ -9,7 +9,7 @@ from coordinator_replay.engine.consumer_group import ConsumerGroup
 from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import GroupState, GroupType, Marker, Member, MemberState, Record
 from coordinator_replay.engine.offsets import Offsets
-from coordinator_replay.engine.replay import Replay
+from coordinator_replay.engine.replay import StateReplay
 from coordinator_replay.engine.share_group import ShareGroup
 from coordinator_replay.engine.streams_group import StreamsGroup
 
@@ -25,7 +25,7 @@ __all__ = [
     "MemberState",
     "Offsets",
     "Record",
-    "Replay",
     "ShareGroup",
+    "StateReplay",
     "StreamsGroup",
 ]

@@ -56,7 +56,7 @@ HANDLERS: Mapping[str, tuple[Machine, Handler]] = {
     "StreamsGroupCurrentMemberAssignment": (StreamsGroup, StreamsGroup.replay_current),
     "StreamsGroupTopology": (StreamsGroup, StreamsGroup.replay_topology),
 }
-"""Which machine takes a kind, and how. Classic values and share state, which differ, are in ``Replay`` itself."""
+"""Which machine takes a kind, and how. Classic values and share state, which differ, are in ``StateReplay`` itself."""
 
 REMOVES_THE_GROUP = frozenset({"ConsumerGroupMetadata", "ShareGroupMetadata", "StreamsGroupMetadata"})
 SHARE_STATE = "ShareGroupStatePartitionMetadata"
@@ -73,7 +73,7 @@ VERSION = 5
 """Rises with every change of the form of snapshots; one of another version is refused."""
 
 
-class Replay:
+class StateReplay:
     """The life of one group.
 
     Attributes:
@@ -337,7 +337,7 @@ class Replay:
         return {"version": VERSION, **FIELDS.write(self)}
 
     @classmethod
-    def restore(cls, snapshot: Mapping[str, Any]) -> "Replay":
+    def restore(cls, snapshot: Mapping[str, Any]) -> "StateReplay":
         """Continue from a snapshot.
 
         Raises:
@@ -447,7 +447,7 @@ class Replay:
 
 
 FIELDS = Fields(
-    Replay,
+    StateReplay,
     *("group_id", "group", "offsets", "share_state", "proven_from", "is_cleaned", "open_keys"),
     *("_operation", "_missing", "_lost", "_is_classic_known", "_is_state_exact", "_state"),
 )
@@ -455,7 +455,7 @@ FIELDS = Fields(
 
 
 def _key(record: Record) -> tuple[Any, ...]:
-    """What tells a key from others of the group."""
+    """What distinguishes a key from others of the group."""
     return record.kind, *record.key.values()
 
 

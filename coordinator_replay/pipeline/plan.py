@@ -236,7 +236,7 @@ def plan_buckets(
             reasons=reasons or [continued],
         )
 
-    # A copy may have no record at all, and tell of offsets that are missing.
+    # A copy may have no record at all, and show offsets that are missing.
     copied = {bucket_of(one.bounds.log_partition, buckets) for one in wanted.copies if one.bounds.end}
     shares = [share(bucket) for bucket in sorted({*staged, *existing, *copied} if derives else staged)]
     return Plan(shares=shares, derives=derives, is_rebuild=bool(everywhere))

@@ -110,8 +110,8 @@ def departure_of(
     first = bisect_left(lines, at - (_LONGEST if classic else _SLACK), key=_LOGGED_AT)
     last = bisect_right(lines, at + _SLACK, key=_LOGGED_AT)
     own = [line for line in lines[first:last] if line.is_about(member_id) and line.event not in REFUSED]
-    said = {line.departure for line in own}
-    return said.pop() if len(said) == 1 else None
+    named = {line.departure for line in own}
+    return named.pop() if len(named) == 1 else None
 
 
 def departures(warehouse: Tables, group: str) -> list[LoggedDeparture]:

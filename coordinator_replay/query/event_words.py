@@ -69,7 +69,7 @@ def _joined(detail: Detail) -> list[str]:
 
 
 def _left(detail: Detail) -> list[str]:
-    # The event is the same for LeaveGroup, a timeout and a removal by an admin, unless a broker's log tells them apart.
+    # The event is the same for LeaveGroup, a timeout and a removal by an admin, unless a broker's log names one.
     return [detail.get("departure") or "left or was removed", f"owned {_assignment(detail.get('assigned'))}"]
 
 

@@ -82,7 +82,7 @@ def _colours(
 ) -> Mapping[str, str]:
     """The colour of each identity.
 
-    Members with the same client id are one client where the next one came when the one before had gone; those that
+    Members with the same client id are one client where the next one came after the one before had left; those that
     were there at the same time are several.
     """
     colours: dict[str, str] = {}

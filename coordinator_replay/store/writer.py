@@ -207,18 +207,18 @@ def batch_of(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.RecordB
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def conform(batch: pa.RecordBatch, schema: pa.Schema, **given: Any) -> pa.RecordBatch:
-    """Rows in the columns of a schema, by name: with a given value in all of them, else as the batch has it, else null.
+def conform(batch: pa.RecordBatch, schema: pa.Schema, **values: Any) -> pa.RecordBatch:
+    """Rows in the columns of a schema, by name: the value passed here, else as the batch has it, else null.
 
     Args:
         batch: the rows.
         schema: the columns to have.
-        given: values, or whole columns.
+        values: of columns that differ from the batch, each one for all rows or a whole column.
     """
     columns = []
     for field in schema:
-        if field.name in given:
-            value = given[field.name]
+        if field.name in values:
+            value = values[field.name]
             whole = value if isinstance(value, pa.Array) else pa.repeat(pa.scalar(value, field.type), batch.num_rows)
             columns.append(whole)
         elif field.name in batch.schema.names:

@@ -81,7 +81,7 @@ class ClientLives:
     def _joined_ms(self, operation: RecordedOperation, began_ms: int) -> int:
         """When the members that joined with an operation came.
 
-        A join phase waits for static members that are gone until their sessions are over: who joined in a generation
+        A join phase waits for static members that are away until their sessions are over: who joined in a generation
         that some were removed with came before that, most likely in place of them.
 
         Args:
@@ -282,9 +282,9 @@ class ClientLives:
             yield libraries_sentence(self.libraries)
         if self.unsure_leaves:
             yield (
-                f"Departures that may be a leave or a session timeout: {self.unsure_leaves}. The log can't tell which; "
-                "they are simulated as a leave. In the variants that make a range some are session timeouts; of those "
-                f"whose client was back within half its session timeout ({self.unlikely_timeouts}) hardly any."
+                f"Departures that may be a leave or a session timeout: {self.unsure_leaves}. The log doesn't show "
+                "which; they are simulated as a leave. In the variants that make a range some are session timeouts; of "
+                f"those whose client was back within half its session timeout ({self.unlikely_timeouts}) hardly any."
             )
         if self.unsure_timeouts:
             yield (
@@ -305,7 +305,7 @@ class ClientLives:
         if self.static_removals:
             yield (
                 f"Static members removed when their session was over: {self.static_removals}. Whether they were closed "
-                "or killed the log can't tell. Killed is assumed; ranges cover the rest."
+                "or killed the log doesn't show. Killed is assumed; ranges cover the rest."
             )
         if self.static_ends:
             yield (

@@ -15,8 +15,8 @@ TIMEOUT, UNLIKELY_TIMEOUT = 0.3, 0.05
 KILLED = 0.2
 """How often a static member whose end is not on record is drawn as killed."""
 
-GONE = 0.1
-"""How often a static member that may have left shortly before the end of the log is drawn as gone."""
+LEFT_UNSEEN = 0.1
+"""How often a static member that may have left shortly before the end of the log is drawn as having left."""
 
 
 def drawn_course(life: Life, draw: Random) -> Life:
@@ -41,7 +41,7 @@ def _drawn_visit(visit: Visit, draw: Random, delay: float) -> Visit:
     other, window = visit.other_ending, visit.window
     if other is not None and draw.random() < (UNLIKELY_TIMEOUT if other.is_unlikely else TIMEOUT):
         visit = replace(visit, departed_ms=other.departed_ms, how=other.how)
-    if window is not None and not (window.may_have_stayed and draw.random() >= GONE):
+    if window is not None and not (window.may_have_stayed and draw.random() >= LEFT_UNSEEN):
         departed_ms = draw.randint(window.earliest_ms, window.latest_ms)
         how = CRASHED if draw.random() < KILLED else CLOSED
         visit = replace(visit, departed_ms=max(departed_ms, visit.arrived_ms + 1), how=how)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from coordinator_replay.analysis.reasons.topic_changes import CREATED, PARTITIONS_ADDED, DatedTopicChange
 from coordinator_replay.engine.events import Event
 from coordinator_replay.engine.model import GroupType, Member, MemberState, Record
-from coordinator_replay.engine.replay import Replay
+from coordinator_replay.engine.replay import StateReplay
 from coordinator_replay.errors import UsageError
 
 FEW = 4
@@ -70,7 +70,7 @@ def operations_of(group_id: str, records: Iterable[Record]) -> list[RecordedOper
     first_ms = next((record.timestamp_ms for record in records if record.timestamp_ms is not None), None)
     if records and first_ms is None:
         raise UsageError(f"no record of group {group_id} carries a time: its life can't be simulated")
-    replay = Replay(group_id)
+    replay = StateReplay(group_id)
     operations: list[RecordedOperation] = []
     for record in records:
         for events in replay.apply_in_operations(record):

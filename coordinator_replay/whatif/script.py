@@ -30,7 +30,7 @@ class Window(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """How a visit may have ended, too, where the log can't tell whether a member left or its session timed out.
+    """How a visit may have ended, too, where the log doesn't show whether a member left or its session timed out.
 
     Attributes:
         departed_ms: when it closed or died then.

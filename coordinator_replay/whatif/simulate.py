@@ -267,7 +267,7 @@ class Fleet:
                 consumer, api = self._senders.pop(result.correlation_id)
                 consumer.is_waiting = False
                 if member_id := result.body.get("memberId"):
-                    # A consumer that is gone before its JoinGroup is answered was a member, too.
+                    # A consumer that has left before its JoinGroup is answered was a member, too.
                     self.result.by_member.setdefault(member_id, self._names[id(consumer)])
                 if id(consumer) in self._alive:
                     self._answer(consumer, api, result)

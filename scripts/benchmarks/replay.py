@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.measured import Measured, Setting, seconds
 from coordinator_replay.engine.model import Record
-from coordinator_replay.engine.replay import Replay
+from coordinator_replay.engine.replay import StateReplay
 
 _BEGIN_MS = 1_795_000_000_000
 TOPIC = "orders"
@@ -146,7 +146,7 @@ def engine(setting: Setting) -> Measured:
     texts = [json.dumps(part) for record in records for part in (record.key, record.value)]
 
     def ours() -> None:
-        replay = Replay("group")
+        replay = StateReplay("group")
         for record in records:
             replay.apply(record)
 

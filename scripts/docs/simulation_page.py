@@ -59,7 +59,7 @@ text of KIP-848 alone, and the numbers and names of its messages are ours.
 """
 
 AUDITED = """\
-## What an audit of the log can't tell
+## What an audit of the log doesn't show
 
 The tables made from a simulated log, asked as of any step, say what the coordinator answered at that step. Where they
 can't, the same holds for the log of a real broker:

@@ -50,7 +50,7 @@ class Verdict(NamedTuple):
 
     @property
     def is_marked(self) -> bool:
-        """The row says that the log can't tell, and names the cause among its alternatives."""
+        """The row says that the log doesn't show which, and names the cause among its alternatives."""
         truth, row = self.truth, self.row
         if truth is None or row is None or self.is_exact:
             return False
@@ -130,7 +130,7 @@ def document(verdicts: Sequence[Verdict], with_log: Sequence[Verdict]) -> str:
         f"- rebalances that the brokers logged and the audit found: {_share(len(both), logged)}",
         f"- rebalances that the audit found and no broker logged: {sum(one.truth is None for one in told)}",
         f"- causes right: {_share(sum(one.is_exact for one in both), len(both))}; another {marked} rows say that the "
-        "log can't tell",
+        "log doesn't show which",
         "  (`possible`), and name the right cause as an alternative",
         f"- causes wrong: {sum(not one.is_right for one in both)}",
     ]
@@ -168,7 +168,7 @@ def _with_log(verdicts: Sequence[Verdict]) -> list[str]:
         "## With the brokers' logs",
         "",
         f"- causes right: {_share(sum(one.is_exact for one in both), len(both))}; another "
-        f"{sum(one.is_marked for one in both)} rows say that the log can't tell",
+        f"{sum(one.is_marked for one in both)} rows say that the log doesn't show which",
         f"- causes wrong: {sum(not one.is_right for one in both)}",
         *_by_confidence(both),
         f"- rebalances of classic groups that have their beginning and their duration: "

@@ -23,7 +23,7 @@ def row(**fields: Any) -> dict[str, Any]:
         "cause": "LEAVE_OR_TIMEOUT",
         "join_reason": "unknown",
         "confidence": "possible",
-        "evidence": ["b was removed. LeaveGroup or session timeout: the log can't tell"],
+        "evidence": ["b was removed. LeaveGroup or session timeout: the log doesn't show which"],
         "alternatives": ["MEMBER_LEAVE", "SESSION_TIMEOUT"],
         "trigger_members": ["member-b"],
         "members_after": 2,

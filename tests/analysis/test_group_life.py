@@ -11,7 +11,7 @@ from hypothesis import given
 
 from coordinator_replay.analysis.group_life import GroupReplay
 from coordinator_replay.analysis.rows import Row
-from coordinator_replay.engine import EventKind, Record, Replay
+from coordinator_replay.engine import EventKind, Record, StateReplay
 from coordinator_replay.errors import SnapshotError
 from tests.analysis.classic_log import ClassicLog, member
 from tests.engine.coordinator import TOPIC, Coordinator
@@ -230,7 +230,7 @@ def test_members_at_a_checkpoint_are_those_the_broker_named(sample: str) -> None
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_the_timeline_numbers_the_engines_events(sample: str) -> None:
     for group_id, records in group_records(sample):
-        replay = Replay(group_id)
+        replay = StateReplay(group_id)
         events = [event for record in records for event in replay.apply(record)] + replay.settle()
         rows = table(rows_of(group_id, records), "group_timeline")
         assert [row["seq"] for row in rows] == list(range(len(events)))

@@ -8,7 +8,7 @@ import pytest
 from coordinator_replay.analysis.group_life import GroupReplay
 from coordinator_replay.engine.events import EventKind
 from coordinator_replay.engine.model import GroupState, Record
-from coordinator_replay.engine.replay import Replay
+from coordinator_replay.engine.replay import StateReplay
 from coordinator_replay.records.blobs import open_blobs
 from coordinator_replay.records.plain import decode_record
 
@@ -43,11 +43,11 @@ def group_of(record):
 
 
 def test_what_they_write_never_contradicts_itself(operations):
-    replays: dict[str, Replay] = {}
+    replays: dict[str, StateReplay] = {}
     events = []
     for record in records_of(operations):
         group = group_of(record)
-        events += replays.setdefault(group, Replay(group)).apply(record)
+        events += replays.setdefault(group, StateReplay(group)).apply(record)
     kinds = {event.kind for event in events}
     assert EventKind.INVARIANT_BROKEN not in kinds
     assert {EventKind.MEMBER_JOINED, EventKind.MEMBER_LEFT, EventKind.REBALANCE_COMPLETED} <= kinds

@@ -11,7 +11,7 @@ import pytest
 from coordinator_replay.cli.simulated_log import write_log
 from coordinator_replay.coordinator import Batch, MarkerWritten
 from coordinator_replay.coordinator.script import ScriptRun, as_written
-from coordinator_replay.engine import Marker, Record, Replay
+from coordinator_replay.engine import Marker, Record, StateReplay
 from coordinator_replay.engine.model import Assignment, merged
 from coordinator_replay.log.segment import read_segment
 from coordinator_replay.records.plain import decode_record
@@ -25,7 +25,7 @@ class Log:
     """Replays of the groups of a log, record by record."""
 
     def __init__(self) -> None:
-        self.replays: dict[str, Replay] = {}
+        self.replays: dict[str, StateReplay] = {}
 
     def feed(self, record: Record | Marker) -> None:
         if isinstance(record, Marker):
@@ -33,7 +33,7 @@ class Log:
                 replay.apply_marker(record)
             return
         group_id = record.key.get("groupId") or record.key["group"]
-        self.replays.setdefault(group_id, Replay(group_id)).apply(record)
+        self.replays.setdefault(group_id, StateReplay(group_id)).apply(record)
 
     def describe(self, group_id: str) -> GroupDescription | None:
         replay = self.replays.get(group_id)

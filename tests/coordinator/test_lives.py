@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_replay.coordinator import Config, Coordinator, Request, Response
-from coordinator_replay.engine import GroupState, GroupType, Replay
+from coordinator_replay.engine import GroupState, GroupType, StateReplay
 from coordinator_replay.engine.model import merged
 from coordinator_replay.records.blobs import read_assignment
 from tests.coordinator.lives import MAKERS, TOPICS, Step, do
@@ -85,10 +85,10 @@ def test_the_log_replayed_from_any_prefix_on_is_the_groups_state(kind: str, step
     for number, step in enumerate(steps):
         do(fleet, number, step, MAKERS[kind])
     prefix = cut % (len(fleet.records) + 1)
-    first = Replay("g")
+    first = StateReplay("g")
     for record in fleet.records[:prefix]:
         first.apply(record)
-    second = Replay.restore(json.loads(json.dumps(first.snapshot())))
+    second = StateReplay.restore(json.loads(json.dumps(first.snapshot())))
     for record in fleet.records[prefix:]:
         second.apply(record)
     second.settle()

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from coordinator_replay.engine import GroupType, Replay
+from coordinator_replay.engine import GroupType, StateReplay
 from coordinator_replay.engine.model import NOTHING, Assignment, merged
 from tests.engine.described import GroupDescription, MemberDescription
 
@@ -54,7 +54,7 @@ def _member(sample: str, group_type: GroupType, member: MemberDescription, topic
     return told
 
 
-def told_of(sample: str, replay: Replay, group: GroupDescription, topics: dict[str, str]) -> Answer:
+def told_of(sample: str, replay: StateReplay, group: GroupDescription, topics: dict[str, str]) -> Answer:
     """What the engine says of a group; ``topics`` has the names by id."""
     told: Answer = {
         "groupId": group.group_id,

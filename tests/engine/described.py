@@ -15,7 +15,7 @@ from coordinator_replay.engine.model import (
     Target,
 )
 from coordinator_replay.engine.notes import Group
-from coordinator_replay.engine.replay import Replay
+from coordinator_replay.engine.replay import StateReplay
 from coordinator_replay.engine.streams_group import StreamsGroup
 
 
@@ -74,12 +74,12 @@ class GroupDescription:
     members: tuple[MemberDescription, ...]
 
 
-def describe(replay: Replay, missing_before: int | None = None) -> GroupDescription | None:
+def describe(replay: StateReplay, missing_before: int | None = None) -> GroupDescription | None:
     """What the broker's describe would say of a group now, None where there is none.
 
     Args:
         replay: the group's.
-        missing_before: see ``Replay.is_exact``.
+        missing_before: see ``StateReplay.is_exact``.
     """
     group, is_exact = replay.group, replay.is_exact(missing_before)
     if group is None:

@@ -1,6 +1,6 @@
 """A group as somebody knows it who has read the events and nothing else."""
 
-from coordinator_replay.engine import Event, EventKind, GroupState, GroupType, Member, Replay
+from coordinator_replay.engine import Event, EventKind, GroupState, GroupType, Member, StateReplay
 from coordinator_replay.engine.model import Current, Subscription, Target
 
 
@@ -40,7 +40,7 @@ class EventModel:
         return self.group_type, self.state, self.epoch, self.assignment_epoch, members
 
 
-def told_by(replay: Replay) -> tuple[object, ...]:
+def told_by(replay: StateReplay) -> tuple[object, ...]:
     """The same of the engine's group."""
     group = replay.group
     assert group is not None

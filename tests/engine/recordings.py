@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from coordinator_replay.engine import Marker, Record, Replay
+from coordinator_replay.engine import Marker, Record, StateReplay
 from tests.engine.blobs import opened
 from tests.samples import DATA
 
@@ -76,9 +76,9 @@ def group_records(sample: str) -> Iterator[tuple[str, list[Record]]]:
                 yield group_id, own
 
 
-def replayed(log: Log, end: int) -> dict[str, Replay]:
+def replayed(log: Log, end: int) -> dict[str, StateReplay]:
     """Every group of a log partition replayed up to an end offset, markers applied to all."""
-    groups: dict[str, Replay] = {}
+    groups: dict[str, StateReplay] = {}
     for entry in log:
         if entry.offset >= end:
             break
@@ -88,6 +88,6 @@ def replayed(log: Log, end: int) -> dict[str, Replay]:
             continue
         group_id = group_of(entry)
         if group_id not in groups:
-            groups[group_id] = Replay(group_id)
+            groups[group_id] = StateReplay(group_id)
         groups[group_id].apply(entry)
     return groups

@@ -2,7 +2,7 @@
 
 import pytest
 
-from coordinator_replay.engine import ClassicGroup, ConsumerGroup, Marker, Member, Record, Replay
+from coordinator_replay.engine import ClassicGroup, ConsumerGroup, Marker, Member, Record, StateReplay
 from coordinator_replay.engine.model import Assignment, Current
 from tests.engine.recordings import group_of, lines, logs
 
@@ -52,7 +52,7 @@ def _classic_member(member: Member) -> dict[str, object]:
     }
 
 
-def as_kafka_tells(replay: Replay | None) -> dict[str, object] | None:
+def as_kafka_tells(replay: StateReplay | None) -> dict[str, object] | None:
     """The group in the form of ``kafka-replay.jsonl``."""
     group = replay.group if replay is not None else None
     if isinstance(group, ClassicGroup):
@@ -107,13 +107,13 @@ def test_the_group_after_every_batch_is_the_one_kafka_has(sample: str) -> None:
     }
     compared = 0
     for log in logs(sample).values():
-        replays: dict[str, Replay] = {}
+        replays: dict[str, StateReplay] = {}
         for record in log:
             if isinstance(record, Marker):
                 for replay in replays.values():
                     replay.apply_marker(record)
                 continue
-            replay = replays.setdefault(group_of(record), Replay(group_of(record)))
+            replay = replays.setdefault(group_of(record), StateReplay(group_of(record)))
             replay.apply(record)
             line = expected.get((record.partition, record.offset))
             if line is not None and line["lastInBatch"]:
@@ -131,10 +131,10 @@ def test_even_between_records_of_a_batch_the_group_is_the_one_kafka_has(sample: 
         if line["at"] == "record"
     }
     for log in logs(sample).values():
-        replays: dict[str, Replay] = {}
+        replays: dict[str, StateReplay] = {}
         for record in log:
             if isinstance(record, Record) and (record.partition, record.offset) in expected:
-                replay = replays.setdefault(group_of(record), Replay(group_of(record)))
+                replay = replays.setdefault(group_of(record), StateReplay(group_of(record)))
                 replay.apply(record)
                 assert as_kafka_tells(replay) == _kafka(expected[record.partition, record.offset]), record
 

@@ -6,7 +6,7 @@ PreparingRebalance) is not a quiet one.
 
 import pytest
 
-from coordinator_replay.engine import Record, Replay
+from coordinator_replay.engine import Record, StateReplay
 from tests.engine.broker_answers import answered, only_what_was_asked, told_of
 from tests.engine.described import describe
 from tests.engine.recordings import Log, lines, logs, replayed
@@ -37,7 +37,7 @@ def test_quiet_checkpoints_are_answered_as_the_broker_did(sample: str) -> None:
             continue
         topics = {topic["id"]: name for name, topic in checkpoint["topics"].items()}
         ends = {int(partition): end for partition, end in checkpoint["endOffsets"].items()}
-        groups: dict[str, tuple[Replay, int]] = {}
+        groups: dict[str, tuple[StateReplay, int]] = {}
         has_future_gaps = False
         for partition, log in parts.items():
             missing = _missing_below(log, ends[partition])

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_replay.engine import ClassicGroup, EventKind, GroupState, Member, Record, Replay
+from coordinator_replay.engine import ClassicGroup, EventKind, GroupState, Member, Record, StateReplay
 from coordinator_replay.engine.classic_group import (
     LEGAL_PREDECESSORS,
     TRANSITIONS,
@@ -249,13 +249,13 @@ def told(*values: dict[str, object] | None) -> list[tuple[str, object]]:
     for one in values:
         writer.tick()
         writer.write("GroupMetadata", one)
-    replay = Replay(GROUP)
+    replay = StateReplay(GROUP)
     events = [event for record in writer.records for event in replay.apply(record)] + replay.settle()
     return [(event.kind, event.changes.get("rule", event.member_id)) for event in events]
 
 
 def test_a_rebalance_timeout_that_is_not_written_is_the_session_timeout() -> None:
-    replay = Replay(GROUP)
+    replay = StateReplay(GROUP)
     replay.apply(Record("GroupMetadata", {"group": GROUP}, value(1, "a"), 0, 0, 0))
     assert isinstance(replay.group, ClassicGroup)
     assert replay.group.rebalance_timeout_ms == 45000
@@ -288,7 +288,7 @@ def test_a_generation_written_twice_with_other_members_breaks_a_rule() -> None:
 
 
 def test_generations_that_were_never_synced_count_as_attempts() -> None:
-    replay = Replay(GROUP)
+    replay = StateReplay(GROUP)
     replay.apply(Record("GroupMetadata", {"group": GROUP}, value(1, "a"), 0, 0, 0))
     events = replay.apply(Record("GroupMetadata", {"group": GROUP}, value(4, "a"), 0, 1, 9))
     assert [event.changes["attempts"] for event in events] == [3]
@@ -298,7 +298,7 @@ def test_a_written_group_is_empty_or_stable() -> None:
     seen = set()
     for first in (value(1), value(1, "a")):
         for second in (value(2), value(2, "a")):
-            replay = Replay(GROUP)
+            replay = StateReplay(GROUP)
             replay.apply(Record("GroupMetadata", {"group": GROUP}, first, 0, 0, 0))
             before = replay.state
             replay.apply(Record("GroupMetadata", {"group": GROUP}, second, 0, 1, 1))

@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from coordinator_replay.engine import ConsumerGroup, EventKind, GroupState, MemberState, Record, Replay
+from coordinator_replay.engine import ConsumerGroup, EventKind, GroupState, MemberState, Record, StateReplay
 from coordinator_replay.engine.consumer_group import MEMBER_TRANSITIONS, TRANSITIONS
 from tests.engine.coordinator import TOPIC, Coordinator
 from tests.engine.described import describe
@@ -19,7 +19,7 @@ class LawfulLives(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.coordinator = Coordinator()
-        self.replay = Replay(GROUP)
+        self.replay = StateReplay(GROUP)
         self.model = EventModel()
         self.read = 0
         self.member_states: dict[str, MemberState] = {}
@@ -152,14 +152,14 @@ def life() -> list[Record]:
 
 
 def kinds(records: list[Record]) -> list[str]:
-    replay = Replay(GROUP)
+    replay = StateReplay(GROUP)
     return [event.kind for record in records for event in replay.apply(record)] + [
         event.kind for event in replay.settle()
     ]
 
 
 def test_a_static_member_that_returns_does_not_rebalance() -> None:
-    replay = Replay(GROUP)
+    replay = StateReplay(GROUP)
     events = [event for record in life() for event in replay.apply(record)]
     replaced = next(event for event in events if event.kind is EventKind.MEMBER_REPLACED)
     same_time = [event for event in events if event.timestamp_ms == replaced.timestamp_ms]
@@ -198,7 +198,7 @@ def test_two_owners_of_one_partition_break_a_rule_unless_a_gap_explains_them() -
     records = coordinator.log.records
 
     def last_events(missing: int) -> tuple[list[str], bool]:
-        replay = Replay(GROUP)
+        replay = StateReplay(GROUP)
         for record in records[:-1]:
             replay.apply(record)
         r = records[-1]
@@ -225,7 +225,7 @@ def test_a_falling_epoch_breaks_a_rule_and_over_a_gap_means_a_new_life() -> None
 
 
 def test_an_assignment_epoch_is_1_before_any_record_and_minus_1_after_its_tombstone() -> None:
-    replay = Replay(GROUP)
+    replay = StateReplay(GROUP)
     writer = Writer()
     writer.write("ConsumerGroupMetadata", {"epoch": 2})
     writer.write("ConsumerGroupTargetAssignmentMetadata")
@@ -241,7 +241,7 @@ def test_the_preferred_assignor_is_the_one_most_members_name() -> None:
     for member_id, assignor in [("a", "range"), ("b", "uniform"), ("c", "uniform"), ("d", None)]:
         writer.write("ConsumerGroupMemberMetadata", {"serverAssignor": assignor}, memberId=member_id)
     writer.write("ConsumerGroupMemberMetadata", memberId="b")
-    replay = Replay(GROUP)
+    replay = StateReplay(GROUP)
     told = []
     for record in writer.records:
         replay.apply(record)
@@ -259,7 +259,7 @@ def test_fields_of_the_draft_are_kept_where_a_record_carries_them() -> None:
     writer.write("ConsumerGroupCurrentMemberAssignment", current, memberId="a")
     target = {"assignmentEpoch": 1, "memberId": "a", "error": 0, "topicPartitions": entries}
     writer.write("ConsumerGroupTargetAssignmentMember", target, memberId="a")
-    replay = Replay(GROUP)
+    replay = StateReplay(GROUP)
     events = [event for record in writer.records for event in replay.apply(record)]
     assert replay.group is not None
     member = replay.group.members["a"]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from coordinator_replay.engine import Marker, Offsets, Record, Replay
+from coordinator_replay.engine import Marker, Offsets, Record, StateReplay
 from coordinator_replay.engine.offsets import OffsetChangeKind
 from tests.engine.described import describe
 
@@ -92,7 +92,7 @@ def test_a_partition_is_unstable_while_a_transaction_on_it_is_open() -> None:
 
 
 def test_a_commit_for_a_group_nobody_knows_makes_a_simple_group_that_outlives_its_offsets() -> None:
-    replay = Replay("orders")
+    replay = StateReplay("orders")
     replay.apply(commit(0, 5))
     replay.apply(commit(1, None))
     group = describe(replay)
@@ -101,7 +101,7 @@ def test_a_commit_for_a_group_nobody_knows_makes_a_simple_group_that_outlives_it
 
 
 def test_the_tombstone_of_a_group_leaves_its_offsets() -> None:
-    replay = Replay("orders")
+    replay = StateReplay("orders")
     replay.apply(commit(0, 5))
     replay.apply(Record("GroupMetadata", {"group": "orders"}, None, 0, 1, 1))
     assert describe(replay) is None

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_replay.engine import Event, EventKind, GroupState, Marker, Record, Replay
+from coordinator_replay.engine import Event, EventKind, GroupState, Marker, Record, StateReplay
 from coordinator_replay.engine.consumer_group import TRANSITIONS as CONSUMER_TRANSITIONS
 from coordinator_replay.engine.share_group import TRANSITIONS as SHARE_TRANSITIONS
 from coordinator_replay.engine.streams_group import TRANSITIONS as STREAMS_TRANSITIONS
@@ -31,15 +31,15 @@ SAMPLES = [
 WHOLE_LOGS = [sample for sample in SAMPLES if sample != "compacted"]
 
 
-def replay_whole(group_id: str, records: Iterable[Record]) -> tuple[Replay, list[Event]]:
-    replay = Replay(group_id)
+def replay_whole(group_id: str, records: Iterable[Record]) -> tuple[StateReplay, list[Event]]:
+    replay = StateReplay(group_id)
     events = [event for record in records for event in replay.apply(record)]
     return replay, events + replay.settle()
 
 
-def restored(replay: Replay) -> Replay:
+def restored(replay: StateReplay) -> StateReplay:
     """Through JSON and back, as a run of the next day would."""
-    return Replay.restore(json.loads(json.dumps(replay.snapshot())))
+    return StateReplay.restore(json.loads(json.dumps(replay.snapshot())))
 
 
 @pytest.mark.parametrize("sample", SAMPLES)
@@ -48,7 +48,7 @@ def test_replay_in_any_two_slices_gives_the_events_of_replay_in_one_go(sample: s
         for group_id, records in by_group(log).items():
             whole, expected = replay_whole(group_id, records)
             for split in range(len(records) + 1):
-                first = Replay(group_id)
+                first = StateReplay(group_id)
                 events = [event for record in records[:split] for event in first.apply(record)]
                 second = restored(first)
                 events += [event for record in records[split:] for event in second.apply(record)]
@@ -61,7 +61,7 @@ def test_replay_in_any_two_slices_gives_the_events_of_replay_in_one_go(sample: s
 @given(any_records())
 def test_replay_record_by_record_through_snapshots_gives_the_same(records: list[Record]) -> None:
     whole, expected = replay_whole(GROUP, records)
-    replay, events = Replay(GROUP), []
+    replay, events = StateReplay(GROUP), []
     for record in records:
         events += replay.apply(record)
         replay = restored(replay)
@@ -72,7 +72,7 @@ def test_replay_record_by_record_through_snapshots_gives_the_same(records: list[
 
 @given(any_records())
 def test_no_sequence_of_decodable_records_raises(records: list[Record]) -> None:
-    replay = Replay(GROUP)
+    replay = StateReplay(GROUP)
     for record in records:
         for event in replay.apply(record):
             json.dumps(event.detail())
@@ -83,7 +83,7 @@ def test_no_sequence_of_decodable_records_raises(records: list[Record]) -> None:
 
 @given(any_records())
 def test_events_of_any_records_lead_from_an_empty_model_to_the_engines_state(records: list[Record]) -> None:
-    replay, model = Replay(GROUP), EventModel()
+    replay, model = StateReplay(GROUP), EventModel()
     for record in records:
         for event in replay.apply(record):
             model.apply(event)
@@ -98,7 +98,7 @@ def test_events_of_any_records_lead_from_an_empty_model_to_the_engines_state(rec
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_events_applied_to_an_empty_model_give_the_engines_state_after_every_operation(sample: str) -> None:
     for group_id, records in group_records(sample):
-        replay, model = Replay(group_id), EventModel()
+        replay, model = StateReplay(group_id), EventModel()
         for index, record in enumerate(records):
             for event in replay.apply(record):
                 model.apply(event)
@@ -236,20 +236,20 @@ def with_gaps(entries: Iterable[Record | Marker]) -> list[Record | Marker]:
     return told
 
 
-def groups_at_the_end(log: Iterable[Record | Marker]) -> dict[str, Replay]:
-    replays: dict[str, Replay] = {}
+def groups_at_the_end(log: Iterable[Record | Marker]) -> dict[str, StateReplay]:
+    replays: dict[str, StateReplay] = {}
     for entry in log:
         if isinstance(entry, Marker):
             for replay in replays.values():
                 replay.apply_marker(entry)
         else:
-            replays.setdefault(group_of(entry), Replay(group_of(entry))).apply(entry)
+            replays.setdefault(group_of(entry), StateReplay(group_of(entry))).apply(entry)
     for replay in replays.values():
         replay.settle()
     return {group_id: replay for group_id, replay in replays.items() if replay.group is not None}
 
 
-def state_of(replay: Replay) -> tuple[object, ...]:
+def state_of(replay: StateReplay) -> tuple[object, ...]:
     group = describe(replay)
     assert group is not None
     offsets = {
@@ -335,7 +335,7 @@ def test_an_event_after_a_gap_is_not_exact_and_the_next_one_is_again() -> None:
         Record(r.kind, r.key, r.value, r.partition, r.offset, r.timestamp_ms, 3 if index >= 4 else 0)
         for index, r in enumerate(records)
     ]
-    replay = Replay("shop-billing")
+    replay = StateReplay("shop-billing")
     told = [{event.is_exact for event in replay.apply(record)} for record in late]
     assert told[3] == {True}
     assert told[4] == {False}
@@ -348,32 +348,32 @@ def test_an_event_after_a_gap_is_not_exact_and_the_next_one_is_again() -> None:
 def test_a_record_of_another_group_is_refused() -> None:
     record = Record("GroupMetadata", {"group": "payments"}, None, 0, 0, 0)
     with pytest.raises(UsageError, match="payments"):
-        Replay("orders").apply(record)
+        StateReplay("orders").apply(record)
 
 
 def test_kinds_nobody_knows_are_passed_over() -> None:
-    replay = Replay("orders")
+    replay = StateReplay("orders")
     assert replay.apply(Record("GroupOfTheFuture", {"groupId": "orders"}, {"epoch": 1}, 0, 0, 0)) == []
     assert describe(replay) is None
 
 
 def test_a_snapshot_of_another_version_is_refused() -> None:
-    snapshot = Replay("orders").snapshot()
+    snapshot = StateReplay("orders").snapshot()
     with pytest.raises(SnapshotError, match="version 99"):
-        Replay.restore({**snapshot, "version": 99})
+        StateReplay.restore({**snapshot, "version": 99})
 
 
 @pytest.mark.parametrize("part", ["group_id", "group", "operation", "offsets"])
 def test_a_damaged_snapshot_is_refused(part: str) -> None:
-    snapshot = Replay("orders").snapshot()
+    snapshot = StateReplay("orders").snapshot()
     del snapshot[part]
     with pytest.raises(SnapshotError, match="damaged"):
-        Replay.restore(snapshot)
+        StateReplay.restore(snapshot)
 
 
 @given(st.sampled_from(["ConsumerGroupMetadata", "ShareGroupMetadata", "StreamsGroupMetadata", "GroupMetadata"]))
 def test_tombstones_of_unknown_groups_do_nothing(kind: str) -> None:
-    replay = Replay(GROUP)
+    replay = StateReplay(GROUP)
     assert replay.apply(Record(kind, {"groupId": GROUP}, None, 0, 0, 0)) == []
     assert replay.settle() == []
     assert describe(replay) is None

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from coordinator_replay.engine import ConsumerGroup, Replay
+from coordinator_replay.engine import ConsumerGroup, StateReplay
 from scripts.reasons.judge import judge
 from scripts.reasons.sample import Sample
 from tests.brokers import need_kafka
@@ -64,7 +64,7 @@ def is_told_by_the_log(answer: Answer) -> bool:
     return answer["state"] not in NEVER_WRITTEN and bool(answer["members"] or answer["offsets"])
 
 
-def favourite_assignors(replay: Replay) -> set[str]:
+def favourite_assignors(replay: StateReplay) -> set[str]:
     """The assignors that most members prefer; between several the broker's choice hangs on the order of a hash map."""
     preferred = replay.group.assignors if isinstance(replay.group, ConsumerGroup) else {}
     return {name for name, count in preferred.items() if count == max(preferred.values())}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from coordinator_replay.engine import Marker, Record, Replay
+from coordinator_replay.engine import Marker, Record, StateReplay
 from coordinator_replay.engine.model import GroupState
 from coordinator_replay.log.dump import find_dump
 from coordinator_replay.log.segment import read_segment
@@ -101,7 +101,7 @@ def commit(log_offset: int, value: int | None, producer_id: int = -1) -> Record:
 
 
 def committed(*entries: Record | Marker) -> int | None:
-    replay = Replay("orders")
+    replay = StateReplay("orders")
     for entry in entries:
         if isinstance(entry, Marker):
             replay.apply_marker(entry)
@@ -113,7 +113,7 @@ def committed(*entries: Record | Marker) -> int | None:
 
 def test_offsets_may_come_before_the_groups_own_records():
     """kafka#16898: compaction removed the group's first records and kept its offsets, and a loader failed."""
-    replay = Replay("orders")
+    replay = StateReplay("orders")
     replay.apply(commit(3, 5))
     replay.apply(Record("ConsumerGroupMetadata", {"groupId": "orders"}, {"epoch": 4, "metadataHash": 0}, 0, 9, 9, 5))
     replay.settle()
@@ -124,7 +124,7 @@ def test_offsets_may_come_before_the_groups_own_records():
 
 def test_a_streams_topology_tombstone_may_come_after_the_groups():
     """kafka#23552: a loader finds no group for the late tombstone."""
-    replay = Replay("orders")
+    replay = StateReplay("orders")
     key = {"groupId": "orders"}
     topology = {"epoch": 1, "subtopologies": []}
     group = {"epoch": 1, "metadataHash": 0, "validatedTopologyEpoch": 1}

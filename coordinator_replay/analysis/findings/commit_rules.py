@@ -210,7 +210,7 @@ def _committer(row: Row) -> str:
             "kafka-consumer-groups, another tool, or a client that committed an offset of its choice; the commit has "
             "no leader epoch, others of the partition have one"
         )
-    return "a tool, a restore or a consumer that uses assign(), the log can't tell which"
+    return "a tool, a restore or a consumer that uses assign(), the log doesn't show which"
 
 
 class TopicCommits:

@@ -29,7 +29,7 @@ DEFAULT_SESSION_MS = 45_000
 SHORTEST_SESSION_MS = 3_000
 """Nobody configures session timeouts shorter than this."""
 
-OPEN_QUESTION = ". LeaveGroup or session timeout: the log can't tell"
+OPEN_QUESTION = ". LeaveGroup or session timeout: the log doesn't show which"
 """How evidence ends that decides nothing."""
 
 TIMER_SLACK_MS = 1_000

@@ -61,7 +61,7 @@ MEANING: Mapping[Cause, str] = {
     Cause.REBALANCE_TIMEOUT: "a member did not revoke its partitions, or join again, within the rebalance timeout",
     Cause.SESSION_TIMEOUT: "a member sent no heartbeat for its session timeout",
     Cause.MEMBER_LEAVE: "a member left: closed, unsubscribed, over max.poll.interval.ms, or removed by an admin",
-    Cause.LEAVE_OR_TIMEOUT: "a member left or its session timed out; the log can't tell which",
+    Cause.LEAVE_OR_TIMEOUT: "a member left or its session timed out; the log doesn't show which",
     Cause.SUBSCRIPTION_CHANGE: "a member subscribed to other topics",
     Cause.BROKER_UPGRADE: "a newer broker (4.1) replaced topic metadata by a hash: once for each group",
     Cause.TOPIC_METADATA_CHANGE: "subscribed topics were created or deleted, or their partitions increased",

@@ -38,7 +38,7 @@ def sync(shard: Shard, live: LiveClassicGroup, request: Request, reply: Reply) -
     if member_id != group.leader:
         return NOTHING_TO_DO
     by_member = {entry["memberId"]: entry["assignment"] for entry in body["assignments"]}
-    assignments = {known: by_member.get(known, "") for known in group.members}
+    assignments = {one: by_member.get(one, "") for one in group.members}
     return Outcome(
         (live.record(assignments),),
         when_written=lambda: rebalance.take_assignment(shard, live, assignments, generation),

@@ -31,7 +31,7 @@ from coordinator_replay.coordinator.operations import Outcome
 from coordinator_replay.coordinator.record_helpers import NewRecord
 from coordinator_replay.coordinator.shard import Shard
 from coordinator_replay.coordinator.topics import Topics
-from coordinator_replay.engine import ConsumerGroup, GroupState, Member, MemberState, Record, Replay
+from coordinator_replay.engine import ConsumerGroup, GroupState, Member, MemberState, Record, StateReplay
 from coordinator_replay.engine.classic_group import CONSUMER_PROTOCOL_TYPE
 from coordinator_replay.engine.model import NOTHING, Assignment, Current, Subscription
 from coordinator_replay.java_strings import string_hash
@@ -173,7 +173,7 @@ def _check_owners(members: Iterable[Member]) -> None:
 
 def _replayed(shard: Shard, group_id: str, records: Iterable[NewRecord]) -> tuple[ConsumerGroup, ConsumerState]:
     """The group that these records make, before they are written."""
-    replay, state = Replay(group_id), ConsumerState()
+    replay, state = StateReplay(group_id), ConsumerState()
     for at, record in enumerate(records):
         written = Record(record.kind, record.key, record.value, shard.partition, at, shard.now_ms)
         replay.apply(written)

@@ -40,7 +40,7 @@ class DumpCopy:
         return end is not None and self.bounds.end < end
 
     def may_have_below(self, end: int | None) -> bool:
-        """Whether it may have records among those that earlier runs have read up to an offset, or tells of them."""
+        """Whether it may have records up to an offset that earlier runs have read, or shows that some are missing."""
         if end is None or self.bounds.covered_from >= end:
             return False
         return self.lacks_new_offsets(end) or self.is_older(end)

@@ -236,7 +236,7 @@ NO_MEMBERS = {**BACK, "group_state": "Empty", "owner_member_id": None}
 @pytest.mark.parametrize(
     ("commit", "with_leader_epoch", "words"),
     [
-        ({}, 0, "the log can't tell"),
+        ({}, 0, "the log doesn't show which"),
         ({"leader_epoch": 4}, 1, "on record: a consumer that uses assign(); the commit has a leader epoch"),
         ({"leader_epoch": None}, 3, "on record: kafka-consumer-groups, another tool"),
         ({"is_transactional": True}, 3, "on record: a transactional producer"),

@@ -47,7 +47,7 @@ class _TopicRun:
         self.unassigned: list[int] = list(range(len(racks)))
         self.uses_racks = racks_matter(frozenset(rack for rack in self.consumers.values() if rack), [racks])
         self._has_consumer_racks = any(self.consumers.values())
-        self._given = dict.fromkeys(order, 0)
+        self._assigned_count = dict.fromkeys(order, 0)
         self._base, self._extra = divmod(len(racks), len(order))
 
     @property
@@ -57,7 +57,7 @@ class _TopicRun:
 
     def room(self, member: str) -> int:
         """How many more partitions the member may get."""
-        return max(0, self._base + (self._extra > 0) - self._given[member])
+        return max(0, self._base + (self._extra > 0) - self._assigned_count[member])
 
     def fits(self, member: str, number: int) -> bool:
         """Whether a replica is in the member's rack; a member without rack fits anywhere."""
@@ -76,8 +76,8 @@ class _TopicRun:
         """Give partitions to a member."""
         partitions: list[Partition] = [(self.topic, number) for number in numbers]
         assignment[member].extend(partitions)
-        self._given[member] += len(partitions)
-        if self._given[member] > self._base:
+        self._assigned_count[member] += len(partitions)
+        if self._assigned_count[member] > self._base:
             self._extra -= 1
         self.unassigned = [number for number in self.unassigned if number not in numbers]
 
