@@ -14,14 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from coordinator_replay.arrow_times import TIMESTAMP, shown
-from coordinator_replay.errors import InputError, UsageError
+from coordinator_replay.errors import UsageError
 from coordinator_replay.filesystem import open_filesystem
 from coordinator_replay.log.coverage import SegmentNote
 from coordinator_replay.log.dump import Dump, DumpFile, Format
 from coordinator_replay.log.reading import BATCH_BYTES, bounded, read_file
-from coordinator_replay.log.schema import LOG_RECORD
-from coordinator_replay.pipeline.read.envelopes import LINES, log_records
+from coordinator_replay.pipeline.read.envelopes import KAFKA_ROW, LINES, check_kafka_columns, kafka_rows, log_records
 from coordinator_replay.records.blobs import KINDS_WITH_BLOBS, open_blobs
 from coordinator_replay.records.columnar import Rows
 from coordinator_replay.records.decoder import decode_records
@@ -99,30 +97,13 @@ def _note_text(file: DumpFile, note: SegmentNote) -> str:
     return f"{without_secrets(file.uri)}: {note.text.rstrip('.')} (byte {note.position})"
 
 
-def _column(table: pa.Table, field: pa.Field, path: str) -> pa.Array:
-    """A column of ``LOG_RECORD`` from one of Spark's Kafka source."""
-    if field.name not in table.column_names or field.name not in (*_POSITION, "key", "value"):
-        return pa.nulls(table.num_rows, field.type)
-    column = table.column(field.name).combine_chunks()
-    if field.type == TIMESTAMP and pa.types.is_timestamp(column.type):
-        return shown(column)
-    try:
-        return column.cast(field.type)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:
-        raise InputError(f"{path}: column {field.name} does not fit type {field.type}: {problem}") from problem
-
-
 def _parquet(path: str) -> Iterator[pa.RecordBatch]:
     filesystem, inner = open_filesystem(path)
     with pq.ParquetFile(inner, filesystem=filesystem) as file:
-        names = {"key", "value", "partition", "offset"}
-        if not names <= set(file.schema_arrow.names):
-            raise InputError(f"{path}: lacks the columns of Spark's Kafka source (key, value, partition, offset)")
-        for batch in file.iter_batches(_BATCH_ROWS):
-            renamed = {"partition": "log_partition", "offset": "log_offset", "timestamp": "log_timestamp"}
-            table = pa.table(batch.columns, names=[renamed.get(name, name) for name in batch.schema.names])
-            columns = [_column(table, field, path) for field in LOG_RECORD]
-            yield from bounded(pa.RecordBatch.from_arrays(columns, schema=LOG_RECORD))
+        columns = {field.name: str(field.type) for field in file.schema_arrow}
+        check_kafka_columns(columns, without_secrets(path))
+        for batch in file.iter_batches(_BATCH_ROWS, columns=[name for name in KAFKA_ROW if name in columns]):
+            yield from bounded(kafka_rows(batch))
 
 
 def _json_lines(path: str) -> Iterator[pa.RecordBatch]:

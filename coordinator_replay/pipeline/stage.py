@@ -1,20 +1,22 @@
 """A stage: a plain function from a share of work to a small result, run by Spark, a task a share.
 
-The shares of a stage are its manifest, a DataFrame of one row a share; each task is sent its own row, and what all
-tasks need alike goes along with the function, once. Workers read and write the files themselves, so all that Spark
-moves is shares and results: file names and counts.
+The shares of a stage are its manifest, a DataFrame of one row a share, and its results are another one: both in typed
+columns (``typed_rows``). Each task is sent its own row, and what all tasks need alike goes along with the function,
+once. Workers read and write the files themselves, so all that Spark moves is file names and counts.
 """
 
-import pickle
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
 
 from coordinator_replay.log.dump import Dump
 from coordinator_replay.pipeline.read.sources import read_tables
+from coordinator_replay.pipeline.typed_rows import result_column, share_column
 
 TASK_BYTES, FEWEST_BYTES, OPEN_COST_BYTES = 64 << 20, 1 << 20, 1 << 16
 """How much a task reads of several files at most, how little is not worth a task of its own, and what opening a file
@@ -22,10 +24,6 @@ costs, in bytes that could be read meanwhile."""
 
 Share = TypeVar("Share")
 Result = TypeVar("Result")
-
-_RESULT = "place INT, result BINARY"
-_SCHEMA = pa.schema([("place", pa.int32()), ("result", pa.binary())])
-_MANIFEST = pa.schema([("task", pa.int32()), ("place", pa.int32()), ("share", pa.binary())])
 
 
 class Stages(Protocol):
@@ -84,28 +82,50 @@ class SparkStages:
         if not shares:
             return []
         places = sorted(range(len(shares)), key=lambda place: -size(shares[place]))
-        rows = [range(len(places)), places, [pickle.dumps(shares[place]) for place in places]]
-        manifest = pa.Table.from_arrays(
-            [pa.array(row, one.type) for row, one in zip(rows, _MANIFEST, strict=True)], schema=_MANIFEST
-        )
+        sent = share_column(stage).array(shares[place] for place in places)
+        tasks = pa.array(range(len(places)), pa.int32())
+        manifest = pa.table([tasks, pa.array(places), sent], ["task", "place", "share"])
 
         def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
-                for place, share in zip(*(batch.column(one).to_pylist() for one in ("place", "share")), strict=True):
-                    yield result_batch(place, stage(pickle.loads(share)))  # noqa: S301 - our own
+                shares = share_column(stage).values(batch.column("share"))
+                for place, share in zip(batch.column("place").to_pylist(), shares, strict=True):
+                    yield _result(place, stage(share), stage)
 
-        tasks = self.spark.createDataFrame(manifest).repartitionById(len(places), "task")
-        return collect_results(self.spark, name, tasks.mapInArrow(run, _RESULT))
+        rows = self.spark.createDataFrame(manifest).repartitionById(len(places), "task")
+        return self._results(name, rows.mapInArrow(run, _result_schema(stage)), stage)
 
     def run_on_rows(
         self, name: str, dump: Dump, stage: Callable[[Iterator[pa.RecordBatch]], Result], /
     ) -> list[Result]:
         """Run a stage on the rows of a dump that Spark reads, a task a partition of them: an action."""
+        rows, log_records = read_tables(self.spark, dump)
 
         def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            yield result_batch(0, stage(batches))
+            yield _result(0, stage(map(log_records, batches)), stage)
 
-        return collect_results(self.spark, name, read_tables(self.spark, dump).mapInArrow(run, _RESULT))
+        return self._results(name, rows.mapInArrow(run, _result_schema(stage)), stage)
+
+    def _results(self, name: str, rows: DataFrame, stage: Callable[..., Result]) -> list[Result]:
+        """Run the tasks, named for Spark's pages, and read what they return."""
+        context = self.spark.sparkContext
+        context.setJobDescription(name)
+        try:
+            # Not one by one: toLocalIterator would run a task only when the one before it is done.
+            made = rows.toArrow().sort_by("place")
+        finally:
+            context.setJobDescription("")
+        return result_column(stage).values(made.column("result"))
+
+
+def _result(place: int, result: object, stage: Callable[..., Any]) -> pa.RecordBatch:
+    """A result as a task hands it over."""
+    return pa.record_batch([pa.array([place]), result_column(stage).array([result])], ["place", "result"])
+
+
+def _result_schema(stage: Callable[..., Any]) -> StructType:
+    schema = pa.schema([("place", pa.int64()), ("result", result_column(stage).type)])
+    return from_arrow_schema(schema, prefer_timestamp_ntz=False)
 
 
 def together(shares: Sequence[Share], size: Callable[[Share], int], parallel: int) -> list[list[Share]]:
@@ -129,20 +149,3 @@ def together(shares: Sequence[Share], size: Callable[[Share], int], parallel: in
         groups[-1].append(share)
         filled += cost
     return groups
-
-
-def result_batch(place: int, result: object) -> pa.RecordBatch:
-    """A result as a task hands it over."""
-    return pa.RecordBatch.from_pylist([{"place": place, "result": pickle.dumps(result)}], schema=_SCHEMA)
-
-
-def collect_results(spark: SparkSession, name: str, rows: DataFrame) -> list[Any]:
-    """Run the tasks, named for Spark's pages, and hand over what they came to."""
-    context = spark.sparkContext
-    context.setJobDescription(name)
-    try:
-        # Not one by one: toLocalIterator would run a task only when the one before it is done.
-        collected = rows.collect()
-    finally:
-        context.setJobDescription("")
-    return [pickle.loads(row["result"]) for row in sorted(collected, key=lambda row: row["place"])]  # noqa: S301 - our own

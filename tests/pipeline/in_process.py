@@ -11,9 +11,10 @@ import pytest
 from deltalake import DeltaTable
 
 from coordinator_replay.log.dump import Dump
-from coordinator_replay.log.schema import LOG_RECORD
 from coordinator_replay.pipeline.audit import Options, Summary
 from coordinator_replay.pipeline.audit import audit as run
+from coordinator_replay.pipeline.read.envelopes import kafka_rows
+from coordinator_replay.pipeline.typed_rows import result_column, share_column
 from coordinator_replay.store.opening import delta_uri
 from coordinator_replay.tables.definition import tables
 from tests.log.batch_spans import walk_batches
@@ -30,22 +31,10 @@ VOLATILE = {
 
 
 def exported(dump: Dump) -> list[pa.RecordBatch]:
-    """The records of an export in Parquet, as Spark reads them."""
-    found = []
-    for path in dump.paths:
-        for file in sorted(Path(path).rglob("*.parquet")) if Path(path).is_dir() else [Path(path)]:
-            table = pq.read_table(file)
-            known = {
-                "log_partition": table["partition"],
-                "log_offset": table["offset"],
-                "log_timestamp": table["timestamp"],
-                "key": table["key"],
-                "value": table["value"],
-            }
-            nulls = {one.name: pa.nulls(len(table), one.type) for one in LOG_RECORD}
-            whole = pa.table({**nulls, **known}).select(LOG_RECORD.names).cast(LOG_RECORD)
-            found += whole.combine_chunks().to_batches()
-    return found
+    """The records of an export in Parquet, as Spark's tasks make them."""
+    paths = [Path(path) for path in dump.paths]
+    files = [file for path in paths for file in (sorted(path.rglob("*.parquet")) if path.is_dir() else [path])]
+    return [kafka_rows(batch) for file in files for batch in pq.read_table(file).combine_chunks().to_batches()]
 
 
 class InProcess:
@@ -56,7 +45,8 @@ class InProcess:
     def run(
         self, _name: str, shares: Sequence[Any], stage: Callable[[Any], Any], _size: Callable[[Any], int] | None = None
     ) -> list[Any]:
-        return [stage(share) for share in shares]
+        sent, made = share_column(stage), result_column(stage)
+        return made.values(made.array(stage(share) for share in sent.values(sent.array(shares))))
 
     def run_on_rows(self, _name: str, dump: Dump, stage: Callable[[Iterator[pa.RecordBatch]], Any]) -> list[Any]:
         return [stage(iter(exported(dump)))]

@@ -1,7 +1,8 @@
 """A stage as Spark runs it: each task is sent its own share, and small files share a task."""
 
-import pickle
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from pyspark import TaskContext
@@ -9,31 +10,35 @@ from pyspark import TaskContext
 from coordinator_replay.pipeline.stage import FEWEST_BYTES, OPEN_COST_BYTES, TASK_BYTES, SparkStages, together
 
 
+@dataclass(frozen=True)
 class Share:
-    """A share that notes which process unpacks it."""
+    """A share that notes which task makes it of its row."""
 
-    def __init__(self, number: int, folder: Path) -> None:
-        self.number = number
-        self.folder = folder
+    number: int
+    folder: str
 
-    def __setstate__(self, state: dict[str, object]) -> None:
-        self.__dict__.update(state)
+    def __post_init__(self) -> None:
         context = TaskContext.get()
         if context is not None:
-            (self.folder / f"{self.number}-{context.taskAttemptId()}").touch()
+            (Path(self.folder) / f"{self.number}-{context.taskAttemptId()}").touch()
 
 
-def squared(share: Share) -> tuple[int, int | None]:
+class Square(NamedTuple):
+    of: Share
+    square: int
+    partition: int | None
+
+
+def squared(share: Share) -> Square:
     context = TaskContext.get()
-    return share.number**2, None if context is None else context.partitionId()
+    return Square(share, share.number**2, None if context is None else context.partitionId())
 
 
 @pytest.mark.spark
 def test_each_task_is_sent_its_own_share_the_largest_first(spark, tmp_path):
-    found = SparkStages(spark).run(
-        "square", [Share(n, tmp_path) for n in range(20)], squared, lambda share: share.number
-    )
-    assert found == [(n * n, 19 - n) for n in range(20)]
+    shares = [Share(n, str(tmp_path)) for n in range(20)]
+    found = SparkStages(spark).run("square", shares, squared, lambda share: share.number)
+    assert found == [Square(shares[n], n * n, 19 - n) for n in range(20)]
     assert len(list(tmp_path.iterdir())) == 20
 
 
@@ -61,6 +66,5 @@ def test_small_files_share_a_task(sizes, parallel, expected):
 
 def test_what_a_task_is_sent_grows_with_its_own_share():
     tasks = together(list(range(10_000)), lambda _: 1000, 2)
-    limit = (TASK_BYTES // OPEN_COST_BYTES + 1) * 8
     assert FEWEST_BYTES < TASK_BYTES
-    assert all(len(pickle.dumps(task)) < limit for task in tasks)
+    assert all(len(task) <= TASK_BYTES // OPEN_COST_BYTES for task in tasks)

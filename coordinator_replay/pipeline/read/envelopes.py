@@ -1,4 +1,8 @@
-"""Exports in JSON lines as log records: the envelope of ``kcat -J``, with key and payload in base64."""
+"""Exports as log records: rows in the columns of Spark's Kafka source, and JSON lines with the envelope of ``kcat -J``.
+
+Both come from a consumer. A consumer sees no control records, no producer ids and no batches, so what rests on those
+is unknown here: the columns are null, never a guess.
+"""
 
 import base64
 from collections.abc import Mapping
@@ -6,11 +10,19 @@ from typing import Any
 
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from coordinator_replay.arrow_times import shown
+from coordinator_replay.errors import InputError
 from coordinator_replay.log.dump import TOPIC
 from coordinator_replay.log.header import OFFSET_LIMIT
 from coordinator_replay.log.schema import LOG_RECORD
+from coordinator_replay.store.writer import conform
 from coordinator_replay.times import shown_ms
+
+_KAFKA_SOURCE = ("key", "value", "partition", "offset")
+KAFKA_ROW = (*_KAFKA_SOURCE, "topic", "timestamp")
+"""The columns of Spark's Kafka source that are read."""
 
 LINES = pa.schema([("line", pa.binary()), ("source", pa.string())])
 """Lines of an export, each with the file that it is of."""
@@ -20,6 +32,70 @@ _MALFORMED = {
     "error_class": "MalformedLine",
     "error_message": "the line is not an envelope with partition, offset and base64 key and payload",
 }
+
+
+def check_kafka_columns(columns: Mapping[str, str], where: str) -> None:
+    """Check that a table can be read as Spark's Kafka source.
+
+    Args:
+        columns: the type of each of its columns.
+        where: the table.
+
+    Raises:
+        InputError: a column is missing or of another type.
+    """
+    missing = [name for name in _KAFKA_SOURCE if name not in columns]
+    if missing:
+        raise InputError(
+            f"{where}: the table lacks {', '.join(missing)}: expected are the columns of Spark's Kafka source "
+            f"(key, value, topic, partition, offset, timestamp), found {', '.join(columns)}"
+        )
+    for name in ("key", "value"):
+        if not columns[name].endswith("binary"):
+            raise InputError(
+                f"{where}: column {name} is of type {columns[name]}; it must be the record's bytes (binary)"
+            )
+
+
+def kafka_rows(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows in the columns KAFKA_ROW, those that there are, in ``LOG_RECORD``; rows of other topics are left out."""
+    if "topic" in rows.schema.names:
+        rows = rows.filter(pc.equal(rows.column("topic"), TOPIC))
+    partition, offset = (_whole_numbers(rows.column(name)) for name in ("partition", "offset"))
+    # A single offset beyond any log would be where every later audit begins.
+    is_placed = pc.fill_null(
+        pc.and_(
+            pc.and_(pc.greater_equal(partition, 0), pc.less_equal(partition, _LARGEST_PARTITION)),
+            pc.and_(pc.greater_equal(offset, 0), pc.less(offset, OFFSET_LIMIT)),
+        ),
+        False,
+    )
+    nowhere, no_text = pa.scalar(None, pa.int64()), pa.scalar(None, pa.string())
+    values = {
+        "log_partition": pc.if_else(is_placed, partition, nowhere).cast(pa.int32()),
+        "log_offset": pc.if_else(is_placed, offset, nowhere),
+        "error_class": pc.if_else(is_placed, no_text, "MalformedRow"),
+        "error_message": pc.if_else(is_placed, no_text, "the row has no partition and offset that a log can have"),
+    }
+    at = rows.schema.get_field_index("timestamp")
+    if at >= 0 and pa.types.is_timestamp(rows.schema.field(at).type):
+        values["log_timestamp"] = shown(rows.column(at))
+    return conform(rows, LOG_RECORD, **values)
+
+
+def _whole_numbers(column: pa.Array) -> pa.Array:
+    """A column as numbers of 64 bits; null where it has none."""
+    if pa.types.is_integer(column.type):
+        return column.cast(pa.int64(), safe=False)
+    return pa.array(map(_whole_number, column.to_pylist()), pa.int64())
+
+
+def _whole_number(value: Any) -> int | None:
+    try:
+        number = int(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if -(2**63) <= number < 2**63 else None
 
 
 def log_records(lines: pa.RecordBatch) -> pa.RecordBatch:

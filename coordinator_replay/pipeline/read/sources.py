@@ -1,28 +1,20 @@
-"""Dumps that are tables already: Parquet and Delta in the columns of Spark's Kafka source, and JSON lines.
-
-Both come from a consumer. A consumer sees no control records, no producer ids and no batches, so what rests on those
-is unknown here: the columns are null, never a guess.
-"""
+"""Dumps that Spark reads: Parquet and Delta in the columns of Spark's Kafka source, and JSON lines (``envelopes``)."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial, reduce
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
-from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type
 
 from coordinator_replay.errors import InputError
 from coordinator_replay.log.dump import TOPIC, Dump, Format, read_head
-from coordinator_replay.log.header import OFFSET_LIMIT
-from coordinator_replay.log.schema import LOG_RECORD
-from coordinator_replay.pipeline.read.envelopes import log_records
-from coordinator_replay.times import EPOCH, LATEST_MS, moment_of_ms
+from coordinator_replay.pipeline.read.envelopes import KAFKA_ROW, check_kafka_columns, kafka_rows, log_records
 
-_KAFKA_SOURCE = ("key", "value", "partition", "offset")
 _DESTROYED = (
     "{path}: key and payload were written as text, which destroys binary records beyond repair; dump again with "
     "base64 output (kcat -C -J -e -S base64, in builds of kcat that have -S), with Spark's Kafka source, or from the "
@@ -34,64 +26,24 @@ _S3 = re.compile("^s3n?://")
 _NO_CONNECTOR = re.compile("No FileSystem for scheme|ClassNotFoundException: Class [^ ]*FileSystem not found")
 
 
-def _log_records(df: DataFrame, columns: dict[str, Column]) -> DataFrame:
-    """Bring columns to LOG_RECORD; what the input does not carry is null."""
-    return df.select(
-        *(
-            columns.get(field.name, F.lit(None)).cast(from_arrow_type(field.type)).alias(field.name)
-            for field in LOG_RECORD
-        )
-    )
-
-
-def _is_place(partition: Column, offset: Column) -> Column:
-    """Whether a record can stand there. A single offset beyond any log would be where every later audit begins."""
-    return F.coalesce((partition >= 0) & offset.between(0, OFFSET_LIMIT - 1), F.lit(False))
-
-
-def read_kafka_rows(df: DataFrame) -> DataFrame:
-    """Rows in the columns of Spark's Kafka source as log records.
-
-    Args:
-        df: key, value (binary), partition, offset, and where there, topic and timestamp.
+def _kafka_source(df: DataFrame, path: str) -> DataFrame:
+    """The columns that ``kafka_rows`` reads of a table.
 
     Raises:
         InputError: a column is missing or of another type.
     """
-    types = {field.name: field.dataType.typeName() for field in df.schema}
-    missing = [name for name in _KAFKA_SOURCE if name not in types]
-    if missing:
-        raise InputError(
-            f"the table lacks {', '.join(missing)}: expected are the columns of Spark's Kafka source "
-            f"(key, value, topic, partition, offset, timestamp), found {', '.join(types)}"
-        )
-    texts = [name for name in ("key", "value") if types[name] != "binary"]
-    if texts:
-        raise InputError(f"column {texts[0]} is of type {types[texts[0]]}; it must be the record's bytes (binary)")
-    rows = df.where(F.col("topic") == TOPIC) if "topic" in types else df
-    partition, offset = F.col("partition").try_cast("int"), F.col("offset").try_cast("bigint")
-    is_placed = _is_place(partition, offset)
-    columns = {
-        "log_partition": F.when(is_placed, partition),
-        "log_offset": F.when(is_placed, offset),
-        "key": F.col("key"),
-        "value": F.col("value"),
-        "source": F.col("_metadata.file_path") if "_metadata" in df.columns else F.lit(None),
-        "error_class": F.when(~is_placed, F.lit("MalformedRow")),
-        "error_message": F.when(~is_placed, F.lit("the row has no partition and offset that a log can have")),
-    }
-    if types.get("timestamp", "").startswith("timestamp"):
-        at = F.col("timestamp").cast("timestamp")
-        columns["log_timestamp"] = F.when(at.between(F.lit(EPOCH), F.lit(moment_of_ms(LATEST_MS))), at)
-    return _log_records(rows, columns)
+    check_kafka_columns({field.name: field.dataType.typeName() for field in df.schema}, path)
+    # Spark passes over files and row groups of other topics.
+    rows = df.where(F.col("topic") == TOPIC) if "topic" in df.columns else df
+    return rows.select(*(name for name in KAFKA_ROW if name in df.columns and name != "topic"))
 
 
 def _looks_destroyed(line: str) -> bool:
     return "\\u0000" in line or "\\ufffd" in line or "\ufffd" in line
 
 
-def read_json_lines(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """JSON lines as log records, see ``envelopes``.
+def _json_lines(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
+    """The lines of files, in the columns LINES.
 
     Raises:
         InputError: the binary fields were destroyed by a text encoding.
@@ -102,12 +54,7 @@ def read_json_lines(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
         if 2 * sum(map(_looks_destroyed, lines)) > len(lines):
             raise InputError(_DESTROYED.format(path=path))
     text = spark.read.text(list(paths), lineSep="\n")
-    whole = text.select(F.col("value").cast("binary").alias("line"), F.col("_metadata.file_path").alias("source"))
-
-    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return map(log_records, batches)
-
-    return whole.mapInArrow(read, from_arrow_schema(LOG_RECORD, prefer_timestamp_ntz=False))
+    return text.select(F.col("value").cast("binary").alias("line"), F.col("_metadata.file_path").alias("source"))
 
 
 @contextmanager
@@ -125,24 +72,19 @@ def _failing_without_connector(dump: Dump) -> Iterator[None]:
         ) from problem
 
 
-def read_tables(spark: SparkSession, dump: Dump) -> DataFrame:
-    """A dump that is Parquet, Delta or JSON lines, as log records in the columns of ``LOG_RECORD``.
+def read_tables(spark: SparkSession, dump: Dump) -> tuple[DataFrame, Callable[[pa.RecordBatch], pa.RecordBatch]]:
+    """A dump that is Parquet, Delta or JSON lines as Spark reads it, and what makes log records of a batch of it.
 
     Raises:
         InputError: the files are not what they seem, lack columns, or lie in a store that Spark can't open.
     """
-    with _failing_without_connector(dump):
-        return _read_tables(spark, dump)
-
-
-def _read_tables(spark: SparkSession, dump: Dump) -> DataFrame:
     paths = [_S3.sub("s3a://", path) for path in dump.paths]
-    if dump.format is Format.JSON_LINES:
-        return read_json_lines(spark, paths)
-    if dump.format is Format.PARQUET:
-        return read_kafka_rows(spark.read.parquet(*paths))
-    frames = [read_kafka_rows(spark.read.format("delta").load(path)) for path in paths]
-    whole = frames[0]
-    for frame in frames[1:]:
-        whole = whole.unionByName(frame)
-    return whole
+    with _failing_without_connector(dump):
+        if dump.format is Format.JSON_LINES:
+            return _json_lines(spark, paths), log_records
+        if dump.format is Format.PARQUET:
+            frames = [spark.read.parquet(*paths)]
+        else:
+            frames = [spark.read.format("delta").load(path) for path in paths]
+        named = [_kafka_source(frame, path) for frame, path in zip(frames, paths, strict=False)]
+        return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), named), kafka_rows

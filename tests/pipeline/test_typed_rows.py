@@ -1,0 +1,95 @@
+"""What stages take and return goes through typed columns unchanged."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator_replay.pipeline.audit import run_bucket
+from coordinator_replay.pipeline.broker_log_rebalances import add_log_lines
+from coordinator_replay.pipeline.broker_logs import merge_lines, read_log
+from coordinator_replay.pipeline.bucket import Action, reasons_to_rebuild
+from coordinator_replay.pipeline.findings.evaluation import evaluate_bucket
+from coordinator_replay.pipeline.findings.metrics import write_metrics
+from coordinator_replay.pipeline.offsets.causes import find_causes
+from coordinator_replay.pipeline.read.decode import decode_files
+from coordinator_replay.pipeline.read.metadata_log import read_metadata
+from coordinator_replay.pipeline.read.same_log import look_up
+from coordinator_replay.pipeline.typed_rows import result_column, share_column, typed_column
+
+STAGES = (add_log_lines, decode_files, evaluate_bucket, find_causes, look_up, merge_lines, read_log, read_metadata,
+          reasons_to_rebuild, run_bucket, write_metrics)  # fmt: skip
+
+
+class Place(NamedTuple):
+    partition: int | None
+    offset: int = -1
+
+
+@dataclass
+class Part:
+    name: str
+    action: Action
+    places: tuple[Place, ...] = ()
+    bounds: Mapping[str, Any] = field(default_factory=dict)
+    counts: Counter[tuple[str, str | None]] = field(default_factory=Counter)
+    ranges: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    end: datetime | None = None
+    is_open: bool | None = None
+
+
+NUMBERS = st.integers(-(2**63), 2**63 - 1)
+TEXTS = st.text(max_size=8)
+TIMES = st.datetimes(datetime(1970, 1, 1), datetime(9999, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
+PARTS = st.builds(
+    Part,
+    name=TEXTS,
+    action=st.sampled_from(Action),
+    places=st.lists(st.builds(Place, st.none() | NUMBERS, NUMBERS), max_size=3).map(tuple),
+    bounds=st.dictionaries(TEXTS, st.booleans() | NUMBERS | TEXTS | TIMES, max_size=3),
+    counts=st.dictionaries(st.tuples(TEXTS, st.none() | TEXTS), NUMBERS, max_size=3).map(Counter),
+    ranges=st.dictionaries(NUMBERS, st.lists(st.tuples(NUMBERS, NUMBERS), max_size=2), max_size=2),
+    end=st.none() | TIMES,
+    is_open=st.none() | st.booleans(),
+)
+
+
+@given(st.lists(PARTS, max_size=4))
+def test_what_was_written_is_read(parts: list[Part]) -> None:
+    column = typed_column(Part)
+    read = column.values(column.array(parts))
+    assert read == parts
+    assert [type(one.counts) for one in read] == [Counter] * len(parts)
+    bounds = [type(value) for one in parts for value in one.bounds.values()]
+    assert [type(value) for one in read for value in one.bounds.values()] == bounds
+
+
+def test_positions_stay_arrays() -> None:
+    column = typed_column(np.ndarray[tuple[Any, ...], np.dtype[np.int64]])
+    (read,) = column.values(column.array([np.array([3, 2**62], np.int64)]))
+    assert (read.dtype, read.tolist()) == (np.dtype(np.int64), [3, 2**62])
+
+
+@pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.__name__)
+def test_every_stage_has_columns_and_no_bytes_of_a_language(stage: Callable[..., Any]) -> None:
+    def has_bytes(type_: pa.DataType) -> bool:
+        return pa.types.is_binary(type_) or any(map(has_bytes, (type_[n].type for n in range(type_.num_fields)) if
+            pa.types.is_struct(type_) else [type_.value_type] if pa.types.is_list(type_) else []))  # fmt: skip
+
+    assert not has_bytes(share_column(stage).type)
+    assert not has_bytes(result_column(stage).type)
+
+
+def test_what_has_no_column_is_refused() -> None:
+    def stage(share: Sequence[object]) -> int:
+        return len(share)
+
+    with pytest.raises(TypeError, match="has no column"):
+        share_column(stage)
