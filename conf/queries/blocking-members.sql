@@ -1,4 +1,4 @@
--- KIP-848 members that took longest to revoke partitions others were waiting for, those that still have them first.
+-- KIP-848 members that took longest to revoke partitions others were waiting for, those that still have them first; proven where is_exact.
 -- param group text: only this group
 -- param threshold number = 0: milliseconds from which on it counts
 WITH ends AS (SELECT max(log_timestamp) AS at FROM group_timeline WHERE cluster = $cluster)
@@ -7,7 +7,10 @@ SELECT group_id, CASE WHEN is_client_inherited THEN instance_id ELSE client_id E
        list_sum(list_transform(pending_revocation, lambda one: len(one.partitions))) AS partition_count,
        valid_from AS blocking_from, valid_to AS blocking_to, member_id, member_epoch,
        CASE WHEN NOT coalesce(is_client_inherited, false) THEN client_host END AS client_host,
-       is_exact AND NOT is_begin_open AS is_exact
+       -- Where records begin to be missing, it may have gone on.
+       is_exact AND NOT is_begin_open AND NOT EXISTS (
+           FROM group_timeline AS lost WHERE lost.cluster = $cluster AND lost.group_id = member_timeline.group_id
+           AND lost.event = 'RECORDS_MISSING' AND lost.log_offset = to_offset) AS is_exact
 FROM member_timeline CROSS JOIN ends
 WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) AND member_state = 'UNREVOKED_PARTITIONS'
   AND blocking_ms >= $threshold

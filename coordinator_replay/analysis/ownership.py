@@ -337,7 +337,8 @@ class OwnershipReplay:
         if member is not None:
             return REVOKED
         if circumstances.is_deleted:
-            return GROUP_DELETED
+            # A tombstone of a step of which records are missing may be that of a conversion.
+            return GROUP_DELETED if self.is_step_exact else RECORDS_MISSING
         if member_id in circumstances.replaced:
             return MEMBER_REPLACED
         kept_ms = elapsed_ms(self.unrevoked_since.get(member_id), at_ms)

@@ -65,6 +65,8 @@ NEVER_EXACT = -1
 """Stands for the ``missing_before`` of a simple group whose own records may have been lost."""
 NOWHERE = 2**63 - 1
 """Stands for the offset from which on a group is proven, where nothing but its records proves it."""
+LAST_FIRST_EPOCH = {one: 1 if one is GroupType.CLASSIC else 2 for one in GroupType}
+"""The highest epoch that the first operation of a group leaves behind, or the highest generation."""
 NO_EPOCH = 0
 """The epoch of a group that there is none of."""
 
@@ -196,6 +198,7 @@ class StateReplay:
         if operation is None:
             return []
         final = self.state
+        self._doubt_beginning(operation)
         is_cut = operation.last_offset + 1 == missing_from and not isinstance(self.group, ClassicGroup)
         self._is_state_exact = not is_cut and self._is_proven_behind(operation)
         events = settle(operation, self.group, final, is_state_exact=self._is_state_exact)
@@ -206,6 +209,20 @@ class StateReplay:
         self._header = operation.before if is_as_before else None
         self._state = final
         return events
+
+    def _doubt_beginning(self, operation: Operation) -> None:
+        """A group that begins as none does had records of before, which a copy of several moments lacks.
+
+        Where records are missing and all behind some offset should be there, they are not.
+        """
+        group = self.group
+        if self.proven_from is None or operation.before is not None or group is None or not operation.is_exact:
+            return
+        if group.epoch > LAST_FIRST_EPOCH[group.group_type] or _is_migrating(group):
+            operation.is_exact = self.is_cleaned = False
+            self.proven_from = NOWHERE
+            if not isinstance(group, ClassicGroup):
+                group.reconciliation.birth_missing = None
 
     def is_exact(self, missing_before: int | None = None) -> bool:
         """Whether no record that is missing can make the group another, what is still open included.
@@ -457,6 +474,14 @@ FIELDS = Fields(
 def _key(record: Record) -> tuple[Any, ...]:
     """What distinguishes a key from others of the group."""
     return record.kind, *record.key.values()
+
+
+def _is_migrating(group: Group) -> bool:
+    """Whether members use the classic protocol in a group that is not classic: it was converted from one."""
+    if isinstance(group, ClassicGroup):
+        return False
+    subscriptions = (member.subscription for member in group.members.values())
+    return any(one is not None and one.uses_classic_protocol for one in subscriptions)
 
 
 def _is_doubtful(group: Group) -> bool:

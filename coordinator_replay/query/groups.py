@@ -66,8 +66,9 @@ _LATER = """
     SELECT group_id, min(log_partition) AS log_partition, min(place) AS next_offset,
            min(place) FILTER (is_own) AS own_offset
     FROM (
-        SELECT group_id, log_partition, log_offset AS place, true AS is_own FROM group_timeline
-        WHERE cluster = $cluster AND log_timestamp > $at {one_group}
+        SELECT group_id, log_partition, CASE WHEN seq > 0 OR is_exact THEN log_offset ELSE -1 END AS place,
+               true AS is_own
+        FROM group_timeline WHERE cluster = $cluster AND log_timestamp > $at {one_group}
         UNION ALL SELECT group_id, log_partition, coalesce(record_offset, from_offset), false FROM offset_history
         WHERE cluster = $cluster AND valid_from > $at {one_group}
         UNION ALL SELECT group_id, log_partition, from_offset, false FROM pending_offsets

@@ -26,9 +26,10 @@ _SOFT = (
     "group_state",
     "client_id",
     "client_host",
-    "sources",
 )
 """Columns of saved queries in which null claims nothing."""
+_ABOUT_INPUTS = ("sources", "pending_ms")
+"""Columns of saved queries that say which inputs show something, or what is counted to the end of what was read."""
 Key = tuple[Any, ...]
 Values = dict[str, Any]
 
@@ -356,7 +357,7 @@ def ask_saved(warehouse: Warehouse, name: str) -> Reply:
         is_open = is_open or row.get("is_at_least") is True or UNKNOWN in map(_text, values)
         is_open = is_open or row.get("what") in ("no owner on record", "no conversion on record")
         is_open = is_open or row.get("ended_confidence") == "possible" or row.get("ended_by") == UNKNOWN_END
-        key = tuple(_text(value) for name, value in row.items() if name not in _SOFT)
+        key = tuple(_text(value) for name, value in row.items() if name not in (*_SOFT, *_ABOUT_INPUTS))
         rows[key] = Told({name: row[name] for name in _SOFT if row.get(name) is not None}, is_open)
     return Reply(rows, says_open(answer))
 

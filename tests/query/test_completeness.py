@@ -35,8 +35,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         tmp_path_factory.mktemp("compacted warehouse"), log_partitions=[log_partition(1, "02:02", "02:06"), thinned]
     )
     write_rows(folder, "group_timeline", [
-        event("late", 0, "02:15", "GROUP_DISCOVERED", ">Stable", group_type="classic", member_count=2, is_exact=False,
-              log_offset=500),
+        event("late", 0, "02:15", "GROUP_CREATED", ">Stable", group_type="classic", member_count=2, log_offset=500),
+        event("torn", 0, "02:15", "GROUP_DISCOVERED", ">Stable", group_type="classic", is_exact=False, log_offset=510),
         event("new", 0, "02:18", "GROUP_CREATED", ">Stable", group_type="classic", member_count=1, log_offset=700),
         event("cut", 0, "02:10:10", "GROUP_DISCOVERED", ">Stable", member_count=1, is_exact=False,
               is_state_exact=False, log_offset=104),
@@ -76,6 +76,7 @@ def test_a_group_is_proven_where_nothing_is_missing(warehouse: Warehouse):
     assert "late" not in found and "new" not in found
     assert found["simple"] == ("Empty", True)
     assert found["cut"] == ("Stable", True)
+    assert found["torn"] == ("Unknown", False), "its first record is not that of a new group"
 
 
 def test_between_the_first_offset_and_the_proven_one_the_next_record_decides(warehouse: Warehouse):

@@ -197,6 +197,8 @@ def owners(ownership: pa.RecordBatch) -> pa.RecordBatch:
 def states(timeline: pa.RecordBatch) -> pa.RecordBatch:
     """Each change of a group's state, and the state that it begins with; Unknown where the log does not prove it.
 
+    ``lost_at`` is where the step stands, if the log does not prove what was before it.
+
     Args:
         timeline: rows in STATE.
     """
@@ -213,6 +215,7 @@ def states(timeline: pa.RecordBatch) -> pa.RecordBatch:
         kind=_kind(OffsetEvent.STATE),
         at_offset=offsets,
         name=pc.if_else(is_exact, rows.column("to_state"), UNKNOWN_STATE),
+        lost_at=pc.if_else(rows.column("is_exact").fill_null(True), None, offsets),
         second=rows.column("seq").cast(pa.int64()),
     )
 

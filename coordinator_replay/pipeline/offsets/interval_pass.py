@@ -140,11 +140,17 @@ class _Batch:
         return pc.if_else(pa.array(is_empty | (is_unseen & is_absent)), _EMPTY, states)
 
     def _first_states(self) -> Numbers:
-        """For each row, the log offset of the first state of its group that is on record; LATEST for none."""
+        """For each row, the log offset of the first state of its group that is on record; LATEST for none.
+
+        Where the log does not prove that the group began with it, it may have been there from the log's start.
+        """
         codes = numbers_of(self.events.column("group_id").dictionary_encode().indices, 0)
         first = np.full(int(codes.max(initial=0)) + 1, LATEST, np.int64)
         is_state = self.fields[EventField.KIND] == OffsetEvent.STATE
-        np.minimum.at(first, codes[is_state], self.fields[EventField.AT_OFFSET, is_state])
+        begins, lost_at = self.fields[EventField.AT_OFFSET, is_state], self.fields[EventField.LOST_AT, is_state]
+        np.minimum.at(first, codes[is_state], begins)
+        is_first_open = (begins == first[codes[is_state]]) & (lost_at == begins)
+        first[codes[is_state][is_first_open]] = 0
         return first[codes]
 
     def _are_begins_open(self, rows: Numbers) -> pa.Array:
