@@ -1,11 +1,13 @@
 """Arrow types of answers, from the type hints of their rows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
+
+from coordinator_replay.json_values import json_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,17 +69,5 @@ def plain_value(value: Any, type_: "pa.DataType") -> Any:
     if isinstance(value, Enum):
         return str(value.value)
     if pa.types.is_string(type_) and not isinstance(value, str):
-        return to_json(value)
+        return json_text(value)
     return value
-
-
-def to_json(value: Any) -> str:
-    """A value without an Arrow type of its own as JSON."""
-    import json
-
-    def plain(one: Any) -> Any:
-        if is_dataclass(one) and not isinstance(one, type):
-            return {field.name: getattr(one, field.name) for field in fields(one)}
-        return dict(one) if isinstance(one, Mapping) else str(one)
-
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=plain)

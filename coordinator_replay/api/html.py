@@ -11,7 +11,7 @@ from enum import Enum
 from html import escape
 from typing import Any
 
-from coordinator_replay.api.arrow_types import to_json
+from coordinator_replay.json_values import json_text
 from coordinator_replay.safe_text import neutral
 from coordinator_replay.times import in_utc
 
@@ -40,9 +40,9 @@ def text_of(value: Any) -> str:
         case list() | tuple():
             if all(isinstance(one, str) or is_dataclass(one) for one in value):
                 return "; ".join(map(str, value))
-            return to_json(value)
+            return json_text(value)
         case dict():
-            return to_json(value)
+            return json_text(value)
     return str(value)
 
 

@@ -10,24 +10,22 @@ mark text. JSON keeps the data as it is.
 
 import csv
 import io
-import json
 import os
 import re
 import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
-from datetime import date, datetime
+from dataclasses import is_dataclass, replace
+from datetime import datetime
 from decimal import Decimal
-from typing import Any
 
 import click
 
 from coordinator_replay.answer_columns import AnswerColumn
 from coordinator_replay.cli.layout import Cell, lay_out
+from coordinator_replay.json_values import json_text, json_value
 from coordinator_replay.safe_text import UNSAFE, neutral, neutral_json
-from coordinator_replay.times import moment_text
 
 NOTHING = "-"
 """What a table shows for null, as Kafka's own tools do."""
@@ -42,40 +40,16 @@ _FORMULA = re.compile(
 Row = Sequence[object]
 
 
-def _plain(value: object) -> Any:
-    """A value in the types that JSON has."""
-    if isinstance(value, datetime):
-        return moment_text(value)
-    if isinstance(value, date):
-        return value.isoformat()
-    if isinstance(value, bytes | bytearray | memoryview):
-        return bytes(value).hex()
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(item) for item in value]
-    if isinstance(value, Decimal):
-        return int(value) if value == value.to_integral_value() else float(value)
-    if value is None or isinstance(value, str | int | bool):
-        return value
-    if isinstance(value, float):
-        return value if value == value and abs(value) != float("inf") else str(value)
-    return str(value)
-
-
 def to_json(value: object) -> str:
     """A value as one line of JSON, safe to show."""
-    text = json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":"))
-    return neutral_json(text)
+    return neutral_json(json_text(value))
 
 
 def _cell(value: object) -> str:
     """A value as a table shows it; what has a text form of its own is shown in it."""
     if isinstance(value, list | tuple) and all(isinstance(item, str) or is_dataclass(item) for item in value):
         return neutral("; ".join(map(str, value))) or NOTHING
-    plain = _plain(value)
+    plain = json_value(value)
     if plain is None:
         return NOTHING
     if isinstance(plain, bool):
@@ -89,7 +63,7 @@ def _cell(value: object) -> str:
 
 
 def _csv_cell(value: object) -> object:
-    plain = _plain(value)
+    plain = json_value(value)
     if isinstance(plain, bool):
         return "true" if plain else "false"
     if isinstance(plain, str) and _FORMULA.match(plain):

@@ -1,7 +1,7 @@
 """The command that replays a group's life under other settings."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -89,31 +89,23 @@ def what_if(
     tried = [shared | settings_of([one]) for one in alternatives] or ([shared] if shared else [])
     if not tried and not without_restarts and members is None:
         raise UsageError("give what to try: --set, --alternative, --without-restarts or --members")
+    choices: dict[str, Any] = {
+        "start": start,
+        "end": end,
+        "without_restarts": without_restarts,
+        "members": members,
+        "known": settings_of(known),
+    }
     if group is None:
         if len(tried) > 1:
             raise UsageError("--all tries one alternative")
-        gains = open_warehouse(common).what_if_all(
-            tried[0] if tried else {},
-            start=start,
-            end=end,
-            without_restarts=without_restarts,
-            members=members,
-            known=settings_of(known),
-        )
+        gains = open_warehouse(common).what_if_all(tried[0] if tried else {}, **choices)
         if common.output == "table":
             _print_gains(common, gains)
         else:
             show(common, gains)
         return
-    answer = open_warehouse(common).what_if(
-        group,
-        *tried,
-        start=start,
-        end=end,
-        without_restarts=without_restarts,
-        members=members,
-        known=settings_of(known),
-    )
+    answer = open_warehouse(common).what_if(group, *tried, **choices)
     if common.output == "table":
         _print(common, answer)
     else:

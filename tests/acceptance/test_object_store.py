@@ -20,7 +20,7 @@ from coordinator_replay.filesystem import open_filesystem
 from coordinator_replay.pipeline.audit import Summary
 from coordinator_replay.store.lock import one_at_a_time
 from tests.acceptance.processes import audited
-from tests.pipeline.in_process import audit, contents, cut
+from tests.pipeline.in_process import audit, audit_here, contents, cut
 from tests.samples import Sample
 
 __all__ = ["audit"]
@@ -49,11 +49,12 @@ def nights(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return slices
 
 
-@pytest.fixture
-def whole(audit: Audit, tmp_path: Path) -> Path:
-    """A warehouse on this machine, after one run over everything."""
-    audit(tmp_path / "whole", SAMPLE.segments, thresholds=QUICK)
-    return tmp_path / "whole"
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A warehouse on this machine, after one run over everything; nobody changes it."""
+    folder = tmp_path_factory.mktemp("whole") / "warehouse"
+    audit_here(folder, SAMPLE.segments, thresholds=QUICK)
+    return folder
 
 
 @pytest.fixture

@@ -1,13 +1,15 @@
 """One rule for every horizon: ``expired --within`` says what an audit that looks so far ahead writes."""
 
+from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
 from coordinator_replay.pipeline.audit import ExpiryOptions
 from coordinator_replay.query.expired import ExpiredOffset, expired_offsets
 from coordinator_replay.query.tables import Tables
-from tests.pipeline.in_process import audit
+from tests.pipeline.in_process import audit, audit_here
 from tests.samples import Sample
 
 __all__ = ["audit"]
@@ -15,17 +17,29 @@ __all__ = ["audit"]
 DAY = timedelta(days=1)
 
 
+@pytest.fixture(scope="module")
+def looking_ahead(tmp_path_factory) -> Callable[[str, timedelta], Path]:
+    """Warehouses of samples, by how far the audit looked ahead; each is made once."""
+    made: dict[tuple[str, timedelta], Path] = {}
+
+    def warehouse(sample: str, horizon: timedelta) -> Path:
+        if (sample, horizon) not in made:
+            folder = made[sample, horizon] = tmp_path_factory.mktemp("ahead") / "warehouse"
+            expiry = ExpiryOptions(horizon_ms=round(horizon.total_seconds() * 1000))
+            audit_here(folder, Sample(sample).segments, expiry=expiry)
+        return made[sample, horizon]
+
+    return warehouse
+
+
 @pytest.mark.parametrize("sample", ["group-lifecycles", "kafka-3.9", "transactions"])
 @pytest.mark.parametrize("horizon", [timedelta(0), 6 * DAY, 7 * DAY, 400 * DAY], ids=str)
-def test_a_question_with_a_horizon_is_answered_as_an_audit_with_it(audit, tmp_path, sample, horizon):
+def test_a_question_with_a_horizon_is_answered_as_an_audit_with_it(looking_ahead, sample, horizon):
     def still_there(folder, **asked):
         found = expired_offsets(Tables(str(folder)), statuses=("DUE", "EXPIRING"), **asked)
         return sorted(found, key=lambda one: (one.group_id, one.topic, one.partition))
 
-    ahead, short = tmp_path / "ahead", tmp_path / "short"
-    horizon_ms = round(horizon.total_seconds() * 1000)
-    audit(ahead, Sample(sample).segments, expiry=ExpiryOptions(horizon_ms=horizon_ms))
-    audit(short, Sample(sample).segments, expiry=ExpiryOptions(horizon_ms=0))
+    ahead, short = looking_ahead(sample, horizon), looking_ahead(sample, timedelta(0))
     wanted: list[ExpiredOffset] = still_there(ahead)
     assert still_there(short, within=horizon) == wanted
     assert still_there(ahead, within=horizon) == wanted
