@@ -1,29 +1,30 @@
 """Shares and results of stages as typed columns and back, by their type hints: Spark can show and check what it moves.
 
 Texts, numbers, booleans, bytes and times stay as they are, and a ``StrEnum`` is its text. A dataclass, a NamedTuple and
-a tuple of fixed length are structs; other collections are lists, mappings lists of entries. One of several types is a
-struct with a field for each, and ``Any`` one of the plain types.
+a tuple of fixed length are structs; other collections are lists, mappings lists of entries. A mapping to ``Any``, such
+as the bounds of columns, is the text of its JSON, as in Delta's log; a time in it is an object of its microseconds.
 """
 
 import types
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import cache, partial
 from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
+import orjson
 import pyarrow as pa
 
 from coordinator_replay.arrow_times import TIMESTAMP
+from coordinator_replay.times import EPOCH
 
 Convert = Callable[[Any], Any]
 
 _PLAIN = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string(), bytes: pa.binary()}
-_ANY = bool | int | float | str | datetime
-"""What a value can be whose type is not declared, such as a bound of a column."""
+_MICROSECOND = timedelta(microseconds=1)
 
 
 class TypedColumn(NamedTuple):
@@ -66,8 +67,8 @@ def typed_column(hint: Any) -> TypedColumn:
     origin, args = get_origin(hint), get_args(hint)
     if hint in _PLAIN:
         return TypedColumn(_PLAIN[hint], _same, _same)
-    if origin in (Union, types.UnionType) or hint is Any:
-        return _one_of([arg for arg in args or get_args(_ANY) if arg is not types.NoneType])
+    if origin in (Union, types.UnionType):
+        return _optional(*(arg for arg in args if arg is not types.NoneType))
     if origin is tuple and args[1:] != (Ellipsis,):
         return _struct(lambda *values: values, {f"_{place}": arg for place, arg in enumerate(args)})
     if origin is not None:
@@ -107,33 +108,32 @@ def _struct(make: Callable[..., Any], hints: Mapping[str, Any]) -> TypedColumn:
     return TypedColumn(pa.struct([(name, one.type) for name, one in columns.items()]), write, read)
 
 
-def _one_of(kinds: Sequence[Any]) -> TypedColumn:
-    columns = {f"_{place}": typed_column(kind) for place, kind in enumerate(kinds)}
-    first = columns["_0"]
-    if len(kinds) == 1:
-        return TypedColumn(
-            first.type,
-            lambda value: None if value is None else first.write(value),
-            lambda plain: None if plain is None else first.read(plain),
-        )
+def _optional(hint: Any) -> TypedColumn:
+    column = typed_column(hint)
+    return TypedColumn(
+        column.type,
+        lambda value: None if value is None else column.write(value),
+        lambda plain: None if plain is None else column.read(plain),
+    )
 
-    def write(value: Any) -> dict[str, Any] | None:
-        if value is None:
-            return None
-        place = next(place for place, kind in enumerate(kinds) if isinstance(value, get_origin(kind) or kind))
-        return {f"_{place}": columns[f"_{place}"].write(value)}
 
-    def read(plain: Mapping[str, Any] | None) -> Any:
-        if plain is None:
-            return None
-        return next(columns[name].read(part) for name, part in plain.items() if part is not None)
+def _bounds() -> TypedColumn:
+    def plain_time(value: datetime) -> dict[str, int]:
+        return {"us": (value.astimezone(UTC) - EPOCH) // _MICROSECOND}
 
-    return TypedColumn(pa.struct([(name, one.type) for name, one in columns.items()]), write, read)
+    def read(plain: str) -> dict[str, Any]:
+        bounds: dict[str, Any] = orjson.loads(plain)
+        return {name: EPOCH + one["us"] * _MICROSECOND if type(one) is dict else one for name, one in bounds.items()}
+
+    option = orjson.OPT_PASSTHROUGH_DATETIME
+    return TypedColumn(pa.string(), lambda value: orjson.dumps(value, plain_time, option).decode(), read)
 
 
 def _collection(origin: type, args: Sequence[Any]) -> TypedColumn:
     if origin is np.ndarray:
         return TypedColumn(pa.list_(pa.int64()), _same, lambda plain: np.array(plain, np.int64))
+    if args[1:] == (Any,):
+        return _bounds()
     if issubclass(origin, Mapping):
         return _mapping(Counter if origin is Counter else dict, args[0], int if origin is Counter else args[1])
     item = typed_column(args[0])

@@ -25,7 +25,7 @@ RUN_ID = re.compile(r"\d{8}T\d{6}\.\d+Z")
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 AGES = re.compile(r".*(log_age_seconds|audit_end_timestamp_seconds)\{.*\n")
 TODAY = re.compile(datetime.now(UTC).strftime("%Y-%m-%d") + r"[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|\+00:00)?")
-GROUPS, TOPICS = 4, 2
+GROUPS, TOPICS = 2, 1
 """How many groups and topics are asked about one by one."""
 FORMS = ((80, ()), (120, ()), (80, ("--output", "json")), (80, ("--output", "csv")))
 
@@ -78,7 +78,7 @@ def pages(warehouse: Path, folder: Path) -> Iterator[tuple[str, ...]]:
     yield ("report", "--out", str(folder / "site"))
     yield ("trace", "--out", str(folder / "trace.json"))
     yield ("diff", "--from", "-30s", "--out", str(folder / "diff.html"))
-    for number, group in enumerate(sorted({str(row["group_id"]) for row in rows(warehouse, "group_state")})[:2]):
+    for number, group in enumerate(sorted({str(row["group_id"]) for row in rows(warehouse, "group_state")})[:1]):
         yield ("report", group, "--out", str(folder / f"group-{number}.html"))
         tried = ("--what-if", "group.protocol=consumer")
         yield ("report", group, *tried, "--out", str(folder / f"what-if-{number}.html"))
