@@ -234,8 +234,8 @@ def _sums_range(job: Job, run: Run, tally: Tally, plan: Plan) -> SumsRange | Non
     """Which commits the buckets add up; None where no record has a time."""
     if run.log_end is None:
         return None
-    hot = job.options.thresholds.hot_commits_per_minute
-    return sums_range(tally, job.files(TOTALS), run.log_end, is_rebuild=plan.is_rebuild, hot=hot)
+    limits = job.options.thresholds
+    return sums_range(tally, job.files(TOTALS), run.log_end, is_rebuild=plan.is_rebuild, limits=limits)
 
 
 def _run_buckets(

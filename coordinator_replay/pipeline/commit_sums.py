@@ -5,14 +5,17 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from coordinator_replay.analysis.findings.thresholds import MINUTE_MS
 from coordinator_replay.pipeline.minute_states import MINUTE_STATES, SIMPLE
 from coordinator_replay.store.duckdb_connection import select
 from coordinator_replay.store.scan import rows_of
+from coordinator_replay.tables.definition import table
 from coordinator_replay.times import milliseconds
 
 _AT_ONCE = 250_000
+_MOMENT = pa.timestamp("us", tz="UTC")
 
 COMMIT = [
     *("group_id", "topic", "partition", "log_partition", "log_offset", "log_timestamp"),
@@ -25,6 +28,17 @@ MINUTES = pa.schema([("minute", pa.int64()), ("kind", pa.int32()), ("commits", p
 
 PARTITION_SUMS, REWIND_SUMS = "partition_sums", "rewinds"
 """What rows of the history come to, by the name of their staged files."""
+
+PAUSES = "pauses"
+"""Staged rows of the history, of a partition that was not committed again for long; in PAUSE."""
+
+PAUSE = table("offset_history").arrow_schema(
+    [
+        *("group_id", "topic", "partition", "log_partition", "record_offset", "from_offset", "committed_offset"),
+        *("owner_member_id", "valid_from", "valid_to", "to_offset", "ended_by", "commit_timestamp"),
+        "expire_timestamp",
+    ]
+)
 
 GROUP_SUMS, MINUTE_SUMS = "group_sums", "minute_sums"
 """What commits come to, by the name of their staged files; the latter are rows in MINUTES."""
@@ -40,11 +54,13 @@ class SumsRange:
         since: the time from which on all commits are added up again; None adds all of them up.
         until: minutes before this time are over: later runs need not add them up again.
         hot: so many commits of each partition in a minute are too many.
+        pause_ms: for how long no commit is a pause.
     """
 
     since: datetime | None
     until: datetime
     hot: int
+    pause_ms: int
 
 
 _CELLS = f"""
@@ -65,16 +81,30 @@ FROM cells GROUP BY group_id, minute
 """
 
 _BY_GROUP = f"""
-SELECT minute * {MINUTE_MS} < $until AS is_over, group_id, max(log_partition) AS log_partition,
+WITH dated AS (
+    SELECT *, minute * {MINUTE_MS} < $until AS is_over,
+        coalesce(first_at - lag(last_at) OVER (PARTITION BY group_id, minute * {MINUTE_MS} < $until ORDER BY minute)
+            >= $pause, true) AS is_after_pause
+    FROM minutes
+), numbered AS (
+    SELECT *, count(*) FILTER (is_after_pause) OVER (PARTITION BY group_id, is_over ORDER BY minute) AS number
+    FROM dated
+), active AS (
+    SELECT group_id, is_over, list([first_at, last_at] ORDER BY number) AS active FROM (
+        SELECT group_id, is_over, number, min(first_at) AS first_at, max(last_at) AS last_at FROM numbered GROUP BY ALL
+    ) GROUP BY ALL
+)
+SELECT is_over, group_id, max(log_partition) AS log_partition,
     sum(commits)::BIGINT AS commits, sum(bytes)::BIGINT AS bytes, sum(unproven)::BIGINT AS unproven,
     min(first_at) AS first_at, max(last_at) AS last_at, max(last_offset) AS last_offset,
     max(commits_each)::BIGINT AS most_a_minute, count(*) FILTER (commits_each >= $hot) AS hot_minutes,
-    min(first_at) FILTER (commits_each >= $hot) AS hot_from, max(last_at) FILTER (commits_each >= $hot) AS hot_to
-FROM minutes GROUP BY ALL
+    min(first_at) FILTER (commits_each >= $hot) AS hot_from, max(last_at) FILTER (commits_each >= $hot) AS hot_to,
+    any_value(active) AS active
+FROM dated JOIN active USING (group_id, is_over) GROUP BY ALL
 """  # noqa: S608 - our own numbers
 """Commits of a group: how many, how many bytes, of how many the input doesn't show whether they were made in a
-transaction, the first and last time in milliseconds, and in how many minutes there were too many for each of its
-partitions that were committed then."""
+transaction, the first and last time in milliseconds, in how many minutes there were too many for each of its
+partitions that were committed then, and the ranges of time between which it paused."""
 
 _BY_KIND = f"""
 WITH states AS ({MINUTE_STATES})
@@ -151,15 +181,14 @@ class CommitSums:
         return select(_MINUTES, {}, cells=pa.concat_tables(self._cells)) if self._cells else None
 
 
-def by_group(minutes: pa.Table, hot: int, until: datetime) -> pa.Table:
+def by_group(minutes: pa.Table, wanted: SumsRange) -> pa.Table:
     """What the commits of each group come to.
 
     Args:
         minutes: sums by group and minute.
-        hot: so many commits of each partition in a minute are too many.
-        until: which minutes are over: those from before this moment.
+        wanted: which minutes are over, and what is too many and a pause.
     """
-    asked = {"hot": hot, "until": milliseconds(until)}
+    asked = {"hot": wanted.hot, "until": milliseconds(wanted.until), "pause": wanted.pause_ms}
     return select(_BY_GROUP, asked, minutes=minutes)
 
 
@@ -183,3 +212,19 @@ def interval_sums(rows: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
     for name, sql in ((PARTITION_SUMS, _BY_PARTITION), (REWIND_SUMS, _REWINDS)):
         for batch in select(sql, {}, history=history).to_batches():
             yield name, batch
+
+
+def pauses(rows: pa.RecordBatch, pause_ms: int, end: datetime | None = None) -> pa.RecordBatch:
+    """Rows of the history that lasted for long, in PAUSE: those with an owner, and proven in the whole interval.
+
+    Args:
+        rows: of the history.
+        pause_ms: what is long.
+        end: the end of the log; None leaves out what lasts until then.
+    """
+    begin, ended = (rows.column(name).cast(_MOMENT) for name in ("valid_from", "valid_to"))
+    if end is not None:
+        ended = ended.fill_null(pa.scalar(end, _MOMENT))
+    is_long = pc.greater_equal(pc.subtract(ended.cast(pa.int64()), begin.cast(pa.int64())), pause_ms * 1000)
+    is_wanted = pc.and_(pc.and_(is_long, rows.column("is_exact")), pc.is_valid(rows.column("owner_member_id")))
+    return rows.filter(pc.fill_null(is_wanted, False)).select(PAUSE.names)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from coordinator_replay.analysis.findings.thresholds import Thresholds
 from coordinator_replay.pipeline.bucket import Action, BucketShare
 from coordinator_replay.pipeline.commit_sums import SumsRange
 from coordinator_replay.pipeline.completeness import LAST_OFFSET
@@ -261,7 +262,9 @@ def _late_records(first: Mapping[int, int], ends: Mapping[int, int], wanted: Pla
             yield partition, f"a copy may have records below offset {ends.get(partition, 0)}, where the tables end"
 
 
-def sums_range(tally: Tally, totals: Sequence[TableFile], end: datetime, *, is_rebuild: bool, hot: int) -> SumsRange:
+def sums_range(
+    tally: Tally, totals: Sequence[TableFile], end: datetime, *, is_rebuild: bool, limits: Thresholds
+) -> SumsRange:
     """Which commits are added up by this run.
 
     Sums of earlier runs count for minutes that were over then. A record of such a minute that comes now has all
@@ -272,7 +275,7 @@ def sums_range(tally: Tally, totals: Sequence[TableFile], end: datetime, *, is_r
         totals: files of ``commit_totals``.
         end: timestamp of the last record of the log.
         is_rebuild: whether sums of earlier runs don't count.
-        hot: so many commits of each partition in a minute are too many.
+        limits: from when on commits in a minute are too many, and their absence is a pause.
     """
     new = tally.by_partition(only_new=True).values()
     kept = [file.lowest["until"] for file in totals if "until" in file.lowest]
@@ -283,7 +286,12 @@ def sums_range(tally: Tally, totals: Sequence[TableFile], end: datetime, *, is_r
     last = [count.end_us for count in new if count.end_us is not None]
     # Times before 1970 can't be shown, and no table holds one.
     until = max(EPOCH, _whole_minute((moment_of(min(last)) if last else end) - RECENTLY))
-    return SumsRange(since=since, until=until if since is None else max(until, since), hot=hot)
+    return SumsRange(
+        since=since,
+        until=until if since is None else max(until, since),
+        hot=limits.hot_commits_per_minute,
+        pause_ms=limits.pause_ms,
+    )
 
 
 def _whole_minute(moment: datetime) -> datetime:

@@ -28,6 +28,11 @@ one fact are one finding: offsets of a topic that were rewound or reset within t
 owner that stopped. `occurrences`, `first_seen` and `last_seen` sum up what belongs to one finding; `detail` has the
 numbers behind the sentence as JSON; `log_partition` and `log_offset` point to the record that shows it best.
 
+What shows in records that are not there (`silent_group`, `commit_stall`, `never_committed`, `abandoned_topic`,
+`offset_expiring`, `offset_due`) ends with the record that came after all: a commit, a new owner, a subscription, a
+deletion. An audit of the whole log finds the same as one of each night. Offsets that expired are `offset_lost`, and no
+longer due.
+
 Durations are measured up to the last record of the whole dump. If the partitions of `__consumer_offsets` were
 copied at very different times, groups of the earlier copies seem silent.
 """

@@ -19,7 +19,15 @@ from tests.samples import Sample
 
 __all__ = ["audit", "audit_rows"]
 
-QUICK = Thresholds(stuck_ms=2000, storm_rebalances=6, silent_ms=5000, patience=1, never_committed_ms=5000)
+QUICK = Thresholds(
+    stuck_ms=2000,
+    storm_rebalances=6,
+    silent_ms=5000,
+    stall_ms=3000,
+    patience=1,
+    never_committed_ms=5000,
+    abandoned_ms=5000,
+)
 """So that lives of seconds have findings."""
 
 COMPLETE = ["group-lifecycles", "java-clients", "kafka-3.9", "transactions", "expiration", "restarts"]

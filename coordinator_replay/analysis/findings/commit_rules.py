@@ -4,11 +4,13 @@ from collections.abc import Callable, Iterator
 from operator import attrgetter
 from typing import NamedTuple
 
-from coordinator_replay.analysis.findings.context import GroupContext, Row, mean_interval_ms
+from coordinator_replay.analysis.findings.context import FEWEST_COMMITS, GroupContext, Row, mean_interval_ms
+from coordinator_replay.analysis.findings.ended_rules import epoch_of
 from coordinator_replay.analysis.findings.observation import (
     MOST_NAMED,
     Observation,
     at,
+    counted,
     has_lasted,
     lasting,
     moment,
@@ -17,9 +19,6 @@ from coordinator_replay.analysis.findings.observation import (
 from coordinator_replay.analysis.findings.thresholds import MINUTE_MS
 from coordinator_replay.analysis.findings.totals import Sum, bursts_of
 from coordinator_replay.times import latest_ms, time_order
-
-_FEWEST_COMMITS = 3
-"""How many commits it takes to say how often a group commits."""
 
 
 class Stall(NamedTuple):
@@ -41,9 +40,9 @@ def look_for_stall(context: GroupContext, topic: "TopicCommits", row: Row) -> No
         return
     if not row["is_last_known"]:
         return
-    if time_order(owner.at_ms) > last_ms or row["commits"] < _FEWEST_COMMITS:
+    usual_ms = context.usual_ms(row)
+    if time_order(owner.at_ms) > last_ms or usual_ms is None:
         return
-    usual_ms = mean_interval_ms(row)
     if commits["last_at"] - last_ms < max(limits.stall_ms, limits.patience * usual_ms):
         return
     one = Stall(row["partition"], last_ms, row["committed_offset"], usual_ms, owner.at_ms, row["from_offset"])
@@ -362,7 +361,7 @@ def silent_group(context: GroupContext) -> Iterator[Observation]:
     status, commits = context.status, context.commits
     if status is None or not context.is_stable or commits is None or commits["last_at"] is None:
         return
-    if commits["commits"] < _FEWEST_COMMITS:
+    if commits["commits"] < FEWEST_COMMITS:
         return
     since = max(commits["last_at"], time_order(status["at"]))
     silent_ms, usual_ms = context.end_ms - since, mean_interval_ms(commits)
@@ -370,20 +369,16 @@ def silent_group(context: GroupContext) -> Iterator[Observation]:
         return
     yield Observation(
         "silent_group",
-        (status["epoch"], commits["last_offset"]),
+        (status["epoch"],),
         since,
         context.end_ms,
-        f"the group of {status['members']} members has written no record since {moment(since)}: {_epoch(status)}, last "
-        f"commit on {moment(commits['last_at'])}",
+        f"the group of {counted(status['members'], 'member')} has written no record since {moment(since)}: "
+        f"{epoch_of(status)}, last commit on {moment(commits['last_at'])}",
         context.log_partition,
         commits["last_offset"],
         {"epoch": status["epoch"], "group_type": status["group_type"], "usual_ms": usual_ms, "silent_ms": silent_ms},
         goes_on_ms=None,
     )
-
-
-def _epoch(status: Row) -> str:
-    return f"{'generation' if status['group_type'] == 'classic' else 'epoch'} {status['epoch']}"
 
 
 def hot_committer(context: GroupContext) -> Iterator[Observation]:

@@ -1,17 +1,21 @@
 """What rules over a group's evidence look at: its status, its owners and sums, and never the rows of evidence."""
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.analysis.findings.thresholds import MINUTE_MS, Thresholds
-from coordinator_replay.times import elapsed_ms, time_order
+from coordinator_replay.analysis.findings.totals import Range, active_ms
+from coordinator_replay.times import elapsed_ms, latest_ms, time_order
 
 Row = Mapping[str, Any]
 
 _MOST_REBALANCES = 10_000
+
+FEWEST_COMMITS = 3
+"""How many commits it takes to say how often a group commits."""
 
 
 class PartitionOwner(NamedTuple):
@@ -41,13 +45,18 @@ class LongTransaction:
 
 @dataclass(slots=True)
 class ExpiringOffsets:
-    """Offsets of one topic that one rule expires, of partitions that had an owner lately."""
+    """Offsets of one topic that one rule expires, of partitions that had an owner lately.
+
+    Where they no longer are as their status says, they were from ``since_ms`` to ``until_ms``.
+    """
 
     first_ms: int
     last_ms: int
     log_offset: int | None
     confidence: str
     owner: PartitionOwner
+    since_ms: int | None = None
+    until_ms: int | None = None
     numbers: set[int] = field(default_factory=set)
 
 
@@ -65,7 +74,8 @@ class GroupContext:
         rebalances: begin and id of the last ones.
         largest: the largest record near the topic's limit.
         transactions: by producer and the marker that settled them.
-        expiries: by topic, status, rule and, where they are over, time.
+        expiries: by topic, status, rule, time where they expired, and whether they no longer are as the status says.
+        ended: evidence of what no longer is so, by its kind.
     """
 
     cluster: str
@@ -79,8 +89,9 @@ class GroupContext:
     committed: set[tuple[str, int]] = field(default_factory=set)
     largest: Row | None = None
     transactions: dict[tuple[int, int | None], LongTransaction] = field(default_factory=dict)
-    expiries: dict[tuple[str, str, str, int | None], ExpiringOffsets] = field(default_factory=dict)
+    expiries: dict[tuple[str, str, str, int | None, bool], ExpiringOffsets] = field(default_factory=dict)
     rebalances: deque[tuple[int | None, str]] = field(default_factory=lambda: deque(maxlen=_MOST_REBALANCES))
+    ended: defaultdict[Evidence, list[Row]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, kind: Evidence, row: Row) -> None:
         """Take a row of evidence; most kinds need not be kept."""
@@ -99,6 +110,8 @@ class GroupContext:
                 self._add_pending(row)
             case Evidence.EXPIRY:
                 self._add_expiry(row)
+            case Evidence.QUIET | Evidence.STALL | Evidence.UNCOMMITTED | Evidence.ABANDONED:
+                self.ended[kind].append(row)
 
     def add_status(self, row: Row) -> None:
         """Take the group at its last record."""
@@ -128,19 +141,23 @@ class GroupContext:
 
     def _add_expiry(self, row: Row) -> None:
         """Take an offset that expired or expires next, if its partition had an owner lately."""
-        is_over = row["status"] == "EXPIRED"
+        is_expired, until_ms = row["status"] == "EXPIRED", row.get("until")
         owner = self.owned_until(row["topic"], row["partition"])
         if owner is None:
             return
-        since_ms = elapsed_ms(owner.at_ms, row["at"] if is_over else self.end_ms)
+        asked_ms = row["at"] if is_expired else self.end_ms if until_ms is None else until_ms
+        since_ms = elapsed_ms(owner.at_ms, asked_ms)
         if since_ms is None or since_ms > self.limits.owned_lately_ms:
             return
-        key = row["topic"], row["status"], row["rule"], row["at"] if is_over else None
+        key = row["topic"], row["status"], row["rule"], row["at"] if is_expired else None, until_ms is not None
         offsets = self.expiries.get(key)
         if offsets is None:
-            offsets = ExpiringOffsets(row["at"], row["at"], row["log_offset"], row["confidence"], owner)
+            offsets = ExpiringOffsets(
+                row["at"], row["at"], row["log_offset"], row["confidence"], owner, row.get("since")
+            )
             self.expiries[key] = offsets
         offsets.first_ms, offsets.last_ms = min(offsets.first_ms, row["at"]), max(offsets.last_ms, row["at"])
+        offsets.until_ms = latest_ms(offsets.until_ms, until_ms)
         offsets.owner = max(offsets.owner, owner, key=lambda one: time_order(one.at_ms))
         offsets.numbers.add(row["partition"])
 
@@ -167,6 +184,23 @@ class GroupContext:
         owner = self.owned.get((topic, number))
         return owner._replace(at_ms=self.end_ms) if owner is not None else self.released.get((topic, number))
 
+    def usual_ms(self, row: Row, pause: Range | None = None) -> int | None:
+        """The mean time between two commits of a partition while the group commits; None of too few commits.
+
+        Args:
+            row: commits, first_at and last_at of the partition.
+            pause: a time without commits that does not count.
+        """
+        first_ms, last_ms = row["first_at"], row["last_at"]
+        if first_ms is None or last_ms is None:
+            return None
+        since, until = (last_ms, last_ms) if pause is None else (min(one, last_ms) for one in pause)
+        commits: int = row["commits"] - (since < until)
+        if commits < FEWEST_COMMITS:
+            return None
+        active = (self.commits or {}).get("active") or [[first_ms, last_ms]]
+        return (active_ms(active, first_ms, last_ms) - active_ms(active, since, until)) // (commits - 1)
+
     def rebalance_before(self, at_ms: int | None) -> str | None:
         """The last rebalance that began at or before a time; None where there is none or the time is None."""
         if at_ms is None:
@@ -176,13 +210,14 @@ class GroupContext:
         )
 
 
-def mean_interval_ms(row: Row) -> int:
-    """The mean time between two commits; a minute where there are not two.
+def mean_interval_ms(row: Row, but_ms: int = 0) -> int:
+    """The mean time between two commits, one pause left out; a minute where there are not two.
 
     Args:
         row: commits, first_at and last_at of a group or a partition.
+        but_ms: how long the pause was.
     """
-    commits, first_ms, last_ms = row["commits"], row["first_at"], row["last_at"]
+    commits, first_ms, last_ms = row["commits"] - bool(but_ms), row["first_at"], row["last_at"]
     if commits < 2 or first_ms is None or last_ms is None:
         return MINUTE_MS
-    return int((last_ms - first_ms) // (commits - 1))
+    return int((last_ms - first_ms - but_ms) // (commits - 1))

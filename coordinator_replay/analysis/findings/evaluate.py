@@ -11,6 +11,7 @@ from coordinator_replay.analysis.findings.commit_rules import (
     offset_rewind,
 )
 from coordinator_replay.analysis.findings.context import GroupContext, Row
+from coordinator_replay.analysis.findings.ended_rules import ENDED_RULES
 from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.analysis.findings.log_rules import (
     LOG_RULES,
@@ -37,8 +38,19 @@ ROW_RULES = {
 }
 """Rules that look at one row of evidence."""
 
-END_RULES = (*COMMIT_RULES, *RECORD_RULES)
+END_RULES = (*COMMIT_RULES, *RECORD_RULES, *ENDED_RULES)
 """Rules that look at the group after all of its evidence."""
+
+
+def joined(one: FindingRow, other: FindingRow) -> FindingRow:
+    """Two rows of one finding as one: it is as the later one says, and began with the first."""
+    is_later = time_order(other["last_seen"]) >= time_order(one["last_seen"])
+    return {
+        **one,
+        **(other if is_later else {}),
+        "first_seen": min(one["first_seen"], other["first_seen"], key=time_order),
+        "occurrences": one["occurrences"] + other["occurrences"],
+    }
 
 
 class Evaluator:
@@ -47,7 +59,7 @@ class Evaluator:
     Evidence has to come in the order of ``Evidence``; rebalances by time, partitions by topic, observations by finding.
     """
 
-    __slots__ = ("context", "finding", "topic")
+    __slots__ = ("context", "finding", "found", "topic")
 
     def __init__(
         self, cluster: str, group_id: str, end_ms: int, limits: Thresholds, commits: Row | None = None
@@ -64,6 +76,7 @@ class Evaluator:
         self.context = GroupContext(cluster, group_id, end_ms, limits, commits)
         self.topic: TopicCommits | None = None
         self.finding: FindingRow | None = None
+        self.found: dict[str, FindingRow] = {}
 
     def add(self, kind: Evidence, evidence: Row) -> Iterator[FindingRow]:
         """Take the next row of evidence; yields rows of ``findings``."""
@@ -71,31 +84,39 @@ class Evaluator:
         if kind is Evidence.OBSERVATION:
             yield from self._merge(evidence)
         elif kind is Evidence.OFFSETS:
-            yield from self._add_partition(evidence)
+            self._add_partition(evidence)
         for rule in ROW_RULES.get(kind, ()):
             yield from self._rows(rule(self.context, evidence), is_of_log=kind in LOG_RULES)
 
     def finish(self) -> Iterator[FindingRow]:
         """Findings that need all of the group's evidence."""
-        yield from self._end_topic()
+        self._end_topic()
         if self.finding is not None:
             yield self.finding
             self.finding = None
         for rule in END_RULES:
-            yield from self._rows(rule(self.context))
+            self._keep(self._rows(rule(self.context)))
+        yield from self.found.values()
+        self.found = {}
 
-    def _add_partition(self, evidence: Row) -> Iterator[FindingRow]:
+    def _keep(self, findings: Iterator[FindingRow]) -> None:
+        """Keep findings until what is over of the same is there, too."""
+        for one in findings:
+            before = self.found.get(one["finding_id"])
+            self.found[one["finding_id"]] = one if before is None else joined(before, one)
+
+    def _add_partition(self, evidence: Row) -> None:
         if self.topic is None or self.topic.name != evidence["topic"]:
-            yield from self._end_topic()
+            self._end_topic()
             self.topic = TopicCommits(evidence)
         self.topic.add(evidence)
         for look_for in PARTITION_SIGNS:
             look_for(self.context, self.topic, evidence)
 
-    def _end_topic(self) -> Iterator[FindingRow]:
+    def _end_topic(self) -> None:
         if self.topic is not None:
             for rule in TOPIC_RULES:
-                yield from self._rows(rule(self.context, self.topic))
+                self._keep(self._rows(rule(self.context, self.topic)))
             self.topic = None
 
     def _merge(self, observed: Row) -> Iterator[FindingRow]:
@@ -112,13 +133,7 @@ class Evaluator:
                 yield finding
             self.finding = {**observed, **about, "cluster": self.context.cluster, "group_id": self.context.group_id}
             return
-        is_later = time_order(last_seen) >= time_order(finding["last_seen"])
-        self.finding = {
-            **finding,
-            **({**observed, **about} if is_later else {}),
-            "first_seen": finding["first_seen"],
-            "occurrences": finding["occurrences"] + observed["occurrences"],
-        }
+        self.finding = joined(finding, {**observed, **about})
 
     def _rows(self, observations: Iterator[Observation], *, is_of_log: bool = False) -> Iterator[FindingRow]:
         group_id = "" if is_of_log else self.context.group_id

@@ -33,6 +33,10 @@ class Evidence(IntEnum):
         FAILURE: a step for the group that failed.
         LOST: a range of log offsets that a leader election has truncated.
         LOADING: a coordinator that loaded a log partition.
+        QUIET: a long time in which a Stable group wrote no record of its own.
+        STALL: a time in which a partition was not committed though its owner stayed, and that is over.
+        UNCOMMITTED: a time in which a partition had an owner and no commit yet, and that is over.
+        ABANDONED: a time in which an offset was not committed and no member subscribed to its topic, and that is over.
     """
 
     STATUS = 0
@@ -49,6 +53,10 @@ class Evidence(IntEnum):
     FAILURE = 11
     LOST = 12
     LOADING = 13
+    QUIET = 14
+    STALL = 15
+    UNCOMMITTED = 16
+    ABANDONED = 17
 
 
 def evidence_row(

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from coordinator_replay.analysis.findings.context import GroupContext, LongTransaction, Row
 from coordinator_replay.analysis.findings.evidence import Evidence
-from coordinator_replay.analysis.findings.observation import MOST_NAMED, Observation, at, lasting, moment
+from coordinator_replay.analysis.findings.observation import MOST_NAMED, Observation, at, counted, lasting, moment
 from coordinator_replay.times import elapsed_ms
 
 
@@ -85,13 +85,13 @@ def _transaction(
 
 
 def offset_due(context: GroupContext) -> Iterator[Observation]:
-    """Offsets past retention that are not removed yet."""
-    yield from _expiries(context, "offset_due", "DUE", "are past retention, not removed yet, since")
+    """Offsets past retention that are not removed yet, or were until that changed."""
+    yield from _expiries(context, "offset_due", "DUE", "past retention, not removed yet, since")
 
 
 def offset_expiring(context: GroupContext) -> Iterator[Observation]:
-    """Offsets that expire within the horizon."""
-    yield from _expiries(context, "offset_expiring", "EXPIRING", "expire at")
+    """Offsets that expire within the horizon, or would have."""
+    yield from _expiries(context, "offset_expiring", "EXPIRING", "to expire at")
 
 
 def offset_lost(context: GroupContext) -> Iterator[Observation]:
@@ -100,18 +100,21 @@ def offset_lost(context: GroupContext) -> Iterator[Observation]:
 
 
 def _expiries(context: GroupContext, rule: str, status: str, what: str) -> Iterator[Observation]:
-    is_over = status == "EXPIRED"
-    for (topic, expiry_status, expiry_rule, expired_ms), one in context.expiries.items():
+    is_expired = status == "EXPIRED"
+    for (topic, expiry_status, expiry_rule, expired_ms, was), one in context.expiries.items():
         if expiry_status != status:
             continue
         numbers, count = sorted(one.numbers), len(one.numbers)
-        until_ms = one.last_ms if is_over else context.end_ms
+        is_over = is_expired or was
+        until_ms = one.last_ms if is_expired else context.end_ms if one.until_ms is None else one.until_ms
+        be = "" if is_expired else ("was " if was else "is ") if count == 1 else ("were " if was else "are ")
+        over = f", until {moment(until_ms)}" if was else ""
         yield Observation(
             rule,
-            (topic, expiry_rule, *([expired_ms] if is_over else [])),
-            min(one.first_ms, until_ms),
+            (topic, expiry_rule, *([expired_ms] if is_expired else [])),
+            min(one.first_ms, until_ms) if one.since_ms is None else one.since_ms,
             until_ms,
-            f"{count} offset{'' if count == 1 else 's'} of {topic} {what} {moment(one.first_ms)} (rule {expiry_rule}); "
+            f"{counted(count, 'offset')} of {topic} {be}{what} {moment(one.first_ms)}{over} (rule {expiry_rule}); "
             f"a member owned {'the' if count == 1 else 'a'} partition until {moment(one.owner.at_ms)}",
             context.log_partition,
             one.log_offset,

@@ -7,6 +7,7 @@ from typing import Any
 from coordinator_replay.analysis.findings.observation import (
     MOST_NAMED,
     Observation,
+    counted,
     has_lasted,
     lasting,
     moment,
@@ -167,7 +168,7 @@ def _unrevoked(step: Step, event: Event, member: Member, memory: Memory) -> Obse
         (member.member_id, event.partition, event.offset),
         since,
         None,
-        f"member {member.member_id}{_client(subscription)} has not revoked {_counted(len(partitions), 'partition')} "
+        f"member {member.member_id}{_client(subscription)} has not revoked {counted(len(partitions), 'partition')} "
         f"since {moment(since)}, for its rebalance timeout (max.poll.interval.ms {lasting(needed_ms)}) or longer",
         event.partition,
         event.offset,
@@ -194,10 +195,6 @@ def _client(subscription: Subscription | None) -> str:
     if not _is_own_client(subscription):
         return f" (instance {subscription.instance_id})"
     return f" (client {subscription.client_id} on {(subscription.client_host or '?').lstrip('/')})"
-
-
-def _counted(n: int, what: str) -> str:
-    return f"{n} {what}{'' if n == 1 else 's'}"
 
 
 def rebalance_storm(step: Step, memory: Memory) -> Iterator[Observation]:

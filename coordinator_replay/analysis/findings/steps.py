@@ -189,6 +189,7 @@ class StepRules:
         if not self.has_had_members and last.member_count:
             self.has_had_members, self.members_from = True, at_ms
         yield from self._states(events, at_ms)
+        yield from self._quiet(before, self.status)
         step = self._step(events, self.status)
         for rule, memory in self.rules:
             is_seen = step.now.is_exact or rule.__name__ in _OVER_RECORDS
@@ -260,6 +261,24 @@ class StepRules:
             "metadata_delay_ms": rebalance["metadata_delay_ms"] if rebalance["is_exact"] else None,
         }
         return evidence_row(self.scope, Evidence.REBALANCE, content, at=at, name="rebalance")
+
+    def _quiet(self, before: GroupStatus | None, now: GroupStatus) -> Iterator[Row]:
+        """The time between two records of a group that was proven to be Stable with members, if it was long."""
+        if before is None or not before.is_exact or not now.is_exact:
+            return
+        if before.state is not GroupState.STABLE or not before.member_count:
+            return
+        if has_lasted(self.limits.silent_ms, before.at_ms, now.at_ms):
+            content = {
+                "group_type": str(before.group_type),
+                "epoch": before.epoch,
+                "members": before.member_count,
+                "partition": before.partition,
+                "offset": before.offset,
+                "at": before.at_ms,
+                "until": now.at_ms,
+            }
+            yield evidence_row(self.scope, Evidence.QUIET, content, at=before.at_ms, name="quiet", seq=before.offset)
 
     def _states(self, events: Sequence[Event], at_ms: int | None) -> Iterator[Row]:
         """Where the group's state or type changed, for the metrics."""

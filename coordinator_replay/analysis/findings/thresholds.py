@@ -69,6 +69,11 @@ class Thresholds:
     metadata_delay_ms: int = 5 * MINUTE_MS
     loading_ms: int = 10 * SECOND_MS
 
+    @property
+    def pause_ms(self) -> int:
+        """For how long no commit is worth a look."""
+        return min(self.stall_ms, self.silent_ms)
+
     def with_changes(self, changes: Mapping[str, int]) -> "Thresholds":
         """The same with other numbers for some names.
 

@@ -1,6 +1,7 @@
 """Sums of commits by group and by partition; sums of several tasks, or of earlier runs, become one."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from coordinator_replay.analysis.findings.thresholds import MINUTE_MS
@@ -73,6 +74,37 @@ def _one_burst(bursts: Sequence[Sum]) -> Sum:
     }
 
 
+Range = Sequence[int]
+"""The first and the last time of something, in milliseconds."""
+
+_MOST_PAUSES = 100
+"""So many pauses of a group are kept, the longest."""
+
+
+def ranges_of(ranges: Iterable[Range]) -> list[Range]:
+    """Ranges in order, those that overlap as one; where there are too many, the shortest pauses are left out."""
+    joined: list[list[int]] = []
+    for first, last in sorted(map(list, ranges)):
+        if joined and first <= joined[-1][1]:
+            joined[-1][1] = max(joined[-1][1], last)
+        else:
+            joined.append([first, last])
+    pauses = sorted(pairwise(joined), key=lambda pair: pair[1][0] - pair[0][1])
+    for before, after in sorted(pauses[: max(len(pauses) - _MOST_PAUSES, 0)], reverse=True):
+        joined.remove(after)
+        before[1] = after[1]
+    return list(joined)
+
+
+def active_ms(active: Iterable[Range], first_ms: int, last_ms: int) -> int:
+    """How much of a time lies in ranges.
+
+    >>> active_ms([[0, 10], [50, 90]], 5, 60)
+    15
+    """
+    return sum(max(min(last, last_ms) - max(first, first_ms), 0) for first, last in active)
+
+
 class SummaryKind(NamedTuple):
     """How sums of one kind are added up.
 
@@ -111,10 +143,11 @@ GROUP = SummaryKind(
         "hot_minutes": _plus,
         "hot_from": _least,
         "hot_to": _most,
+        "active": lambda one, other: ranges_of([*(one or ()), *(other or ())]),
     },
 )
 """Commits of a group; unproven are those of which the input doesn't show whether they were made in a transaction,
-most_a_minute is of each partition."""
+most_a_minute is of each partition, active are the ranges without a pause between commits."""
 
 PARTITION = SummaryKind(
     "partition",
@@ -145,7 +178,17 @@ REWIND = SummaryKind("rewind", _REWINDS)
 EMPTY_REWIND = SummaryKind("empty_rewind", _REWINDS)
 """The same while the group was Empty, or had no records of its own at all."""
 
-SUMMARIES = {summary.name: summary for summary in (GROUP, PARTITION, REWIND, EMPTY_REWIND)}
+_MOST_PAST = 20
+
+
+def _past(one: Sequence[Sum], other: Sequence[Sum]) -> list[Sum]:
+    return sorted([*one, *other], key=lambda past: (past["from_offset"], past["at"], past["status"]))[-_MOST_PAST:]
+
+
+PAST = SummaryKind("past", {"past": _past})
+"""What rules about the end of the log would have shown of a partition at times before it; the last of these."""
+
+SUMMARIES = {summary.name: summary for summary in (GROUP, PARTITION, REWIND, EMPTY_REWIND, PAST)}
 """Every kind by its name."""
 
 _REWIND = (

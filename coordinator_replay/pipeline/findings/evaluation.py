@@ -19,7 +19,9 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from coordinator_replay.analysis.expiration import ExpiryRule
 from coordinator_replay.analysis.expiring import Retention
+from coordinator_replay.analysis.findings.ended_rules import went_on_ms
 from coordinator_replay.analysis.findings.evaluate import FINDINGS, Evaluator, FindingRow
 from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.analysis.findings.thresholds import Thresholds
@@ -27,6 +29,7 @@ from coordinator_replay.analysis.findings.totals import (
     EMPTY_REWIND,
     GROUP,
     PARTITION,
+    PAST,
     REWIND,
     SUMMARIES,
     WHOLE,
@@ -38,7 +41,14 @@ from coordinator_replay.analysis.findings.totals import (
 )
 from coordinator_replay.engine.model import GroupState
 from coordinator_replay.pipeline.bucket_files import BucketFiles, Place, TableWriter
-from coordinator_replay.pipeline.commit_sums import GROUP_SUMS, PARTITION_SUMS, REWIND_SUMS
+from coordinator_replay.pipeline.commit_sums import (
+    GROUP_SUMS,
+    PARTITION_SUMS,
+    PAUSE,
+    PAUSES,
+    REWIND_SUMS,
+    pauses,
+)
 from coordinator_replay.pipeline.findings.expiry import Horizon, expected_offsets
 from coordinator_replay.pipeline.findings.metrics import BEGAN, ENDED, minute_steps
 from coordinator_replay.pipeline.findings.news import News
@@ -48,7 +58,7 @@ from coordinator_replay.pipeline.json_text import encode
 from coordinator_replay.pipeline.minute_states import STATES
 from coordinator_replay.store.duckdb_connection import select
 from coordinator_replay.store.scan import read_paths, reader_of, rows_of
-from coordinator_replay.store.writer import DataFile
+from coordinator_replay.store.writer import DataFile, conform
 from coordinator_replay.tables.definition import table
 from coordinator_replay.times import milliseconds, time_order
 
@@ -60,6 +70,22 @@ TOTALS = "commit_totals"
 
 EVIDENCE, EXPIRED, REMOVED, OFFSETS = "group_evidence", "expired_offsets", "removed_offsets", "offset_history"
 PENDING = "pending_offsets"
+
+STALLS, UNCOMMITTED, ENDANGERED = "stalls", "uncommitted", "endangered"
+"""Evidence from the tables of offsets and owners: see the statements."""
+
+_STALL, _ABANDONED = "STALL", "ABANDONED"
+_PAST_KINDS = {_STALL: Evidence.STALL, _ABANDONED: Evidence.ABANDONED}
+
+_UNSUBSCRIBED = str(ExpiryRule.UNSUBSCRIBED_TOPIC)
+_NO_SUMS = pa.table(
+    {
+        "group_id": pa.array([], pa.string()),
+        "topic": pa.array([], pa.string()),
+        "partition": pa.array([], pa.int32()),
+        "first_at": pa.array([], pa.int64()),
+    }
+)
 
 _CHUNK_ROWS = 50_000
 _WRITE_ROWS = 10_000
@@ -83,6 +109,66 @@ FROM pending WHERE is_exact
     AND (to_offset IS NULL OR ended_by IN ('COMMIT', 'ABORT', 'SUPERSEDED', 'TOMBSTONE'))
     AND coalesce(epoch_ms(valid_to), $end) - epoch_ms(pending_since) >= $limit
 """
+
+_STALLS = """
+SELECT group_id, topic, partition, p.log_partition, member_id, epoch_ms(owned_from) AS owned_from, p.from_offset,
+    committed_offset, epoch_ms(valid_from) AS at, epoch_ms(least(valid_to, owned_to)) AS until,
+    [epoch_ms(valid_from), coalesce(epoch_ms(valid_to), $end)] AS pause, coalesce(ended_by = 'COMMIT', false) AS is_over
+FROM pauses AS p JOIN ownership AS o USING (group_id, topic, partition)
+WHERE member_id = owner_member_id AND is_exact AND o.from_offset <= record_offset
+    AND coalesce(o.to_offset > record_offset, true)
+    AND epoch_ms(least(valid_to, owned_to)) - epoch_ms(valid_from) >= $limit
+"""
+"""Pauses of a partition that its owner lived through, up to the next commit or the end of the ownership."""
+
+_UNCOMMITTED = """
+WITH commits AS (
+    SELECT group_id, topic, partition, first_at FROM new_sums
+    UNION ALL SELECT group_id, topic, partition, (sums->>'first_at')::BIGINT FROM sums WHERE what = $what
+), firsts AS (
+    SELECT group_id, topic, partition, min(first_at) AS first_at, bool_or(first_at IS NULL) AS is_untimed
+    FROM commits GROUP BY ALL
+)
+SELECT group_id, topic, partition, member_id, log_partition, epoch_ms(owned_from) AS at,
+    least(epoch_ms(owned_to), first_at) AS until
+FROM ownership LEFT JOIN firsts USING (group_id, topic, partition)
+WHERE is_exact AND topic IS NOT NULL AND NOT coalesce(is_untimed, false)
+    AND coalesce(first_at > epoch_ms(owned_from), true)
+    AND least(epoch_ms(owned_to), first_at) - epoch_ms(owned_from) >= $limit
+"""
+"""Long ownership of a partition before its first commit."""
+
+_ENDANGERED = f"""
+WITH stretches AS (
+    SELECT group_id, group_state, log_offset, rule, base_timestamp, spared_topics, log_timestamp AS begin_at,
+        lead(log_offset) OVER later AS end_offset, lead(log_timestamp) OVER later AS end_at
+    FROM rules WINDOW later AS (PARTITION BY group_id, log_partition ORDER BY log_offset)
+), pieces AS (
+    SELECT p.*, coalesce(group_state = 'Empty', false) AS is_empty,
+        CASE WHEN expire_timestamp IS NULL THEN s.rule ELSE '{ExpiryRule.EXPLICIT_EXPIRE_TIMESTAMP}' END AS rule,
+        coalesce(epoch_ms(expire_timestamp), epoch_ms(coalesce(base_timestamp, commit_timestamp)) + $retention) AS ends,
+        epoch_ms(greatest(valid_from, begin_at)) AS since, epoch_ms(least(valid_to, end_at)) AS until,
+        coalesce(ended_by = 'EXPIRED', false) AND coalesce(end_offset >= to_offset, true) AS is_expired
+    FROM pauses AS p JOIN stretches AS s ON p.group_id = s.group_id
+        AND coalesce(log_offset < to_offset, true) AND coalesce(end_offset > from_offset, true)
+    WHERE s.rule <> '{ExpiryRule.NEVER_WHILE_ACTIVE}' AND NOT coalesce(list_contains(spared_topics, topic), false)
+), past AS (
+    SELECT 'EXPIRING' AS status, greatest(since, ends - $horizon) AS begin_ms, least(until, ends) AS until, *
+        EXCLUDE (since, until) FROM pieces WHERE NOT is_expired AND (until IS NOT NULL OR ends <= $end)
+    UNION ALL BY NAME
+    SELECT 'DUE' AS status, greatest(since, ends) AS begin_ms, * EXCLUDE (since) FROM pieces WHERE NOT is_expired
+    UNION ALL BY NAME
+    SELECT '{_ABANDONED}' AS status, epoch_ms(valid_from) AS begin_ms, * EXCLUDE (since) FROM pieces
+    WHERE rule = '{ExpiryRule.UNSUBSCRIBED_TOPIC}' AND NOT is_empty AND until - epoch_ms(valid_from) >= $abandoned
+)
+SELECT group_id, topic, partition, log_partition, from_offset, status, rule, begin_ms AS since, until,
+    CASE WHEN status = '{_ABANDONED}' THEN begin_ms ELSE ends END AS at, NULL::BIGINT AS log_offset,
+    CASE WHEN $is_known THEN 'certain' ELSE 'likely' END AS confidence,
+    coalesce(ended_by = 'COMMIT', false) AS is_over
+FROM past WHERE until > begin_ms
+"""  # noqa: S608 - our own names
+"""When offsets were to expire within the horizon, were past retention, or of a topic that no member subscribed to, and
+what ended that: a commit, a tombstone (of those that expired, findings say so), or another rule of their group."""
 
 _UNREADABLE = """
 SELECT log_partition, error_class, count(*) AS records, min(epoch_ms(log_timestamp)) AS first_at,
@@ -124,6 +210,10 @@ class GroupEvidence:
         for row in self.rows[TOTALS]:
             key = WHOLE if row["topic"] is None else _key(row)
             totals.add(SUMMARIES[row["what"]], key, orjson.loads(row["sums"]), is_over=True)
+        active = (totals.every[GROUP.name].get(WHOLE) or {}).get("active") or ()
+        stalls = [{**row, "status": _STALL, "went_on_ms": went_on_ms(active, row)} for row in self.rows[STALLS]]
+        for row in [*(one for one in stalls if one["went_on_ms"] > 0), *self.rows[ENDANGERED]]:
+            totals.add(PAST, _key(row), {"past": [row]}, is_over=row.pop("is_over"))
         return totals
 
     def ordered(self, totals: Totals) -> Iterator[EvidenceRow]:
@@ -135,6 +225,8 @@ class GroupEvidence:
         rows += _rewinds(totals)
         rows += (EvidenceRow(Evidence.PENDING, row["from_offset"], "", 0, row) for row in self.rows[PENDING])
         rows += (EvidenceRow(Evidence.EXPIRY, one["at"], one["topic"], one["at"], one) for one in self.expiries())
+        rows += (EvidenceRow(Evidence.UNCOMMITTED, one["at"], one["topic"], 0, one) for one in self.rows[UNCOMMITTED])
+        rows += _past(totals)
         # A group may have committed millions of partitions: their rows are made one at a time.
         return merge(_in_order(rows), self._of_partitions(totals), key=_place)
 
@@ -176,6 +268,17 @@ def _rewinds(totals: Totals) -> Iterator[EvidenceRow]:
                 about = {"topic": topic, "is_empty": kind is EMPTY_REWIND}
                 about["with_leader_epoch"] = of_partition.get("with_leader_epoch")
                 yield EvidenceRow(Evidence.REWIND, 0, topic, seq, burst | about)
+
+
+def _past(totals: Totals) -> Iterator[EvidenceRow]:
+    """What is over of offsets, as evidence of its kind; of stalls, with how often commits usually came."""
+    for (topic, partition), sums in totals.every[PAST.name].items():
+        usual = totals.every[PARTITION.name].get((topic, partition), {})
+        about = {name: usual.get(name) for name in ("commits", "first_at", "last_at")}
+        for one in sums["past"]:
+            kind = _PAST_KINDS.get(one["status"], Evidence.EXPIRY)
+            content = {**one, **about, "topic": topic, "partition": partition}
+            yield EvidenceRow(kind, one["at"], topic, partition, content)
 
 
 def _place(row: EvidenceRow) -> tuple[Any, ...]:
@@ -353,10 +456,15 @@ class Evaluation:
             name: [*read_paths((file.path for file in self.files.staged.get(name, ())), None)]
             for name in (GROUP_SUMS, PARTITION_SUMS, REWIND_SUMS)
         }
+        new = {name: pa.Table.from_batches(batches) for name, batches in staged.items() if batches}
+        totals, paused = self._totals(), self._pauses()
         return {
             EVIDENCE: self._table(EVIDENCE),
-            **{name: pa.Table.from_batches(batches) for name, batches in staged.items() if batches},
-            TOTALS: self._totals(),
+            **new,
+            TOTALS: totals,
+            STALLS: self._stalls(paused),
+            ENDANGERED: self._endangered(paused),
+            UNCOMMITTED: self._uncommitted(new.get(PARTITION_SUMS), totals),
             OFFSETS: self._table(OFFSETS, pc.field("to_offset").is_null()),
             PENDING: self._pending(),
             EXPIRED: pa.concat_tables([rows_of(expected.to_batches(), _schema(EXPIRED)), self._table(EXPIRED)]),
@@ -369,10 +477,43 @@ class Evaluation:
     def _totals(self) -> pa.Table:
         """What earlier runs added up, as far as this run has not added it up again."""
         kept = [GROUP.name] if self.context.since is not None else []
-        kept += [] if self.share.is_rebuild else [PARTITION.name, REWIND.name, EMPTY_REWIND.name]
+        kept += [] if self.share.is_rebuild else [PARTITION.name, REWIND.name, EMPTY_REWIND.name, PAST.name]
         where = pc.field("what").isin(pa.array(kept, pa.string()))
         uris = [file.uri for file in self.files.old(TOTALS)]
         return rows_of(read_paths(uris, _READ[TOTALS], where), _schema(TOTALS))
+
+    def _pauses(self) -> pa.Table:
+        """Offsets that no commit replaced for long: until this run did, until they were removed, or to this day."""
+        limit, end = self.context.limits.pause_ms, self.context.end
+        ended = read_paths((file.path for file in self.files.staged.get(PAUSES, ())), PAUSE.names)
+        names = [*PAUSE.names, "is_exact"]
+        opened = read_paths(self.files.uris(OFFSETS), names, pc.field("to_offset").is_null())
+        removed = read_paths(self.files.uris(REMOVED), names)
+        rows = [*ended, *(pauses(batch, limit, end) for part in (opened, removed) for batch in part)]
+        return pa.Table.from_batches([conform(batch, PAUSE) for batch in rows], PAUSE)
+
+    def _stalls(self, paused: pa.Table) -> pa.Table:
+        """Pauses that an owner lived through while the group may have gone on."""
+        asked = {"limit": self.context.limits.stall_ms, "end": milliseconds(self.context.end)}
+        return select(_STALLS, asked, pauses=paused, ownership=self._rows("partition_ownership"))
+
+    def _endangered(self, paused: pa.Table) -> pa.Table:
+        """Offsets that were to expire, or whose topic was left, and no longer are."""
+        asked = {
+            "end": milliseconds(self.context.end),
+            "retention": self.context.retention.ms,
+            "is_known": self.context.retention.is_known,
+            "horizon": self.context.horizon.horizon_ms,
+            "abandoned": self.context.limits.abandoned_ms,
+        }
+        return select(_ENDANGERED, asked, pauses=paused, rules=self._rows("expiry_rules"))
+
+    def _uncommitted(self, new: pa.Table | None, totals: pa.Table) -> pa.Table:
+        """Partitions that had an owner for long before their first commit."""
+        asked = {"limit": self.context.limits.never_committed_ms, "what": PARTITION.name}
+        sums = _NO_SUMS if new is None else new.select(_NO_SUMS.column_names)
+        ownership = self._rows("partition_ownership")
+        return select(_UNCOMMITTED, asked, new_sums=sums, sums=totals, ownership=ownership)
 
     def _pending(self) -> pa.Table:
         """Transactional commits that waited long; those replaced within their transaction count by the later one."""

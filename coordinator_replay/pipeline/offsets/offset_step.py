@@ -16,11 +16,14 @@ from coordinator_replay.pipeline.commit_sums import (
     COMMIT,
     GROUP_SUMS,
     MINUTE_SUMS,
+    PAUSE,
+    PAUSES,
     CommitSums,
     SumsRange,
     by_group,
     by_kind,
     interval_sums,
+    pauses,
 )
 from coordinator_replay.pipeline.interval_rows import OPEN_ROWS, REMOVED_ROWS, STAGED, Staged
 from coordinator_replay.pipeline.log_partitions import PartitionStep
@@ -185,7 +188,10 @@ class OffsetStep:
         rows = _with_merged(rows)
         kinds = numbers_of(rows.column("kind"))
         self._stage_interval_sums(rows, writer)
-        writer.add(HISTORY, some(rows, kinds == Staged.CLOSED), is_open=False)
+        closed = some(rows, kinds == Staged.CLOSED)
+        if self.context.sums is not None:
+            writer.stage(PAUSES, conform(pauses(closed, self.context.sums.pause_ms), PAUSE))
+        writer.add(HISTORY, closed, is_open=False)
         current = some(rows, kinds == Staged.OPEN)
         if current.num_rows:
             writer.add(HISTORY, current, is_open=True)
@@ -269,7 +275,7 @@ class OffsetStep:
             read_paths(self.files.uris("group_evidence"), STATES.names, pc.field("tag") == int(Evidence.STATE)), STATES
         )
         for name, added in (
-            (GROUP_SUMS, by_group(minutes, wanted.hot, wanted.until)),
+            (GROUP_SUMS, by_group(minutes, wanted)),
             (MINUTE_SUMS, by_kind(minutes, states)),
         ):
             for batch in added.to_batches():

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from coordinator_replay.analysis.findings.commit_rules import TOPIC_RULES
+from coordinator_replay.analysis.findings.ended_rules import ENDED_RULES
 from coordinator_replay.analysis.findings.evaluate import END_RULES, ROW_RULES
 from coordinator_replay.analysis.findings.group_rules import GROUP_RULES
 from coordinator_replay.analysis.findings.observation import finding_id
@@ -15,7 +16,7 @@ from coordinator_replay.errors import UsageError
 FUNCTIONS = [
     *GROUP_RULES,
     *TOPIC_RULES,
-    *END_RULES,
+    *(rule for rule in END_RULES if rule not in ENDED_RULES),
     *(rule for rules in ROW_RULES.values() for rule in rules),
 ]
 TESTS = "".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_*_rules.py"))
@@ -23,6 +24,7 @@ TESTS = "".join(path.read_text(encoding="utf-8") for path in Path(__file__).pare
 
 def test_rules_are_what_functions_there_are():
     assert sorted(rule.__name__ for rule in FUNCTIONS) == sorted(RULES)
+    assert {rule.__name__.removesuffix("_over") for rule in ENDED_RULES} <= RULES.keys()
 
 
 @pytest.mark.parametrize("name", sorted(RULES))

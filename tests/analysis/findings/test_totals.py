@@ -1,6 +1,7 @@
 """What commits come to does not depend on how they were taken together."""
 
 from functools import reduce
+from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +13,7 @@ from coordinator_replay.analysis.findings.totals import (
     REWIND,
     WHOLE,
     Totals,
+    ranges_of,
     rewind,
 )
 from coordinator_replay.times import time_order
@@ -19,11 +21,15 @@ from coordinator_replay.times import time_order
 NUMBER = st.integers(0, 9)
 MAYBE = st.one_of(st.none(), NUMBER)
 
+RANGES = st.lists(st.tuples(NUMBER, NUMBER).map(sorted), max_size=3).map(ranges_of)
+
 
 def sums_of(summary, offsets):
     """Sums as tasks write them; of two commits none has the same offset."""
     names = {*summary.columns, *(name for columns in summary.newest.values() for name in columns)}
     plain = {name: NUMBER if name in ("commits", "count") else MAYBE for name in names}
+    if "active" in names:
+        plain["active"] = RANGES
     return (
         st.fixed_dictionaries({**plain, "from_offset": offsets})
         if "from_offset" in names
@@ -121,10 +127,21 @@ def test_of_very_many_bursts_the_oldest_become_one_in_whatever_order_they_come()
 def test_what_is_not_over_is_left_to_the_next_run():
     totals = Totals()
     assert totals.first_at() is None
-    first = dict.fromkeys(GROUP.columns, 4)
+    first, second = ({**dict.fromkeys(GROUP.columns, at), "active": [[at, at]]} for at in (4, 3))
     totals.add(GROUP, WHOLE, first, is_over=True)
-    totals.add(GROUP, WHOLE, dict.fromkeys(GROUP.columns, 3), is_over=False)
+    totals.add(GROUP, WHOLE, second, is_over=False)
     totals.add(PARTITION, ("t", 1), dict.fromkeys(PARTITION.columns, 3), is_over=False)
     assert totals.first_at() == 3
     assert totals.every["group"][WHOLE]["commits"] == 7
     assert list(totals.kept()) == [("group", WHOLE, first)]
+
+
+@given(st.lists(st.integers(0, 10_000), unique=True, min_size=102, max_size=300), st.integers(1, 101))
+def test_the_longest_pauses_are_kept_and_nothing_else_of_a_group_that_pauses_again_and_again(times, split):
+    times.sort()
+    whole = ranges_of([[at, at] for at in times])
+    pauses = sorted(after - before for (_, before), (after, _) in pairwise(whole))
+    assert (whole[0][0], whole[-1][1], len(pauses)) == (times[0], times[-1], 100)
+    assert pauses == sorted(after - before for before, after in pairwise(times))[-100:]
+    parts = [ranges_of([[at, at] for at in some]) for some in (times[:split], times[split:])]
+    assert ranges_of([*parts[0], *parts[1]]) == whole

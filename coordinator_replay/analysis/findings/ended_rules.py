@@ -1,0 +1,205 @@
+"""What rules about the end of the log would have shown at a time before it, and what no longer is so.
+
+A stall, a silence and their kind show in what is not on record. At the end of the log ``commit_rules`` look for them;
+what ended with a later record is looked for here, and is the same finding with its end.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import itemgetter
+
+from coordinator_replay.analysis.findings.context import FEWEST_COMMITS, GroupContext, Row, mean_interval_ms
+from coordinator_replay.analysis.findings.evidence import Evidence
+from coordinator_replay.analysis.findings.observation import (
+    MOST_NAMED,
+    Observation,
+    counted,
+    has_lasted,
+    lasting,
+    moment,
+    of_partitions,
+)
+from coordinator_replay.analysis.findings.totals import Range
+from coordinator_replay.times import elapsed_ms, latest_ms, time_order
+
+
+def _by(rows: Iterable[Row], *names: str) -> Iterable[tuple[tuple[str, ...], list[Row]]]:
+    """Rows by what some columns hold."""
+    parts: dict[tuple[str, ...], list[Row]] = {}
+    for row in rows:
+        parts.setdefault(tuple(row[name] for name in names), []).append(row)
+    return parts.items()
+
+
+def commit_stall_over(context: GroupContext) -> Iterator[Observation]:
+    """Partitions of one owner of which commits had stopped while the group went on."""
+    limits = context.limits
+    for (topic, member_id), rows in _by(context.ended[Evidence.STALL], "topic", "member_id"):
+        judged = [(one, context.usual_ms(one, one["pause"])) for one in rows]
+        stalls = [
+            {**one, "usual_ms": usual_ms}
+            for one, usual_ms in judged
+            if usual_ms is not None and one["went_on_ms"] >= max(limits.stall_ms, limits.patience * usual_ms)
+        ]
+        if not stalls:
+            continue
+        last = max(stalls, key=itemgetter("until", "partition"))
+        numbers = sorted({one["partition"] for one in stalls})
+        where = f"at {last['committed_offset']} on" if len(numbers) == 1 else "on"
+        yield Observation(
+            "commit_stall",
+            (topic, member_id),
+            min(one["at"] for one in stalls),
+            last["until"],
+            f"commits of {of_partitions(topic, numbers)} stopped {where} {moment(last['at'])}, until "
+            f"{moment(last['until'])}, while the group went on committing until "
+            f"{moment(last['at'] + last['went_on_ms'])}",
+            last["log_partition"],
+            last["from_offset"],
+            {
+                "partitions": numbers[:MOST_NAMED],
+                "partition_count": len(numbers),
+                "committed_offset": last["committed_offset"],
+                "usual_ms": last["usual_ms"],
+                "stalled_ms": last["went_on_ms"],
+                "owned_from": moment(last["owned_from"]),
+            },
+            occurrences=len(stalls),
+            topic=topic,
+            topic_partition=numbers[0] if len(numbers) == 1 else None,
+            member_id=member_id,
+        )
+
+
+def silent_group_over(context: GroupContext) -> Iterator[Observation]:
+    """Times in which a Stable group with members wrote no record of any kind; those of one epoch are one finding."""
+    commits, limits = context.commits, context.limits
+    if commits is None:
+        return
+    silences: dict[int, list[tuple[int, int, Row]]] = {}
+    for one in [*context.ended[Evidence.QUIET], *_quiet_at_end(context)]:
+        for since, until, pause_ms in _pauses(commits.get("active") or (), one["at"], one["until"]):
+            usual_ms = mean_interval_ms(commits, pause_ms)
+            is_usual_known = commits["commits"] - bool(pause_ms) >= FEWEST_COMMITS
+            if is_usual_known and until - since >= max(limits.silent_ms, limits.patience * usual_ms):
+                silences.setdefault(one["epoch"], []).append((since, until, {**one, "usual_ms": usual_ms}))
+    for epoch, some in silences.items():
+        since, until, quiet = max(some, key=itemgetter(1))
+        yield Observation(
+            "silent_group",
+            (epoch,),
+            min(first for first, _, _ in some),
+            until,
+            f"the group of {counted(quiet['members'], 'member')} wrote no record from {moment(since)} to "
+            f"{moment(until)}, for {lasting(until - since)}: {epoch_of(quiet)}",
+            quiet["partition"],
+            quiet["offset"],
+            {
+                "epoch": epoch,
+                "group_type": quiet["group_type"],
+                "usual_ms": quiet["usual_ms"],
+                "silent_ms": until - since,
+            },
+            occurrences=len(some),
+        )
+
+
+def epoch_of(row: Row) -> str:
+    """A group's epoch by the name that it has for its type."""
+    return f"{'generation' if row['group_type'] == 'classic' else 'epoch'} {row['epoch']}"
+
+
+def _quiet_at_end(context: GroupContext) -> list[Row]:
+    """The time since the group's own last record, up to its last commit."""
+    status, commits = context.status, context.commits
+    if not context.is_stable or status is None or status["at"] is None or commits is None:
+        return []
+    return [{**status, "until": commits["last_at"]}]
+
+
+def _pauses(active: Sequence[Range], since: int, until: int) -> Iterator[tuple[int, int, int]]:
+    """Where nothing was committed between two times, from the first commit on.
+
+    Yields:
+        begin and end of each, and how long the commits paused; 0 where none came after it.
+    """
+    for (_, before), following in zip(active, [*active[1:], None], strict=False):
+        after = None if following is None else following[0]
+        first, last = max(before, since), until if after is None else min(after, until)
+        if first < last:
+            yield first, last, 0 if after is None else after - before
+
+
+def never_committed_over(context: GroupContext) -> Iterator[Observation]:
+    """Partitions that had an owner for long before the first commit, or without one."""
+    status = context.status
+    if status is None or status["has_gap"] or status["group_type"] == "share":
+        return
+    for (topic,), rows in _by(context.ended[Evidence.UNCOMMITTED], "topic"):
+        waiting = [
+            (one["until"], latest_ms(one["at"], status["proven_from"]), one["partition"])
+            for one in rows
+            if has_lasted(context.limits.never_committed_ms, latest_ms(one["at"], status["proven_from"]), one["until"])
+        ]
+        if not waiting:
+            continue
+        until = max(last for last, _, _ in waiting)
+        since = max((first for last, first, _ in waiting if last == until), key=time_order)
+        numbers = sorted({number for _, _, number in waiting})
+        yield Observation(
+            "never_committed",
+            (topic,),
+            min((first for _, first, _ in waiting), key=time_order),
+            until,
+            f"{of_partitions(topic, numbers)} had an owner and no commit, the last from {moment(since)} to "
+            f"{moment(until)}",
+            None,
+            None,
+            {"partitions": numbers[:MOST_NAMED], "partition_count": len(numbers)},
+            occurrences=len(numbers),
+            topic=topic,
+            topic_partition=numbers[0] if len(numbers) == 1 else None,
+        )
+
+
+def abandoned_topic_over(context: GroupContext) -> Iterator[Observation]:
+    """Offsets of a topic that no member subscribed to, until they were removed or a member subscribed again."""
+    for (topic,), rows in _by(context.ended[Evidence.ABANDONED], "topic"):
+        until_ms = max(one["until"] for one in rows)
+        last = max((one for one in rows if one["until"] == until_ms), key=itemgetter("since", "partition"))
+        count = len({one["partition"] for one in rows})
+        yield Observation(
+            "abandoned_topic",
+            (topic,),
+            last["since"],
+            until_ms,
+            f"no member subscribed to {topic}, and the group had {counted(count, 'committed offset')} of it, the "
+            f"last of {moment(last['since'])}, until {moment(until_ms)}",
+            last["log_partition"],
+            last["from_offset"],
+            {"offsets": count},
+            occurrences=count,
+            topic=topic,
+        )
+
+
+ENDED_RULES: tuple[Callable[[GroupContext], Iterator[Observation]], ...] = (
+    commit_stall_over,
+    silent_group_over,
+    never_committed_over,
+    abandoned_topic_over,
+)
+"""Each has the findings of the rule of its name that are over."""
+
+
+def went_on_until(active: Sequence[Range], until_ms: int) -> int | None:
+    """The last time before another at which a group committed; None where it is not on record.
+
+    >>> went_on_until([[0, 10], [50, 90]], 60), went_on_until([[0, 10], [50, 90]], 50), went_on_until([], 50)
+    (60, 10, None)
+    """
+    return max((min(last, until_ms) for first, last in active if first < until_ms), default=None)
+
+
+def went_on_ms(active: Sequence[Range], stall: Row) -> int:
+    """For how long a group went on committing while a partition was not committed."""
+    return elapsed_ms(stall["at"], went_on_until(active, stall["until"])) or 0
