@@ -34,6 +34,11 @@ def test_a_release_of_what_is_not_committed_is_refused(clone):
     assert (run.returncode, run.stderr) == (1, "release: there are changes that are not committed\n")
 
 
+def test_an_option_that_there_is_not_is_refused(clone):
+    run = subprocess.run([clone / "scripts" / "release", "--quick"], capture_output=True, text=True)
+    assert (run.returncode, run.stderr.startswith("release: there is no option --quick;")) == (1, True)
+
+
 @pytest.mark.parametrize(
     ("file", "old", "new", "told"),
     [
