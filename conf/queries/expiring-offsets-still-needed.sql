@@ -10,7 +10,7 @@ used AS (
 )
 SELECT status, expire_at, group_id, topic, count(*) AS partition_count, min(partition) AS first_partition,
        max(partition) AS last_partition, min(rule) AS rule, min(group_state) AS group_state,
-       arg_max(last_consumed_by, commit_timestamp) AS last_consumed_by, min(last_seen) AS group_last_seen
+       arg_max(last_owner_member_id, commit_timestamp) AS last_owner_member_id, min(last_seen) AS group_last_seen
 FROM expired_offsets JOIN used USING (group_id) CROSS JOIN ends
 WHERE cluster = $cluster AND status IN ('DUE', 'EXPIRING') AND last_seen > ends.at - INTERVAL 14 DAY
 GROUP BY status, expire_at, group_id, topic

@@ -1,7 +1,7 @@
 -- Partitions that nobody owned for longest between two owners on record, and why the last owner let go.
 -- param group text: only this group
 -- param threshold number = 1: milliseconds from which on it counts
-SELECT group_id, coalesce(topic, topic_id) AS topic, partition, unowned_ms, release_event, owned_to AS unowned_from,
+SELECT group_id, coalesce(topic, topic_id) AS topic, partition, unowned_ms, released_by, owned_to AS unowned_from,
        owned_to + to_milliseconds(unowned_ms) AS unowned_to, member_id
 FROM partition_ownership
 WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) AND unowned_ms >= $threshold

@@ -53,7 +53,7 @@ def expiring_offsets(source: str) -> str:
     )
     SELECT group_id, topic, partition, log_partition, committed_offset, metadata, commit_timestamp, base_timestamp,
         expire_at, rule, CASE WHEN expire_at <= $as_of THEN 'DUE' ELSE 'EXPIRING' END AS status,
-        CASE WHEN $is_known THEN 'certain' ELSE 'likely' END AS confidence, last_consumed_by,
+        CASE WHEN $is_known THEN 'certain' ELSE 'likely' END AS confidence, last_owner_member_id,
         last_state AS group_state, CAST([] AS VARCHAR[]) AS alternatives, CAST($retention_ms AS BIGINT) AS retention_ms,
         CAST(NULL AS TIMESTAMPTZ) AS tombstone_at, CAST(NULL AS BIGINT) AS tombstone_offset,
         {PROVEN} AS is_exact

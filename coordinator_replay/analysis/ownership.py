@@ -71,7 +71,7 @@ class Unowned(NamedTuple):
     holding: OpenOwnership
     to_ms: int | None
     to_offset: int
-    release_event: str
+    released_by: str
     rebalance_id: str | None
     awaited_ms: int | None
     is_exact: bool
@@ -467,7 +467,7 @@ class OwnershipReplay:
                     "owned_from": holding.from_ms,
                     "owned_to": None if gap is None else gap.to_ms,
                     "unowned_ms": unowned_ms,
-                    "release_event": None if gap is None else gap.release_event,
+                    "released_by": None if gap is None else gap.released_by,
                     "from_offset": holding.from_offset,
                     "to_offset": None if gap is None else gap.to_offset,
                     "log_partition": self.log_partition,

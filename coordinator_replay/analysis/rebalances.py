@@ -457,7 +457,7 @@ class Rebalances:
             "members_after": one.members_after,
             "members_joined": list(one.joined),
             "members_left": list(one.left),
-            "partitions_moved": one.moved,
+            "partitions_reassigned": one.moved,
             "partitions_added": one.added,
             "partitions_total": one.partitions,
             "unowned_ms_max": one.unowned_ms_max if one.is_unowned_known else None,

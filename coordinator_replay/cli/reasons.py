@@ -43,7 +43,7 @@ def _duration(one: "Rebalance") -> str:
 def _cost(one: "Rebalance") -> str:
     parts = [
         f"{one.members_before} to {counted(one.members_after, 'member')}",
-        f"{counted(one.partitions_moved, 'partition')} reassigned",
+        f"{counted(one.partitions_reassigned, 'partition')} reassigned",
         f"{one.partitions_added or 0:,} newly assigned",
     ]
     if one.unowned_ms_max:

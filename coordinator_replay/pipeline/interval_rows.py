@@ -31,7 +31,7 @@ PRODUCER = table("pending_offsets").arrow_schema(["producer_id", "producer_epoch
 
 EXPIRY = table("removed_offsets").arrow_schema(
     [
-        *("rule", "base_timestamp", "rule_since", "is_protected", "has_group_tombstone", "last_consumed_by"),
+        *("rule", "base_timestamp", "rule_since", "is_protected", "has_group_tombstone", "last_owner_member_id"),
         "last_state",
     ]
 )

@@ -30,7 +30,7 @@ class ExpiredOffset:
     base_timestamp: datetime | None
     tombstone_at: datetime | None = column("TOMBSTONE-AT", 5)
     tombstone_offset: int | None
-    last_consumed_by: str | None = column("LAST-CONSUMED-BY", 4, 10, is_id=True)
+    last_owner_member_id: str | None = column("LAST-OWNER", 4, 10, is_id=True)
     group_state: str | None
     alternatives: Sequence[str] | None
     retention_ms: int | None

@@ -26,7 +26,7 @@ _CAUSES = f"""
 
 _EXPIRING = """
     SELECT group_id, topic, status, count(*), min(coalesce(tombstone_at, expire_at)), min(rule),
-           min(last_consumed_by), min(group_state)
+           min(last_owner_member_id), min(group_state)
     FROM expired_offsets WHERE cluster = $cluster
     GROUP BY group_id, topic, status
     ORDER BY list_position(['DUE', 'EXPIRING', 'EXPIRED'], status), 5, group_id, topic
@@ -69,7 +69,7 @@ class Expiring:
     partitions: int
     earliest: datetime | None
     rule: str | None
-    last_consumed_by: str | None
+    last_owner_member_id: str | None
     group_state: str | None
 
 

@@ -70,7 +70,7 @@ class OwnedInterval(NamedTuple):
     instance_id: str | None
     from_ms: int | None
     to_ms: int | None
-    release_event: str | None
+    released_by: str | None
     unowned_ms: int | None
 
 

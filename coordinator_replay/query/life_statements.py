@@ -71,7 +71,7 @@ MEMBERS = f"""
 
 OWNERS = """
     SELECT group_id, coalesce(topic, topic_id, '?') AS name, partition, member_id, instance_id, epoch_ms(owned_from),
-           epoch_ms(owned_to), release_event, unowned_ms
+           epoch_ms(owned_to), released_by, unowned_ms
     FROM partition_ownership
     WHERE cluster = $cluster {some}
       AND (owned_to IS NOT NULL OR to_offset IS NULL)

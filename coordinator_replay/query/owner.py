@@ -62,7 +62,7 @@ class Ownership:
     is_client_inherited: bool = column(sql="coalesce(is_client_inherited, false)")
     owned_from: datetime | None = column("FROM", 1)
     owned_to: datetime | None = column("TO", 1)
-    release_event: str | None = column("RELEASED-BY", 4)
+    released_by: str | None = column("RELEASED-BY", 4)
     unowned_ms: int | None = column("UNOWNED-MS", 5)
     is_exact: bool = column(sql="coalesce(owned.is_exact, false)")
     is_begin_open: bool = column(sql="coalesce(owned.is_begin_open, true)")
@@ -136,7 +136,7 @@ class Owners:
             "No member owned it at that time." if self.is_exact else "Who owned it at that time is not on record."
         ]
         if self.before is not None:
-            event = f" ({self.before.release_event})" if self.before.release_event else ""
+            event = f" ({self.before.released_by})" if self.before.released_by else ""
             sentences.append(
                 f"The last owner{_on_record(self.is_before_exact)} was {self.before.member_id}, "
                 f"until {_until(self.before)}{event}."

@@ -49,7 +49,7 @@ class Rebalance:
     join_reason: str | None
     members_before: int | None = column("MEMBERS-BEFORE", 4)
     members_after: int | None = column("#MEMBERS", 3)
-    partitions_moved: int | None = column("REASSIGNED", 3)
+    partitions_reassigned: int | None = column("REASSIGNED", 3)
     partitions_added: int | None = column("NEWLY-ASSIGNED", 5)
     partitions_total: int | None
     unowned_ms_max: int | None = column("UNOWNED-MS-MAX", 6)

@@ -27,7 +27,7 @@ def took(one: Rebalance) -> str:
 def moved(one: Rebalance) -> str:
     """How many partitions changed hands, and how many had none before."""
     added = f", {one.partitions_added:,} newly assigned" if one.partitions_added else ""
-    return f"{counted_as(one.partitions_moved)} of {counted_as(one.partitions_total)}{added}"
+    return f"{counted_as(one.partitions_reassigned)} of {counted_as(one.partitions_total)}{added}"
 
 
 def unowned(one: Rebalance) -> str:

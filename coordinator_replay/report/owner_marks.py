@@ -54,7 +54,7 @@ def partition_columns(life: GroupLife, clock: Clock, members: MemberIdentities) 
                         "partition": names[row],
                         "length": _gap_length(right - left, holding, is_followed=until in starts),
                         "before": members.label(holding.member_id),
-                        "release": neutral(holding.release_event or "not known"),
+                        "release": neutral(holding.released_by or "not known"),
                     }
                 )
     return {"owned": _owned(shown, names, clock, members), "gaps": columns(gaps, GAPS, _ENDS)}
@@ -91,7 +91,7 @@ def _owned(
             "member": [neutral(member_id) for member_id in ids],
             "instance": [neutral(holding.instance_id or "-") for holding in every],
             "colour": [colours[member_id] for member_id in ids],
-            "release": [neutral(holding.release_event or "still owned") for holding in every],
+            "release": [neutral(holding.released_by or "still owned") for holding in every],
             "length": [duration(max(right - left, 0)) for left, right in zip(lefts, rights, strict=True)],
         },
         _ENDS,

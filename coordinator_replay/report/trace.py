@@ -144,7 +144,7 @@ def _owners(life: GroupLife, bounds: _Bounds) -> dict[str, list[Span]]:
             "client_id": clients.get(holding.member_id),
             "member_id": holding.member_id,
             "instance_id": holding.instance_id,
-            "release_event": holding.release_event,
+            "released_by": holding.released_by,
             "unowned_ms": holding.unowned_ms,
         }
         span = (*bounds.span_of_ms(holding.from_ms, holding.to_ms), members.label(holding.member_id), about)

@@ -56,8 +56,8 @@ def rebalance_rows(answer: WhatIf, clock: Clock) -> list[dict[str, Any]]:
             "colour": colours[str(one["cause"])],
             "epoch": counted_as(one["epoch"]),
             "members": f"{counted_as(one['members_before'])} → {counted_as(one['members_after'])}",
-            "moved": counted_as(one["partitions_moved"]),
-            "partitions_moved": one["partitions_moved"],
+            "moved": counted_as(one["partitions_reassigned"]),
+            "partitions_reassigned": one["partitions_reassigned"],
             "unowned": "not on record" if one["unowned_ms_max"] is None else duration(one["unowned_ms_max"]),
             "joined": _clients_text(one["members_joined"], life.by_member),
             "left": _clients_text(one["members_left"], life.by_member),
@@ -118,7 +118,7 @@ def _owned(one: Mapping[str, Any], life: Lived, clock: Clock, colours: Mapping[s
         "right": clock.right(_moment(one["owned_to"])),
         "client": neutral(name),
         "colour": colours.get(name, UNKNOWN_COLOUR),
-        "release": neutral(str(one["release_event"] or "still owned")),
+        "release": neutral(str(one["released_by"] or "still owned")),
     }
 
 

@@ -92,7 +92,7 @@ def measured(
         name=name,
         rebalances=len(rebalances),
         causes=by_frequency(row["cause"] for row in rebalances),
-        partitions_reassigned=sum(row["partitions_moved"] or 0 for row in rebalances),
+        partitions_reassigned=sum(row["partitions_reassigned"] or 0 for row in rebalances),
         unowned_ms_max=max((one or 0 for one in longest), default=0) if is_known else None,
         unowned_ms_total=sum(one or 0 for one in totals) if is_known else None,
         members_interrupted=sum(stopped) if is_eager else _interrupted(life.rows, start_ms, end_ms),
@@ -120,7 +120,7 @@ def _interrupted(rows: Rows, start_ms: int, end_ms: int) -> int:
         for row in rows.get("partition_ownership", ())
         if row["owned_to"] is not None
         and start_ms <= row["owned_to"] < end_ms
-        and str(row["release_event"]) not in DEPARTURES
+        and str(row["released_by"]) not in DEPARTURES
     }
     return len(ended)
 

@@ -188,7 +188,7 @@ def _life(number: int) -> Iterator[tuple[str, dict[str, Any]]]:
             lists = {"assigned": own, "target": own, "pending_revocation": [], "subscribed_topics": ["orders"]}
             yield "member_timeline", {**base, **who, **lists, **held, "member_epoch": turn, "member_state": "STABLE"}
             for partition in own[0]["partitions"]:
-                owned = {"owned_from": since, "owned_to": until, "unowned_ms": 5, "release_event": "REVOKED"}
+                owned = {"owned_from": since, "owned_to": until, "unowned_ms": 5, "released_by": "REVOKED"}
                 ids = {"cluster": "default", "group_id": group, **_TOPIC, "partition": partition}
                 yield "partition_ownership", {**ids, **owned, "member_id": who["member_id"]}
         took = {"started_at": since, "completed_at": _at(turn, 3), "duration_ms": 3000, "unowned_ms_max": 5}
@@ -198,7 +198,12 @@ def _life(number: int) -> Iterator[tuple[str, dict[str, Any]]]:
             "evidence": ["a member joined"],
             "join_reason": "unknown",
         }
-        sizes = {"members_before": 3, "members_after": _MEMBERS, "partitions_moved": 9, "partitions_total": _PARTITIONS}
+        sizes = {
+            "members_before": 3,
+            "members_after": _MEMBERS,
+            "partitions_reassigned": 9,
+            "partitions_total": _PARTITIONS,
+        }
         yield "rebalances", {**base, "rebalance_id": f"{group}-{turn}", "epoch": turn, **took, **why, **sizes}
 
 

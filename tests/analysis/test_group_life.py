@@ -292,9 +292,9 @@ def test_a_partition_that_moves_is_unowned_from_its_revocation_to_its_next_owner
     coordinator.heartbeat("member-2")
     moved = next(row for row in owners(coordinator) if row["partition"] == 1 and row["member_id"] == "member-1")
     assert (moved["owned_from"], moved["owned_to"], moved["unowned_ms"]) == (0, 250, 150)
-    assert (moved["release_event"], moved["topic"], moved["topic_id"]) == ("REVOKED", "move", TOPIC)
+    assert (moved["released_by"], moved["topic"], moved["topic_id"]) == ("REVOKED", "move", TOPIC)
     rebalance = table(rows_of(GROUP, coordinator.log.records), "rebalances")[1]
-    assert (rebalance["partitions_moved"], rebalance["partitions_total"]) == (3, 6)
+    assert (rebalance["partitions_reassigned"], rebalance["partitions_total"]) == (3, 6)
     assert (rebalance["unowned_ms_max"], rebalance["unowned_ms_total"]) == (150, 450)
     assert (rebalance["started_at"], rebalance["completed_at"]) == (100, 400)
     # The new target took partitions from member-1 at 100, and it gave them up at 250.
@@ -310,19 +310,19 @@ def test_a_member_that_holds_on_for_its_rebalance_timeout_and_is_gone_was_fenced
     coordinator.heartbeat("member-1")
     coordinator.log.now = 200 + 300000
     coordinator.leave("member-1")
-    assert {row["release_event"] for row in owners(coordinator) if row["member_id"] == "member-1"} == {"MEMBER_FENCED"}
+    assert {row["released_by"] for row in owners(coordinator) if row["member_id"] == "member-1"} == {"MEMBER_FENCED"}
 
 
 @pytest.mark.parametrize(
-    ("last_step", "release_event"),
+    ("last_step", "released_by"),
     [("leave", "GROUP_EMPTIED"), ("come_back", "MEMBER_REPLACED")],
 )
-def test_why_an_interval_of_ownership_ended(last_step: str, release_event: str) -> None:
+def test_why_an_interval_of_ownership_ended(last_step: str, released_by: str) -> None:
     coordinator = Coordinator()
     coordinator.join("one", at_once=True)
     coordinator.log.now = 100
     getattr(coordinator, last_step)("member-1")
-    assert {row["release_event"] for row in owners(coordinator) if row["member_id"] == "member-1"} == {release_event}
+    assert {row["released_by"] for row in owners(coordinator) if row["member_id"] == "member-1"} == {released_by}
 
 
 def test_a_static_member_under_a_new_id_goes_on_owning_without_a_gap() -> None:
@@ -391,7 +391,7 @@ def test_a_conversion_keeps_owners_and_links_what_is_given_up_in_it() -> None:
     names = topic_names("group-lifecycles")
     records = dict(group_records("group-lifecycles"))["shop-migrate"]
     rows = table(rows_of("shop-migrate", records, names), "partition_ownership")
-    converted = [row for row in rows if row["release_event"] == "GROUP_CONVERTED"]
+    converted = [row for row in rows if row["released_by"] == "GROUP_CONVERTED"]
     assert converted and all(row["unowned_ms"] == 0 for row in converted)
     assert {row["topic"] for row in rows} == {"shop.move"}
     assert sum(row["owned_to"] is None for row in rows) == 6
@@ -536,7 +536,7 @@ def claims(rows: Iterable[Row], lost_ms: float | None = None) -> set[tuple[Any, 
         if row["is_exact"] and not row["is_begin_open"]:
             found.add((begin, row[begin], about))
         if row["is_exact"] and row[end] is not None and row[end] != lost_ms:
-            found.add((end, row[end], row.get("release_event"), about))
+            found.add((end, row[end], row.get("released_by"), about))
         if row.get("unowned_ms") is not None:
             found.add(("unowned_ms", row[end], row["unowned_ms"], about))
     return found

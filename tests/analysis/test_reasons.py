@@ -139,7 +139,7 @@ def test_a_rollback_to_the_classic_protocol_is_a_downgrade(verdicts: list[Verdic
 def test_partitions_that_went_from_one_member_of_a_share_group_to_another_are_counted(verdicts: list[Verdict]) -> None:
     """In epoch 6 the new member had its two before the old one had given them up."""
     rows = told_of(verdicts, "group-lifecycles", "shop-share")
-    assert {epoch: (row["partitions_moved"], row["partitions_added"]) for epoch, row in rows.items()} == {
+    assert {epoch: (row["partitions_reassigned"], row["partitions_added"]) for epoch, row in rows.items()} == {
         2: (0, 0),
         3: (0, 4),
         4: (2, 0),

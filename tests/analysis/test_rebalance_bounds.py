@@ -47,13 +47,13 @@ def test_what_a_cooperative_rebalance_leaves_without_owner_is_measured_between_i
     rows = {row["epoch"]: row for row in rebalances("group-lifecycles") if row["group_id"] == "shop-coop"}
     first, second = rows[2], rows[3]
     assert first["unowned_ms_max"] == second["completed_at"] - first["completed_at"]
-    assert first["partitions_moved"] == 4
+    assert first["partitions_reassigned"] == 4
     assert second["unowned_ms_max"] is None
 
 
 def test_partitions_that_nobody_had_before_are_newly_assigned_and_not_moved() -> None:
     added = [
-        (row["epoch"], row["partitions_moved"], row["partitions_added"])
+        (row["epoch"], row["partitions_reassigned"], row["partitions_added"])
         for row in rebalances("group-lifecycles")
         if row["group_id"] == "shop-watch" and row["cause"] == "TOPIC_METADATA_CHANGE"
     ]

@@ -278,7 +278,7 @@ def test_owner(ask):
 def test_owner_of_a_partition_that_nobody_owned_then(ask):
     told = ask("owner", "payments", "orders", "1", "--at", f"{NIGHT}02:10:17", "--output", "json")
     rows = [json.loads(line) for line in answer(told).splitlines()]
-    assert [(row["is_owner"], row["member_id"], row["release_event"]) for row in rows] == [
+    assert [(row["is_owner"], row["member_id"], row["released_by"]) for row in rows] == [
         (False, "m-1", "REVOKED"),
         (False, "m-2", None),
     ]
@@ -290,11 +290,11 @@ def test_owner_of_a_partition_that_nobody_owned_then(ask):
 
 def test_expired(ask):
     assert answer(ask("expired", "--status", "due")) == lines("""
-        GROUP   TOPIC  PARTITION  OFFSET  STATUS  EXPIRE-AT                 RULE          CONFIDENCE  COMMITTED-AT  TOMBSTONE-AT  LAST-CONSUMED-BY
+        GROUP   TOPIC  PARTITION  OFFSET  STATUS  EXPIRE-AT                 RULE          CONFIDENCE  COMMITTED-AT  TOMBSTONE-AT  LAST-OWNER
         zombie  logs           0       5  DUE     2026-11-20T02:19:00.000Z  simple_group  likely      -             -             -
         """)  # noqa: E501
     assert answer(ask("expired", "--within", "30d")) == lines("""
-        GROUP   TOPIC  PARTITION  OFFSET  STATUS    EXPIRE-AT                 RULE          CONFIDENCE  COMMITTED-AT              TOMBSTONE-AT  LAST-CONSUMED-BY
+        GROUP   TOPIC  PARTITION  OFFSET  STATUS    EXPIRE-AT                 RULE          CONFIDENCE  COMMITTED-AT              TOMBSTONE-AT  LAST-OWNER
         simple  logs           0       5  EXPIRING  2026-11-20T04:00:00.000Z  simple_group  certain     2026-11-20T02:03:00.000Z  -             -
         """)  # noqa: E501
 
@@ -401,7 +401,7 @@ def test_the_shell_completes_groups_and_topics(program: click.Group, folder: Pat
         ("offset_history", CommittedOffset, {"valid_to", "to_offset", "ended_by", "expire_timestamp", "record_offset",
                                             "commits_merged", "ended_confidence", "ended_alternatives",
                                             "ended_evidence", "previous_offset", "rule", "base_timestamp",
-                                            "is_protected", "last_consumed_by", "last_state"}),
+                                            "is_protected", "last_owner_member_id", "last_state"}),
     ],
 )  # fmt: skip
 def test_answers_show_every_column_of_their_table(name: str, shown: type, left_out: set[str]):

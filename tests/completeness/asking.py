@@ -17,7 +17,7 @@ UNKNOWN_END = "RECORDS_MISSING"
 """What an interval ended by of which only the beginning is known: its end is that of what was read."""
 ABOUT_THE_DUMP = {"log_gap", "log_truncated", "unreadable_records"}
 """Rules of findings about a dump, of which the log itself has nothing."""
-_ENDS = ("valid_to", "ended_by", "owned_to", "release_event")
+_ENDS = ("valid_to", "ended_by", "owned_to", "released_by")
 _LIMIT = re.compile(r"\nLIMIT \d+$| LIMIT \d+$")
 _SOFT = (
     "committed_offset",
@@ -253,13 +253,13 @@ TABLES: Mapping[str, TableQuestion] = {
     ),
     "partition_ownership": TableQuestion(
         ("group_id", "topic_id", "topic", "partition", "member_id", "owned_from"),
-        ("owned_to", "release_event"),
+        ("owned_to", "released_by"),
         begin="owned_from",
         end="owned_to",
     ),
     "rebalances": TableQuestion(
         ("group_id", "epoch", "completed_at"),
-        ("cause", "confidence", "members_before", "members_after", "partitions_moved"),
+        ("cause", "confidence", "members_before", "members_after", "partitions_reassigned"),
         ("started_at", "duration_ms"),
     ),
     "offset_history": TableQuestion(
@@ -312,7 +312,7 @@ def ask_table(warehouse: Warehouse, name: str, *, is_whole: bool) -> Reply:
     breaks = _breaks(warehouse) if name == "member_timeline" else set()
     goes_on = {question.thing(row, question.begin) for row in found if row.get("is_exact") is False}
     for row in found:
-        is_cut = UNKNOWN_END in (row.get("ended_by"), row.get("release_event"))
+        is_cut = UNKNOWN_END in (row.get("ended_by"), row.get("released_by"))
         is_cut = is_cut or question.thing(row, question.end) in goes_on
         # An exact interval of a member ends where records begin to be missing; that it went on is not on record.
         is_cut = is_cut or (name == "member_timeline" and (row["group_id"], row["valid_to"]) in breaks)

@@ -158,7 +158,7 @@ def owned(partition: int, member_id: str, start: str, end: str | None = None, **
 def ownership() -> list[Row]:
     return [
         owned(0, "m-1", "02:00:02"),
-        owned(1, "m-1", "02:00:02", "02:10:15", unowned_ms=5000, release_event="REVOKED"),
+        owned(1, "m-1", "02:00:02", "02:10:15", unowned_ms=5000, released_by="REVOKED"),
         owned(1, "m-2", "02:10:20", instance_id="two"),
     ]
 
@@ -238,15 +238,15 @@ def rebalances() -> list[Row]:
 
     return [
         one("r1", "02:00", "02:00:02", epoch=2, cause="GROUP_CREATED", duration_ms=2000, duration_ms_min=2000,
-            duration_ms_max=2000, members_before=0, members_after=1, partitions_moved=0, partitions_added=2,
+            duration_ms_max=2000, members_before=0, members_after=1, partitions_reassigned=0, partitions_added=2,
             unowned_ms_max=0),
         one("r2", "02:10", "02:10:20", epoch=3, cause="MEMBER_JOIN", duration_ms=20000, duration_ms_min=20000,
-            duration_ms_max=20000, commit_pause_ms=6000, members_before=1, members_after=2, partitions_moved=1,
+            duration_ms_max=20000, commit_pause_ms=6000, members_before=1, members_after=2, partitions_reassigned=1,
             partitions_added=0, unowned_ms_max=5000, held_up_by="m-1", held_up_ms=15000, trigger_members=["m-2"],
             members_joined=["m-0", "m-2"], members_left=["m-0"],
             evidence=["member m-2 joined (3:103)", "epoch 2 to 3 (3:103)"]),
         one("r3", None, "02:02", group_id="legacy", group_type="classic", epoch=1, cause="GROUP_CREATED",
-            duration_ms_min=40, duration_ms_max=60_000, members_before=0, members_after=1, partitions_moved=0,
+            duration_ms_min=40, duration_ms_max=60_000, members_before=0, members_after=1, partitions_reassigned=0,
             partitions_added=1, confidence="likely", alternatives=["UNKNOWN"]),
         one("x1", "02:04", "02:04", cluster="other", cause="MEMBER_LEAVE"),
     ]  # fmt: skip
@@ -269,7 +269,7 @@ def expired() -> list[Row]:
         }
 
     return [
-        one("audit", 7, "EXPIRED", "02:07", tombstone_at=at("02:08"), tombstone_offset=120, last_consumed_by="m-1"),
+        one("audit", 7, "EXPIRED", "02:07", tombstone_at=at("02:08"), tombstone_offset=120, last_owner_member_id="m-1"),
         one("logs", 5, "EXPIRING", "04:00", group_id="simple", rule="simple_group"),
         one("logs", 5, "DUE", "02:19", group_id="zombie", rule="simple_group"),
         one("logs", 1, "DUE", "02:19", cluster="other"),

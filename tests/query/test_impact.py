@@ -22,12 +22,12 @@ def crashed(tmp_path_factory: pytest.TempPathFactory) -> Tables:
         for place, (group, host) in enumerate(hosts.items())
     ])  # fmt: skip
     write_rows(folder, "partition_ownership", [
-        owned(0, "a-1", "02:03", "02:13", group_id="a", unowned_ms=30_000, release_event="MEMBER_FENCED"),
+        owned(0, "a-1", "02:03", "02:13", group_id="a", unowned_ms=30_000, released_by="MEMBER_FENCED"),
         owned(0, "a-2", "02:13:30", group_id="a"),
-        owned(0, "b-1", "02:03", "02:13:30", group_id="b", release_event="GROUP_EMPTIED"),
-        owned(1, "b-1", "02:03", "02:13:30", group_id="b", release_event="GROUP_EMPTIED", is_exact=False),
-        owned(0, "d-1", "02:03", "02:07", group_id="d", release_event="GROUP_EMPTIED"),
-        owned(0, "e-1", "02:03", "02:04", group_id="e", unowned_ms=1000, release_event="REVOKED"),
+        owned(0, "b-1", "02:03", "02:13:30", group_id="b", released_by="GROUP_EMPTIED"),
+        owned(1, "b-1", "02:03", "02:13:30", group_id="b", released_by="GROUP_EMPTIED", is_exact=False),
+        owned(0, "d-1", "02:03", "02:07", group_id="d", released_by="GROUP_EMPTIED"),
+        owned(0, "e-1", "02:03", "02:04", group_id="e", unowned_ms=1000, released_by="REVOKED"),
         owned(0, "e-1", "02:04:01", group_id="e"),
     ])  # fmt: skip
     template = rebalances()[1]

@@ -21,7 +21,7 @@ def write_hostile_rows(folder: Path) -> None:
     write_rows(
         folder,
         "partition_ownership",
-        [owned(0, EVIL, "02:01", "02:09", group_id=GROUP, topic=EVIL, release_event=EVIL, instance_id=EVIL)],
+        [owned(0, EVIL, "02:01", "02:09", group_id=GROUP, topic=EVIL, released_by=EVIL, instance_id=EVIL)],
     )
     write_rows(folder, "offset_history", [offset(EVIL, 0, 5, "02:02", group_id=GROUP, metadata=EVIL)])
     rebalance = {
@@ -42,7 +42,7 @@ def write_hostile_rows(folder: Path) -> None:
     }
     write_rows(folder, "rebalances", [rebalance])
     lost = {"cluster": "default", "group_id": GROUP, "topic": EVIL, "partition": 0, "committed_offset": 5}
-    lost |= {"status": "DUE", "expire_at": at("02:19"), "rule": EVIL, "confidence": EVIL, "last_consumed_by": EVIL}
+    lost |= {"status": "DUE", "expire_at": at("02:19"), "rule": EVIL, "confidence": EVIL, "last_owner_member_id": EVIL}
     write_rows(folder, "expired_offsets", [lost])
     finding = {"cluster": "default", "finding_id": "evil", "rule": "evil", "severity": "warning", "message": EVIL}
     write_rows(folder, "findings", [{**finding, "group_id": GROUP, "topic": EVIL, "first_seen": at("02:01")}])

@@ -73,10 +73,10 @@ def leaving(tmp_path_factory: pytest.TempPathFactory) -> Tables:
         folder,
         "partition_ownership",
         [
-            owned(0, "m-1", "02:00", "02:15", group_id="leaver", release_event="MEMBER_LEFT"),
-            owned(0, "m-1", "02:00", "02:05", group_id="leaver", release_event="REVOKED", **audit),
-            owned(0, "m-2", "02:00", "02:05", group_id="pattern", release_event="REVOKED", **audit),
-            owned(0, "m-3", "02:00", "02:10", group_id="doomed", release_event="MEMBER_LEFT", **audit),
+            owned(0, "m-1", "02:00", "02:15", group_id="leaver", released_by="MEMBER_LEFT"),
+            owned(0, "m-1", "02:00", "02:05", group_id="leaver", released_by="REVOKED", **audit),
+            owned(0, "m-2", "02:00", "02:05", group_id="pattern", released_by="REVOKED", **audit),
+            owned(0, "m-3", "02:00", "02:10", group_id="doomed", released_by="MEMBER_LEFT", **audit),
         ],
     )
     write_rows(
@@ -115,8 +115,8 @@ def test_a_group_that_was_shut_down_is_not_without_owner_to_the_end(tmp_path: Pa
         folder,
         "partition_ownership",
         [
-            owned(0, "m-1", "02:00", "02:05", group_id="shut", release_event="MEMBER_LEFT"),
-            owned(0, "m-2", "02:07", "02:10", group_id="shut", release_event="MEMBER_LEFT"),
+            owned(0, "m-1", "02:00", "02:05", group_id="shut", released_by="MEMBER_LEFT"),
+            owned(0, "m-2", "02:07", "02:10", group_id="shut", released_by="MEMBER_LEFT"),
         ],
     )
     events = [
@@ -167,7 +167,7 @@ def test_what_was_left_out_is_said(warehouse: Tables):
 
 def test_a_handover_within_a_join_phase_has_a_lower_bound_only(tmp_path: Path):
     folder = write_small_warehouse(tmp_path)
-    own = {"group_id": "eager", "release_event": "REVOKED"}
+    own = {"group_id": "eager", "released_by": "REVOKED"}
     write_rows(
         folder,
         "partition_ownership",

@@ -37,7 +37,7 @@ def test_definition_files_stand_one_column_a_line():
 
 
 def test_pending_offsets_have_the_columns_of_offset_history_but_for_expiry_and_the_producer():
-    apart = {"bucket", "is_open", "rule", "base_timestamp", "is_protected", "last_consumed_by", "last_state"}
+    apart = {"bucket", "is_open", "rule", "base_timestamp", "is_protected", "last_owner_member_id", "last_state"}
     history, pending = (
         [(column.name, column.type) for column in table(name).columns if column.name not in apart]
         for name in ("offset_history", "pending_offsets")

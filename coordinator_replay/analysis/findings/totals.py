@@ -81,11 +81,16 @@ _MOST_PAUSES = 100
 """So many pauses of a group are kept, the longest."""
 
 
-def ranges_of(ranges: Iterable[Range]) -> list[Range]:
-    """Ranges in order, those that overlap as one; where there are too many, the shortest pauses are left out."""
+def ranges_of(ranges: Iterable[Range], pause_ms: int = 0) -> list[Range]:
+    """Ranges in order, those that overlap as one; where there are too many, the shortest pauses are left out.
+
+    Args:
+        ranges: in any order.
+        pause_ms: how long a pause is at least.
+    """
     joined: list[list[int]] = []
     for first, last in sorted(map(list, ranges)):
-        if joined and first <= joined[-1][1]:
+        if joined and first < joined[-1][1] + max(pause_ms, 1):
             joined[-1][1] = max(joined[-1][1], last)
         else:
             joined.append([first, last])

@@ -5,7 +5,7 @@ groups, partitions committed and rebalances.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from heapq import merge
@@ -34,9 +34,11 @@ from coordinator_replay.analysis.findings.totals import (
     SUMMARIES,
     WHOLE,
     Key,
+    Range,
     Sum,
     Totals,
     bursts_of,
+    ranges_of,
     rewind,
 )
 from coordinator_replay.engine.model import GroupState
@@ -94,7 +96,7 @@ _READ = {
     TOTALS: ("group_id", "what", "topic", "partition", "sums"),
     OFFSETS: ("group_id", "topic", "partition", "is_exact"),
     EXPIRED: (
-        *("group_id", "topic", "partition", "status", "rule", "confidence", "last_consumed_by", "tombstone_at"),
+        *("group_id", "topic", "partition", "status", "rule", "confidence", "last_owner_member_id", "tombstone_at"),
         *("tombstone_offset", "expire_at", "is_exact"),
     ),
     REMOVED: ("group_id", "ended_by", "valid_to"),
@@ -196,8 +198,12 @@ class GroupEvidence:
 
     rows: defaultdict[str, list[Row]] = field(default_factory=lambda: defaultdict(list))
 
-    def totals(self) -> Totals:
-        """What its commits come to."""
+    def totals(self, pause_ms: int) -> Totals:
+        """What its commits come to.
+
+        Args:
+            pause_ms: how long a pause is at least.
+        """
         totals = Totals()
         for row in self.rows[GROUP_SUMS]:
             totals.add(GROUP, WHOLE, row, is_over=row.pop("is_over"))
@@ -210,7 +216,11 @@ class GroupEvidence:
         for row in self.rows[TOTALS]:
             key = WHOLE if row["topic"] is None else _key(row)
             totals.add(SUMMARIES[row["what"]], key, orjson.loads(row["sums"]), is_over=True)
-        active = (totals.every[GROUP.name].get(WHOLE) or {}).get("active") or ()
+        active: Sequence[Range] = ()
+        if (group := totals.every[GROUP.name].get(WHOLE)) is not None:
+            # Where one run ended and the next began was no pause.
+            active = ranges_of(group.get("active") or (), pause_ms)
+            totals.every[GROUP.name][WHOLE] = {**group, "active": active}
         stalls = [{**row, "status": _STALL, "went_on_ms": went_on_ms(active, row)} for row in self.rows[STALLS]]
         for row in [*(one for one in stalls if one["went_on_ms"] > 0), *self.rows[ENDANGERED]]:
             totals.add(PAST, _key(row), {"past": [row]}, is_over=row.pop("is_over"))
@@ -245,7 +255,7 @@ class GroupEvidence:
             if row["is_exact"] is False:
                 continue
             at = row["expire_at"] if row["tombstone_at"] is None else row["tombstone_at"]
-            if row["last_consumed_by"] is not None and at is not None:
+            if row["last_owner_member_id"] is not None and at is not None:
                 yield {**row, "at": at // 1000, "log_offset": row["tombstone_offset"]}
 
     def tombstones(self) -> Iterator[tuple[int, str]]:
@@ -529,7 +539,7 @@ class Evaluation:
         """Let the rules look at whole groups, and count what happened to them."""
         happened: list[tuple[str, int, str]] = []
         for group_id, evidence in _by_group(chunk).items():
-            totals = evidence.totals()
+            totals = evidence.totals(self.context.limits.pause_ms)
             removed = list(evidence.tombstones())
             happened += ((group_id, at_ms, counter) for at_ms, counter in removed)
             if (first_at := totals.first_at()) is not None:

@@ -240,7 +240,7 @@ class _Batch:
             "base_timestamp": pc.if_else(never, None, base),
             "rule_since": self.take("at_timestamp", rules),
             "is_protected": pa.array(intervals[Interval.IS_PROTECTED] == 1),
-            "last_consumed_by": self.take("name", _rows(intervals[Interval.LAST_OWNER])),
+            "last_owner_member_id": self.take("name", _rows(intervals[Interval.LAST_OWNER])),
             "last_state": pc.coalesce(pc.if_else(is_alive, state, None), by_rules),
         }
 

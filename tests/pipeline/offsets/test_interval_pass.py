@@ -127,7 +127,7 @@ def test_what_is_known_of_a_group_reaches_its_commits_over_the_borders_of_batche
     removed = rows[9]
     assert (removed["kind"], removed["rule"], removed["base_timestamp"]) == (Staged.REMOVED, "empty_since", moment(8))
     assert removed["is_protected"]
-    assert (removed["last_consumed_by"], removed["last_state"]) == ("m1", "Empty")
+    assert (removed["last_owner_member_id"], removed["last_state"]) == ("m1", "Empty")
     opened = rows[13]
     assert (opened["kind"], opened["rule"], opened["rule_since"]) == (Staged.OPEN, "simple_group", moment(11))
     assert not opened["is_protected"]
