@@ -100,7 +100,8 @@ def _note_text(file: DumpFile, note: SegmentNote) -> str:
 def _parquet(path: str) -> Iterator[pa.RecordBatch]:
     filesystem, inner = open_filesystem(path)
     with pq.ParquetFile(inner, filesystem=filesystem) as file:
-        columns = {field.name: str(field.type) for field in file.schema_arrow}
+        # What was written by Arrow may come back as a dictionary.
+        columns = {one.name: str(getattr(one.type, "value_type", one.type)) for one in file.schema_arrow}
         check_kafka_columns(columns, without_secrets(path))
         for batch in file.iter_batches(_BATCH_ROWS, columns=[name for name in KAFKA_ROW if name in columns]):
             yield from bounded(kafka_rows(batch))

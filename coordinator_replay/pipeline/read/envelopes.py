@@ -60,7 +60,7 @@ def check_kafka_columns(columns: Mapping[str, str], where: str) -> None:
 def kafka_rows(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Rows in the columns KAFKA_ROW, those that there are, in ``LOG_RECORD``; rows of other topics are left out."""
     if "topic" in rows.schema.names:
-        rows = rows.filter(pc.equal(rows.column("topic"), TOPIC))
+        rows = rows.filter(pc.equal(rows.column("topic").cast(pa.string()), TOPIC))
     partition, offset = (_whole_numbers(rows.column(name)) for name in ("partition", "offset"))
     # A single offset beyond any log would be where every later audit begins.
     is_placed = pc.fill_null(

@@ -98,6 +98,12 @@ def test_places_may_be_of_other_types(written, read):
     assert kafka_row(offset=written)["log_offset"] == read
 
 
+def test_columns_may_be_dictionaries():
+    names = pa.array(["__consumer_offsets", "orders"]).dictionary_encode()
+    row = kafka_row(topic=names, key=pa.array([b"k", b"k"]).dictionary_encode())
+    assert (row["log_offset"], row["key"]) == (2, b"k")
+
+
 def test_a_time_that_is_no_timestamp_is_none():
     assert kafka_row(timestamp=pa.array([4, 4], pa.int64()))["log_timestamp"] is None
 
