@@ -38,7 +38,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
 @pytest.fixture(scope="module")
 def demo(installed: Installed) -> Installed:
     run = installed.run("coordinator-replay", "demo")
-    assert "5 findings" in run.stdout
+    assert "4 findings" in run.stdout
     return installed
 
 
