@@ -122,6 +122,11 @@ class LogPartition:
         offsets = (one.proven_from(at, is_last=is_last) for one, is_last in self._provable())
         return min((one for one in offsets if one is not None), default=None)
 
+    def proven_to(self, proven_from: int) -> int:
+        """Where a part ends that is proven from an offset on; 0 where nothing is missing."""
+        ends = (one.to_offset for one in self.ranges if one.exact_from_offset == proven_from)
+        return 0 if self.is_whole else min(ends, default=0)
+
     def proves_absence(self, at: datetime, next_offset: int | None) -> bool:
         """Whether a key is proven not to have existed at a point in time, of which no record is from before.
 
@@ -176,11 +181,13 @@ class Completeness:
         """The latest timestamp of a record; None where none carries one."""
         return max((one.end_timestamp for one in self.partitions.values() if one.end_timestamp), default=None)
 
-    def proofs(self, at: datetime) -> tuple[list[int], list[int]]:
-        """Log partitions in which absence can be proven at a point in time, and ``proven_from`` of each."""
-        offsets = {number: one.proven_from(at) for number, one in self.partitions.items()}
-        proven = {number: offset for number, offset in offsets.items() if offset is not None}
-        return list(proven), list(proven.values())
+    def proofs(self, at: datetime) -> tuple[list[int], list[int], list[int]]:
+        """Log partitions in which absence can be proven at a point in time, and from where to where each proves it."""
+        offsets = {number: (one.proven_from(at), one) for number, one in self.partitions.items()}
+        proven = [
+            (number, offset, one.proven_to(offset)) for number, (offset, one) in offsets.items() if offset is not None
+        ]
+        return [one[0] for one in proven], [one[1] for one in proven], [one[2] for one in proven]
 
     def since(self, log_partitions: Iterable[int] | None = None) -> "CompleteSince":
         """Since when the history of some log partitions is complete.

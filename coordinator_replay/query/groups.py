@@ -61,19 +61,20 @@ _WITH_OFFSETS = f"""
 _NO_HOLDERS = "SELECT NULL::VARCHAR AS group_id, NULL::INTEGER AS log_partition, true AS is_exact WHERE false"
 
 # What is on record from after the time asked about, and what an offset whose end is not on record leaves open: only
-# where the log is not complete does it say anything about that time.
+# where the log is not complete does it say anything about that time. A group of which the log does not show the
+# beginning where it should is odd: it may have been there from before.
 _LATER = """
     SELECT group_id, min(log_partition) AS log_partition, min(place) AS next_offset,
-           min(place) FILTER (is_own) AS own_offset
+           min(place) FILTER (is_own) AS own_offset, min(place) FILTER (is_odd) AS odd_offset
     FROM (
-        SELECT group_id, log_partition, CASE WHEN seq > 0 OR is_exact THEN log_offset ELSE -1 END AS place,
-               true AS is_own
+        SELECT group_id, log_partition, log_offset AS place, true AS is_own,
+               event = 'GROUP_DISCOVERED' AND NOT is_exact AS is_odd
         FROM group_timeline WHERE cluster = $cluster AND log_timestamp > $at {one_group}
-        UNION ALL SELECT group_id, log_partition, coalesce(record_offset, from_offset), false FROM offset_history
+        UNION ALL SELECT group_id, log_partition, coalesce(record_offset, from_offset), false, false
+        FROM offset_history WHERE cluster = $cluster AND valid_from > $at {one_group}
+        UNION ALL SELECT group_id, log_partition, from_offset, false, false FROM pending_offsets
         WHERE cluster = $cluster AND valid_from > $at {one_group}
-        UNION ALL SELECT group_id, log_partition, from_offset, false FROM pending_offsets
-        WHERE cluster = $cluster AND valid_from > $at {one_group}
-        UNION ALL SELECT lost.group_id, lost.log_partition, tombstones.log_offset, false
+        UNION ALL SELECT lost.group_id, lost.log_partition, tombstones.log_offset, false, false
         FROM (
             SELECT DISTINCT group_id, log_partition FROM offset_history
             WHERE cluster = $cluster AND ended_by = 'RECORDS_MISSING' AND valid_to <= $at {one_group}
@@ -86,12 +87,18 @@ _LATER = """
 
 _NOTHING_LATER = """
     SELECT NULL::VARCHAR AS group_id, NULL::INTEGER AS log_partition, NULL::BIGINT AS next_offset,
-           NULL::BIGINT AS own_offset WHERE false
+           NULL::BIGINT AS own_offset, NULL::BIGINT AS odd_offset WHERE false
 """
 
-_NO_PROOFS = "SELECT NULL::INTEGER AS log_partition, NULL::BIGINT AS proven_from WHERE false"
+_NO_PROOFS = """
+    SELECT NULL::INTEGER AS log_partition, NULL::BIGINT AS proven_from, NULL::BIGINT AS proven_to WHERE false
+"""
 
-_PROOFS = "SELECT unnest($proven) AS log_partition, unnest($proven_from) AS proven_from"
+_PROOFS = """
+    SELECT unnest($proven) AS log_partition, unnest($proven_from) AS proven_from, unnest($proven_to) AS proven_to
+"""
+
+_IS_UNPROVEN = "(proven_from IS NULL OR coalesce({first} < proven_from OR odd_offset < proven_to, false))"
 
 _GROUPS = f"""
     WITH timeline AS ({_LAST_EVENT}), protocols AS ({_PROTOCOL}), holders AS ({{holders}}), later AS ({{later}}),
@@ -105,12 +112,12 @@ _GROUPS = f"""
     open AS (
         SELECT later.group_id, log_partition FROM later LEFT JOIN proofs USING (log_partition)
         WHERE later.group_id NOT IN (SELECT group_id FROM timeline)
-          AND (proven_from IS NULL OR coalesce(next_offset < proven_from, false))
+          AND {_IS_UNPROVEN.format(first="next_offset")}
     ),
     stored AS (
         SELECT holders.group_id, holders.log_partition, holders.is_exact,
                deleted.group_id IS NULL AND NOT {{is_whole}}
-               AND (proven_from IS NULL OR coalesce(own_offset < proven_from, false)) AS is_open
+               AND {_IS_UNPROVEN.format(first="own_offset")} AS is_open
         FROM holders LEFT JOIN proofs USING (log_partition)
         LEFT JOIN later ON later.group_id = holders.group_id
         LEFT JOIN deleted ON deleted.group_id = holders.group_id
@@ -298,7 +305,7 @@ def _recorded_groups(
             from later, prove.
     """
     history = warehouse.completeness
-    proven, proven_from = history.proofs(at or END)
+    proven, proven_from, proven_to = history.proofs(at or END)
     is_plain = only_own or history.is_whole
     parts = {
         "{holders}": _NO_HOLDERS if only_own else _WITH_OFFSETS,
@@ -309,7 +316,7 @@ def _recorded_groups(
     sql = _GROUPS
     for name, part in parts.items():
         sql = sql.replace(name, part)
-    asked = {"at": at or END, "group": group, "proven": proven, "proven_from": proven_from}
+    asked = {"at": at or END, "group": group, "proven": proven, "proven_from": proven_from, "proven_to": proven_to}
     return warehouse.answers(Group, _one_group(sql, group), **asked)
 
 

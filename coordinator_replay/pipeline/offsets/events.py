@@ -197,7 +197,7 @@ def owners(ownership: pa.RecordBatch) -> pa.RecordBatch:
 def states(timeline: pa.RecordBatch) -> pa.RecordBatch:
     """Each change of a group's state, and the state that it begins with; Unknown where the log does not prove it.
 
-    ``lost_at`` is where the step stands, if the log does not prove what was before it.
+    ``lost_at`` is where the group's first step stands, if the log does not prove that there was nothing before it.
 
     Args:
         timeline: rows in STATE.
@@ -215,7 +215,9 @@ def states(timeline: pa.RecordBatch) -> pa.RecordBatch:
         kind=_kind(OffsetEvent.STATE),
         at_offset=offsets,
         name=pc.if_else(is_exact, rows.column("to_state"), UNKNOWN_STATE),
-        lost_at=pc.if_else(rows.column("is_exact").fill_null(True), None, offsets),
+        lost_at=pc.if_else(
+            pc.or_(rows.column("is_exact").fill_null(True), rows.column("from_state").is_valid()), None, offsets
+        ),
         second=rows.column("seq").cast(pa.int64()),
     )
 

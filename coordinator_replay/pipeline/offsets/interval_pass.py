@@ -134,24 +134,31 @@ class _Batch:
         )
         if not is_unseen.any():
             return pc.if_else(pa.array(is_empty), _EMPTY, states)
-        offsets, partitions = self.fields[EventField.LOG_OFFSET, rows], self.fields[EventField.LOG_PARTITION, rows]
-        is_absent = self.proofs.are_absent(partitions, offsets, self._first_states()[rows])
+        is_absent = self._are_absent(self.fields[EventField.LOG_OFFSET, rows], rows)
         states = pc.if_else(pa.array(is_unseen & ~is_absent), UNKNOWN_STATE, states)
         return pc.if_else(pa.array(is_empty | (is_unseen & is_absent)), _EMPTY, states)
 
-    def _first_states(self) -> Numbers:
+    def _are_absent(self, offsets: Numbers, rows: Numbers) -> npt.NDArray[np.bool_]:
+        """At which offsets the groups of rows are proven not to be there, of which no state is from before."""
+        first, is_odd = self._first_states()
+        return self.proofs.are_absent(
+            self.fields[EventField.LOG_PARTITION, rows], offsets, first[rows], are_odd=is_odd[rows]
+        )
+
+    def _first_states(self) -> tuple[Numbers, npt.NDArray[np.bool_]]:
         """For each row, the log offset of the first state of its group that is on record; LATEST for none.
 
-        Where the log does not prove that the group began with it, it may have been there from the log's start.
+        Returns:
+            the offsets, and where the group did not begin with it, as far as the log shows.
         """
         codes = numbers_of(self.events.column("group_id").dictionary_encode().indices, 0)
         first = np.full(int(codes.max(initial=0)) + 1, LATEST, np.int64)
         is_state = self.fields[EventField.KIND] == OffsetEvent.STATE
         begins, lost_at = self.fields[EventField.AT_OFFSET, is_state], self.fields[EventField.LOST_AT, is_state]
         np.minimum.at(first, codes[is_state], begins)
-        is_first_open = (begins == first[codes[is_state]]) & (lost_at == begins)
-        first[codes[is_state][is_first_open]] = 0
-        return first[codes]
+        is_odd = np.zeros(len(first), np.bool_)
+        is_odd[codes[is_state][(begins == first[codes[is_state]]) & (lost_at == begins)]] = True
+        return first[codes], is_odd[codes]
 
     def _are_begins_open(self, rows: Numbers) -> pa.Array:
         """Whether what was committed before is not on record."""
@@ -248,8 +255,7 @@ class _Batch:
         """The group's state where intervals end; Unknown where it has none on record, and may have had one."""
         at, following, rows = intervals[Interval.LAST_STATE], intervals[Interval.NEXT], intervals[Interval.ROW]
         ends = np.where(following == NOWHERE, LATEST - 1, self.fields[EventField.AT_OFFSET, following])
-        partitions = self.fields[EventField.LOG_PARTITION, rows]
-        is_unknown = (at < 0) & ~self.proofs.are_absent(partitions, ends, self._first_states()[rows])
+        is_unknown = (at < 0) & ~self._are_absent(ends, rows)
         return pc.if_else(pa.array(is_unknown), UNKNOWN_STATE, self.take("name", _rows(at)))
 
     def _is_spared(self, rows: Numbers, rules: Numbers) -> npt.NDArray[np.bool_]:
