@@ -24,7 +24,7 @@ class ExpiredOffset:
     committed_offset: int | None = column("OFFSET", 2)
     status: str = column("STATUS", 1)
     expire_at: datetime | None = column("EXPIRE-AT", 1)
-    rule: str | None = column("RULE", 1)
+    rule: str | None = column("RULE", 1, 11)
     confidence: str | None = column("CONFIDENCE", 4)
     commit_timestamp: datetime | None = column("COMMITTED-AT", 5)
     base_timestamp: datetime | None

@@ -4,6 +4,7 @@ What is shown there is held against the brokers by the other tests of this folde
 journals of the recordings name, is in sight. Lists (of records' kinds, of reasons one by one) may be longer.
 """
 
+import json
 import re
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from rich.cells import cell_len
 
 from coordinator_replay.cli import ask, output
 from coordinator_replay.cli.main import main
+from tests.samples import Sample
 
 CELLS, LINES = 80, 24
 LIFE, JAVA, PREVIEW = "group-lifecycles", "java-clients", "kafka-3.9"
@@ -53,7 +55,7 @@ QUESTIONS = {
     35: (f"{JAVA},{PREVIEW}", "diff", r"bakery-holders\b"),
     36: (LIFE, "impact --from 08:33:20 --to 08:33:40", r"log partition +2 +2 +3 +1 +6"),
 }
-"""By number: the cluster, the command, and what must be in sight. 21 asks for a list, 26 simulates."""
+"""By number: the cluster, the command, and what must be in sight. 21 asks for a list, and 26 for a simulation."""
 
 
 @pytest.mark.parametrize("number", QUESTIONS)
@@ -70,6 +72,15 @@ def test_the_answer_is_on_one_screen(
     assert [line for line in shown if cell_len(line) > CELLS] == []
     assert len(shown) <= LINES, result.output
     assert re.search(wanted, result.output), result.output
+
+
+def test_each_record_of_a_file_is_a_line_with_its_kind_and_group():
+    (segment,) = (Sample(LIFE).folder / "segments" / "__consumer_offsets-1").glob("*.log")
+    result = CliRunner().invoke(main, ["decode", str(segment)])
+    assert result.exit_code == 0, result.output
+    records = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [one["log_offset"] for one in records] == list(range(len(records)))
+    assert {("shop-doomed", "OffsetCommit")} <= {(one.get("group_id"), one.get("kind")) for one in records}
 
 
 def test_every_question_of_the_cookbook_has_a_first_command_here():

@@ -44,6 +44,8 @@ def commit_stall_over(context: GroupContext) -> Iterator[Observation]:
             continue
         last = max(stalls, key=itemgetter("until", "partition"))
         numbers = sorted({one["partition"] for one in stalls})
+        went_on_ms = last["at"] + last["went_on_ms"]
+        went_on = f" until {moment(went_on_ms)}" if went_on_ms < last["until"] else ""
         where = f"at {last['committed_offset']} on" if len(numbers) == 1 else "on"
         yield Observation(
             "commit_stall",
@@ -51,8 +53,7 @@ def commit_stall_over(context: GroupContext) -> Iterator[Observation]:
             min(one["at"] for one in stalls),
             last["until"],
             f"commits of {of_partitions(topic, numbers)} stopped {where} {moment(last['at'])}, until "
-            f"{moment(last['until'])}, while the group went on committing until "
-            f"{moment(last['at'] + last['went_on_ms'])}",
+            f"{moment(last['until'])}, while the group went on committing{went_on}",
             last["log_partition"],
             last["from_offset"],
             {
