@@ -6,7 +6,7 @@ from typing import Any
 from coordinator_replay.engine.model import Subscription
 from coordinator_replay.whatif.classic_client import ClassicConsumer
 from coordinator_replay.whatif.clients import Consumer
-from coordinator_replay.whatif.libraries import JAVA
+from coordinator_replay.whatif.libraries import JAVA, LIBRDKAFKA
 from coordinator_replay.whatif.life_topics import matches
 from coordinator_replay.whatif.modern_client import ModernConsumer
 from coordinator_replay.whatif.script import ClientLife, Visit
@@ -42,7 +42,7 @@ def consumer_of(
         "host": client.host,
         "instance_id": instance_id,
         "rebalance_ms": settings.rebalance_ms or recorded_ms,
-        "revoke_ms": settings.revoke_ms,
+        "library": settings.library or client.library or JAVA,
     }
     if settings.protocol == "consumer":
         return ModernConsumer(
@@ -52,13 +52,14 @@ def consumer_of(
             assignor=settings.assignor,
             regex=subscription.regex,
             member_id=f"{client.name}-{number}",
+            revoke_ms=timing.revocation_ms(settings.revoke_ms, shared["library"]),
+            is_restarted=timing.is_restarted or shared["library"] != LIBRDKAFKA,
         )
     return ClassicConsumer(
         **shared,
         topics=topics_matched(subscription, topic_names),
         session_ms=settings.session_ms or subscription.session_timeout_ms or SESSION_MS,
         strategy=settings.strategy,
-        library=settings.library or client.library or JAVA,
         wake_ms=timing.wake_ms,
     )
 

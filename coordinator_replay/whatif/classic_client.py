@@ -1,7 +1,8 @@
 """A simulated consumer of the classic protocol, as Java's and as librdkafka's.
 
-librdkafka differs where the group's records show it (``libraries``): it joins at most once a second, and each of its
-members joins again when it sees that a topic has changed, not the leader alone.
+librdkafka differs where the group's records show it (``libraries``): it joins at most once a second, each of its
+members joins again when it sees that a topic has changed, not the leader alone, and a cooperative one without
+partitions closes without leaving.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +25,6 @@ class ClassicConsumer(Consumer):
     """A consumer of the classic protocol.
 
     Attributes:
-        library: whose behaviour it has: ``java`` or ``librdkafka``.
         wake_ms: how long librdkafka's main loop sleeps after the consumer may join again.
         seen: partitions of its topics as it saw them last: in Java when it joined, in librdkafka when it renewed its
             metadata, or assigned them as the leader.
@@ -32,7 +32,6 @@ class ClassicConsumer(Consumer):
     """
 
     strategy: str
-    library: str = JAVA
     wake_ms: int = 0
     protocol: str = ""
     leads: Sequence[Body] | None = None
@@ -55,10 +54,20 @@ class ClassicConsumer(Consumer):
         else:
             self._send(around, "Heartbeat", {"generationId": self.generation})
 
+    @property
+    def leaves(self) -> bool:
+        """Whether it sends LeaveGroup when it is closed: who may come back under its instance id does not.
+
+        librdkafka does it when its partitions are revoked, which does not happen where a cooperative consumer that has
+        joined has none (``rd_kafka_cgrp_revoke_all_rejoin``): its session has to time out.
+        """
+        if self.library == LIBRDKAFKA and self.strategy == COOPERATIVE and self.generation >= 0 and not self.owned:
+            return False
+        return self.instance_id is None and bool(self.member_id)
+
     def leave(self, around: Surroundings) -> None:
-        """Close: who may come back under its instance id does not leave."""
-        if self.instance_id is None and self.member_id:
-            around.send(self, "LeaveGroup", {"members": [{"memberId": self.member_id}]})
+        """Close."""
+        around.send(self, "LeaveGroup", {"members": [{"memberId": self.member_id}]})
 
     def metadata_renewed_ms(self, now_ms: int, arrived_ms: int, age_ms: int) -> int:
         """When it renews its metadata after now.
@@ -128,9 +137,9 @@ class ClassicConsumer(Consumer):
         if self.strategy == COOPERATIVE:
             around.act_after(self, self._join_wait_ms(around))
             return
-        had, self.joined_ms = bool(self.owned), None
+        self.joined_ms = None
         self.own(around, ())
-        around.act_after(self, self.revoke_ms if had else 0)
+        around.act_after(self, 0)
 
     def _join_wait_ms(self, around: Surroundings) -> int:
         """For how long librdkafka waits before it joins once more."""
@@ -148,7 +157,7 @@ class ClassicConsumer(Consumer):
         self.stage = "join" if gives_up else "stable"
         if gives_up:
             self.joined_ms = None
-            around.act_after(self, self.revoke_ms)
+            around.act_after(self, 0)
 
     def _join(self, around: Surroundings) -> None:
         claims = self.owned if self.strategy == COOPERATIVE else []

@@ -5,15 +5,19 @@ from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
 from coordinator_replay.engine.model import Member, Subscription
-from coordinator_replay.whatif.libraries import libraries_sentence, library_of, one_library
+from coordinator_replay.whatif.libraries import LIBRDKAFKA, libraries_sentence, library_of, one_library
 from coordinator_replay.whatif.operations import RecordedOperation
 from coordinator_replay.whatif.script import CLOSED, CRASHED, ClientLife, Ending, Visit, Window
-from coordinator_replay.whatif.settings import Settings
+from coordinator_replay.whatif.settings import COOPERATIVE, Settings
 
 TIMEOUTS = frozenset({"SESSION_TIMEOUT"})
 SURE = "certain"
+QUICK_MS = 1_000
+"""In so short a time no client is closed and back again."""
 SOON = 0.5
 """A client that was back after this share of its session timeout was probably closed."""
+STEPS = frozenset({"MEMBER_RECONCILING", "MEMBER_RECONCILED"})
+"""What a member of a consumer group does with a heartbeat."""
 COORDINATORS = frozenset({"POLL_TIMEOUT_REJOIN", "REBALANCE_TIMEOUT"})
 """Causes of departures at their own time, whichever way they end: the client lives on."""
 
@@ -25,6 +29,7 @@ class _Open:
     subscriptions: list[tuple[int, Subscription]]
     away_ms: int | None = None
     later_ms: int = 0
+    alive_ms: int = 0
 
 
 @dataclass
@@ -54,13 +59,14 @@ class ClientLives:
         self.clients: list[_Client] = []
         self.by_member: dict[str, _Client] = {}
         self.libraries: list[str | None] = []
+        self._silent: set[str] = set()
         self.unsure_leaves = self.unlikely_timeouts = self.unsure_timeouts = self.crashed = 0
-        self.static_restarts = self.static_removals = self.static_ends = 0
+        self.static_restarts = self.static_removals = self.static_ends = self.silent = 0
 
     def take(self, operation: RecordedOperation) -> None:
         """Take the next operation."""
-        at_ms = operation.began_ms(self.settings.heartbeat(), self.settings.initial_delay())
-        arrived_ms = self._joined_ms(operation, at_ms)
+        self._silent = set(self._silent_departures(operation))
+        at_ms = self._began_ms(operation)
         for event in operation.events:
             member, before, kind = event.member, event.before, str(event.kind)
             if kind == "MEMBER_LEFT" and (departed := before or member) is not None:
@@ -74,28 +80,36 @@ class ClientLives:
             elif kind == "MEMBER_REJOINED" or (kind == "MEMBER_JOINED" and member.member_id in self.by_member):
                 self._rejoin(member, operation.at_ms)
             elif kind == "MEMBER_JOINED":
-                self._arrive(member, arrived_ms, max((operation.join_done_ms or arrived_ms) - arrived_ms, 0))
+                self._arrive(member, at_ms, max((operation.join_done_ms or at_ms) - at_ms, 0))
             elif kind == "SUBSCRIPTION_CHANGED" and member.subscription is not None:
                 self._subscribe(member.member_id, at_ms, member.subscription)
+        self._are_alive(operation)
 
-    def _joined_ms(self, operation: RecordedOperation, began_ms: int) -> int:
-        """When the members that joined with an operation came.
+    def _are_alive(self, operation: RecordedOperation) -> None:
+        """Who takes part in a rebalance is alive: all members of a generation, and who takes a step of KIP-848."""
+        for event in operation.events:
+            if str(event.kind) in STEPS:
+                lives = [self.by_member.get(event.member_id or "")]
+            elif operation.join_done_ms is not None and str(event.kind) == "REBALANCE_COMPLETED":
+                lives = list(self.by_member.values())
+            else:
+                continue
+            for client in lives:
+                if client is not None and client.now is not None:
+                    client.now.alive_ms = operation.join_done_ms or operation.at_ms
 
-        A join phase waits for static members that are away until their sessions are over: who joined in a generation
-        that some were removed with came before that, most likely in place of them.
+    def _began_ms(self, operation: RecordedOperation) -> int:
+        """When the rebalance of an operation began: its members came or left then.
 
-        Args:
-            operation: the operation.
-            began_ms: when its join phase began if it waited for nobody.
+        A join phase waits for members that go without a word until their sessions are over: who joined or left in a
+        generation that some were removed with did so before that, most likely when these went.
         """
+        began_ms = operation.began_ms(self.settings.heartbeat(), self.settings.initial_delay())
         removed_ms = operation.join_done_ms or operation.at_ms
         died_ms = [
             self._died_ms(client.now, removed_ms)
-            for event in operation.events
-            if str(event.kind) == "MEMBER_LEFT"
-            and (client := self.by_member.get(event.member_id or "")) is not None
-            and client.now is not None
-            and _is_static_classic(client.now)
+            for member, client in self._departing(operation)
+            if client.now is not None and (_is_static_classic(client.now) or member.member_id in self._silent)
         ]
         if not died_ms:
             return began_ms
@@ -103,9 +117,7 @@ class ClientLives:
 
     def _arrive(self, member: Member, at_ms: int, later_ms: int = 0) -> None:
         subscription = member.subscription or Subscription()
-        key = (subscription.client_id or "", subscription.client_host or "")
-        if subscription.instance_id:
-            key = ("static", subscription.instance_id)
+        key = _key(member)
         client = next((one for one in self.clients if one.key == key and one.now is None), None)
         if client is None:
             client = _Client(key, member)
@@ -119,7 +131,7 @@ class ClientLives:
         client = self.by_member.pop(member.member_id, None)
         if client is None or client.now is None:
             return
-        cause, confidence = self.reasons.get(member.member_id, ("", "possible"))
+        cause, confidence = self._reason(member)
         is_static = _is_static_classic(client.now)
         if client.now.away_ms is not None:
             self._close(client, client.now.away_ms, CLOSED, "certain")
@@ -133,13 +145,83 @@ class ClientLives:
             elif confidence != SURE:
                 self.unsure_timeouts += 1
                 other = Ending(max(at_ms, client.now.arrived_ms + 1), CLOSED, is_unlikely=True)
-            self._close(client, departed_ms, CRASHED, confidence, window, other)
+            self._close(client, departed_ms, CLOSED if is_static else CRASHED, confidence, window, other)
+            self._go_on(client, self._back_by_then(client, departed_ms))
+        elif member.member_id in self._silent:
+            departed_ms = self._died_ms(client.now, operation.join_done_ms or operation.at_ms)
+            self.silent += 1
+            if _has_nothing(member):
+                how, other = CLOSED, Ending(departed_ms, CRASHED, is_unlikely=True)
+            else:
+                how, other = CRASHED, Ending(departed_ms, CLOSED)
+            self._close(client, departed_ms, how, confidence, other=other)
         else:
-            other = self._timeout(client.now, cause, confidence, operation)
+            other = self._timeout(client.now, member, operation)
+            back = None if other is None else self._back_by_then(client, other.departed_ms)
+            if other is not None and back is not None:
+                self.crashed += 1
+                self._close(client, other.departed_ms, CRASHED, confidence)
+                self._go_on(client, back)
+                return
             self.unsure_leaves += other is not None
             self._close(client, max(at_ms, client.now.arrived_ms + 1), CLOSED, confidence, other=other)
 
-    def _timeout(self, now: _Open, cause: str, confidence: str, operation: RecordedOperation) -> Ending | None:
+    def _back_by_then(self, client: _Client, died_ms: int) -> _Client | None:
+        """Who came under the same client id and host after a client had died, and before it was removed: itself.
+
+        Args:
+            client: who died.
+            died_ms: when.
+        """
+        return next(
+            (
+                one
+                for one in self.clients
+                if one is not client
+                and one.key == client.key
+                and not one.visits
+                and one.now is not None
+                and one.now.arrived_ms > died_ms
+            ),
+            None,
+        )
+
+    def _go_on(self, client: _Client, back: _Client | None) -> None:
+        """A client that died goes on as the one that it came back as."""
+        if back is not None and back.now is not None:
+            client.now = back.now
+            self.by_member |= dict.fromkeys(back.now.member_ids, client)
+            self.clients = [one for one in self.clients if one is not back]
+
+    def _departing(self, operation: RecordedOperation) -> Iterable[tuple[Member, _Client]]:
+        """Members that leave with an operation, and their clients."""
+        for event in operation.events:
+            member = event.before or event.member
+            if str(event.kind) == "MEMBER_LEFT" and member is not None and member.member_id in self.by_member:
+                yield member, self.by_member[member.member_id]
+
+    def _silent_departures(self, operation: RecordedOperation) -> Iterable[str]:
+        """Dynamic members under the classic protocol that went without a LeaveGroup, so that their sessions timed out.
+
+        librdkafka's do where they are cooperative and have no partitions (``ClassicConsumer.leaves``). And where a
+        client left and joined in one generation, its return waited for its session. Else it would have been back
+        within a heartbeat of the others, which takes a long one; and without others the group would have been empty.
+        """
+        if not operation.is_classic:
+            return
+        joined = {_key(one.member) for one in operation.events if str(one.kind) == "MEMBER_JOINED" and one.member}
+        is_quick = self.settings.heartbeat() > QUICK_MS and len(self.by_member) > 1
+        for member, client in self._departing(operation):
+            may_be_silent = client.now is not None and self._timeout(client.now, member, operation) is not None
+            is_back = client.key in joined and not is_quick
+            if may_be_silent and (is_back or (_has_nothing(member) and _is_cooperative_librdkafka(member))):
+                yield member.member_id
+
+    def _reason(self, member: Member) -> tuple[str, str]:
+        """The cause of a departure, and how sure it is."""
+        return self.reasons.get(member.member_id, ("", "possible"))
+
+    def _timeout(self, now: _Open, member: Member, operation: RecordedOperation) -> Ending | None:
         """The session timeout that a departure may be that is more likely a leave; None where it can be none.
 
         A session runs from the last heartbeat. Under the classic protocol a commit renews it
@@ -147,6 +229,7 @@ class ClientLives:
         one interval before the last commit.
         """
         subscription = now.subscriptions[-1][1]
+        cause, confidence = self._reason(member)
         if (cause == "MEMBER_LEAVE" and confidence == SURE) or cause in COORDINATORS:
             return None
         removed_ms = operation.join_done_ms or operation.at_ms
@@ -156,7 +239,7 @@ class ClientLives:
         return Ending(self._died_ms(now, removed_ms), CRASHED)
 
     def _died_ms(self, now: _Open, removed_ms: int) -> int:
-        """When a member died whose session was over at a moment: one session before, but not before its last commit."""
+        """When a member died whose session was over at a moment: a session before, but not before it was last alive."""
         return max(removed_ms - self._session(now.subscriptions[-1][1]), self._last_sign(now))
 
     def _away(self, member: Member, at_ms: int) -> None:
@@ -185,8 +268,8 @@ class ClientLives:
             self.static_restarts += 1
             # Away for longer than its session, it would have been removed.
             earliest_ms = max(self._unnoticed_ms(operation.at_ms, subscription), self._last_sign(client.now))
-            window = Window(earliest_ms, max(operation.at_ms - 1, earliest_ms))
-            departed_ms = (earliest_ms + operation.at_ms) // 2
+            window = Window(earliest_ms, max(operation.at_ms - 1, earliest_ms), is_restart=True)
+            departed_ms = window.at(0.5)
         self._close(client, departed_ms, CLOSED, "possible", window)
         client.now = _Open(max(operation.at_ms, departed_ms + 1), [member.member_id], [(operation.at_ms, subscription)])
         self.by_member[member.member_id] = client
@@ -207,8 +290,8 @@ class ClientLives:
         return at_ms - max(self._session(subscription) - self.settings.heartbeat(), 1)
 
     def _last_sign(self, now: _Open) -> int:
-        """The first time at which a client can have left: after it joined, and after its last commit."""
-        return max([now.arrived_ms, *(self.last_commits.get(one, 0) for one in now.member_ids)]) + 1
+        """The first time at which a client can have left: after it joined, its last rebalance, and its last commit."""
+        return max([now.arrived_ms, now.alive_ms, *(self.last_commits.get(one, 0) for one in now.member_ids)]) + 1
 
     def _weighed(self, visit: Visit, following: Visit | None) -> Visit:
         """A visit that may have ended with a session timeout: unlikely where its client was back soon after.
@@ -220,7 +303,8 @@ class ClientLives:
         if other is None or other.how != CRASHED or following is None or visit.departed_ms is None:
             return visit
         away_ms = following.arrived_ms - visit.departed_ms
-        is_soon = away_ms < self._session(visit.subscriptions[-1][1]) * SOON
+        # In one generation, its return may have waited for its session.
+        is_soon = 1 < away_ms < self._session(visit.subscriptions[-1][1]) * SOON
         self.unlikely_timeouts += is_soon
         return replace(visit, other_ending=other._replace(is_unlikely=is_soon))
 
@@ -296,16 +380,22 @@ class ClientLives:
                 f"Session timeouts: {self.crashed}. The client is simulated to stop one session timeout before it was "
                 "removed, or after its last commit."
             )
+        if self.silent:
+            yield (
+                f"Members that probably went without a LeaveGroup: {self.silent}. Cooperative ones of librdkafka that "
+                "have no partitions do when they are closed; others were back in the generation that removed them. "
+                "They are simulated to have gone one session timeout before they were removed."
+            )
         if self.static_restarts:
             yield (
                 f"Restarts of static members: {self.static_restarts}. The log has when they came back, not since when "
                 "they were away (their last commit and session.timeout.ms bound it), nor whether they were closed or "
-                "killed. The middle, and closed, are assumed; ranges cover the rest."
+                "killed. Some seconds, and closed, are assumed; ranges cover the rest."
             )
         if self.static_removals:
             yield (
                 f"Static members removed when their session was over: {self.static_removals}. Whether they were closed "
-                "or killed the log doesn't show. Killed is assumed; ranges cover the rest."
+                "or killed the log doesn't show. Closed is assumed; ranges cover the rest."
             )
         if self.static_ends:
             yield (
@@ -318,6 +408,27 @@ def _is_static_classic(now: _Open) -> bool:
     """Whether a client is a static member under the classic protocol: it sends no LeaveGroup when it is closed."""
     subscription = now.subscriptions[-1][1]
     return bool(subscription.instance_id) and subscription.uses_classic_protocol
+
+
+def _has_nothing(member: Member) -> bool:
+    """Whether a member's record shows that it has no partitions."""
+    assigned = None if member.current is None else member.current.assigned
+    return assigned is not None and not any(assigned.values())
+
+
+def _is_cooperative_librdkafka(member: Member) -> bool:
+    subscription = member.subscription
+    if subscription is None or library_of((), [subscription]) != LIBRDKAFKA:
+        return False
+    return any(one.name == COOPERATIVE for one in subscription.protocols)
+
+
+def _key(member: Member) -> tuple[str, ...]:
+    """What a client is known by."""
+    subscription = member.subscription or Subscription()
+    if subscription.instance_id:
+        return "static", subscription.instance_id
+    return subscription.client_id or "", subscription.client_host or ""
 
 
 def _client_life(number: int, client: _Client) -> ClientLife:

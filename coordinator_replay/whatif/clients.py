@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from coordinator_replay.coordinator import Topics
 from coordinator_replay.coordinator.assignor.client import Partition
+from coordinator_replay.whatif.libraries import JAVA
 
 Body = Mapping[str, Any]
 
@@ -45,7 +46,7 @@ class Consumer:
     Attributes:
         topics: names subscribed to.
         regex: an expression subscribed to; consumer protocol only.
-        revoke_ms: how long it takes to give up partitions.
+        library: whose behaviour it has: ``java`` or ``librdkafka``.
         number: which one it is, by arrival in the group.
     """
 
@@ -55,7 +56,7 @@ class Consumer:
     instance_id: str | None
     session_ms: int
     rebalance_ms: int
-    revoke_ms: int
+    library: str = JAVA
     regex: str | None = None
     member_id: str = ""
     generation: int = -1
@@ -77,8 +78,13 @@ class Consumer:
         """Send what a real one would send now."""
         raise NotImplementedError
 
+    @property
+    def leaves(self) -> bool:
+        """Whether it says that it goes when it is closed."""
+        raise NotImplementedError
+
     def leave(self, around: Surroundings) -> None:
-        """Close."""
+        """Say that it goes."""
         raise NotImplementedError
 
     def answered(self, around: Surroundings, api: str, body: Body) -> None:

@@ -42,7 +42,7 @@ def _drawn_visit(visit: Visit, draw: Random, delay: float) -> Visit:
     if other is not None and draw.random() < (UNLIKELY_TIMEOUT if other.is_unlikely else TIMEOUT):
         visit = replace(visit, departed_ms=other.departed_ms, how=other.how)
     if window is not None and not (window.may_have_stayed and draw.random() >= LEFT_UNSEEN):
-        departed_ms = draw.randint(window.earliest_ms, window.latest_ms)
+        departed_ms = window.at(draw.random())
         how = CRASHED if draw.random() < KILLED else CLOSED
         visit = replace(visit, departed_ms=max(departed_ms, visit.arrived_ms + 1), how=how)
     return replace(visit, other_ending=None, window=None)

@@ -13,7 +13,10 @@ from coordinator_replay.whatif.settings import Settings
 from coordinator_replay.whatif.timing import Timing
 
 JITTER = 10
-"""One heartbeat comes earlier by up to this part of its interval, where a simulation has drifting heartbeats."""
+"""One heartbeat comes later by up to this part of its interval, where a simulation has drifting heartbeats.
+
+None comes early: clients look whether one is due when they wake.
+"""
 
 
 class _Beat(NamedTuple):
@@ -79,7 +82,7 @@ class Heartbeats:
             until_ms = until_ms if event_ms is None else min(until_ms, event_ms)
             beats = max((until_ms - now_ms) // interval_ms, 1)
         drift_ms = self._timing.offset_ms(consumer.number, interval_ms)
-        base_ms = now_ms - (drift_ms if beats > 1 else drift_ms // JITTER)
+        base_ms = now_ms - drift_ms if beats > 1 else now_ms + drift_ms // JITTER
         self._put(_Beat(consumer, base_ms, interval_ms, max(base_ms + beats * interval_ms, now_ms)))
 
     def stir(self, now_ms: int) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from coordinator_replay.answer_columns import column
 
 FEW = 3
-"""Of so few rebalances three times as many are no refusal."""
+"""Of so few rebalances twice as many are no refusal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class Measures:
             on record.
         ranges: least and most of each measure that depends on what is not on record, by field; empty where none does.
         is_predictable: whether the record bounds the number of rebalances: the variant with most of them has not more
-            than three times those of the variant with least.
+            than twice those of the variant with least.
         variants_left_out: how many variants that the record allows were not simulated: with any, ranges may be too
             narrow, and a value without a range may have one.
     """
@@ -101,22 +101,32 @@ MEASURES: Sequence[tuple[str, str]] = (
 """Fields of ``Measures``, and what a table calls them."""
 
 
-MODEL_ERROR = {
+AT_LEAST = {
     "rebalances": 0.1,
-    "partitions_reassigned": 0.25,
-    "unowned_ms_max": 0.25,
-    "unowned_ms_total": 0.2,
-    "members_interrupted": 0.2,
+    "partitions_reassigned": 0.3,
+    "members_interrupted": 0.3,
     "stop_the_world": 0.1,
-    "pause_ms_max": 0.25,
-    "pause_ms_total": 0.2,
 }
-"""Measures that get a range, and by what share of the value it is wider than what was simulated, at least by 1.
+"""Counts: so much of the value a range reaches at least to either side, rounded."""
 
-Simulated consumers and coordinators are no real ones: measured with the lives that were looked at, so that the ranges
-hold about nine of ten of what a broker recorded (docs/what-if-judged.md). Pauses, which no record has, are taken to be
-off by as much as times without owner.
+BEYOND = {
+    "unowned_ms_max": 0.3,
+    "unowned_ms_total": 0.3,
+    "pause_ms_max": 0.3,
+    "pause_ms_total": 0.3,
+}
+"""Times: so much of the value a range reaches beyond what was simulated.
+
+Simulated consumers and coordinators are no real ones: these shares and those of counts were measured with the lives
+that were looked at, so that ranges hold about nine of ten of what a broker recorded (docs/what-if-judged.md). Pauses,
+which no record has, are taken to be off by as much as times without owner.
 """
+
+RANGED = (*AT_LEAST, *BEYOND)
+"""Measures that get a range."""
+
+MOST_TIMES = 2
+"""No prediction where the variant with most rebalances has more than so many times those of the one with least."""
 
 
 def with_ranges(likely: Measures, others: Sequence[Measures], left_out: int) -> Measures:
@@ -130,16 +140,30 @@ def with_ranges(likely: Measures, others: Sequence[Measures], left_out: int) -> 
     if not others:
         return replace(likely, variants_left_out=left_out)
     ranges = {}
-    for name, share in MODEL_ERROR.items():
+    for name in RANGED:
         value = getattr(likely, name)
         if value is not None:
-            numbers = [value, *(getattr(one, name) for one in others)]
-            if any(numbers):
-                margin = max(round(share * value), 1)
-                ranges[name] = (max(min(numbers) - margin, 0), max(numbers) + margin)
+            bounds = _bounds(name, [value, *(getattr(one, name) for one in others)])
+            if bounds[0] < bounds[1]:
+                ranges[name] = bounds
     counts = [one.rebalances for one in (likely, *others)]
-    is_predictable = max(counts) <= 3 * max(min(counts), FEW)
+    is_predictable = max(counts) <= MOST_TIMES * max(min(counts), FEW)
     return replace(likely, ranges=ranges, is_predictable=is_predictable, variants_left_out=left_out)
+
+
+def _bounds(name: str, numbers: Sequence[int]) -> tuple[int, int]:
+    """The range of a measure.
+
+    Args:
+        name: the measure.
+        numbers: in the likeliest variant, and in the others.
+    """
+    value, least, most = numbers[0], min(numbers), max(numbers)
+    if name in AT_LEAST:
+        margin = int(AT_LEAST[name] * value + 0.5)
+        return max(min(least, value - margin), 0), max(most, value + margin)
+    margin = max(round(BEYOND[name] * value), 1) if most else 0
+    return max(least - margin, 0), most + margin
 
 
 def open_rankings(lives: Sequence[Measures]) -> list[list[str]]:
@@ -177,7 +201,7 @@ def _cell(one: Measures, name: str) -> object:
     value, bounds = getattr(one, name), one.ranges.get(name)
     if name == "rebalances" and bounds is not None and not one.is_predictable:
         return f"{bounds[0]:,} to {bounds[1]:,}"
-    if one.variants_left_out and value is not None and name in MODEL_ERROR:
+    if one.variants_left_out and value is not None and name in RANGED:
         return f"{with_range(value, bounds)}, not all variants"
     return with_range(value, bounds)
 

@@ -14,9 +14,18 @@ RETRY_MS = 100
 
 @dataclass(kw_only=True)
 class ModernConsumer(Consumer):
-    """A consumer of the consumer group protocol (KIP-848)."""
+    """A consumer of the consumer group protocol (KIP-848).
+
+    Attributes:
+        revoke_ms: how long it takes to give up partitions.
+        is_restarted: whether it is started again after a fatal error.
+        is_stuck: it has had a fatal error, and does nothing more.
+    """
 
     assignor: str | None
+    revoke_ms: int = 0
+    is_restarted: bool = True
+    is_stuck: bool = False
     generation: int = 0
     assigned: list[Partition] | None = None
     is_sending_owned: bool = True
@@ -24,7 +33,7 @@ class ModernConsumer(Consumer):
     @property
     def is_calm(self) -> bool:
         """Whether it has nothing to do but heartbeats."""
-        return self.is_joined and not self.is_sending_owned
+        return self.is_stuck or (self.is_joined and not self.is_sending_owned)
 
     @property
     def is_joined(self) -> bool:
@@ -52,10 +61,14 @@ class ModernConsumer(Consumer):
         self.is_sending_owned = False
         self._send(around, body)
 
+    @property
+    def leaves(self) -> bool:
+        """Whether it says that it goes when it is closed."""
+        return self.generation > 0
+
     def leave(self, around: Surroundings) -> None:
-        """Close: who may come back under its instance id does not leave."""
-        if self.generation > 0:
-            self._send(around, {"memberEpoch": LEFT_EPOCH if self.instance_id is None else AWAY_EPOCH})
+        """Close: who may come back under its instance id does not leave for good."""
+        self._send(around, {"memberEpoch": LEFT_EPOCH if self.instance_id is None else AWAY_EPOCH})
 
     def answered(self, around: Surroundings, api: str, body: Body) -> None:
         """Take a response."""
@@ -64,7 +77,9 @@ class ModernConsumer(Consumer):
             self.own(around, ())
             # The member before it did not say that it goes: nobody gets its instance id until its session is over.
             is_taken = body["errorCode"] == CODES["UNRELEASED_INSTANCE_ID"]
-            around.act_after(self, RETRY_MS if is_taken else 0)
+            self.is_stuck = is_taken and not self.is_restarted
+            if not self.is_stuck:
+                around.act_after(self, RETRY_MS if is_taken else 0)
             return
         self.generation = max(body["memberEpoch"], 0)
         if body["assignment"] is None:

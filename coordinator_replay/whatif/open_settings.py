@@ -22,6 +22,7 @@ class _Open(NamedTuple):
         shortest_ms: the least that it can be in practice.
         is_classic: only the classic protocol has it.
         is_of_topics: it matters only where topics change.
+        is_of_members: classic members have it on record.
     """
 
     name: str
@@ -29,6 +30,7 @@ class _Open(NamedTuple):
     shortest_ms: int
     is_classic: bool = False
     is_of_topics: bool = False
+    is_of_members: bool = False
 
 
 _OPEN: Sequence[_Open] = (
@@ -37,6 +39,8 @@ _OPEN: Sequence[_Open] = (
     _Open("group.initial.rebalance.delay.ms", Settings.initial_delay, 0, is_classic=True),
     # As if every change of a topic were seen at once.
     _Open("metadata.max.age.ms", Settings.metadata_age, 0, is_classic=True, is_of_topics=True),
+    # Brokers allow no shorter ones, unless group.min.session.timeout.ms is set.
+    _Open("session.timeout.ms", Settings.consumer_session, 6_000, is_classic=True, is_of_members=True),
 )
 
 
@@ -48,6 +52,7 @@ def _open_in(settings: Settings, life: Life) -> list[_Open]:
         if getattr(settings, BY_NAME[one.name].field) is None
         and (settings.protocol == "classic" or not one.is_classic)
         and (do_topics_change or not one.is_of_topics)
+        and (life.settings.protocol != "classic" or not one.is_of_members)
     ]
 
 
@@ -65,7 +70,7 @@ def with_librdkafka(settings: Settings, clients: Sequence[ClientLife]) -> tuple[
     return tuple(replace(client, library=client.library or LIBRDKAFKA) for client in clients)
 
 
-def open_settings_sentences(alternatives: Iterable[Settings], life: Life) -> Iterable[str]:
+def open_settings_sentences(alternatives: Sequence[Settings], life: Life) -> Iterable[str]:
     """A sentence for each setting that is not on record.
 
     Args:
@@ -79,3 +84,11 @@ def open_settings_sentences(alternatives: Iterable[Settings], life: Life) -> Ite
         for one in _open_in(settings, life)
     )
     yield from dict.fromkeys(sentences)
+    changed = [one for one in alternatives if one.protocol != life.settings.protocol]
+    for settings in {one.protocol: one for one in changed}.values():
+        yield (
+            f"Records of the {life.settings.protocol} protocol don't have the assignor of the other one: unless given "
+            f"it is {settings.strategy if settings.protocol == 'classic' else settings.assignor}."
+        )
+    if any(one.protocol == "consumer" and one.session_ms is None for one in changed):
+        yield "The session timeout of a consumer group is neither given nor on record: 45,000 ms, Kafka's default."

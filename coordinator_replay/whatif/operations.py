@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from statistics import fmean
 from typing import NamedTuple
 
 from coordinator_replay.analysis.reasons.topic_changes import CREATED, PARTITIONS_ADDED, DatedTopicChange
@@ -165,7 +166,7 @@ def measured_initial_delay(operations: Sequence[RecordedOperation]) -> int | Non
 
 
 def measured_revocation(operations: Sequence[RecordedOperation]) -> int | None:
-    """How long members of a consumer group take to give up partitions, in ms: the median on record."""
+    """How long members of a consumer group take to give up partitions, in ms: the mean on record."""
     asked: dict[str | None, int] = {}
     times: list[int] = []
     for one in operations:
@@ -176,7 +177,7 @@ def measured_revocation(operations: Sequence[RecordedOperation]) -> int | None:
                 times.append(one.at_ms - since)
             if current is not None and current.state == MemberState.UNREVOKED_PARTITIONS:
                 asked[event.member_id] = one.at_ms
-    return sorted(times)[len(times) // 2] if times else None
+    return round(fmean(times)) if times else None
 
 
 def assigned_partitions(operations: Sequence[RecordedOperation]) -> dict[str, list[DatedTopicChange]]:

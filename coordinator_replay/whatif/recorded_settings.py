@@ -25,11 +25,10 @@ def recorded_settings(
     heartbeat = measured_heartbeat(operations)
     delays = [row["metadata_delay_ms"] for row in rows.get("rebalances", ()) if row["metadata_delay_ms"] is not None]
     delay = measured_initial_delay(operations)
-    revocation = measured_revocation(operations)
     settings = Settings(
         protocol=protocol,
         initial_delay_ms=delay,
-        revoke_ms=revocation or 0,
+        revoke_ms=measured_revocation(operations),
         strategy=strategy,
         assignor=assignor,
         heartbeat_ms=min(heartbeat, 5000 if protocol == "consumer" else 3000) if heartbeat is not None else None,
@@ -47,10 +46,7 @@ def recorded_settings(
         notes.append(f"group.initial.rebalance.delay.ms is not on record; {settings.initial_delay():,} ms.")
     if settings.metadata_ms is None and protocol == "classic":
         notes.append(f"metadata.max.age.ms is not on record; {settings.metadata_age():,} ms.")
-    took = "without a delay" if revocation is None else f"in {revocation:,} ms, the median on record"
-    notes.append(
-        f"Consumers are simulated to revoke partitions {took}, and to take over partitions and rejoin without a delay."
-    )
+    notes.append("Consumers are simulated to take over partitions and to rejoin without a delay.")
     if protocol == "classic":
         notes.append("The join phases of classic rebalances are not on record; when they began is assumed.")
     return settings, notes

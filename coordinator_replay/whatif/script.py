@@ -14,6 +14,9 @@ from coordinator_replay.whatif.settings import Settings
 
 CLOSED, CRASHED = "closed", "crashed"
 
+RESTART_MS = 300
+"""No client is away for less where it is started again."""
+
 
 class Window(NamedTuple):
     """When a client may have departed, where that is not on record; nor is then whether it closed or died.
@@ -22,11 +25,26 @@ class Window(NamedTuple):
         earliest_ms: right after the last sign of life, or one session timeout before it would have been removed.
         latest_ms: right before it was back, or the end of the record.
         may_have_stayed: it may not have departed at all.
+        is_restart: it was back right after the window: away for a short time as likely as for one twice as long, and so
+            on, so that most are away for seconds (log-uniform).
     """
 
     earliest_ms: int
     latest_ms: int
     may_have_stayed: bool = False
+    is_restart: bool = False
+
+    def at(self, share: float) -> int:
+        """A moment within it.
+
+        Args:
+            share: how much of what is possible lies before it, from 0 to 1.
+        """
+        length_ms = self.latest_ms - self.earliest_ms
+        if not self.is_restart:
+            return self.earliest_ms + round(share * length_ms)
+        away_ms: float = RESTART_MS * (max(length_ms, 1) / RESTART_MS) ** (1 - share)
+        return self.latest_ms - round(min(away_ms, length_ms))
 
 
 class Ending(NamedTuple):

@@ -80,7 +80,8 @@ class Settings:
         rebalance_ms: ``max.poll.interval.ms``.
         metadata_ms: ``metadata.max.age.ms``: the delay with which a classic consumer sees a changed topic.
         library: ``java`` or ``librdkafka``; None for each client's own, as far as the record shows.
-        revoke_ms: how long a consumer takes to give up partitions; not a setting, measured where the record shows it.
+        revoke_ms: how long a consumer takes to give up partitions under KIP-848; not a setting, measured where the
+            record shows it.
     """
 
     protocol: str
@@ -94,7 +95,7 @@ class Settings:
     initial_delay_ms: int | None = None
     assignment_ms: int = 1000
     library: str | None = None
-    revoke_ms: int = 0
+    revoke_ms: int | None = None
 
     def heartbeat(self) -> int:
         """The interval of heartbeats in ms: Kafka's default for the protocol where it is not given."""

@@ -4,10 +4,9 @@ Heartbeats that change nothing are left out (``heartbeats``), and long rests alt
 its own, which stands still for as long. Its output has the times of the life.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
-from itertools import count
 from typing import Any
 
 from coordinator_replay.coordinator import Batch, Coordinator, Request, Response, Result, Topic, Topics
@@ -17,9 +16,11 @@ from coordinator_replay.whatif.agenda import Agenda
 from coordinator_replay.whatif.arrivals import consumer_of, topics_matched
 from coordinator_replay.whatif.classic_client import ClassicConsumer
 from coordinator_replay.whatif.clients import Consumer
+from coordinator_replay.whatif.closing import Closing
 from coordinator_replay.whatif.coordinator_config import config_of
 from coordinator_replay.whatif.heartbeats import Heartbeats
 from coordinator_replay.whatif.life_topics import matches
+from coordinator_replay.whatif.moments import moved
 from coordinator_replay.whatif.pauses import Pauses
 from coordinator_replay.whatif.script import CLOSED, ClientLife, Life, Visit
 from coordinator_replay.whatif.settings import Settings
@@ -78,13 +79,13 @@ class Fleet:
         self._arrived: dict[int, int] = {}
         self._arrivals = 0
         self._heartbeats = Heartbeats(settings, timing, self.now_ms, self._agenda.at, self._act)
+        self._closing = Closing(self._agenda.at)
         self._last_owned: dict[str, tuple[Sequence[Partition], int]] = {}
         for at_ms, image in self._later:
             self._agenda.happen(at_ms, self._topics_changed(image))
-        numbers = count()
-        visits = [(client, visit) for client in clients for visit in _shifted(client, timing, numbers)]
-        for client, visit in visits:
-            self._agenda.happen(visit.arrived_ms, self._arrival(client, visit))
+        for client in moved(clients, timing):
+            for visit in client.visits:
+                self._agenda.happen(visit.arrived_ms, self._arrival(client, visit))
 
     @property
     def now_ms(self) -> int:
@@ -186,6 +187,8 @@ class Fleet:
 
     def _arrival(self, client: ClientLife, visit: Visit) -> Callable[[], None]:
         def arrive() -> None:
+            if self._closing.wait(client.name, arrive):
+                return
             number = sum(name == client.name for name in self.result.by_member.values()) + 1
             names = self.topics.by_name
             consumer = consumer_of(client, visit, self.settings, self.timing, number=number, topic_names=names)
@@ -226,11 +229,14 @@ class Fleet:
         if self._alive.pop(id(consumer), None) is None:
             return
         self._heartbeats.forget(consumer)
-        if visit.how == CLOSED:
-            if consumer.instance_id is None:
-                self.result.left.add(consumer.member_id)
+        leaves = visit.how == CLOSED and consumer.leaves
+        if leaves and consumer.instance_id is None:
+            self.result.left.add(consumer.member_id)
+        if leaves and consumer.is_waiting:
+            self._closing.begin(consumer, self._names[id(consumer)], self.now_ms)
+        elif leaves:
             consumer.leave(self)
-        if visit.how != CLOSED or consumer.instance_id is not None:
+        if not leaves or consumer.is_waiting or consumer.instance_id is not None:
             self._unsettled_until = self.now_ms + consumer.session_ms + self._heartbeats.restless_ms
         self.result.pauses.holds(self._names[id(consumer)], (), self._agenda.life_ms, has_departed=True)
         self._stir()
@@ -271,6 +277,8 @@ class Fleet:
                     self.result.by_member.setdefault(member_id, self._names[id(consumer)])
                 if id(consumer) in self._alive:
                     self._answer(consumer, api, result)
+                elif self._closing.answered(consumer):
+                    self._agenda.at(self.now_ms, partial(consumer.leave, self))
 
     def _answer(self, consumer: Consumer, api: str, response: Response) -> None:
         if api == "LeaveGroup":
@@ -282,27 +290,6 @@ class Fleet:
     def _stir(self) -> None:
         """Something happened: everybody beats in its usual interval for a while."""
         self._heartbeats.stir(self.now_ms)
-
-
-def _shifted(client: ClientLife, timing: Timing, numbers: Iterator[int]) -> Iterator[Visit]:
-    """When a client comes and departs with a timing: it stays for a moment at least; a restart takes as long as ever.
-
-    Args:
-        client: whose visits.
-        timing: of the simulation.
-        numbers: of arrivals and departures.
-    """
-    later_ms = timing.shift_ms(next(numbers))
-    for visit in client.visits:
-        if visit.departed_ms is None:
-            yield replace(visit, arrived_ms=visit.arrived_ms + later_ms)
-            return
-        spare_ms = max((visit.departed_ms - visit.arrived_ms) // 2, 0)
-        earlier_ms = min(timing.shift_ms(next(numbers)), spare_ms)
-        yield replace(
-            visit, arrived_ms=visit.arrived_ms + min(later_ms, spare_ms), departed_ms=visit.departed_ms - earlier_ms
-        )
-        later_ms = -earlier_ms
 
 
 def simulate(life: Life, settings: Settings, clients: Sequence[ClientLife], timing: Timing = LIKELIEST) -> Simulated:

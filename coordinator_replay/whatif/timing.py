@@ -13,9 +13,9 @@ from collections.abc import Iterable, Sequence
 from random import Random
 from typing import NamedTuple
 
-from coordinator_replay.whatif.libraries import JOIN_INTERVAL_MS, LIBRDKAFKA
+from coordinator_replay.whatif.libraries import JAVA, JOIN_INTERVAL_MS, LIBRDKAFKA, NAMES
 from coordinator_replay.whatif.script import ClientLife
-from coordinator_replay.whatif.settings import COOPERATIVE, Settings
+from coordinator_replay.whatif.settings import COOPERATIVE, NO_INSTANCE, PER_CLIENT, Settings
 
 SHIFT_MS = 1_000
 """So much later a client may come, or earlier depart, than its record under other settings says."""
@@ -30,10 +30,16 @@ class Timing(NamedTuple):
     Attributes:
         drift: which set of moments; 0: heartbeats keep the moments that they had when their member joined.
         wake_ms: how long librdkafka's main loop sleeps after a member may join; negative: by how much less it waits.
+        pace: how much slower revocations are than usual.
+        is_together: whether clients that come one right after the other come together.
+        is_restarted: whether applications start librdkafka's consumers again that reported a fatal error.
     """
 
     drift: int = 0
     wake_ms: int = 0
+    pace: float = 1.0
+    is_together: bool = False
+    is_restarted: bool = False
 
     def offset_ms(self, number: int, interval_ms: int) -> int:
         """By how much a member's heartbeats have drifted while the group was at rest.
@@ -43,6 +49,15 @@ class Timing(NamedTuple):
             interval_ms: between its heartbeats.
         """
         return round(interval_ms * ((number + self.drift * (number + 1)) * GOLDEN % 1)) if self.drift else 0
+
+    def revocation_ms(self, recorded_ms: int | None, library: str) -> int:
+        """How long a consumer takes to give up partitions under KIP-848.
+
+        Args:
+            recorded_ms: as its group's records show it; None where they don't.
+            library: its library.
+        """
+        return round(self.pace * (REVOKE_MS[library] if recorded_ms is None else recorded_ms))
 
     def shift_ms(self, number: int) -> int:
         """By how much a client comes later, or departs earlier.
@@ -54,6 +69,15 @@ class Timing(NamedTuple):
 
 
 LIKELIEST = Timing()
+
+REVOKE_MS = {JAVA: 250, LIBRDKAFKA: 20}
+"""How long consumers of KIP-848 took to give up partitions, on average (``scripts/lab``): they do when they poll."""
+
+TOGETHER = 0.3
+"""How often clients that come within one shift are drawn as coming together, in place of each with its own shift."""
+
+RESTARTED = 0.5
+"""How often an application is drawn as one that starts its consumer again after a fatal error; Java's throws it."""
 
 WAKE_MS = 1_000
 """librdkafka's main loop sleeps so long at most."""
@@ -68,10 +92,16 @@ def drawn_timing(draw: Random, settings: Settings, clients: Sequence[ClientLife]
         clients: who lives them.
     """
     wake_ms = draw.choice((0, WAKE_MS, -JOIN_INTERVAL_MS)) if _is_waiting(settings, clients) else 0
-    return Timing(drift=draw.randint(1, 1_000), wake_ms=wake_ms)
+    return Timing(
+        drift=draw.randint(1, 1_000),
+        wake_ms=wake_ms,
+        pace=2 ** draw.uniform(-1, 1),
+        is_together=draw.random() < TOGETHER,
+        is_restarted=draw.random() < RESTARTED,
+    )
 
 
-def timings_sentences(alternatives: Iterable[Settings], clients: Sequence[ClientLife]) -> Iterable[str]:
+def timings_sentences(alternatives: Sequence[Settings], clients: Sequence[ClientLife]) -> Iterable[str]:
     """What to say of the clients' timing, in a sentence for each thing that is open.
 
     Args:
@@ -80,10 +110,34 @@ def timings_sentences(alternatives: Iterable[Settings], clients: Sequence[Client
     """
     yield (
         "The log does not show when in their interval heartbeats were sent: in the variants that make a range these "
-        f"moments are drawn, and clients come up to {SHIFT_MS:,} ms later and go as much earlier."
+        f"moments are drawn, and clients come up to {SHIFT_MS:,} ms later and go as much earlier, or come together."
     )
+    yield from dict.fromkeys(_revocations(one) for one in alternatives if one.protocol == "consumer")
+    if any(_is_fatal(settings, clients) for settings in alternatives):
+        yield (
+            "A static consumer of librdkafka that died and is back before its session of KIP-848 is over has a fatal "
+            "error: it does nothing more. In half of the variants its application starts it again until it gets in."
+        )
     if any(_is_waiting(settings, clients) for settings in alternatives):
         yield f"librdkafka may wait up to {WAKE_MS:,} ms longer before it rejoins, or not at all: ranges include that."
+
+
+def _revocations(settings: Settings) -> str:
+    if settings.revoke_ms is not None:
+        took = f"in {settings.revoke_ms:,} ms, the mean on record"
+    else:
+        took = " and ".join(f"in {ms:,} ms ({NAMES[library]})" for library, ms in REVOKE_MS.items())
+    return (
+        f"Consumers are simulated to revoke partitions {took}; in the variants that make a range in half to twice that."
+    )
+
+
+def _is_fatal(settings: Settings, clients: Sequence[ClientLife]) -> bool:
+    """Whether members may get UNRELEASED_INSTANCE_ID, and applications have to do something about it."""
+    is_static = settings.instance == PER_CLIENT or any(client.instance_id is not None for client in clients)
+    libraries = {settings.library or client.library for client in clients}
+    is_consumer = settings.protocol == "consumer" and settings.instance != NO_INSTANCE
+    return is_consumer and is_static and LIBRDKAFKA in libraries
 
 
 def _is_waiting(settings: Settings, clients: Sequence[ClientLife]) -> bool:

@@ -14,7 +14,7 @@ from scripts.whatif.sample import recorded_groups
 
 LIVES = Path("tests") / "data" / "lives"
 
-LOOKED_AT = ("101", "102", "103", "104", "105", "106")
+LOOKED_AT = tuple(str(number) for number in range(101, 113))
 """Lives that whoever builds the ranges may look at; all others only judge."""
 
 JUDGED = (
@@ -126,7 +126,7 @@ def lives_part(judged: Sequence[JudgedLife]) -> Iterable[str]:
         "Some lives were looked at while ranges were built, the others only judge: nothing was changed for them.",
         "By the same lives it was measured how much wider ranges are than what was simulated. The width is the median",
         "of (most - least) / value. Predictions are refused where the record isn't reproduced, or where the variant",
-        "with most rebalances has more than three times those of the one with least; these are in no other column.",
+        "with most rebalances has more than twice those of the one with least; these are in no other column.",
         "",
         "| lives | " + " | ".join(label for _, label in JUDGED) + " | refused |",
         "|---" * 5 + "|",

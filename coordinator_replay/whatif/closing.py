@@ -1,0 +1,66 @@
+"""Clients that are closing while the coordinator owes them an answer.
+
+A broker takes up one request of a connection at a time. So the LeaveGroup of a consumer whose JoinGroup or SyncGroup is
+not answered yet reaches the coordinator when the join phase is over. Until then the client is closing, though not for
+ever; one that starts again does so afterwards.
+"""
+
+from collections.abc import Callable
+
+from coordinator_replay.whatif.clients import Consumer
+from coordinator_replay.whatif.libraries import LIBRDKAFKA
+
+LIBRDKAFKA_MS, JAVA_MS = 5_000, 30_000
+"""So long closing takes at most: ``rd_kafka_LeaveGroupRequest``, ``ConsumerUtils.DEFAULT_CLOSE_TIMEOUT_MS``."""
+
+Action = Callable[[], None]
+
+
+class Closing:
+    """The consumers that are closing, and what their clients do next."""
+
+    def __init__(self, at: Callable[[int, Action], None]) -> None:
+        """Begin with none.
+
+        Args:
+            at: lets something happen at a moment.
+        """
+        self._at = at
+        self._owed: dict[int, str] = {}
+        self._next: dict[str, list[Action]] = {}
+
+    def begin(self, consumer: Consumer, name: str, now_ms: int) -> None:
+        """A consumer closes whose last request is not answered yet.
+
+        Args:
+            consumer: the consumer.
+            name: its client.
+            now_ms: when.
+        """
+        self._owed[id(consumer)] = name
+        self._next[name] = []
+        longest_ms = LIBRDKAFKA_MS if consumer.library == LIBRDKAFKA else JAVA_MS
+        self._at(now_ms + longest_ms, lambda: self._end(name))
+
+    def wait(self, name: str, action: Action) -> bool:
+        """Whether a client is still closing; it takes its next step when it has closed.
+
+        Args:
+            name: the client.
+            action: its next step.
+        """
+        steps = self._next.get(name)
+        if steps is not None:
+            steps.append(action)
+        return steps is not None
+
+    def answered(self, consumer: Consumer) -> bool:
+        """Whether a consumer that is owed an answer, and gets it, is closing: it leaves now."""
+        name = self._owed.pop(id(consumer), None)
+        if name is not None:
+            self._end(name)
+        return name is not None
+
+    def _end(self, name: str) -> None:
+        for action in self._next.pop(name, ()):
+            action()
