@@ -19,8 +19,10 @@ _MAKE = "COORDINATOR_REPLAY_CLASS_ARCHIVE"
 BARE_SESSION = """
 from coordinator_replay.pipeline.host.session import open_session
 from coordinator_replay.pipeline.stage import SparkStages
+def absolute(number: int) -> int:
+    return abs(number)
 spark = open_session()
-SparkStages(spark).run("nothing", [1], abs)
+SparkStages(spark).run("nothing", [1], absolute)
 spark.stop()
 """
 """A program that starts a session, runs one Python job and stops."""
