@@ -182,8 +182,6 @@ def _summary(tallies: Mapping[str, Tally]) -> Iterable[str]:
         "  own; in the others it came within 0.3 s. So recordings of the two kinds differ by one rebalance and three",
         "  partitions, and the records of one don't show how the other one started. Ranges have arrivals up to a",
         "  second later.",
-        "- **After the start**, two ranges from shop-v-patient end below the recorded rebalances: its session timeout",
-        "  of 20 s hides most of what happened.",
     )
 
 
