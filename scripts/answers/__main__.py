@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -30,8 +31,8 @@ def main() -> int:
             name = f"{dump.name}-{asked.nights}"
             before, after = work / "before" / tree.name / name, work / "after" / name
             if not (before / "done").exists():
-                write(tree, dump, before, asked.nights)
-            write(REPOSITORY, dump, after, asked.nights)
+                write(tree, dump, work, before, asked.nights)
+            write(REPOSITORY, dump, work, after, asked.nights)
             found = differences(before, after)
             is_equal = is_equal and not found
             print(f"{name}: {'; '.join(found) if found else 'equal'}", flush=True)
@@ -57,13 +58,18 @@ def checked_out(commit: str, work: Path) -> Path:
     return tree
 
 
-def write(tree: Path, dump: Path, out: Path, nights: int) -> None:
+def write(tree: Path, dump: Path, work: Path, out: Path, nights: int) -> None:
     """Write the answers of a tree, in a process of its own: two trees have modules of the same names."""
     program = Path(__file__).with_name("written.py")
-    arguments = [str(dump), str(out), str(nights)]
+    # Sentences with a path are folded by its length: both trees write to the same place.
+    place = work / "written"
+    arguments = [str(dump), str(place), str(nights)]
     # Sets are in the same order in both.
     env = {**os.environ, "PYTHONPATH": str(tree), "PYTHONHASHSEED": "0"}
     subprocess.run([sys.executable, str(program), *arguments], cwd=tree, env=env, check=True)
+    shutil.rmtree(out, ignore_errors=True)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    place.rename(out)
 
 
 if __name__ == "__main__":

@@ -5,14 +5,22 @@ from pathlib import Path
 
 RENAMED_WORDS = {
     "or killed the log can't tell": "or killed the log doesn't show",
-    "the log can't tell which": "the log doesn't show which",
-    "the log can't tell": "the log doesn't show which",
+    "he log can't tell which": "he log doesn't show which",
+    "he log can't tell": "he log doesn't show which",
+    "last_consumed_by": "last_owner_member_id",
+    "partitions_moved": "partitions_reassigned",
+    "release_event": "released_by",
 }
-"""Words of answers and messages: as they were, and as they are."""
+"""Words of answers, messages and columns: as they were, and as they are."""
 
 RENAMED_COLUMNS = {
     "commit_totals": {"told": "sums"},
+    "expired_offsets": {"last_consumed_by": "last_owner_member_id"},
     "group_evidence": {"told": "detail"},
+    "offset_history": {"last_consumed_by": "last_owner_member_id"},
+    "partition_ownership": {"release_event": "released_by"},
+    "rebalances": {"partitions_moved": "partitions_reassigned"},
+    "removed_offsets": {"last_consumed_by": "last_owner_member_id"},
 }
 """Columns of stored tables: as they were called, and as they are."""
 
@@ -35,7 +43,7 @@ def _is_equal(before: Path, after: Path) -> bool:
 
 def _unfolded(text: str) -> str:
     """A text in today's words; one with renamed words without its line breaks, since it is folded elsewhere."""
-    words = " ".join(text.split())
+    words = " ".join(text.split()).replace("&#39;", "'")
     renamed = words
     for old, new in RENAMED_WORDS.items():
         renamed = renamed.replace(old, new)
