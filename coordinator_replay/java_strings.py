@@ -2,7 +2,17 @@
 
 from functools import lru_cache
 
-_INT = 0xFFFFFFFF
+UINT_MAX = 0xFFFFFFFF
+"""The bits of Java's int."""
+
+
+def as_int(number: int) -> int:
+    """A number as Java's int keeps it: its low 32 bits, signed.
+
+    >>> as_int(2**31), as_int(-1)
+    (-2147483648, -1)
+    """
+    return ((number + 2**31) & UINT_MAX) - 2**31
 
 
 @lru_cache(maxsize=1 << 16)
@@ -15,5 +25,5 @@ def string_hash(text: str) -> int:
     units = memoryview(text.encode("utf-16-le", "surrogatepass")).cast("H")
     hash_code = 0
     for unit in units:
-        hash_code = (31 * hash_code + unit) & _INT
-    return hash_code - (1 << 32) if hash_code >> 31 else hash_code
+        hash_code = (31 * hash_code + unit) & UINT_MAX
+    return as_int(hash_code)

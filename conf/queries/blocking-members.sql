@@ -7,7 +7,7 @@ SELECT group_id, CASE WHEN is_client_inherited THEN instance_id ELSE client_id E
        list_sum(list_transform(pending_revocation, lambda one: len(one.partitions))) AS partition_count,
        valid_from AS blocking_from, valid_to AS blocking_to, member_id, member_epoch,
        CASE WHEN NOT coalesce(is_client_inherited, false) THEN client_host END AS client_host,
-       -- Where records begin to be missing, it may have gone on.
+       -- Where records begin to be missing, it may have lasted longer.
        is_exact AND NOT is_begin_open AND NOT EXISTS (
            FROM group_timeline AS lost WHERE lost.cluster = $cluster AND lost.group_id = member_timeline.group_id
            AND lost.event = 'RECORDS_MISSING' AND lost.log_offset = to_offset) AS is_exact

@@ -157,12 +157,12 @@ class ExpiryState:
             value: the value's fields, None for a tombstone. Members of a ``GroupMetadata`` value carry their opened
                 subscription as ``subscriptionFields``, None where it can't be read.
         """
-        if kind in DELETES:
+        if kind in _DELETES:
             if value is None:
-                if self.group_type == DELETES[kind]:
+                if self.group_type == _DELETES[kind]:
                     self._forget()
                 return
-            self._become(DELETES[kind])
+            self._become(_DELETES[kind])
         if kind in _APPLY:
             _APPLY[kind](self, key, value)
 
@@ -210,7 +210,7 @@ class ExpiryState:
 FIELDS = Fields(ExpiryState, "group_type", "protocol_type", "_classic", "_members", "_resolved", "_topology")
 """What a snapshot has."""
 
-DELETES = {
+_DELETES = {
     "GroupMetadata": "classic",
     "ConsumerGroupMetadata": "consumer",
     "ShareGroupMetadata": "share",
@@ -226,8 +226,8 @@ _APPLY: Mapping[str, Callable[[ExpiryState, Mapping[str, Any], Any], None]] = {
     "StreamsGroupTopology": ExpiryState._streams_topology,
 }
 
-GROUP_KINDS = frozenset(DELETES)
+GROUP_KINDS = frozenset(_DELETES)
 """Kinds whose tombstone deletes the group."""
 
-DECIDING_KINDS = frozenset(DELETES) | frozenset(_APPLY)
+DECIDING_KINDS = frozenset(_DELETES) | frozenset(_APPLY)
 """Kinds that can change how a group's offsets expire."""

@@ -82,7 +82,7 @@ WAIT_FOR_EACH_OTHER = frozenset({GroupType.CONSUMER, GroupType.STREAMS})
 MOST_UNSETTLED = 64
 """How many rebalances wait for later ones to show more of their reasons."""
 
-NOWHERE = -1
+BEFORE_ALL = -1
 """A log offset before every other."""
 
 MOST_HELD_UP = 64
@@ -229,7 +229,7 @@ class Rebalances:
         self.joined = []
         self.left = []
         self.is_step_exact = True
-        self.lost_at = self.open_join_at = NOWHERE
+        self.lost_at = self.open_join_at = BEFORE_ALL
         self.unproven_at = self.unproven_ms = None
         self.history = GroupHistory(topics)
 
@@ -417,7 +417,7 @@ class Rebalances:
         """Whether members that were removed may have shown themselves alive, or have been back, by missing records."""
         for event in situation.left:
             sign = self.history.last_seen(event.member_id or "")
-            since = -1 if sign is None else sign.offset
+            since = BEFORE_ALL if sign is None else sign.offset
             if since <= self.lost_at or (since <= self.open_join_at and has_twin(situation, event.before)):
                 return True
         return False

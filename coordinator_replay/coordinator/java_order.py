@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from typing import TypeVar
 
-from coordinator_replay.java_strings import string_hash
+from coordinator_replay.java_strings import UINT_MAX, as_int, string_hash
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -28,7 +28,6 @@ TREE_CAPACITY = 64
 CROWD = 9
 """So many keys crowd a bin for ``put``; for ``compute`` and its kin it is one less."""
 
-_INT = 0xFFFFFFFF
 _LONG = 0xFFFFFFFFFFFFFFFF
 _FIBONACCI = -7046029254386353131
 
@@ -41,8 +40,7 @@ def string_order(text: str) -> bytes:
 def partition_hash(partition: tuple[str, int]) -> int:
     """``TopicPartition.hashCode`` of a topic name and a partition number."""
     topic, number = partition
-    hash_code = (31 * (31 + number) + string_hash(topic)) & _INT
-    return hash_code - (1 << 32) if hash_code >> 31 else hash_code
+    return as_int(31 * (31 + number) + string_hash(topic))
 
 
 def table_size_for(capacity: int) -> int:
@@ -123,7 +121,7 @@ class HashOrder(MutableMapping[K, V]):
 
     def _place(self, key: K, turn: int, crowd: int) -> None:
         """Put a new key into its bin, which is crowded with so many keys."""
-        hash_code = self._hash_of(key) & _INT
+        hash_code = self._hash_of(key) & UINT_MAX
         spread = hash_code ^ (hash_code >> 16)
         self._places[key] = (spread, turn)
         place = spread & (self._capacity - 1)

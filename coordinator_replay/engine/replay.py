@@ -65,7 +65,7 @@ NEVER_EXACT = -1
 """Stands for the ``missing_before`` of a simple group whose own records may have been lost."""
 NOWHERE = 2**63 - 1
 """Stands for the offset from which on a group is proven, where nothing but its records proves it."""
-LAST_FIRST_EPOCH = {one: 1 if one is GroupType.CLASSIC else 2 for one in GroupType}
+HIGHEST_FIRST_EPOCH = {one: 1 if one is GroupType.CLASSIC else 2 for one in GroupType}
 """The highest epoch that the first operation of a group leaves behind, or the highest generation."""
 NO_EPOCH = 0
 """The epoch of a group that there is none of."""
@@ -218,7 +218,7 @@ class StateReplay:
         group = self.group
         if self.proven_from is None or operation.before is not None or group is None or not operation.is_exact:
             return
-        if group.epoch > LAST_FIRST_EPOCH[group.group_type] or _is_migrating(group):
+        if group.epoch > HIGHEST_FIRST_EPOCH[group.group_type] or _is_migrating(group):
             operation.is_exact = self.is_cleaned = False
             self.proven_from = NOWHERE
             if not isinstance(group, ClassicGroup):

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_replay.analysis.findings.thresholds import MINUTE_MS
+from coordinator_replay.arrow_times import TIMESTAMP
 from coordinator_replay.pipeline.minute_states import MINUTE_STATES, SIMPLE
 from coordinator_replay.store.duckdb_connection import select
 from coordinator_replay.store.scan import rows_of
@@ -15,7 +16,6 @@ from coordinator_replay.tables.definition import table
 from coordinator_replay.times import milliseconds
 
 _AT_ONCE = 250_000
-_MOMENT = pa.timestamp("us", tz="UTC")
 
 COMMIT = [
     *("group_id", "topic", "partition", "log_partition", "log_offset", "log_timestamp"),
@@ -222,9 +222,9 @@ def pauses(rows: pa.RecordBatch, pause_ms: int, end: datetime | None = None) -> 
         pause_ms: what is long.
         end: the end of the log; None leaves out what lasts until then.
     """
-    begin, ended = (rows.column(name).cast(_MOMENT) for name in ("valid_from", "valid_to"))
+    begin, ended = (rows.column(name).cast(TIMESTAMP) for name in ("valid_from", "valid_to"))
     if end is not None:
-        ended = ended.fill_null(pa.scalar(end, _MOMENT))
+        ended = ended.fill_null(pa.scalar(end, TIMESTAMP))
     is_long = pc.greater_equal(pc.subtract(ended.cast(pa.int64()), begin.cast(pa.int64())), pause_ms * 1000)
     is_wanted = pc.and_(pc.and_(is_long, rows.column("is_exact")), pc.is_valid(rows.column("owner_member_id")))
     return rows.filter(pc.fill_null(is_wanted, False)).select(PAUSE.names)

@@ -44,7 +44,7 @@ class ExportedDump:
 
     @property
     def stream(self) -> str | None:
-        """Spark's id of the stream that numbers the batches; another one where somebody began anew, None before."""
+        """Spark's id of the stream that numbers the batches: another one where a dump was begun again; None before."""
         return self._read("id", f"{CHECKPOINT}/metadata")
 
     def uri_of(self, folder: ExportFolder) -> str:

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_replay.analysis.broker_words import BY_RECORDS, LOG_COLUMNS, by_records
-from coordinator_replay.analysis.expiration import DELETES
+from coordinator_replay.analysis.expiration import GROUP_KINDS
+from coordinator_replay.arrow_times import TIMESTAMP
 from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
 from coordinator_replay.pipeline.columns import Bools, Numbers, as_bools, distinct, numbers_of, plain_rows
 from coordinator_replay.store.scan import read_paths, read_table, rows_of
@@ -37,13 +38,12 @@ WITHIN_MS = 3_600_000
 """A commit so long after the end of a rebalance says nothing about it any more."""
 
 _SCHEMA = table(TABLE).file_schema().remove_metadata()
-_MOMENT = pa.timestamp("us", tz="UTC")
 _NONE, _NOT_COMPUTED = -1, -2
 
 
 def _ms(column: pa.Array | pa.ChunkedArray) -> Numbers:
     whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    numbers: Numbers = np.floor_divide(numbers_of(whole.cast(_MOMENT), -1000), 1000)
+    numbers: Numbers = np.floor_divide(numbers_of(whole.cast(TIMESTAMP), -1000), 1000)
     return numbers
 
 
@@ -222,7 +222,7 @@ class PauseStep:
     def _closed_too_early(self, begins_ms: int) -> list[TableFile]:
         """Files with a closed row whose pause a commit of this run may change."""
         since = moment_of_ms(max(0, begins_ms - WITHIN_MS))
-        is_near = pc.field("completed_at") >= pa.scalar(since, _MOMENT)
+        is_near = pc.field("completed_at") >= pa.scalar(since, TIMESTAMP)
         near = [
             (file, batch)
             for file in self.files.old(TABLE, is_open=False)
@@ -293,7 +293,7 @@ class PauseStep:
         first = pc.min(pc.coalesce(rebalances.column("started_at"), rebalances.column("completed_at"))).as_py()
         if first is None:
             return iter(())
-        since = pc.field("owned_from") >= pa.scalar(first, _MOMENT)
+        since = pc.field("owned_from") >= pa.scalar(first, TIMESTAMP)
         names = ["group_id", "topic", "partition", "owned_from"]
         return read_paths(self.files.uris("partition_ownership"), names, since)
 
@@ -313,12 +313,13 @@ class PauseStep:
         are_final = deleted_at >= numbers_of(rows.column("settled_at_offset").combine_chunks())
         are_final |= have_later(self._uris(*_RECORDS), pc.field("log_timestamp").is_valid())
         are_final &= is_settled
+        # Rows of files that were closed too early are as final as they were.
         places = np.arange(len(groups))
         are_final |= places >= self.open_count
         # A row that was not settled before may have been over for long: by records that earlier runs have read.
         unsure = is_settled & ~are_final & (places < self.new_count) & (until < self.reached_ms)
         if unsure.any() and not self.is_rebuild:
-            since = pc.field("log_timestamp") > pa.scalar(moment_of_ms(int(until[unsure].min())), _MOMENT)
+            since = pc.field("log_timestamp") > pa.scalar(moment_of_ms(int(until[unsure].min())), TIMESTAMP)
             of_groups = pc.field("group_id").isin(pc.unique(rows.column("group_id").filter(pa.array(unsure))))
             every = [uri for name in _RECORDS for uri in self.files.uris(name)]
             are_final |= unsure & have_later(every, since & of_groups)
@@ -333,7 +334,7 @@ class PauseStep:
     def _deleted(self) -> dict[str, int]:
         """The log offset of the last tombstone of each group that has one."""
         deleted: dict[str, int] = {}
-        are_tombstones = pc.field("is_tombstone") & pc.field("kind").isin(list(DELETES))
+        are_tombstones = pc.field("is_tombstone") & pc.field("kind").isin(list(GROUP_KINDS))
         for batch in read_paths(self._uris("group_records"), ["group_id", "log_offset"], are_tombstones):
             for group, offset in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                 deleted[group] = max(offset, deleted.get(group, offset))

@@ -62,13 +62,13 @@ _NO_HOLDERS = "SELECT NULL::VARCHAR AS group_id, NULL::INTEGER AS log_partition,
 
 # What is on record from after the time asked about, and what an offset whose end is not on record leaves open: only
 # where the log is not complete does it say anything about that time. A group of which the log does not show the
-# beginning where it should is odd: it may have been there from before.
+# beginning may have been there from before.
 _LATER = """
     SELECT group_id, min(log_partition) AS log_partition, min(place) AS next_offset,
-           min(place) FILTER (is_own) AS own_offset, min(place) FILTER (is_odd) AS odd_offset
+           min(place) FILTER (is_own) AS own_offset, min(place) FILTER (is_begin_open) AS begin_open_offset
     FROM (
         SELECT group_id, log_partition, log_offset AS place, true AS is_own,
-               event = 'GROUP_DISCOVERED' AND NOT is_exact AS is_odd
+               event = 'GROUP_DISCOVERED' AND NOT is_exact AS is_begin_open
         FROM group_timeline WHERE cluster = $cluster AND log_timestamp > $at {one_group}
         UNION ALL SELECT group_id, log_partition, coalesce(record_offset, from_offset), false, false
         FROM offset_history WHERE cluster = $cluster AND valid_from > $at {one_group}
@@ -87,7 +87,7 @@ _LATER = """
 
 _NOTHING_LATER = """
     SELECT NULL::VARCHAR AS group_id, NULL::INTEGER AS log_partition, NULL::BIGINT AS next_offset,
-           NULL::BIGINT AS own_offset, NULL::BIGINT AS odd_offset WHERE false
+           NULL::BIGINT AS own_offset, NULL::BIGINT AS begin_open_offset WHERE false
 """
 
 _NO_PROOFS = """
@@ -98,7 +98,7 @@ _PROOFS = """
     SELECT unnest($proven) AS log_partition, unnest($proven_from) AS proven_from, unnest($proven_to) AS proven_to
 """
 
-_IS_UNPROVEN = "(proven_from IS NULL OR coalesce({first} < proven_from OR odd_offset < proven_to, false))"
+_IS_UNPROVEN = "(proven_from IS NULL OR coalesce({first} < proven_from OR begin_open_offset < proven_to, false))"
 
 _GROUPS = f"""
     WITH timeline AS ({_LAST_EVENT}), protocols AS ({_PROTOCOL}), holders AS ({{holders}}), later AS ({{later}}),

@@ -146,7 +146,7 @@ class ClientLives:
                 self.unsure_timeouts += 1
                 other = Ending(max(at_ms, client.now.arrived_ms + 1), CLOSED, is_unlikely=True)
             self._close(client, departed_ms, CLOSED if is_static else CRASHED, confidence, window, other)
-            self._go_on(client, self._back_by_then(client, departed_ms))
+            self._continue_as(client, self._back_by_then(client, departed_ms))
         elif member.member_id in self._silent:
             departed_ms = self._died_ms(client.now, operation.join_done_ms or operation.at_ms)
             self.silent += 1
@@ -161,7 +161,7 @@ class ClientLives:
             if other is not None and back is not None:
                 self.crashed += 1
                 self._close(client, other.departed_ms, CRASHED, confidence)
-                self._go_on(client, back)
+                self._continue_as(client, back)
                 return
             self.unsure_leaves += other is not None
             self._close(client, max(at_ms, client.now.arrived_ms + 1), CLOSED, confidence, other=other)
@@ -186,7 +186,7 @@ class ClientLives:
             None,
         )
 
-    def _go_on(self, client: _Client, back: _Client | None) -> None:
+    def _continue_as(self, client: _Client, back: _Client | None) -> None:
         """A client that died goes on as the one that it came back as."""
         if back is not None and back.now is not None:
             client.now = back.now

@@ -169,10 +169,8 @@ def deleted(life: list[LogEntry]) -> list[LogEntry]:
     return [*life[:at], tombstone, *life[at:]]
 
 
-@pytest.mark.parametrize("cut", [2, 16])
-@pytest.mark.parametrize("at_ms", [NOW_MS + 7_200_000, LATEST_MS], ids=["two hours later", "the last time"])
-def test_a_time_that_the_log_is_not_at_ends_no_pause_of_others(at_ms, cut, audit, tmp_path):
-    entries = [commit("far", "own", at_ms, NOW_MS), *a_life_that_goes_on()]
+def audited_whole_and_in_nights(entries, cut, audit, tmp_path):
+    """Audit entries at once and in two nights; the rows of the former by table."""
     nights = [
         write_night(tmp_path / "night-1", 0, 0, *entries[:cut]),
         write_night(tmp_path / "night-2", cut, 0, *entries[cut:]),
@@ -180,7 +178,14 @@ def test_a_time_that_the_log_is_not_at_ends_no_pause_of_others(at_ms, cut, audit
     audit(tmp_path / "whole", *nights)
     for night in nights:
         audit(tmp_path / "nightly", night)
-    expected = contents(tmp_path / "whole")
+    return contents(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("cut", [2, 16])
+@pytest.mark.parametrize("at_ms", [NOW_MS + 7_200_000, LATEST_MS], ids=["two hours later", "the last time"])
+def test_a_time_that_the_log_is_not_at_ends_no_pause_of_others(at_ms, cut, audit, tmp_path):
+    entries = [commit("far", "own", at_ms, NOW_MS), *a_life_that_goes_on()]
+    expected = audited_whole_and_in_nights(entries, cut, audit, tmp_path)
     assert any(json.loads(row)["commit_pause_ms"] > 60_000 for row in expected["rebalances"])
     for table, rows in expected.items():
         assert content(tmp_path / "nightly", table) == rows, table
@@ -202,14 +207,7 @@ def test_a_time_that_the_log_is_not_at_closes_no_rebalance_of_others(at_ms, audi
 @pytest.mark.parametrize("cut", [2, 15, 16])
 def test_a_rebalance_of_a_deleted_group_is_closed_and_has_the_pause_that_one_run_gives(cut, audit, tmp_path):
     entries = deleted(a_life_that_goes_on())
-    nights = [
-        write_night(tmp_path / "night-1", 0, 0, *entries[:cut]),
-        write_night(tmp_path / "night-2", cut, 0, *entries[cut:]),
-    ]
-    audit(tmp_path / "whole", *nights)
-    for night in nights:
-        audit(tmp_path / "nightly", night)
-    expected = contents(tmp_path / "whole")
+    expected = audited_whole_and_in_nights(entries, cut, audit, tmp_path)
     rebalances = [json.loads(row) for row in expected["rebalances"]]
     assert any(row["settled_at_offset"] is not None for row in rebalances)
     assert all(row["is_open"] == (row["settled_at_offset"] is None) for row in rebalances)

@@ -34,10 +34,10 @@ def commit_stall_over(context: GroupContext) -> Iterator[Observation]:
     """Partitions of one owner of which commits had stopped while the group went on."""
     limits = context.limits
     for (topic, member_id), rows in _by(context.ended[Evidence.STALL], "topic", "member_id"):
-        judged = [(one, context.usual_ms(one, one["pause"])) for one in rows]
+        timed = [(one, context.usual_ms(one, one["pause"])) for one in rows]
         stalls = [
             {**one, "usual_ms": usual_ms}
-            for one, usual_ms in judged
+            for one, usual_ms in timed
             if usual_ms is not None and one["went_on_ms"] >= max(limits.stall_ms, limits.patience * usual_ms)
         ]
         if not stalls:

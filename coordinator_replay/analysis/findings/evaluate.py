@@ -59,7 +59,7 @@ class Evaluator:
     Evidence has to come in the order of ``Evidence``; rebalances by time, partitions by topic, observations by finding.
     """
 
-    __slots__ = ("context", "finding", "found", "topic")
+    __slots__ = ("by_id", "context", "finding", "topic")
 
     def __init__(
         self, cluster: str, group_id: str, end_ms: int, limits: Thresholds, commits: Row | None = None
@@ -76,7 +76,7 @@ class Evaluator:
         self.context = GroupContext(cluster, group_id, end_ms, limits, commits)
         self.topic: TopicCommits | None = None
         self.finding: FindingRow | None = None
-        self.found: dict[str, FindingRow] = {}
+        self.by_id: dict[str, FindingRow] = {}
 
     def add(self, kind: Evidence, evidence: Row) -> Iterator[FindingRow]:
         """Take the next row of evidence; yields rows of ``findings``."""
@@ -96,14 +96,14 @@ class Evaluator:
             self.finding = None
         for rule in END_RULES:
             self._keep(self._rows(rule(self.context)))
-        yield from self.found.values()
-        self.found = {}
+        yield from self.by_id.values()
+        self.by_id = {}
 
     def _keep(self, findings: Iterator[FindingRow]) -> None:
         """Keep findings until what is over of the same is there, too."""
         for one in findings:
-            before = self.found.get(one["finding_id"])
-            self.found[one["finding_id"]] = one if before is None else joined(before, one)
+            before = self.by_id.get(one["finding_id"])
+            self.by_id[one["finding_id"]] = one if before is None else joined(before, one)
 
     def _add_partition(self, evidence: Row) -> None:
         if self.topic is None or self.topic.name != evidence["topic"]:

@@ -101,14 +101,15 @@ def offset_lost(context: GroupContext) -> Iterator[Observation]:
 
 def _expiries(context: GroupContext, rule: str, status: str, what: str) -> Iterator[Observation]:
     is_expired = status == "EXPIRED"
-    for (topic, expiry_status, expiry_rule, expired_ms, was), one in context.expiries.items():
+    for (topic, expiry_status, expiry_rule, expired_ms, is_past), one in context.expiries.items():
         if expiry_status != status:
             continue
         numbers, count = sorted(one.numbers), len(one.numbers)
-        is_over = is_expired or was
+        is_over = is_expired or is_past
         until_ms = one.last_ms if is_expired else context.end_ms if one.until_ms is None else one.until_ms
-        be = "" if is_expired else ("was " if was else "is ") if count == 1 else ("were " if was else "are ")
-        over = f", until {moment(until_ms)}" if was else ""
+        verbs = ("was ", "were ") if is_past else ("is ", "are ")
+        be = "" if is_expired else verbs[count > 1]
+        over = f", until {moment(until_ms)}" if is_past else ""
         yield Observation(
             rule,
             (topic, expiry_rule, *([expired_ms] if is_expired else [])),

@@ -141,7 +141,7 @@ WHERE is_exact AND topic IS NOT NULL AND NOT coalesce(is_untimed, false)
 """Long ownership of a partition before its first commit."""
 
 _ENDANGERED = f"""
-WITH stretches AS (
+WITH periods AS (
     SELECT group_id, group_state, log_offset, rule, base_timestamp, spared_topics, log_timestamp AS begin_at,
         lead(log_offset) OVER later AS end_offset, lead(log_timestamp) OVER later AS end_at
     FROM rules WINDOW later AS (PARTITION BY group_id, log_partition ORDER BY log_offset)
@@ -151,7 +151,7 @@ WITH stretches AS (
         coalesce(epoch_ms(expire_timestamp), epoch_ms(coalesce(base_timestamp, commit_timestamp)) + $retention) AS ends,
         epoch_ms(greatest(valid_from, begin_at)) AS since, epoch_ms(least(valid_to, end_at)) AS until,
         coalesce(ended_by = 'EXPIRED', false) AND coalesce(end_offset >= to_offset, true) AS is_expired
-    FROM pauses AS p JOIN stretches AS s ON p.group_id = s.group_id
+    FROM pauses AS p JOIN periods AS s ON p.group_id = s.group_id
         AND coalesce(log_offset < to_offset, true) AND coalesce(end_offset > from_offset, true)
     WHERE s.rule <> '{ExpiryRule.NEVER_WHILE_ACTIVE}' AND NOT coalesce(list_contains(spared_topics, topic), false)
 ), past AS (
@@ -503,7 +503,7 @@ class Evaluation:
         return pa.Table.from_batches([conform(batch, PAUSE) for batch in rows], PAUSE)
 
     def _stalls(self, paused: pa.Table) -> pa.Table:
-        """Pauses that an owner lived through while the group may have gone on."""
+        """Pauses that an owner lived through while the group may have continued."""
         asked = {"limit": self.context.limits.stall_ms, "end": milliseconds(self.context.end)}
         return select(_STALLS, asked, pauses=paused, ownership=self._rows("partition_ownership"))
 

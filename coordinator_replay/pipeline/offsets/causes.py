@@ -24,6 +24,7 @@ from coordinator_replay.analysis.expiration import (
 )
 from coordinator_replay.analysis.expiring import PROVEN, Retention, expire_at
 from coordinator_replay.analysis.logged_removals import LoggedRemoval
+from coordinator_replay.arrow_times import TIMESTAMP
 from coordinator_replay.pipeline.bucket_files import Place, TableWriter
 from coordinator_replay.pipeline.columns import numbers_of
 from coordinator_replay.pipeline.interval_rows import STAGED
@@ -377,7 +378,7 @@ def tombstone_causes(
 
 def _deletions(deletions: Sequence[tuple[str, int]]) -> pa.Table:
     """When topics were deleted, as a table."""
-    times = pa.array([at_ms * 1000 for _, at_ms in deletions], pa.int64()).cast(pa.timestamp("us", tz="UTC"))
+    times = pa.array([at_ms * 1000 for _, at_ms in deletions], pa.int64()).cast(TIMESTAMP)
     return pa.table({"name": pa.array([name for name, _ in deletions], pa.string()), "deleted_at": times})
 
 

@@ -14,6 +14,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from coordinator_replay.arrow_times import TIMESTAMP
 from coordinator_replay.engine.offsets import COMMIT_KINDS
 from coordinator_replay.log.schema import ControlType
 from coordinator_replay.pipeline.columns import Numbers, as_bools, codes_of, numbers_of, packed
@@ -23,7 +24,6 @@ from coordinator_replay.store.scan import BATCH_ROWS, Batches
 from coordinator_replay.store.writer import conform, some
 from coordinator_replay.tables.definition import table
 
-_MOMENT = pa.timestamp("us", tz="UTC")
 COMMIT = (
     *("group_id", "topic", "partition", "log_partition", "log_offset", "log_timestamp", "missing_before"),
     *("producer_id", "producer_epoch", "committed_offset", "leader_epoch", "metadata"),
@@ -37,7 +37,7 @@ EVENTS = pa.schema(
         *(field for field in _COMMITS if field.name != "is_tombstone"),
         ("kind", pa.int8()),
         ("at_offset", pa.int64()),
-        ("at_timestamp", _MOMENT),
+        ("at_timestamp", TIMESTAMP),
         ("until_offset", pa.int64()),
         ("name", pa.string()),
         ("group_state", pa.string()),
@@ -263,7 +263,7 @@ def lost_keys(events: Sequence[pa.RecordBatch], log_partition: int, offset: int,
         rows,
         kind=_kind(OffsetEvent.LOST),
         at_offset=offset,
-        at_timestamp=pa.scalar(at_us, pa.int64()).cast(_MOMENT),
+        at_timestamp=pa.scalar(at_us, pa.int64()).cast(TIMESTAMP),
         log_offset=offset,
         second=-1,
     )
@@ -279,7 +279,7 @@ def committed_without_marker(
         at_offsets: for each, from where on it is proven; None where nothing proves it.
         at_us: the times of that.
     """
-    offsets, times = pa.array(at_offsets, pa.int64()), pa.array(at_us, pa.int64()).cast(_MOMENT)
+    offsets, times = pa.array(at_offsets, pa.int64()), pa.array(at_us, pa.int64()).cast(TIMESTAMP)
     kinds = pa.repeat(_kind(OffsetEvent.COMMITTED), waiting.num_rows)
     return _with_end(waiting, kinds, offsets, times).filter(offsets.is_valid())
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_replay.analysis.expiration import ExpiryRule
+from coordinator_replay.arrow_times import TIMESTAMP
 from coordinator_replay.pipeline.columns import Numbers, as_bools, numbers_of
 from coordinator_replay.pipeline.interval_rows import HISTORY, STAGED, Staged
 from coordinator_replay.pipeline.offsets.events import EVENTS, UNKNOWN_STATE
@@ -33,8 +34,6 @@ from coordinator_replay.pipeline.offsets.intervals import (
     find_intervals,
 )
 from coordinator_replay.pipeline.offsets.proofs import NOTHING_MISSING, OffsetProofs
-
-_MOMENT = pa.timestamp("us", tz="UTC")
 
 _MISSING = "RECORDS_MISSING"
 _ENDED_BY = {End.COMMIT: "COMMIT", End.TOMBSTONE: "TOMBSTONE", End.LOST: _MISSING}
@@ -112,7 +111,7 @@ class _Batch:
         changed = {
             "previous_offset": self._previous(rows),
             "kind": pa.array(kinds, pa.int8()),
-            "at_timestamp": pa.array(times, pa.int64(), mask=times == UNKNOWN).cast(_MOMENT),
+            "at_timestamp": pa.array(times, pa.int64(), mask=times == UNKNOWN).cast(TIMESTAMP),
             "is_begin_open": self._are_begins_open(rows),
         }
         columns = [changed.get(name, taken.column(name)) for name in EVENTS.names]
@@ -140,9 +139,9 @@ class _Batch:
 
     def _are_absent(self, offsets: Numbers, rows: Numbers) -> npt.NDArray[np.bool_]:
         """At which offsets the groups of rows are proven not to be there, of which no state is from before."""
-        first, is_odd = self._first_states()
+        first, is_begin_open = self._first_states()
         return self.proofs.are_absent(
-            self.fields[EventField.LOG_PARTITION, rows], offsets, first[rows], are_odd=is_odd[rows]
+            self.fields[EventField.LOG_PARTITION, rows], offsets, first[rows], are_begins_open=is_begin_open[rows]
         )
 
     def _first_states(self) -> tuple[Numbers, npt.NDArray[np.bool_]]:
@@ -156,9 +155,9 @@ class _Batch:
         is_state = self.fields[EventField.KIND] == OffsetEvent.STATE
         begins, lost_at = self.fields[EventField.AT_OFFSET, is_state], self.fields[EventField.LOST_AT, is_state]
         np.minimum.at(first, codes[is_state], begins)
-        is_odd = np.zeros(len(first), np.bool_)
-        is_odd[codes[is_state][(begins == first[codes[is_state]]) & (lost_at == begins)]] = True
-        return first[codes], is_odd[codes]
+        is_begin_open = np.zeros(len(first), np.bool_)
+        is_begin_open[codes[is_state][(begins == first[codes[is_state]]) & (lost_at == begins)]] = True
+        return first[codes], is_begin_open[codes]
 
     def _are_begins_open(self, rows: Numbers) -> pa.Array:
         """Whether what was committed before is not on record."""
@@ -286,7 +285,7 @@ class _Batch:
                 "is_exact": self._are_exact(self.waits[Wait.ROW], self.waits[Wait.BY]),
                 "producer_id": self.take("producer_id", rows),
                 "producer_epoch": self.take("producer_epoch", rows),
-                "pending_since": pa.array(since, pa.int64(), mask=since == UNKNOWN).cast(_MOMENT),
+                "pending_since": pa.array(since, pa.int64(), mask=since == UNKNOWN).cast(TIMESTAMP),
             }
         )
 

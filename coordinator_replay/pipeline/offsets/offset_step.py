@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from coordinator_replay.analysis.expiration import ExpiryRule
 from coordinator_replay.analysis.findings.evidence import Evidence
+from coordinator_replay.arrow_times import TIMESTAMP
 from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
 from coordinator_replay.pipeline.columns import Bools, as_bools, numbers_of
 from coordinator_replay.pipeline.commit_sums import (
@@ -46,7 +47,6 @@ SURVIVOR_ROWS = "survivors"
 _BY_AGE = pa.array(
     [str(rule) for rule in (ExpiryRule.EMPTY_SINCE, ExpiryRule.SIMPLE_GROUP, ExpiryRule.UNSUBSCRIBED_TOPIC)]
 )
-_MOMENT = pa.timestamp("us", tz="UTC")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,7 +250,7 @@ class OffsetStep:
     def _ends_at(self, moment: datetime) -> dict[int, int]:
         """The first offset of each log partition whose record is later than a time."""
         ends: dict[int, int] = {}
-        later = pc.field("log_timestamp") > pa.scalar(moment, _MOMENT)
+        later = pc.field("log_timestamp") > pa.scalar(moment, TIMESTAMP)
         for name in ("offset_commits", "group_records", "control_records"):
             for where in (None, later):
                 for batch in read_paths(self.files.uris(name), ["log_partition", "log_offset"], where):
@@ -283,7 +283,7 @@ class OffsetStep:
 
     def _add_recent(self, sums: CommitSums, since: datetime | None) -> None:
         """Add commits of earlier runs whose minutes were not over."""
-        where = None if since is None else pc.field("log_timestamp") >= pa.scalar(since, _MOMENT)
+        where = None if since is None else pc.field("log_timestamp") >= pa.scalar(since, TIMESTAMP)
         uris = [file.uri for file in self.files.old("offset_commits")]
         for batch in read_paths(uris, COMMIT, where, ["group_id", "topic"]):
             sums.add(batch)
@@ -339,7 +339,7 @@ def _survivors(rows: pa.RecordBatch, end: datetime) -> pa.RecordBatch:
     is_by_age = pc.and_(pc.is_in(rows.column("rule"), value_set=_BY_AGE), pc.is_null(rows.column("expire_timestamp")))
     rows = rows.filter(pc.and_(is_by_age, pc.invert(rows.column("is_protected"))).fill_null(False))
     times = ("base_timestamp", "rule_since", "valid_from")
-    since = pc.max_element_wise(*(rows.column(name).cast(_MOMENT).cast(pa.int64()) for name in times))
+    since = pc.max_element_wise(*(rows.column(name).cast(TIMESTAMP).cast(pa.int64()) for name in times))
     ages = np.floor_divide(microseconds(end) - numbers_of(since), 1000)
     columns = {"group_id": rows.column("group_id").cast(pa.string()), "at_risk_ms": pa.array(ages)}
     oldest = pa.table(columns).group_by("group_id", use_threads=False).aggregate([("at_risk_ms", "max")])

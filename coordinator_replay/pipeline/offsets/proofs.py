@@ -45,22 +45,22 @@ class OffsetProofs:
             unproven |= is_in & (offsets < (NEVER if one.exact_from is None else one.exact_from))
         return unproven
 
-    def are_absent(self, partitions: Numbers, offsets: Numbers, first: Numbers, *, are_odd: Bools) -> Bools:
+    def are_absent(self, partitions: Numbers, offsets: Numbers, first: Numbers, *, are_begins_open: Bools) -> Bools:
         """At which offsets a group is proven not to be there, by the offset of the first record that shows it.
 
         Args:
             partitions: the log partitions.
             offsets: the offsets.
             first: of the records.
-            are_odd: which of them are not those of a group that begins.
+            are_begins_open: which of them the group did not begin with: it may have been there before.
         """
         absent = np.ones(len(offsets), np.bool_)
         of_both = zip(self._in_ranges(partitions, offsets), self._in_ranges(partitions, first), strict=True)
         for (one, is_in), (_, has_first) in of_both:
             exact_from = NEVER if one.exact_from is None else one.exact_from
             is_open = (offsets + 1 < one.complete_from) | (first < exact_from) | (exact_from == NEVER)
-            is_odd = are_odd & has_first & (first >= exact_from)
-            absent &= ~(is_in & (is_odd | (is_open & (offsets < exact_from))))
+            is_begin_open = are_begins_open & has_first & (first >= exact_from)
+            absent &= ~(is_in & (is_begin_open | (is_open & (offsets < exact_from))))
         return absent
 
     def have_gap(self, partitions: Numbers, begins: Numbers, ends: Numbers) -> Bools:

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from coordinator_replay.arrow_times import TIMESTAMP
 from coordinator_replay.pipeline.columns import Numbers, as_bools, numbers_of
 from coordinator_replay.times import microseconds, moment_of_us
 
@@ -182,7 +183,7 @@ def _live(records: pa.RecordBatch, rows: Numbers) -> Numbers:
 
 def _anchors(records: pa.RecordBatch, rows: Numbers, *, is_live: bool = False) -> list[Anchor]:
     taken = pa.array(rows)
-    times = records.column("log_timestamp").take(taken).cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
+    times = records.column("log_timestamp").take(taken).cast(TIMESTAMP).cast(pa.int64())
     columns = (records.column(name).take(taken) for name in ("log_offset", "leader_epoch", "key", "value"))
     offsets, epochs, keys, values = (column.to_pylist() for column in columns)
     hashes = map(record_hash, keys, values)

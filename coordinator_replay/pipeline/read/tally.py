@@ -10,6 +10,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from coordinator_replay.arrow_times import TIMESTAMP
 from coordinator_replay.log.coverage import SkipRanges
 from coordinator_replay.pipeline.columns import numbers_of
 
@@ -190,7 +191,7 @@ class Tally:
         is_first = np.ones(rows.num_rows, np.bool_)
         is_first[1:] = (partitions[1:] != partitions[:-1]) | (epochs[1:] != epochs[:-1])
         for row in np.flatnonzero(is_first & (partitions >= 0) & (epochs >= 0) & (offsets >= 0)).tolist():
-            at = rows.column("log_timestamp")[row].cast(pa.timestamp("us", tz="UTC")).value
+            at = rows.column("log_timestamp")[row].cast(TIMESTAMP).value
             self._begin_epoch((int(partitions[row]), int(epochs[row])), (int(offsets[row]), at))
 
     def _begin_epoch(self, key: tuple[int, int], place: Place) -> None:
@@ -240,7 +241,7 @@ def moment_of(at_us: int) -> datetime:
 
 def _plain(column: pa.ChunkedArray) -> list[Any]:
     if pa.types.is_timestamp(column.type):
-        column = column.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
+        column = column.cast(TIMESTAMP).cast(pa.int64())
     values: list[Any] = column.to_pylist()
     return values
 
