@@ -106,6 +106,8 @@ def time_figure(name: str, axis: Axis, *, height: int, **options: Any) -> figure
     drawn.xaxis.formatter = DatetimeTickFormatter(
         milliseconds="%T.%3N", seconds="%T", minsec="%T", minutes="%H:%M", hourmin="%H:%M", hours="%m-%d %H:%M"
     )
+    # Beside a legend a figure may be narrow: times without room are left out.
+    drawn.xaxis.major_label_policy = NoOverlap(min_distance=8)
     drawn.grid.grid_line_alpha = 0.25
     drawn.ygrid.visible = False
     return drawn
