@@ -73,6 +73,10 @@ class MemberSideError(RequestError):
         self.member_id = member_id
 
 
+class IllegalStateError(CoordinatorReplayError):
+    """Kafka's group throws ``IllegalStateException`` here, of which clients read as an unknown server error."""
+
+
 SILENT_ERRORS = frozenset({"UNKNOWN_SERVER_ERROR"})
 """Errors whose message stays in the broker's log (``CoordinatorOperationExceptionHelper``)."""
 

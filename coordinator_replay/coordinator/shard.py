@@ -12,7 +12,7 @@ from typing import Any
 from coordinator_replay.coordinator.classic.group import LiveClassicGroup
 from coordinator_replay.coordinator.config import Config
 from coordinator_replay.coordinator.consumer.group import ConsumerState
-from coordinator_replay.coordinator.errors import RequestError, error_response
+from coordinator_replay.coordinator.errors import IllegalStateError, RequestError, error_response
 from coordinator_replay.coordinator.ids import MemberIds
 from coordinator_replay.coordinator.java_order import TimelineOrder
 from coordinator_replay.coordinator.messages import Request, respond
@@ -22,7 +22,6 @@ from coordinator_replay.coordinator.results import Batch, Failure, MarkerWritten
 from coordinator_replay.coordinator.timers import Key, Timers
 from coordinator_replay.coordinator.topics import Topics
 from coordinator_replay.engine import ClassicGroup, Marker, Record, StateReplay
-from coordinator_replay.engine.classic_group import IllegalTransitionError, MemberRefusedError
 from coordinator_replay.engine.notes import Group
 from coordinator_replay.java_strings import string_hash
 
@@ -145,8 +144,7 @@ class Shard:
             if reply is not None:
                 reply.refuse(error)
             return False
-        except (IllegalTransitionError, MemberRefusedError) as error:
-            # Where Kafka's classic group throws IllegalStateException, clients read of an unknown server error.
+        except IllegalStateError as error:
             if reply is not None:
                 reply.refuse(RequestError("UNKNOWN_SERVER_ERROR", str(error)))
             return False

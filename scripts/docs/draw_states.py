@@ -1,9 +1,10 @@
-"""Draws the state diagrams of ``docs/states.md`` from the tables that the engine itself is written around."""
+"""Draws the state diagrams of ``docs/states.md`` from the tables that engine and coordinator are written around."""
 
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 
+from coordinator_replay.coordinator.classic import classic_group as coordinated_group
 from coordinator_replay.engine import classic_group, consumer_group, share_group, streams_group
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "states.md"
@@ -13,8 +14,8 @@ Transitions = Mapping[tuple[StrEnum, StrEnum], str]
 _DIAGRAMS: tuple[tuple[str, str, Transitions], ...] = (
     (
         "Classic groups, in the coordinator's memory",
-        "What `ClassicGroup.transition_to` allows; any state may also become Dead.",
-        classic_group.TRANSITIONS,
+        "What a coordinator's `ClassicGroup.transitionTo` allows; any state may also become Dead.",
+        coordinated_group.TRANSITIONS,
     ),
     (
         "Classic groups, as the log tells",
@@ -35,7 +36,10 @@ def _diagram(title: str, about: str, transitions: Transitions) -> str:
 
 def draw() -> str:
     """The whole document."""
-    head = "# States\n\nDrawn by `scripts/draw-states` from the engine's own tables; a test checks that both agree.\n"
+    head = (
+        "# States\n\nDrawn by `scripts/draw-states` from the tables of the engine and of the simulated coordinator; "
+        "a test checks that both agree.\n"
+    )
     return "\n".join([head, *(_diagram(*diagram) for diagram in _DIAGRAMS)])
 
 

@@ -14,7 +14,8 @@ from typing import Any
 
 from coordinator_replay.coordinator import record_helpers
 from coordinator_replay.coordinator.assignor.server.group_spec import uuid_hash
-from coordinator_replay.coordinator.classic.group import JavaClassicGroup, LiveClassicGroup
+from coordinator_replay.coordinator.classic.classic_group import JavaClassicGroup
+from coordinator_replay.coordinator.classic.group import LiveClassicGroup
 from coordinator_replay.coordinator.classic.rebalance import prepare_rebalance, refuse_join, schedule_heartbeat
 from coordinator_replay.coordinator.consumer.group import ConsumerState
 from coordinator_replay.coordinator.consumer.members import (

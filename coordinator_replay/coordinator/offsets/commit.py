@@ -10,7 +10,8 @@ from typing import Any
 
 from coordinator_replay.coordinator import record_helpers
 from coordinator_replay.coordinator.classic import rebalance
-from coordinator_replay.coordinator.classic.group import JavaClassicGroup, LiveClassicGroup
+from coordinator_replay.coordinator.classic.classic_group import JavaClassicGroup
+from coordinator_replay.coordinator.classic.group import LiveClassicGroup
 from coordinator_replay.coordinator.consumer.current_assignment_builder import assigned, pending
 from coordinator_replay.coordinator.consumer.members import NEW_SUBSCRIPTION, current_of, unknown_member
 from coordinator_replay.coordinator.errors import CODES, RequestError

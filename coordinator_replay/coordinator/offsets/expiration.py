@@ -7,6 +7,7 @@ Mirrors ``GroupCoordinatorShard.cleanupGroupMetadata``, ``OffsetMetadataManager.
 from collections.abc import Callable
 
 from coordinator_replay.coordinator import record_helpers
+from coordinator_replay.coordinator.classic.classic_group import JavaClassicGroup
 from coordinator_replay.coordinator.group_metadata_manager import group_tombstones
 from coordinator_replay.coordinator.messages import ZERO_UUID
 from coordinator_replay.coordinator.offsets.fetch import is_subscribed
@@ -14,7 +15,7 @@ from coordinator_replay.coordinator.operations import NOTHING_TO_DO, Outcome
 from coordinator_replay.coordinator.record_helpers import NewRecord
 from coordinator_replay.coordinator.shard import Shard
 from coordinator_replay.coordinator.topics import TopicChange
-from coordinator_replay.engine import ClassicGroup, ConsumerGroup, GroupState
+from coordinator_replay.engine import ConsumerGroup, GroupState
 from coordinator_replay.engine.classic_group import CONSUMER_PROTOCOL_TYPE
 from coordinator_replay.engine.notes import Group
 from coordinator_replay.engine.offsets import StoredOffset
@@ -96,7 +97,7 @@ def _since(group: Group) -> Since | None:
     """From when on retention counts in a group, None where nothing expires."""
     if isinstance(group, ConsumerGroup):
         return lambda offset: offset.commit_timestamp_ms
-    if not isinstance(group, ClassicGroup):
+    if not isinstance(group, JavaClassicGroup):
         return None
     emptied_ms = group.state_timestamp_ms
     if group.protocol_type is None:

@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from coordinator_replay.coordinator import record_helpers
+from coordinator_replay.coordinator.classic.classic_group import JavaClassicGroup
 from coordinator_replay.coordinator.consumer.members import NEW_SUBSCRIPTION, current_of, unknown_member
 from coordinator_replay.coordinator.errors import CODES, RequestError
 from coordinator_replay.coordinator.messages import ZERO_UUID, Body, Request
 from coordinator_replay.coordinator.operations import Outcome, Reply
 from coordinator_replay.coordinator.record_helpers import NewRecord
 from coordinator_replay.coordinator.shard import Shard
-from coordinator_replay.engine import ClassicGroup, ConsumerGroup, GroupState, Offsets
+from coordinator_replay.engine import ConsumerGroup, GroupState, Offsets
 from coordinator_replay.engine.classic_group import CONSUMER_PROTOCOL_TYPE
 from coordinator_replay.engine.notes import Group
 from coordinator_replay.engine.offsets import StoredOffset
@@ -48,7 +49,7 @@ def delete(shard: Shard, request: Request, _: Reply) -> Outcome:
     if group is None:
         raise RequestError("GROUP_ID_NOT_FOUND")
     if (
-        isinstance(group, ClassicGroup)
+        isinstance(group, JavaClassicGroup)
         and group.state is not GroupState.EMPTY
         and group.protocol_type != CONSUMER_PROTOCOL_TYPE
     ):
@@ -77,7 +78,7 @@ def is_subscribed(shard: Shard, group: Group, topic: str) -> bool:
     """Whether a member subscribes to a topic, as far as the group knows."""
     if isinstance(group, ConsumerGroup):
         return topic in shard.consumer_state(group.group_id).subscribed_topics()
-    return isinstance(group, ClassicGroup) and group.is_subscribed_to(topic)
+    return isinstance(group, JavaClassicGroup) and group.is_subscribed_to(topic)
 
 
 def _offsets(shard: Shard, group_id: str) -> Offsets:

@@ -1,0 +1,260 @@
+"""A classic group as its coordinator has it in memory, where a rebalance goes on between two records.
+
+Mirrors ``classic.ClassicGroup``: the states that a group can be in and what leads to each, its members with all the
+protocols they support, and the votes for those. What Kafka leaves to the order of its hash tables is taken from
+there, too: the leader after the old one left, the winner of a tied vote, the order of members in records and answers.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+
+from coordinator_replay.coordinator.errors import IllegalStateError, RequestError
+from coordinator_replay.coordinator.java_order import HashOrder, hash_map
+from coordinator_replay.engine import ClassicGroup, GroupState, Member
+from coordinator_replay.engine.classic_group import CONSUMER_PROTOCOL_TYPE
+from coordinator_replay.engine.model import Current, Subscription
+from coordinator_replay.records.blobs import BlobError, subscribed_topics
+
+LEGAL_PREDECESSORS: Mapping[GroupState, frozenset[GroupState]] = {
+    GroupState.EMPTY: frozenset({GroupState.PREPARING_REBALANCE}),
+    GroupState.PREPARING_REBALANCE: frozenset({GroupState.STABLE, GroupState.COMPLETING_REBALANCE, GroupState.EMPTY}),
+    GroupState.COMPLETING_REBALANCE: frozenset({GroupState.PREPARING_REBALANCE}),
+    GroupState.STABLE: frozenset({GroupState.COMPLETING_REBALANCE}),
+    GroupState.DEAD: frozenset(
+        {
+            GroupState.EMPTY,
+            GroupState.PREPARING_REBALANCE,
+            GroupState.COMPLETING_REBALANCE,
+            GroupState.STABLE,
+            GroupState.DEAD,
+        }
+    ),
+}
+
+REASONS: Mapping[GroupState, str] = {
+    GroupState.EMPTY: "the join phase ended with nobody",
+    GroupState.PREPARING_REBALANCE: "a member joins, leaves, fails or asks for it",
+    GroupState.COMPLETING_REBALANCE: "the join phase ended, a protocol is chosen",
+    GroupState.STABLE: "the leader's assignment is appended",
+    GroupState.DEAD: "the group is removed",
+}
+"""Why a group enters a state."""
+
+TRANSITIONS: Mapping[tuple[GroupState, GroupState], str] = {
+    (before, after): REASONS[after]
+    for after, predecessors in LEGAL_PREDECESSORS.items()
+    for before in sorted(predecessors)
+}
+
+
+class JavaClassicGroup(ClassicGroup):
+    """One classic group.
+
+    Attributes:
+        members: members by id, in the order of Kafka's hash map; ``subscription.protocols`` are all that they support.
+        votes: how many members support each protocol.
+        static_members: member id by instance id.
+    """
+
+    def __init__(self, group_id: str) -> None:
+        super().__init__(group_id)
+        self.members = hash_map()
+        self.votes: dict[str, int] = {}
+        self.static_members: dict[str, str] = {}
+        self._topics: frozenset[str] | None = None
+
+    @classmethod
+    def loaded(cls, replayed: ClassicGroup) -> "JavaClassicGroup":
+        """The group as the coordinator has it after loading its records."""
+        group = cls(replayed.group_id)
+        for name in ("generation", "leader", "protocol", "protocol_type", "state", "state_timestamp_ms"):
+            setattr(group, name, getattr(replayed, name))
+        for member in replayed.members.values():
+            group._put(member)
+        group.refresh_topics()
+        return group
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """How long a rebalance may take: the longest any member asked for, 0 without members."""
+        return max((_subscription(member).rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    def can_rebalance(self) -> bool:
+        """Whether a rebalance may begin now."""
+        return self.state in LEGAL_PREDECESSORS[GroupState.PREPARING_REBALANCE]
+
+    def transition_to(self, state: GroupState, at_ms: int) -> None:
+        """Enter a state.
+
+        Raises:
+            IllegalStateError: the present state does not lead there; nothing changes.
+        """
+        allowed = LEGAL_PREDECESSORS.get(state, frozenset())
+        if self.state not in allowed:
+            raise IllegalStateError(
+                f"group {self.group_id!r} can't go from {self.state} to {state}; "
+                f"that state follows {', '.join(sorted(allowed)) or 'no state of a classic group'}"
+            )
+        self.state = state
+        self.state_timestamp_ms = at_ms
+
+    def add(self, member: Member, *, protocol_type: str) -> None:
+        """Take a member in; the first one gives the group its protocol type and leads it.
+
+        Raises:
+            IllegalStateError: it is of another protocol type, is there already, or supports no protocol that all
+                others support; nothing changes.
+        """
+        subscription = _subscription(member)
+        protocols = [protocol.name for protocol in subscription.protocols]
+        if member.member_id in self.members:
+            raise IllegalStateError(f"member {member.member_id!r} is already in group {self.group_id!r}")
+        if subscription.instance_id in self.static_members:
+            raise IllegalStateError(f"instance id {subscription.instance_id!r} is taken in group {self.group_id!r}")
+        if not self.supports(protocol_type, protocols):
+            raise IllegalStateError(
+                f"member {member.member_id!r} offers {protocol_type!r} {protocols}; "
+                f"group {self.group_id!r} needs {self.protocol_type!r} {sorted(self.candidate_protocols())}"
+            )
+        if not self.members:
+            self.protocol_type = protocol_type
+        if self.leader is None:
+            self.leader = member.member_id
+        self._put(member)
+
+    def remove(self, member_id: str) -> Member | None:
+        """Remove a member and its votes; the first one of the others leads if it was the leader."""
+        member = self.members.pop(member_id, None)
+        if member is None:
+            return None
+        self._count(member, -1)
+        instance_id = member.instance_id
+        if instance_id is not None and self.static_members.get(instance_id) == member_id:
+            del self.static_members[instance_id]
+        if self.leader == member_id:
+            self.leader = next(iter(self.members), None)
+        return member
+
+    def replace_static_member(self, instance_id: str, old_member_id: str, new_member_id: str) -> None:
+        """Give a static member a new member id; it keeps everything else, leadership too."""
+        self.members[new_member_id] = self.members.pop(old_member_id)._replace(member_id=new_member_id)
+        if self.leader == old_member_id:
+            self.leader = new_member_id
+        self.static_members[instance_id] = new_member_id
+
+    def update_member(self, member_id: str, subscription: Subscription) -> None:
+        """Replace a member's subscription, and its votes."""
+        member = self.members[member_id]
+        self._count(member, -1)
+        self.members[member_id] = updated = member._replace(subscription=subscription)
+        self._count(updated, 1)
+
+    def elect_leader(self, joined: Collection[str]) -> bool:
+        """Make sure that a member that joined leads; False where none did."""
+        if self.leader in joined and self.leader in self.members:
+            return True
+        elected = next((member_id for member_id in self.members if member_id in joined), None)
+        if elected is None:
+            return False
+        self.leader = elected
+        return True
+
+    def candidate_protocols(self) -> frozenset[str]:
+        """Protocols that every member supports."""
+        return frozenset(name for name, votes in self.votes.items() if votes == len(self.members))
+
+    def supports(self, protocol_type: str, protocols: Iterable[str]) -> bool:
+        """Whether a member of this type with these protocols can join (``supportsProtocols``)."""
+        offered = set(protocols)
+        if self.state == GroupState.EMPTY:
+            return bool(protocol_type) and bool(offered)
+        count = len(self.members)
+        return protocol_type == self.protocol_type and any(self.votes.get(name, 0) == count for name in offered)
+
+    def select_protocol(self) -> str:
+        """The protocol most members vote for: each for the first of its own list that all support.
+
+        Of several with as many votes, the first in the order of a ``HashMap`` of names.
+        """
+        candidates = self.candidate_protocols()
+        ballots: HashOrder[str, int] = hash_map()
+        for member in self.members.values():
+            supported = (protocol.name for protocol in _subscription(member).protocols)
+            vote = next((name for name in supported if name in candidates), None)
+            if vote is None:
+                # Members without a common protocol were refused when they joined, unless a protocol was named twice.
+                raise RequestError("UNKNOWN_SERVER_ERROR", "Member does not support any of the candidate protocols")
+            ballots[vote] = ballots.get(vote, 0) + 1
+        return max(ballots, key=lambda name: ballots[name])
+
+    def next_generation(self, at_ms: int) -> None:
+        """End the join phase: one generation on, waiting for the assignment, or Empty.
+
+        Raises:
+            IllegalStateError: no join phase is going on; nothing changes.
+        """
+        state = GroupState.COMPLETING_REBALANCE if self.members else GroupState.EMPTY
+        protocol = self.select_protocol() if self.members else None
+        self.transition_to(state, at_ms)
+        self.generation += 1
+        self.protocol = protocol
+        if protocol is None:
+            self.leader = None
+        self.refresh_topics()
+
+    def set_assignments(self, assignments: Mapping[str, str]) -> None:
+        """Give members their assignments; those not named get an empty one."""
+        for member_id, member in self.members.items():
+            blob = assignments.get(member_id, "")
+            self.members[member_id] = member._replace(
+                current=Current(self.generation, state=None, assigned=None, assignment_bytes=blob)
+            )
+
+    def refresh_topics(self) -> None:
+        """Read the topics of this generation out of the members' subscriptions (``computeSubscribedTopics``)."""
+        self._topics = None
+        if self.protocol_type != CONSUMER_PROTOCOL_TYPE or (self.members and self.protocol is None):
+            return
+        try:
+            blobs = [self.metadata(member) for member in self.members.values()]
+            self._topics = frozenset().union(*map(subscribed_topics, blobs))
+        except BlobError:
+            return
+
+    def subscribed_topics(self) -> frozenset[str] | None:
+        """Topics that members of the generation read; None where that can't be known."""
+        return self._topics
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Whether the topic is read; a consumer group whose topics can't be known may read any."""
+        if self._topics is None:
+            return self.protocol_type == CONSUMER_PROTOCOL_TYPE
+        return topic in self._topics
+
+    def metadata(self, member: Member) -> str:
+        """A member's blob under the chosen protocol.
+
+        Raises:
+            RequestError: UNKNOWN_SERVER_ERROR, it does not support that protocol, or none is chosen.
+        """
+        for protocol in _subscription(member).protocols:
+            if protocol.name == self.protocol:
+                return protocol.metadata
+        raise RequestError("UNKNOWN_SERVER_ERROR", f"Member does not support protocol {self.protocol}")
+
+    def _put(self, member: Member) -> None:
+        self.members[member.member_id] = member
+        if member.instance_id is not None:
+            self.static_members[member.instance_id] = member.member_id
+        self._count(member, 1)
+
+    def _count(self, member: Member, by: int) -> None:
+        for protocol in _subscription(member).protocols:
+            votes = self.votes.get(protocol.name, 0) + by
+            if votes:
+                self.votes[protocol.name] = votes
+            else:
+                del self.votes[protocol.name]
+
+
+def _subscription(member: Member) -> Subscription:
+    return member.subscription or Subscription()
