@@ -17,7 +17,7 @@ from coordinator_replay.engine.reconciliation import Reconciliation
 from coordinator_replay.engine.rules import EPOCHS_RISE, check_rules
 from coordinator_replay.engine.streams_group import StreamsGroup
 
-BACK_AND_FORTH = frozenset({EventKind.MEMBER_AWAY, EventKind.MEMBER_REPLACED, EventKind.MEMBER_REJOINED})
+STATIC_MEMBER_KINDS = frozenset({EventKind.MEMBER_AWAY, EventKind.MEMBER_REPLACED, EventKind.MEMBER_REJOINED})
 
 
 def note_modern(
@@ -33,14 +33,14 @@ def note_modern(
             note_subscription(change, notes)
             note_step(change, state, notes)
     if operation.changes or operation.wrote_subscription:
-        _note_things(operation, before, group, notes)
+        _note_group_changes(operation, before, group, notes)
     if not is_upgrade and (operation.at or operation.wrote_subscription or operation.wrote_target):
         _note_targets(operation, before, group, changes, notes)
         _note_epoch(operation, before, group, notes)
     check_rules(operation, before, group, notes)
     if state.incomplete or (state.birth_missing is None and _is_epoch_unseen(state)):
         operation.is_exact = False
-    if state.is_rebalancing and is_explained(operation, [state.epoch_missing]) and _may_be_back(notes):
+    if state.is_rebalancing and is_explained(operation, [state.epoch_missing]) and _static_member_was_away(notes):
         state.is_rebalancing = None
     if state.is_rebalancing is not False and state.is_settled():
         operation.is_exact = operation.is_exact and state.is_rebalancing is not None
@@ -48,16 +48,16 @@ def note_modern(
         notes.append(Note(EventKind.REBALANCE_COMPLETED, operation.last_offset))
 
 
-def _may_be_back(notes: Sequence[Note]) -> bool:
-    """Whether a static member went or came back, which makes a group Reconciling that had been Stable at its epoch."""
-    return any(note.kind in BACK_AND_FORTH for note in notes)
+def _static_member_was_away(notes: Sequence[Note]) -> bool:
+    """Whether a static member left or came back: then a group is Reconciling again that was Stable at its epoch."""
+    return any(note.kind in STATIC_MEMBER_KINDS for note in notes)
 
 
 def _is_epoch_unseen(state: Reconciliation) -> bool:
     return state.epoch_missing is None or state.assignment_missing is None
 
 
-def _note_things(operation: Operation, before: Header | None, group: ModernGroup, notes: list[Note]) -> None:
+def _note_group_changes(operation: Operation, before: Header | None, group: ModernGroup, notes: list[Note]) -> None:
     if isinstance(group, ConsumerGroup):
         _note_consumer(operation, before, group, notes)
     elif isinstance(group, StreamsGroup):
@@ -68,16 +68,14 @@ def _note_things(operation: Operation, before: Header | None, group: ModernGroup
 
 
 def _note_consumer(operation: Operation, before: Header | None, group: ConsumerGroup, notes: list[Note]) -> None:
-    for thing, old in operation.changes.items():
-        if thing == "topic_metadata":
+    for name, old in operation.changes.items():
+        if name == "topic_metadata":
             metadata = cast("tuple[TopicMetadata, ...] | None", old)
             changes = {"topics": [_topics(metadata), _topics(group.topic_metadata)]}
-            notes.append(Note(EventKind.TOPIC_METADATA_CHANGED, operation.at[thing], changes=changes))
+            notes.append(Note(EventKind.TOPIC_METADATA_CHANGED, operation.at[name], changes=changes))
         else:
-            expression = thing.removeprefix("regex ")
-            _note_regex(
-                expression, cast("Regex | None", old), group.regexes.get(expression), operation.at[thing], notes
-            )
+            expression = name.removeprefix("regex ")
+            _note_regex(expression, cast("Regex | None", old), group.regexes.get(expression), operation.at[name], notes)
     if before is None or before.group_type is not GroupType.CONSUMER or not operation.wrote_subscription:
         return
     if before.member_count and group.members and before.protocol != group.assignor:
@@ -120,7 +118,7 @@ def _note_targets(
     operation: Operation, before: Header | None, group: ModernGroup, changes: list[MemberChange], notes: list[Note]
 ) -> None:
     moved = tuple(
-        change.after for change in changes if change.after is not None and _aims_elsewhere(change.before, change.after)
+        change.after for change in changes if change.after is not None and _has_new_target(change.before, change.after)
     )
     old = before.assignment_epoch if before is not None and not is_new(operation, before, group) else None
     at = operation.at.get("assignment_epoch")
@@ -132,7 +130,7 @@ def _note_targets(
     notes.append(Note(EventKind.TARGET_ASSIGNED, at, members=moved, changes=epochs))
 
 
-def _aims_elsewhere(before: Member | None, after: Member) -> bool:
+def _has_new_target(before: Member | None, after: Member) -> bool:
     old = before.target if before is not None else None
     if after.target is None:
         return old is not None
@@ -142,24 +140,24 @@ def _aims_elsewhere(before: Member | None, after: Member) -> bool:
 def _note_epoch(operation: Operation, before: Header | None, group: ModernGroup, notes: list[Note]) -> None:
     state = group.reconciliation
     at = operation.at.get("epoch")
-    life = before if before is not None and not is_new(operation, before, group) else None
-    is_first = life is None or life.epoch_missing is None
+    previous = before if before is not None and not is_new(operation, before, group) else None
+    is_first = previous is None or previous.epoch_missing is None
     changes: dict[str, Any] = {
-        "epoch": [None if life is None or is_first else life.epoch, state.epoch],
-        "metadata_hash": [None if life is None or is_first else life.metadata_hash, state.metadata_hash],
+        "epoch": [None if previous is None or is_first else previous.epoch, state.epoch],
+        "metadata_hash": [None if previous is None or is_first else previous.metadata_hash, state.metadata_hash],
     }
-    if life is not None and life.member_count and not state.members:
+    if previous is not None and previous.member_count and not state.members:
         state.is_rebalancing = False
         offset = at if at is not None else operation.last_offset
         notes.append(Note(EventKind.GROUP_EMPTIED, offset, changes=changes))
         return
     if at is None:
         return
-    if life is not None and not is_first and state.epoch <= life.epoch:
-        if state.epoch == life.epoch:
+    if previous is not None and not is_first and state.epoch <= previous.epoch:
+        if state.epoch == previous.epoch:
             _note_hash(changes, at, notes)
             return
-        _note_fall(operation, life, changes, at, notes)
+        _note_fall(operation, previous, changes, at, notes)
     if state.members:
         state.is_rebalancing = True
         notes.append(Note(EventKind.REBALANCE_STARTED, at, changes=changes))
@@ -173,9 +171,9 @@ def _note_hash(changes: Mapping[str, Any], at: int, notes: list[Note]) -> None:
         notes.append(Note(EventKind.TOPIC_METADATA_CHANGED, at, changes=changes))
 
 
-def _note_fall(operation: Operation, life: Header, changes: Mapping[str, Any], at: int, notes: list[Note]) -> None:
+def _note_fall(operation: Operation, previous: Header, changes: Mapping[str, Any], at: int, notes: list[Note]) -> None:
     epochs = {"epoch": changes["epoch"]}
-    if is_explained(operation, [life.epoch_missing]):
+    if is_explained(operation, [previous.epoch_missing]):
         operation.is_exact = False
         notes.append(Note(EventKind.GROUP_REBORN, at, changes=epochs))
     else:

@@ -6,8 +6,8 @@ transactional bit, and the marker's producer epoch does not count, since with KI
 pending offset is stored only if its record is younger than the stored one's. A tombstone takes the stored offset and
 what every producer has pending for it, at once.
 
-The pipeline does the same in columns for millions of commits; this is the plain form for driving by hand and for
-judging that one.
+The pipeline does the same in columns for millions of commits. This form, record by record, is what the simulated
+coordinator runs on, and what tests compare the pipeline with.
 """
 
 from collections.abc import Mapping

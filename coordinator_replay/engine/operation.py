@@ -64,14 +64,14 @@ PHASE: Mapping[tuple[str, bool], int] = {
     ("StreamsGroupTargetAssignmentMetadata", False): INSTALLS,
     ("StreamsGroupCurrentMemberAssignment", False): RECONCILES,
 }
-"""Where a kind stands in the order; kinds that are not here may stand anywhere."""
+"""The place of a kind of record in the order, a tombstone or not; other kinds may stand anywhere."""
 
 ONCE = frozenset({BUMPS, INSTALLS, CLASSIC})
 """Phases of which an operation has one record at most."""
 
 
 Previous = Topology | Regex | tuple[TopicMetadata, ...] | Mapping[str, Any] | None
-"""A thing of a group before an operation changed it, see ``Operation.changes``."""
+"""A field of a group before an operation changed it, see ``Operation.changes``."""
 
 
 @dataclass(slots=True)
@@ -94,7 +94,7 @@ class Header:
 
 @dataclass(slots=True)
 class Touch:
-    """A member before the operation, and where in the log the operation wrote it and each of its parts."""
+    """A member before the operation, and the offsets at which the operation wrote it and each of its parts."""
 
     before: Member | None
     last_at: int
@@ -114,8 +114,8 @@ class Operation:
         missing: ``missing_before`` of its last record.
         before: the group as it was, None when there was none.
         members: the members it touched.
-        at: position of the last record about each thing of the group itself, e.g. ``epoch``, ``removed``.
-        changes: old values of things of the group itself, by the same names.
+        at: offset of the last record about each field of the group itself, e.g. ``epoch``, ``removed``.
+        changes: old values of fields of the group itself, by the same names.
         damage: rules that one record alone broke: name, detail, position.
         wrote_subscription: it wrote or removed what a member asks for, or a member began with it.
         wrote_current: it wrote or removed what a member has.
@@ -152,7 +152,7 @@ class Operation:
         return phase in ONCE
 
     def take(self, record: Record, phase: int | None) -> None:
-        """Count the record in."""
+        """Add a record."""
         self.last_offset = record.offset
         if record.missing_before > self.missing:
             self.is_exact = False
@@ -165,7 +165,7 @@ class Operation:
             self.phase = phase
 
     def touch(self, member_id: str, before: Member | None) -> Touch:
-        """The note about a member, made at the first touch with the member as it was."""
+        """What the operation wrote of a member, with the member as it was before."""
         touch = self.members.get(member_id)
         if touch is None:
             touch = self.members[member_id] = Touch(before, self.last_offset)

@@ -4,11 +4,11 @@
 unknown things do nothing, records of unknown groups and members create them, unknown kinds are passed over as the
 broker's own loader does.
 
-What missing records hide is marked, not guessed. The group is proven from ``proven_from`` on, the offset from which
-whoever knows the whole log partition says that no key of the group is open, or else where nothing is missing below;
-and while it is classic, from its first record on, as long as what is missing was compacted away: one key holds the
-whole group, and the cleaner removes a record only for a later one of its key (``Cleaner.shouldRetainRecord``), so
-between two values that are left there was no other.
+What missing records hide is marked, not guessed. A group is proven from the offset ``proven_from`` on: behind it every
+key of the group has its last record, says the caller, who has the whole log partition. Where the caller says nothing, a
+group is proven as long as no offset below is missing. A classic group is proven from its first record on, too, as long
+as what is missing was compacted away: one key has the whole group, and the cleaner removes a record only for a later
+one of its key (``Cleaner.shouldRetainRecord``), so that between two values that are left there was no other.
 
 Events of an operation come out when the next operation begins, or with ``settle``. A classic group's value is an
 operation's last record, so its events come at once. A snapshot keeps the operation that is still open: replay in
@@ -62,13 +62,13 @@ REMOVES_THE_GROUP = frozenset({"ConsumerGroupMetadata", "ShareGroupMetadata", "S
 SHARE_STATE = "ShareGroupStatePartitionMetadata"
 GROUP_METADATA = "GroupMetadata"
 NEVER_EXACT = -1
-"""Stands for the ``missing_before`` of a simple group whose own records may have been lost."""
+"""``missing_before`` of a simple group whose own records may be missing."""
 NOWHERE = 2**63 - 1
-"""Stands for the offset from which on a group is proven, where nothing but its records proves it."""
+"""``proven_from`` where no offset proves the group: only its own records can."""
 HIGHEST_FIRST_EPOCH = {one: 1 if one is GroupType.CLASSIC else 2 for one in GroupType}
-"""The highest epoch that the first operation of a group leaves behind, or the highest generation."""
+"""The highest epoch or generation that the first operation of a new group writes."""
 NO_EPOCH = 0
-"""The epoch of a group that there is none of."""
+"""Epoch in events about a group that isn't there."""
 
 
 VERSION = 5
@@ -80,13 +80,12 @@ class StateReplay:
 
     Attributes:
         group: the group as of the last record, None where there is none.
-        offsets: its committed offsets, as far as commits were given to ``apply``.
-        share_state: partitions of a share group being initialised, initialised and deleted; kept apart from the group.
+        offsets: its committed offsets, of those commits that ``apply`` was called with.
         proven_from: log offset from which no key of the group is open, or NOWHERE; None where that is not known.
         is_cleaned: what is missing behind the group's last record is known to have been compacted away.
         open_keys: keys of which a value can't be read, and no later record is on record.
 
-    What can't be read counts as missing to whatever compares two records of the group.
+    A value that can't be read counts as a missing record.
     """
 
     __slots__ = (
@@ -103,13 +102,11 @@ class StateReplay:
         "offsets",
         "open_keys",
         "proven_from",
-        "share_state",
     )
 
     group_id: str
     group: Group | None
     offsets: Offsets
-    share_state: Mapping[str, Any] | None
     proven_from: int | None
     is_cleaned: bool
     open_keys: set[tuple[Any, ...]]
@@ -125,7 +122,6 @@ class StateReplay:
         self.group_id = group_id
         self.group = None
         self.offsets = Offsets()
-        self.share_state = None
         self.proven_from = None
         self.is_cleaned = False
         self.open_keys = set()
@@ -211,9 +207,9 @@ class StateReplay:
         return events
 
     def _doubt_beginning(self, operation: Operation) -> None:
-        """A group that begins as none does had records of before, which a copy of several moments lacks.
+        """A group whose first record has a higher epoch than a new group's had earlier ones, which are missing.
 
-        Where records are missing and all behind some offset should be there, they are not.
+        Then the copy is of several moments, and ``proven_from``, which rests on its being of one, holds no more.
         """
         group = self.group
         if self.proven_from is None or operation.before is not None or group is None or not operation.is_exact:
@@ -247,7 +243,7 @@ class StateReplay:
 
     @property
     def shown_state(self) -> GroupState:
-        """What is known of the state after the last operation that is over."""
+        """The state to show after the last operation that is over: ``Unknown`` where it isn't proven."""
         return self._state
 
     def continues(self, record: Record) -> bool:
@@ -289,13 +285,13 @@ class StateReplay:
     def interrupted(
         self, partition: int, offset: int, timestamp_ms: int | None, before: GroupState, group_type: GroupType | None
     ) -> Event:
-        """This is what a newer dump confirms of the group, where records between the older dumps and it are missing.
+        """Records between the older dumps and a newer one are missing; the group is what the newer one confirms.
 
         Args:
             partition: the log partition.
             offset: the first offset that is missing.
             timestamp_ms: the time from which on records are missing.
-            before: what was known of the state until then.
+            before: the state as shown until then.
             group_type: of a group that is not there.
         """
         self._is_state_exact = False
@@ -313,7 +309,7 @@ class StateReplay:
     def _mark(
         self, kind: EventKind, place: tuple[int, int, int | None], state: GroupState, group_type: GroupType | None
     ) -> Event:
-        """An event that rests on no record of the group: what is known of the group changes, not the group."""
+        """An event that rests on no record of the group: the group stays as it is, what is proven of it changes."""
         group, before = self.group, self._state
         self._state, self._header = state, None
         return Event(
@@ -384,7 +380,7 @@ class StateReplay:
         return operation
 
     def _header_now(self) -> Header | None:
-        """The group before the operation that begins; most operations leave what the last one began with."""
+        """The group before the operation that begins; the same as before the last one, unless that changed it."""
         if self._header is None and self.group is not None:
             self._header = self.group.header(self._state)
         return self._header
@@ -432,7 +428,7 @@ class StateReplay:
         old = self.group
         operation.wrote_subscription = True
         if old is not None:
-            # What changed of a group of another type is nothing of this one's.
+            # Changes of the old group's fields are not changes of the new group.
             operation.changes.clear()
             if _is_doubtful(old) or not (isinstance(old, ClassicGroup) and old.is_simple):
                 operation.is_exact = False
@@ -443,14 +439,13 @@ class StateReplay:
         return group
 
     def _replay_share_state(self, record: Record) -> None:
-        self.share_state = record.value
         if isinstance(self.group, ShareGroup):
             operation = self._begin(record, None)
             operation.at["share_state"] = record.offset
             operation.changes["share_state"] = record.value or {}
 
     def _commit(self, record: Record) -> list[list[Event]]:
-        """Take a commit; one for a group nobody knows makes a simple group."""
+        """Take a commit; where the group doesn't exist, it makes a simple group."""
         self.offsets.apply(record)
         if self.group is not None or record.value is None:
             return []
@@ -465,7 +460,7 @@ class StateReplay:
 
 FIELDS = Fields(
     StateReplay,
-    *("group_id", "group", "offsets", "share_state", "proven_from", "is_cleaned", "open_keys"),
+    *("group_id", "group", "offsets", "proven_from", "is_cleaned", "open_keys"),
     *("_operation", "_missing", "_lost", "_is_classic_known", "_is_state_exact", "_state"),
 )
 """What a snapshot has; the header is found again."""
@@ -485,5 +480,5 @@ def _is_migrating(group: Group) -> bool:
 
 
 def _is_doubtful(group: Group) -> bool:
-    """A group that no lawful log has at a place where a record of another type comes: something is missing."""
+    """Whether records are missing where a record of another group type follows: a complete log has others between."""
     return not isinstance(group, ClassicGroup) or group.missing == NEVER_EXACT

@@ -69,15 +69,15 @@ def _check_owners(operation: Operation, state: Reconciliation, notes: list[Note]
         after = state.members.get(member_id)
         old = touch.before.current if touch.before is not None else None
         new = after.current if after is not None else None
-        if old is not new and (old is None or new is None or _holds_other(old, new)):
+        if old is not new and (old is None or new is None or _owns_others(old, new)):
             moves.append((member_id, old.owned() if old else NOTHING, new.owned() if new else NOTHING))
     for topic, partition, holder, taker in assign_partitions(state.owners, moves):
         stamps = [_current_missing(state.members.get(member_id)) for member_id in (holder, taker)]
         note = broken(ONE_OWNER, operation.last_offset, _contest(topic, partition, holder, taker))
-        _accuse(operation, stamps, note, notes)
+        _note_broken(operation, stamps, note, notes)
 
 
-def _holds_other(old: Current, new: Current) -> bool:
+def _owns_others(old: Current, new: Current) -> bool:
     return old.assigned != new.assigned or old.pending != new.pending
 
 
@@ -94,7 +94,7 @@ def _check_targets(operation: Operation, state: Reconciliation, notes: list[Note
         targets = [state.target_of(member_id) for member_id in (holder, taker)]
         stamps = [target.missing if target is not None else None for target in targets]
         note = broken(DISJOINT_TARGETS, operation.at["assignment_epoch"], _contest(topic, partition, holder, taker))
-        _accuse(operation, stamps, note, notes)
+        _note_broken(operation, stamps, note, notes)
 
 
 def _check_member_epochs(operation: Operation, state: Reconciliation, notes: list[Note]) -> None:
@@ -104,14 +104,14 @@ def _check_member_epochs(operation: Operation, state: Reconciliation, notes: lis
             continue
         detail = {"member_epoch": member.current.epoch, "assignment_epoch": state.assignment_epoch}
         note = broken(MEMBER_EPOCH, touch.last_at, detail, member)
-        _accuse(operation, [member.current.missing, _assignment_seen(state)], note, notes)
+        _note_broken(operation, [member.current.missing, _assignment_seen(state)], note, notes)
 
 
 def _check_assignment_epoch(operation: Operation, state: Reconciliation, notes: list[Note]) -> None:
     stamps = [_assignment_seen(state), state.epoch_missing if state.epoch_missing is not None else state.birth_missing]
     if "assignment_epoch" in operation.at or "epoch" in operation.at:
         detail = {"assignment_epoch": state.assignment_epoch, "epoch": state.epoch}
-        _accuse(operation, stamps, broken(ASSIGNMENT_EPOCH, operation.last_offset, detail), notes)
+        _note_broken(operation, stamps, broken(ASSIGNMENT_EPOCH, operation.last_offset, detail), notes)
     elif is_explained(operation, stamps):
         operation.is_exact = False
 
@@ -124,7 +124,7 @@ def _check_assignment_epoch_rises(
         return
     if NO_ASSIGNMENT_EPOCH < state.assignment_epoch < old:
         detail = {"assignment_epoch": [old, state.assignment_epoch]}
-        _accuse(operation, [before.assignment_missing], broken(EPOCHS_RISE, at, detail), notes)
+        _note_broken(operation, [before.assignment_missing], broken(EPOCHS_RISE, at, detail), notes)
 
 
 def _assignment_seen(state: Reconciliation) -> int | None:
@@ -135,7 +135,7 @@ def _current_missing(member: Member | None) -> int | None:
     return member.current.missing if member is not None and member.current is not None else None
 
 
-def _accuse(operation: Operation, stamps: Sequence[int | None], note: Note, notes: list[Note]) -> None:
+def _note_broken(operation: Operation, stamps: Sequence[int | None], note: Note, notes: list[Note]) -> None:
     if is_explained(operation, stamps):
         operation.is_exact = False
     else:

@@ -4,8 +4,8 @@ Mirrors ``modern.share.ShareGroup``. Members may share partitions, nothing is re
 Empty and Stable. A member whose epoch is below the assignment epoch has just not sent a heartbeat since; the engine
 still calls a rebalance over only when every member has, because only then does everybody consume by the new targets.
 
-The initialisation of partitions (kind 15) is kept apart from the group and outlives it, as in the broker: it may be
-written for a group that has no other record.
+The initialisation of partitions (kind 15) is no part of the group and outlives it, as in the broker: it may be written
+for a group that has no other record. It is an event of a group that there is.
 """
 
 from collections.abc import Callable, Mapping

@@ -44,7 +44,6 @@ class StreamsGroup(ReconcilingGroup):
     protocol_type = "streams"
     topology: Topology | None = None
     validated_topology_epoch: int = NOT_VALIDATED
-    assignment_configs: tuple[tuple[str, str], ...] = ()
 
     @property
     def state(self) -> GroupState:
@@ -59,9 +58,6 @@ class StreamsGroup(ReconcilingGroup):
         """Kind 17: group epoch, metadata hash, and the topology epoch that was validated."""
         value = record.value or {}
         self.validated_topology_epoch = value.get("validatedTopologyEpoch", NOT_VALIDATED)
-        self.assignment_configs = tuple(
-            (config["key"], config["value"]) for config in value.get("lastAssignmentConfigs") or ()
-        )
         super().replay_metadata(record, operation)
 
     def read_subscription(self, value: Mapping[str, Any]) -> Subscription:

@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from enum import StrEnum
 
+from coordinator_replay.coordinator.classic import classic_group
 from coordinator_replay.coordinator.config import CLIENT_ASSIGNORS, GROUP_NUMBERS, NUMBERS
 from coordinator_replay.coordinator.consumer.heartbeat import CHECKS
 from coordinator_replay.coordinator.coordinator import HANDLERS
 from coordinator_replay.coordinator.errors import CODES
 from coordinator_replay.coordinator.messages import messages
 from coordinator_replay.coordinator.script import COMMANDS
-from coordinator_replay.engine import classic_group, consumer_group
+from coordinator_replay.engine import consumer_group
 
 Transitions = Mapping[tuple[StrEnum, StrEnum], str]
 
