@@ -118,7 +118,6 @@ class Operation:
         changes: old values of fields of the group itself, by the same names.
         damage: rules that one record alone broke: name, detail, position.
         wrote_subscription: it wrote or removed what a member asks for, or a member began with it.
-        wrote_current: it wrote or removed what a member has.
         wrote_target: it wrote or removed what a member is to have.
     """
 
@@ -135,7 +134,6 @@ class Operation:
     changes: dict[str, Previous] = field(default_factory=dict)
     damage: list[tuple[str, dict[str, Any], int]] = field(default_factory=list)
     wrote_subscription: bool = False
-    wrote_current: bool = False
     wrote_target: bool = False
 
     def ends_before(self, record: Record, phase: int | None) -> bool:

@@ -127,7 +127,6 @@ class Reconciliation:
         """Take what a member has; an unknown member begins here without a subscription."""
         member_id = record.key["memberId"]
         before = self.members.get(member_id)
-        operation.wrote_current = True
         operation.touch(member_id, before).current_at = record.offset
         if before is None:
             operation.wrote_subscription = True
@@ -161,7 +160,6 @@ class Reconciliation:
         before = self.members.get(member_id)
         if before is None:
             return
-        operation.wrote_current = True
         operation.touch(member_id, before).current_at = record.offset
         state = (before.current or JOINING).state
         departed = Current(LEFT_EPOCH, LEFT_EPOCH, state, NOTHING, missing=record.missing_before)
