@@ -118,14 +118,6 @@ class ConsumerGroup(ReconcilingGroup):
             return None
         return min(self.assignors, key=lambda name: (-self.assignors[name], name))
 
-    def subscribed_topics(self) -> frozenset[str]:
-        """Topics of members by name, and topics of resolved expressions."""
-        topics = {topic for regex in self.regexes.values() for topic in regex.topics}
-        for member in self.members.values():
-            if member.subscription is not None:
-                topics.update(member.subscription.topics or ())
-        return frozenset(topics)
-
     def replay_partition_metadata(self, record: Record, operation: Operation) -> None:
         """Kind 4: topics with ids and partition counts; written up to Kafka 4.0."""
         old = self.topic_metadata
