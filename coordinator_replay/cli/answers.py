@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from coordinator_replay.api.page import Page, Pages, Trace
 
 
-_EXACT = AnswerColumn("is_exact", "EXACT", 1)
+_DOUBTS = {
+    "absent_from": AnswerColumn("absent_from", "ABSENT-FROM", 1),
+    "is_exact": AnswerColumn("is_exact", "EXACT", 1),
+}
 """Shown where the log does not prove a row of the answer."""
 
 
@@ -79,7 +82,7 @@ def show_rows(common: Common, shown: Sequence[AnswerColumn], answers: Iterable[o
 def _with_doubts(shown: Sequence[AnswerColumn], rows: Sequence[Sequence[object]]) -> Sequence[AnswerColumn]:
     """The columns of a table, among them EXACT where the log does not prove a row."""
     return [
-        _EXACT if one.name == _EXACT.name and any(row[place] is False for row in rows) else one
+        _DOUBTS.get(one.name, one) if any(row[place] not in (None, True) for row in rows) else one
         for place, one in enumerate(shown)
     ]
 

@@ -8,6 +8,7 @@ from coordinator_replay.errors import UsageError
 from coordinator_replay.query.partitions import partition_ranges
 from coordinator_replay.query.similar import did_you_mean
 from coordinator_replay.query.tables import Tables
+from coordinator_replay.tables.views import views_in
 
 _IDENTITIES = """
     SELECT topic, topic_id FROM topics WHERE cluster = $cluster AND (topic = $topic OR topic_id = $topic)
@@ -40,7 +41,7 @@ class TopicConsumer:
         partitions: of the topic, owned in the time range or committed in it; empty where it only subscribed.
         first_at: from when on; of commits the first one. None before the first record with a time.
         last_at: until when; of commits the last one. None of a member still there at the end of the log.
-        is_exact: whether the log proves this, and that it did not begin earlier.
+        is_exact: whether the log proves this, and lacks no record of the group in the time range.
     """
 
     group_id: str = column("GROUP", 1, 12, is_id=True)
@@ -55,8 +56,10 @@ class TopicConsumer:
     is_exact: bool
 
 
+_INCOMPLETE = ", ".join(f"{one.name} AS ({one.sql})" for one in views_in("incomplete_groups"))
+
 _READERS = f"""
-    WITH patterns AS (
+    WITH {_INCOMPLETE}, patterns AS (
         SELECT group_id, key_json ->> 'regularExpression' AS pattern, log_timestamp AS since,
                coalesce(list_has_any((value_json -> 'topics')::VARCHAR[], $names), false) AS matches,
                lead(log_timestamp) OVER (PARTITION BY group_id, key_json ORDER BY log_offset) AS until
@@ -108,7 +111,13 @@ _READERS = f"""
           AND group_id NOT IN (SELECT group_id FROM members)
         GROUP BY group_id
     )
-    SELECT {select_list(TopicConsumer)} FROM (SELECT * FROM members UNION ALL BY NAME SELECT * FROM commits)
+    SELECT {select_list(TopicConsumer)}
+    FROM (
+        SELECT * REPLACE (is_exact AND group_id NOT IN (
+            SELECT group_id FROM incomplete_groups
+            WHERE cluster = $cluster AND coalesce(since < $end, true) AND coalesce(until > $start, true)) AS is_exact)
+        FROM (SELECT * FROM members UNION ALL BY NAME SELECT * FROM commits)
+    )
     ORDER BY group_id, first_at NULLS FIRST, client_id, instance_id, client_host, how
 """  # noqa: S608 - put together from constants
 

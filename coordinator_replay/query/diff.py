@@ -110,7 +110,7 @@ _FACTS = f"""
     GROUP BY ALL
     UNION ALL
     SELECT group_id, 'offset', topic || '-' || partition, committed_offset::VARCHAR, log_partition,
-           coalesce(is_exact, false)
+           coalesce(is_exact AND is_proven, false)
     FROM offset_history
     WHERE cluster = $cluster_SIDE AND {AS_OF.replace("$at", "$at_SIDE")}
 """  # noqa: S608 - put together from constants
@@ -127,6 +127,13 @@ def _of(side: str, sql: str) -> str:
     return sql.replace("SIDE", side)
 
 
+# That there is nothing, or no more than that, is proven where nothing is missing; of members only where the group is.
+_IS_EXACT = """(coalesce({side}.is_exact, false) OR (
+    list_contains($exact_{side}, coalesce({side}.log_partition, {other}.log_partition))
+    AND CASE WHEN coalesce({side}.what, {other}.what) = 'offset' THEN {side}.group_id IS NULL
+             ELSE NOT list_contains($open_{side}, coalesce({side}.group_id, {other}.group_id)) END
+))"""
+
 _CHANGES = f"""
     WITH members_before AS ({_of("before", _MEMBERS)}), members_after AS ({_of("after", _MEMBERS)}),
     hosted AS (
@@ -141,10 +148,8 @@ _CHANGES = f"""
                coalesce(before.name, after.name) AS name, before.value AS old, after.value AS new,
                CASE WHEN coalesce(before.what, after.what) IN ('offset', 'member')
                     THEN coalesce(after.value::HUGEINT, 0) - coalesce(before.value::HUGEINT, 0) END AS number,
-               (list_contains($exact_before, coalesce(before.log_partition, after.log_partition))
-                   OR coalesce(before.is_exact, false))
-               AND (list_contains($exact_after, coalesce(after.log_partition, before.log_partition))
-                   OR coalesce(after.is_exact, false)) AS is_exact
+               {_IS_EXACT.format(side="before", other="after")} AND {_IS_EXACT.format(side="after", other="before")}
+               AS is_exact
         FROM before FULL JOIN after
         ON before.group_id = after.group_id AND before.what = after.what AND before.name IS NOT DISTINCT FROM after.name
     ), named AS (
@@ -221,6 +226,7 @@ def changes_between(before: Side, after: Side) -> list[Change]:
         before: the first time, or cluster.
         after: the second one, of the same warehouse.
     """
+    old, new = (groups_at(side.warehouse, side.at) for side in (before, after))
     asked = {
         "at": min(before.moment, after.moment),
         "cluster_before": before.warehouse.cluster,
@@ -229,8 +235,10 @@ def changes_between(before: Side, after: Side) -> list[Change]:
         "at_after": after.moment,
         "exact_before": before.exact_partitions,
         "exact_after": after.exact_partitions,
+        "open_before": [one.group_id for one in old if not one.is_exact],
+        "open_after": [one.group_id for one in new if not one.is_exact],
     }
-    changes = [*_groups(before, after), *before.warehouse.answers(Change, _CHANGES, **asked)]
+    changes = [*_groups(before, after, old, new), *before.warehouse.answers(Change, _CHANGES, **asked)]
     if before.warehouse.cluster == after.warehouse.cluster and before.moment < after.moment:
         # A time has no run: what an audit stored up to it shows in the times of findings alone.
         runs = {"first_run": before.run if after.run or after.at is None else None, "last_run": after.run}
@@ -238,17 +246,18 @@ def changes_between(before: Side, after: Side) -> list[Change]:
     return sorted(changes, key=lambda one: (one.group_id or "", _ORDER.index(one.what), one.change, one.name or ""))
 
 
-def _groups(before: Side, after: Side) -> Iterable[Change]:
+def _groups(before: Side, after: Side, old: Iterable[Group], new: Iterable[Group]) -> Iterable[Change]:
     """Groups that came, went, or changed type, state or protocol."""
-    old = {one.group_id: one for one in groups_at(before.warehouse, before.at)}
-    new = {one.group_id: one for one in groups_at(after.warehouse, after.at)}
-    for group_id in sorted({*old, *new}):
-        yield from _group_changes(group_id, old.get(group_id), new.get(group_id), before, after)
+    was, is_now = ({one.group_id: one for one in groups} for groups in (old, new))
+    for group_id in sorted({*was, *is_now}):
+        yield from _group_changes(group_id, was.get(group_id), is_now.get(group_id), before, after)
 
 
 def _group_changes(group_id: str, old: Group | None, new: Group | None, before: Side, after: Side) -> Iterable[Change]:
+    # Of a cluster that shows a group at another time, a list without it proves that it was not there.
+    is_same = before.warehouse.cluster == after.warehouse.cluster
     is_exact = all(
-        side.warehouse.completeness.is_whole if one is None else one.is_exact
+        is_same or side.warehouse.completeness.is_whole if one is None else one.is_exact
         for one, side in ((old, before), (new, after))
     )
     if old is None or new is None:

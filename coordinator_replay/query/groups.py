@@ -163,7 +163,8 @@ _LIVELY = """
 
 _SEEN = """
     SELECT min(seen), max(seen) FROM (
-        SELECT log_timestamp AS seen FROM group_timeline WHERE cluster = $cluster AND group_id = $group
+        SELECT log_timestamp AS seen FROM group_timeline
+        WHERE cluster = $cluster AND group_id = $group AND event NOT IN ('RECORDS_MISSING', 'RECORDS_COMPLETE')
         UNION ALL SELECT valid_from FROM offset_history WHERE cluster = $cluster AND group_id = $group
         UNION ALL SELECT valid_to FROM offset_history WHERE cluster = $cluster AND group_id = $group
         UNION ALL SELECT valid_from FROM pending_offsets WHERE cluster = $cluster AND group_id = $group
@@ -207,13 +208,13 @@ class LastState(NamedTuple):
 
     Attributes:
         state: in Kafka's spelling; ``Dead`` where it had been deleted.
-        deleted_at: when it was deleted; None where it was not, or the record of that has no time.
+        deletion: that it was deleted, and when, as far as that is on record; None where it was not.
     """
 
     group_id: str
     group_type: str
     state: str
-    deleted_at: datetime | None = None
+    deletion: str | None = None
 
 
 def unrecorded_states_note(states: Sequence[str]) -> str | None:
@@ -389,7 +390,7 @@ def outcomes_at(warehouse: Tables, at: datetime | None = None, *, group: str | N
     """
     alive = (LastState(one.group_id, one.group_type, one.state) for one in groups_at(warehouse, at, group=group))
     deleted = (
-        LastState(one.group_id, one.group_type, str(GroupState.DEAD), one.deleted_at)
+        LastState(one.group_id, one.group_type, str(GroupState.DEAD), one.deletion)
         for one in deleted_groups(warehouse, at, group=group)
     )
     return {one.group_id: one for one in (*deleted, *alive)}
@@ -413,8 +414,8 @@ def group_at(warehouse: Tables, group: str, at: datetime | None = None) -> Group
         return groups[0]
     check_group(warehouse, group)
     first, last = warehouse.rows(_SEEN, group=group)[0]
-    deletions = [one.deleted_at for one in deleted_groups(warehouse, at, group=group) if one.deleted_at is not None]
+    deletions = [one.deletion for one in deleted_groups(warehouse, at, group=group)]
     when = "at the end of the log" if at is None else f"at {shown(at)}"
     seen = f": it is on record from {shown(first)} to {shown(last)}" if first and last else ""
-    end = f", and was deleted at {shown(deletions[0])}" if deletions else ""
+    end = f", and was {deletions[0]}" if deletions else ""
     raise UsageError(f"group {group!r} does not exist {when}{seen}{end}")

@@ -49,13 +49,18 @@ _GROUPS = f"""
     ), waiting AS (
         SELECT DISTINCT group_id FROM pending_offsets WHERE cluster = $cluster AND {AS_OF} {{one_group}}
     )
-    SELECT coalesce(ends.group_id, offsets.group_id) AS id, coalesce(group_type, 'classic'),
-           coalesce(deleted_at, removed_at), ended_by, confidence, coalesce(removed, 0),
-           last_member_at, last_commit_at, coalesce(ends.is_exact, offsets.is_exact, false)
-    FROM ends FULL JOIN offsets ON offsets.group_id = ends.group_id
-    WHERE coalesce(is_deleted, true) AND NOT coalesce(has_offsets, false)
-      AND coalesce(ends.group_id, offsets.group_id) NOT IN (SELECT group_id FROM waiting)
-    ORDER BY coalesce(deleted_at, removed_at), id
+    SELECT id, group_type, CASE WHEN is_exact THEN ended_at END, CASE WHEN NOT is_exact THEN deleted_at END, ended_by,
+           confidence, removed, last_member_at, last_commit_at, is_exact
+    FROM (
+        SELECT coalesce(ends.group_id, offsets.group_id) AS id, coalesce(group_type, 'classic') AS group_type,
+               coalesce(deleted_at, removed_at) AS ended_at, deleted_at, ended_by, confidence,
+               coalesce(removed, 0) AS removed, last_member_at, last_commit_at,
+               coalesce(ends.is_exact, offsets.is_exact, false) AS is_exact
+        FROM ends FULL JOIN offsets ON offsets.group_id = ends.group_id
+        WHERE coalesce(is_deleted, true) AND NOT coalesce(has_offsets, false)
+          AND coalesce(ends.group_id, offsets.group_id) NOT IN (SELECT group_id FROM waiting)
+    )
+    ORDER BY ended_at, id
 """  # noqa: S608 - put together from constants
 
 MOST_NOTES = 10
@@ -108,23 +113,34 @@ class DeletedGroup:
     """A group that does not exist at some time, and did before.
 
     Attributes:
+        deleted_at: None where the log does not prove when.
+        absent_from: from when on it did not exist for sure, where that is all that the log proves.
         reason: what took its last offsets: EXPIRED where the broker's cleanup removed the group with them,
             GROUP_DELETED for DeleteGroups, DELETED for DeleteOffsets of a group that only stored offsets. None where it
             had no offsets: the log does not distinguish DeleteGroups from the broker's cleanup of empty groups then.
         offsets_removed: partitions whose offsets were removed and never committed again.
         last_member_at: when it last had a member; None for a group that only stored offsets.
-        is_exact: whether the log proves when it was deleted; False where that is only the time by which it was.
+        is_exact: whether the log proves when it was deleted.
     """
 
     group_id: str = column("GROUP", 1, 12, is_id=True)
     group_type: str = column("TYPE", 2)
     deleted_at: datetime | None = column("DELETED-AT", 1)
+    absent_from: datetime | None
     reason: str | None = column("REASON", 1)
     confidence: str | None = column("CONFIDENCE", 2)
     offsets_removed: int = column("#OFFSETS-REMOVED", 4)
     last_member_at: datetime | None = column("LAST-MEMBER-AT", 3)
     last_commit_at: datetime | None = column("LAST-COMMIT-AT", 3)
     is_exact: bool
+
+    @property
+    def deletion(self) -> str:
+        """That it was deleted, and when, as far as that is on record."""
+        if self.deleted_at is not None:
+            return f"deleted at {shown(self.deleted_at)}"
+        before = "" if self.absent_from is None else f" before {shown(self.absent_from)}"
+        return f"deleted{before}, when is not on record"
 
 
 def removed_offsets(warehouse: Tables, group: str, at: datetime | None = None) -> list[RemovedOffsets]:

@@ -13,7 +13,7 @@ from coordinator_replay.query.broker_log_events import LoggedDeparture, departur
 from coordinator_replay.query.life import GroupLife
 from coordinator_replay.query.lives import life_of
 from coordinator_replay.query.rebalances import Rebalance
-from coordinator_replay.query.tables import Tables, shown
+from coordinator_replay.query.tables import Tables
 from coordinator_replay.report import bounds
 from coordinator_replay.report.columns import Clock
 from coordinator_replay.report.life_figures import life_figures
@@ -106,8 +106,8 @@ def _tiles(life: GroupLife) -> list[Tile]:
 def _kind(life: GroupLife) -> str:
     """The group's type; when it was deleted, or that it has no record of its own."""
     outcome = life.outcome
-    if outcome.deleted_at is not None:
-        return f"{outcome.group_type}, deleted at {shown(outcome.deleted_at)}"
+    if outcome.deletion is not None:
+        return f"{outcome.group_type}, {outcome.deletion}"
     return outcome.group_type if life.states else "only holds offsets"
 
 

@@ -193,6 +193,37 @@ def ask_offsets(warehouse: Warehouse, group: str, time_ms: int | None, *, stable
     return Reply(rows, says_open(answer))
 
 
+_CHANGE = ("group_id", "what", "change", "name")
+
+
+def ask_diff(warehouse: Warehouse, start_ms: int, end_ms: int) -> Reply:
+    """``diff``: what is at both times; what lay between them is counted."""
+    try:
+        answer = warehouse.diff(moment(start_ms) or "now", moment(end_ms))
+    except UsageError as refused:
+        return Reply(is_open=says_open(refused))
+    return Reply(
+        {
+            tuple(_row(one, _CHANGE).values()): Told(_row(one, ("before", "after", "number")), _is_row_open(one))
+            for one in answer
+            if one.what not in ("rebalance", "finding")
+        }
+    )
+
+
+_CONSUMER = ("group_id", "how", "client_id", "client_host", "instance_id")
+
+
+def ask_consumers(warehouse: Warehouse, topic: str, start_ms: int | None, end_ms: int | None) -> Reply:
+    """``consumers`` of a time range."""
+    try:
+        answer = warehouse.consumers(topic, start=moment(start_ms), end=moment(end_ms))
+    except UsageError as refused:
+        return Reply(is_open=says_open(refused))
+    names = ("member_ids", "partitions", "first_at", "last_at")
+    return Reply({tuple(_row(one, _CONSUMER).values()): Told(_row(one, names), _is_row_open(one)) for one in answer})
+
+
 def ask_owner(warehouse: Warehouse, group: str, topic: str, partition: int, time_ms: int | None) -> Reply:
     """``owner --at``."""
     try:
@@ -309,6 +340,8 @@ def ask_table(warehouse: Warehouse, name: str, *, is_whole: bool) -> Reply:
     rows: dict[Key, Told] = {}
     found = [dict(zip(answer.columns, values, strict=True)) for values in answer]
     found = [one for row in found if row.get("rule") not in ABOUT_THE_DUMP for one in unfolded(row)]
+    # Of two rows that end at one time one may begin there, too: the other one is found by its end.
+    found.sort(key=lambda row: question.begin is not None and row[question.begin] != row[str(question.end)])
     breaks = _breaks(warehouse) if name == "member_timeline" else set()
     goes_on = {question.thing(row, question.begin) for row in found if row.get("is_exact") is False}
     for row in found:
@@ -398,3 +431,9 @@ def places_of(warehouse: Warehouse, group: str) -> Iterator[tuple[str, int]]:
         "WHERE cluster = $cluster AND group_id = $group ORDER BY 1, 2"
     )
     yield from warehouse.sql(statement, group=group)
+
+
+def topics_of(warehouse: Warehouse) -> list[str]:
+    """The topics of which offsets were committed."""
+    statement = "SELECT DISTINCT topic FROM offset_history WHERE cluster = $cluster ORDER BY 1"
+    return [str(topic) for (topic,) in warehouse.sql(statement)]

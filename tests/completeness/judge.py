@@ -10,8 +10,10 @@ from tests.completeness.asking import (
     TABLES,
     Reply,
     Told,
+    ask_consumers,
     ask_deleted,
     ask_describe,
+    ask_diff,
     ask_groups,
     ask_offsets,
     ask_owner,
@@ -21,6 +23,7 @@ from tests.completeness.asking import (
     moment,
     places_of,
     saved_query_names,
+    topics_of,
 )
 from tests.completeness.proof import Proof, Proofs, cut_moments, read_proofs
 from tests.completeness.verdicts import Tally
@@ -83,8 +86,21 @@ class Judge:
             if proof is not None and self.proofs[log_partition].present:
                 moments = self.moments(log_partition, proof, random, count)
                 self.judge_moments(copy, log_partition, proof, moments, tally, name, random)
+        self._judge_between(copy, tally, random, count, name)
         self.judge_past(copy, proofs, tally, name)
         return tally
+
+    def _judge_between(self, copy: Warehouse, tally: Tally, random: Random, count: int, name: str) -> None:
+        """Ask about times between two moments; rows that the copy lacks claim nothing."""
+        times = sorted({time for proof in self.proofs.values() for time in cut_moments(proof)})
+        topics = topics_of(self.whole)
+        for start, end in (sorted(random.sample(times, 2)) for _ in range(count)):
+            for ask, *about in ((ask_diff,), *((ask_consumers, one) for one in topics)):
+                replies = [self._truth(ask, *about, start, end), ask(copy, *about, start, end)]
+                replies[0].rows = {key: one for key, one in replies[0].rows.items() if key in replies[1].rows}
+                question = ask.__name__.removeprefix("ask_")
+                asked = f"{name} {about} from {moment(start)} to {moment(end)}"
+                tally.judge(question, asked, *replies, must=lambda _: None)
 
     def judge_moments(
         self,

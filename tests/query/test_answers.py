@@ -303,6 +303,28 @@ def test_groups_that_only_stored_offsets_are_gone_with_the_last_of_them(tmp_path
     assert {one.group_id for one in deleted_groups(warehouse, at("02:06"))} == {"back", "legacy"}
 
 
+def test_when_a_group_was_deleted_is_open_where_only_its_absence_is_proven(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    write_rows(folder, "group_timeline", [
+        event("cut", 0, "02:02", "GROUP_CREATED", ">Stable", member_count=1),
+        event("cut", 1, "02:05", "RECORDS_MISSING", "Stable>Unknown", is_exact=False, is_state_exact=False),
+        event("cut", 2, "02:12", "RECORDS_COMPLETE", "Unknown>Dead", is_exact=False),
+    ])  # fmt: skip
+    write_rows(folder, "offset_history", [
+        offset("logs", 0, 1, "02:01", "02:05", group_id="held", ended_by="RECORDS_MISSING", to_offset=9),
+    ])  # fmt: skip
+    warehouse = Tables(str(folder))
+    found = {one.group_id: (one.deleted_at, one.absent_from, one.is_exact) for one in deleted_groups(warehouse)}
+    assert found["cut"] == (None, at("02:12"), False)
+    assert found["held"] == (None, None, False)
+    assert found["legacy"] == (at("02:06"), None, True)
+    seen = (
+        r"on record from 2026-11-20T02:02:00.000Z to 2026-11-20T02:02:00.000Z, and was deleted before 2026-11-20T02:12"
+    )
+    with pytest.raises(UsageError, match=seen):
+        group_at(warehouse, "cut")
+
+
 def test_removed_offsets_are_told_once_by_reason_unless_committed_again(tmp_path: Path):
     folder = write_small_warehouse(tmp_path)
     why = {"group_id": "simple", "ended_by": "DELETED", "ended_confidence": "likely", "ended_evidence": ["too young"],

@@ -8,7 +8,7 @@ import pytest
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.consumers import TopicConsumer, consumers_of
 from coordinator_replay.query.tables import Tables
-from tests.query.small_warehouse import ORDERS, at, member, offset, orders, write_rows, write_small_warehouse
+from tests.query.small_warehouse import ORDERS, at, event, member, offset, orders, write_rows, write_small_warehouse
 
 
 def readers(rows: list[TopicConsumer]) -> list[tuple[str, str, str | None, list[int]]]:
@@ -77,6 +77,24 @@ def test_a_group_without_members_that_read_the_topic_is_known_by_its_commits(tmp
     assert tool.is_exact is False
     early = [one for one in consumers_of(tables, "orders", end=at("02:05")) if one.group_id == "tool"]
     assert [(one.last_at, one.is_exact) for one in early] == [(at("02:04"), True)]
+
+
+def test_a_client_is_not_exact_in_a_time_of_which_records_of_its_group_are_missing(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    write_rows(folder, "group_timeline", [
+        event("holed", 0, "02:02", "GROUP_CREATED", ">Stable", member_count=1),
+        event("holed", 1, "02:05", "RECORDS_MISSING", "Stable>Unknown", is_exact=False, is_state_exact=False),
+        event("holed", 2, "02:10", "RECORDS_COMPLETE", "Unknown>Stable", is_exact=False, member_count=1),
+    ])  # fmt: skip
+    write_rows(folder, "member_timeline", [
+        member("holed", "h-1", "02:02", "02:05", 7), member("holed", "h-2", "02:12", None, 9),
+    ])  # fmt: skip
+    tables = Tables(str(folder))
+    whole, late = consumers_of(tables, "orders"), consumers_of(tables, "orders", start=at("02:15"))
+    assert {(one.client_id, one.is_exact) for one in whole if one.group_id == "holed"} == {
+        ("client-h-1", False), ("client-h-2", False),
+    }  # fmt: skip
+    assert {(one.client_id, one.is_exact) for one in late if one.group_id == "holed"} == {("client-h-2", True)}
 
 
 def test_client_and_host_of_an_earlier_process_are_not_named(tmp_path: Path):

@@ -11,7 +11,7 @@ from coordinator_replay.cli.main import main
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.diff import Change, Side, changes_between, counted_changes
 from coordinator_replay.query.tables import Tables
-from tests.query.small_warehouse import at, member, offset, write_rows, write_small_warehouse
+from tests.query.small_warehouse import at, event, member, offset, write_rows, write_small_warehouse
 
 
 def facts(found: list[Change]) -> set[tuple[str | None, str, str, str | None, str | None, str | None]]:
@@ -65,6 +65,35 @@ def test_partitions_that_did_not_move_are_named_where_others_of_the_topic_did(tm
         ("some", "offset", "rewound", "back-0", "9", "2"),
     }
     assert [one.number for one in found] == [4, 0, -7]
+
+
+def test_that_something_is_not_there_is_exact_where_its_group_is(tmp_path: Path):
+    """One group has a record that can't be decoded, another one a commit; nothing is missing from the log."""
+    folder = write_small_warehouse(tmp_path)
+    write_rows(folder, "group_timeline", [
+        event("lost", 0, "02:02", "GROUP_CREATED", ">Stable", member_count=1),
+        event("lost", 1, "02:08", "MEMBER_LEFT", "Stable>Stable", member_count=0, is_exact=False, is_state_exact=False),
+        event("plain", 0, "02:02", "GROUP_CREATED", ">Stable", member_count=1),
+        event("plain", 1, "02:08", "MEMBER_LEFT", "Stable>Empty", member_count=0),
+    ])  # fmt: skip
+    write_rows(folder, "member_timeline", [
+        member("lost", "l-1", "02:02", "02:08", 7), member("plain", "p-1", "02:02", "02:08", 8),
+    ])  # fmt: skip
+    write_rows(folder, "offset_history", [
+        offset("logs", 0, 5, "02:03", group_id="plain"), offset("logs", 1, 6, "02:06", group_id="plain",
+                                                                is_exact=False, committed_offset=None),
+        offset("logs", 2, 5, "02:03", group_id="plain", is_proven=False),
+    ])  # fmt: skip
+    tables = Tables(str(folder))
+    found = changes_between(Side(tables, at("02:05")), Side(tables, at("02:12")))
+    assert {one.group_id: one.is_exact for one in found if one.what == "member"} == {
+        "lost": False, "payments": True, "plain": True,
+    }  # fmt: skip
+    early = changes_between(Side(tables, at("02:01")), Side(tables, at("02:07")))
+    assert {one.name: one.is_exact for one in early if one.group_id == "plain" and one.what == "offset"} == {
+        "logs-0": True, "logs-1": False, "logs-2": False,
+    }  # fmt: skip
+    assert [one.is_exact for one in early if one.group_id == "plain" and one.what == "group"] == [True]
 
 
 def test_changes_of_a_kind_are_counted_and_partitions_are_ranges(tmp_path: Path):
