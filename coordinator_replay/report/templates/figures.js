@@ -4,6 +4,7 @@ const figures = (() => {
   const light_colours = { ink: "#1d2329", soft: "#5b6570", line: "#aab2bb", brush: "#1c63b7" };
   const dark_colours = { ink: "#e4e8ec", soft: "#9aa5b1", line: "#4a545f", brush: "#7db4f5" };
   const narrow = window.matchMedia("(max-width: 700px)");
+  const paper = window.matchMedia("print");
   let doc = null;
 
   const painted = {
@@ -21,7 +22,7 @@ const figures = (() => {
     }
   }
 
-  const repaint = () => paint(dark.matches ? dark_colours : light_colours);
+  const repaint = () => paint(dark.matches && !paper.matches ? dark_colours : light_colours);
   const named = (name) => doc.get_model_by_name(name);
 
   function values(column) {
@@ -154,8 +155,20 @@ const figures = (() => {
     narrow.addEventListener("change", fit);
     if (lanes.room()) window.addEventListener("resize", fit);
     dark.addEventListener("change", repaint);
-    window.addEventListener("beforeprint", () => paint(light_colours));
-    window.addEventListener("afterprint", repaint);
+    paper.addEventListener("change", print);
+  }
+
+  // Paper is narrower than most windows, and shows of a canvas what was on it before: figures are drawn once more, as
+  // vectors.
+  function print() {
+    repaint();
+    for (const svg of document.querySelectorAll(".draw > svg")) svg.remove();
+    fit();
+    for (const figure of doc.roots()) {
+      const view = Bokeh.index.find_one_by_id(figure.id);
+      view.compute_layout();
+      if (paper.matches && view.is_displayed) view.el.parentElement.append(view.export("svg").ctx.get_svg());
+    }
   }
 
   async function draw() {
