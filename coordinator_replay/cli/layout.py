@@ -91,7 +91,14 @@ def _both_ends(text: str, width: int) -> str:
     return cut(text, width - _TAIL) + text[-_TAIL:]
 
 
-_STYLES: tuple[Callable[[str, int], str], ...] = (_name_and_uuid, cut, _both_ends)
+def _end(text: str, width: int) -> str:
+    """``…settler-1``: the end of an id whose beginning is that of others too, however short."""
+    if _cells(text) <= width or _UUID.search(text):
+        return cut(text, width)
+    return cut(CUT + text[len(text) + 1 - width :], width)
+
+
+_STYLES: tuple[Callable[[str, int], str], ...] = (_name_and_uuid, cut, _both_ends, _end)
 
 
 def shortened_ids(texts: Iterable[str], width: int) -> dict[str, str]:
@@ -176,8 +183,10 @@ class _Fitted:
         """The width that says enough: of an id the whole name of a client, of a text the beginning."""
         if not self.column.is_id:
             return self.widest if self.least == self.widest else max(self.least, min(self.widest, self.column.good))
-        names = (match.start() if (match := _UUID.search(text)) else _cells(text) for text in self.texts)
-        return max(self.least, min(max(names, default=0) + _UUID_START + 1, _READABLE_ID, self.widest))
+        names = (
+            match.start() + _UUID_START + 1 if (match := _UUID.search(text)) else _cells(text) for text in self.texts
+        )
+        return max(self.least, min(max(names, default=0), _READABLE_ID, self.widest))
 
     @property
     def is_cut(self) -> bool:

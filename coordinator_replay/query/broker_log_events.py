@@ -19,10 +19,10 @@ CONTRADICTED = "BROKER_LOG_CONTRADICTED"
 """The event of a line that records contradict."""
 
 _SLACK, _LONGEST = timedelta(milliseconds=SLACK_MS), timedelta(milliseconds=LONGEST_MS)
-_BY_REBALANCE_TIMEOUT = "removed by rebalance timeout"
+_BY_REBALANCE_TIMEOUT = "rebalance timeout"
 _WENT = {
     "MEMBER_LEFT": "left by LeaveGroup",
-    "SESSION_EXPIRED": "removed by session timeout",
+    "SESSION_EXPIRED": "session timeout",
     "JOIN_EXPIRED": _BY_REBALANCE_TIMEOUT,
     "SYNC_EXPIRED": _BY_REBALANCE_TIMEOUT,
 }
@@ -132,7 +132,7 @@ def last_departures_note(warehouse: Tables, group: str, at: datetime | None) -> 
     last = [one for one in earlier if one.removed_at == earlier[-1].removed_at]
     if not last:
         return None
-    named = "; ".join(f"{one.member_id} {one.words}" for one in last[:_MOST_NAMED])
+    named = "; ".join(f"{one.member_id}, {one.words}" for one in last[:_MOST_NAMED])
     more = f"; and {len(last) - _MOST_NAMED:,} more" if last[_MOST_NAMED:] else ""
     return f"Removed last, at {shown(last[0].removed_at)}: {named}{more}."
 

@@ -70,7 +70,7 @@ class DescribedMember:
     group_id: str = column("GROUP", LAST, 12, is_id=True)
     client_id: str | None = column("CLIENT-ID", 1, 8, is_id=True)
     client_host: str | None = column("HOST", 2, 8, is_id=True)
-    instance_id: str | None = column("GROUP-INSTANCE-ID", 3, 8, is_id=True)
+    instance_id: str | None = column("GROUP-INSTANCE-ID", 1, 8, is_id=True)
     member_id: str = column("CONSUMER-ID", 4, 10, is_id=True)
     is_client_inherited: bool = column(sql="coalesce(is_client_inherited, false)")
     rack_id: str | None

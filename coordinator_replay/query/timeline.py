@@ -74,7 +74,7 @@ class MemberInterval:
     valid_to: datetime | None = column("TO", 1)
     client_id: str | None = column("CLIENT-ID", 1, 8, is_id=True)
     client_host: str | None = column("HOST", 4, 8, is_id=True)
-    instance_id: str | None = column("GROUP-INSTANCE-ID", 2, 8, is_id=True)
+    instance_id: str | None = column("GROUP-INSTANCE-ID", 1, 8, is_id=True)
     member_id: str = column("CONSUMER-ID", 3, 10, is_id=True)
     is_client_inherited: bool = column(sql="coalesce(is_client_inherited, false)")
     member_epoch: int | None = column("CURRENT-EPOCH", 2)
@@ -82,7 +82,7 @@ class MemberInterval:
     assigned: tuple[TopicPartitions, ...] = column("ASSIGNMENT", 1, 12, read=topic_partitions)
     pending_revocation: tuple[TopicPartitions, ...] = column("PENDING-REVOCATION", 3, 12, read=topic_partitions)
     target_assignment: tuple[TopicPartitions, ...] | None = column(sql="target", read=target_partitions)
-    departure: str | None = column("DEPARTURE", 1, 18, good=26, default=None)
+    departure: str | None = column("DEPARTURE", 1, 12, good=18, default=None)
     log_partition: int
     from_offset: int = column("LOG-OFFSET", 6)
     is_exact: bool = column(sql="coalesce(is_exact, false)")

@@ -69,6 +69,11 @@ def test_a_client_s_name_is_kept_longer_than_the_uuid_behind_it(width: int, expe
     assert list(shortened_ids(ids, width).values()) == expected
 
 
+def test_ids_that_begin_alike_are_told_apart_by_their_ends_in_a_few_cells():
+    ids = ["consumer-payments-settler-1", "consumer-payments-settler-2", "consumer-payments-writer-1"]
+    assert [shortened_ids(ids, 8)[one] for one in ids] == ["…ttler-1", "…ttler-2", "…riter-1"]
+
+
 @given(texts, st.integers(0, 70))
 def test_cut_text_is_as_wide_as_it_may_be(text: str, width: int):
     assert cell_len(cut(text, width)) <= width

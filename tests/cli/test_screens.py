@@ -124,6 +124,13 @@ def test_the_answer_of_a_saved_query_is_on_a_narrow_screen(screen, query: str, a
     assert set(answers) <= set(heading.split())
 
 
+def test_who_reads_a_topic_where_and_when_is_on_a_narrow_screen(screen):
+    heading = next(line for line in screen(80, *ASKED["consumers"]) if line.startswith("GROUP"))
+    assert [word for word in heading.split() if not word.startswith("CLIENT-")] == [
+        "GROUP", "HOW", "HOST", "PARTITIONS", "FROM", "TO",
+    ]  # fmt: skip
+
+
 def test_what_a_saved_query_answers_is_readable_on_a_narrow_screen(screen):
     (line,) = (line for line in screen(80, "sql", "--list") if line.startswith("blocking-members"))
     assert "KIP-848 members that took longest to revoke" in line

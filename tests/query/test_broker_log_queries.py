@@ -74,8 +74,8 @@ def test_a_timeline_says_how_members_went_and_what_was_refused(audited: Tables) 
         if one.event == "MEMBER_LEFT" and one.member_id and one.summary
     }
     assert left == {
-        "6KD6C": "removed by session timeout (log of broker 1)",
-        "rvzd2": "removed by session timeout (log of broker 1)",
+        "6KD6C": "session timeout (log of broker 1)",
+        "rvzd2": "session timeout (log of broker 1)",
         "poll-": "left by LeaveGroup (log of broker 1; client reason: consumer poll timeout has expired.)",
         "adm-0": "left by LeaveGroup (log of broker 1; client reason: decommissioned host)",
         "adm-1": "left by LeaveGroup (log of broker 1; client reason: cleanup)",
@@ -127,7 +127,7 @@ def test_of_lines_that_differ_none_says_how_a_member_went() -> None:
     assert departure_of([left], "n", at, classic=True) is None
     # A line about several members lists them, and none has an id that another's only begins with.
     missed = GroupLine("JOIN_EXPIRED", at, None, None, "Set(m, n-1)", None, 1)
-    assert departure_of([missed], "n-1", at, classic=True) == "removed by rebalance timeout (log of broker 1)"
+    assert departure_of([missed], "n-1", at, classic=True) == "rebalance timeout (log of broker 1)"
     assert departure_of([missed], "n", at, classic=True) is None
     admin = GroupLine("MEMBER_LEFT", at, "m", None, None, "member was removed by an admin", None)
     assert (departure_of([admin], "m", at, classic=True) or "").startswith("removed by an admin (log of a broker; ")
