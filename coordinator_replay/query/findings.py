@@ -81,7 +81,7 @@ def findings_of(
         UsageError: there is no such rule or group, or the tables know nothing of that time range.
     """
     warehouse.check_range(start, end)
-    runs = _runs_since(warehouse, is_new=is_new, since=since)
+    runs = runs_since(warehouse, is_new=is_new, since=since)
     findings = warehouse.answers(Finding, _FINDINGS, start=start, end=end)
     if group is not None and group not in {finding.group_id for finding in findings}:
         check_group(warehouse, group)
@@ -128,8 +128,14 @@ _RUNS = """
 """
 
 
-def _runs_since(warehouse: Tables, *, is_new: bool, since: datetime | None) -> set[str] | None:
-    """The runs whose findings are asked for; None for all."""
+def runs_since(warehouse: Tables, *, is_new: bool, since: datetime | None = None) -> set[str] | None:
+    """The runs whose findings are asked for; None for all.
+
+    Args:
+        warehouse: the tables.
+        is_new: only the last run that read new records, and later ones.
+        since: only those that began then or later.
+    """
     if not is_new and since is None:
         return None
     runs = warehouse.rows(_RUNS)

@@ -17,6 +17,7 @@ from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 
 from coordinator_replay.errors import UsageError
+from coordinator_replay.query.findings import runs_since
 from coordinator_replay.query.groups import UNKNOWN, Group, groups_at
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.re2_patterns import compile_pattern
@@ -47,7 +48,12 @@ _COORDINATOR_CHANGES = """
     WHERE cluster = $cluster AND broker IS DISTINCT FROM -1 GROUP BY log_partition ORDER BY log_partition
 """
 
-_FINDINGS = "SELECT rule, severity, count(*) FROM findings WHERE cluster = $cluster GROUP BY ALL ORDER BY ALL"
+_FINDINGS = """
+    SELECT rule, severity,
+           CASE WHEN list_contains($new, found_in_run) THEN 'new' WHEN ended_at IS NULL THEN 'open' ELSE 'ended' END,
+           count(*)
+    FROM findings WHERE cluster = $cluster GROUP BY ALL ORDER BY ALL
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,12 +133,12 @@ def metrics_of(
         [((log_partition,), count) for log_partition, count in warehouse.rows(_COORDINATOR_CHANGES)],
         ("log_partition",),
     )
-    findings = warehouse.rows(_FINDINGS)
+    findings = warehouse.rows(_FINDINGS, new=sorted(runs_since(warehouse, is_new=True) or ()))
     gauges.add(
         "findings",
-        "Findings by rule.",
-        [((rule, severity), count) for rule, severity, count in findings],
-        ("rule", "severity"),
+        "Findings by rule: new ones of the last audit that read new records, open ones, and ended ones of before.",
+        [(labels, count) for *labels, count in findings],
+        ("rule", "severity", "state"),
     )
     everyone = groups_at(warehouse)
     states = Counter((one.group_type, _state(one)) for one in everyone)

@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from coordinator_replay import Warehouse
 from coordinator_replay.cli.main import main
-from tests.query.small_warehouse import at, write_small_warehouse
+from tests.query.small_warehouse import at, write_rows, write_small_warehouse
 
 MONITORING = Path(__file__).parents[2] / "conf" / "monitoring"
 RULES = MONITORING / "alerts.yml"
@@ -68,6 +68,23 @@ def test_metrics_are_what_the_commands_answer(folder):
     assert samples(text, "log_age_seconds") == {(): (at("02:30") - warehouse.coverage.last).total_seconds()}
 
 
+def test_findings_are_new_open_or_ended(tmp_path):
+    folder = write_small_warehouse(tmp_path)
+    write_rows(folder, "audit_runs", [{"run_id": "4", "cluster": "default", "status": "done", "records_decoded": 1,
+                                       "started_at": at("03:55"), "finished_at": at("04:00")}])  # fmt: skip
+    write_rows(folder, "findings", [
+        {"cluster": "default", "finding_id": name, "rule": "rewind", "severity": "warning", "found_in_run": run,
+         "ended_at": at("02:20")}
+        for name, run in (("n1", "1"), ("n2", "4"))
+    ])  # fmt: skip
+    assert samples(Warehouse(folder, "default").metrics().text, "findings") == {
+        ("storm", "info", "ended"): 1,
+        ("stuck_transaction", "error", "open"): 1,
+        ("rewind", "warning", "ended"): 2,
+        ("rewind", "warning", "new"): 1,
+    }
+
+
 def test_groups_are_limited_and_chosen(folder):
     warehouse = Warehouse(folder, "default")
     everyone = warehouse.metrics()
@@ -110,7 +127,7 @@ def test_the_dashboard_and_the_alerts_ask_for_metrics_and_labels_that_are_writte
     assert len(asked) > 12
     for expression in asked:
         [name] = re.findall(r"coordinator_replay_\w+", expression)
-        wanted = set(re.findall(r"(\w+)=~?\"", expression))
+        wanted = set(re.findall(r"(\w+)(?:=~?|!=)\"", expression))
         grouped = re.search(r"by \(([^)]*)\)", expression)
         wanted |= set(grouped[1].split(", ")) if grouped else set()
         assert wanted <= labels[name], expression
