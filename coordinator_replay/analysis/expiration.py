@@ -45,14 +45,6 @@ class Expiry(NamedTuple):
     spared: frozenset[str] = frozenset()
 
 
-class _Situation(NamedTuple):
-    group_type: str | None
-    protocol_type: str | None
-    is_empty: bool
-    subscribed: frozenset[str] | None
-    empty_since_ms: int | None
-
-
 class _Classic(NamedTuple):
     """What a classic group's record says: each member's topics (None where they can't be read), and since when."""
 
@@ -61,7 +53,7 @@ class _Classic(NamedTuple):
 
 
 class _Row(NamedTuple):
-    applies: Callable[[_Situation], bool]
+    applies: Callable[["ExpiryState"], bool]
     rule: ExpiryRule
     counts_from_emptying: bool = False
     spares_subscribed: bool = False
@@ -115,21 +107,24 @@ class ExpiryState:
     @property
     def state(self) -> str | None:
         """``Empty``, or ``Stable`` for a classic group with members; None where these records don't show it."""
-        if self.group_type is None or self._is_empty:
+        if self.group_type is None or self.is_empty:
             return "Empty"
         return "Stable" if self.group_type == "classic" else None
 
     @property
-    def _is_empty(self) -> bool:
+    def is_empty(self) -> bool:
+        """Whether it has no members."""
         return not (self._classic.subscribed if self._classic is not None else self._members)
 
-    def _subscribed(self) -> frozenset[str] | None:
+    @property
+    def subscribed(self) -> frozenset[str] | None:
+        """Topics that members subscribe to; None where the records don't show them."""
         if self._classic is not None:
             if self.protocol_type != "consumer":
                 return None
             opened = [topics for topics in self._classic.subscribed if topics is not None]
             return frozenset().union(*opened) if len(opened) == len(self._classic.subscribed) else None
-        if self._is_empty:
+        if self.is_empty:
             return frozenset()
         if self.group_type == "streams":
             return self._topology
@@ -137,15 +132,12 @@ class ExpiryState:
 
     def expiry(self) -> Expiry:
         """The rule that holds now."""
+        row = next(row for row in _TABLE if row.applies(self))
         since = None if self._classic is None else self._classic.since_ms
-        group = _Situation(self.group_type, self.protocol_type, self._is_empty, self._subscribed(), since)
-        for row in _TABLE:
-            if row.applies(group):
-                break
         return Expiry(
             row.rule,
-            group.empty_since_ms if row.counts_from_emptying else None,
-            (group.subscribed or frozenset()) if row.spares_subscribed else frozenset(),
+            since if row.counts_from_emptying else None,
+            (self.subscribed or frozenset()) if row.spares_subscribed else frozenset(),
         )
 
     def apply(self, kind: str, key: Mapping[str, Any], value: Mapping[str, Any] | None) -> None:

@@ -20,7 +20,7 @@ from coordinator_replay.analysis.members import MemberReplay, members_after
 from coordinator_replay.analysis.ownership import OwnershipReplay
 from coordinator_replay.analysis.reasons import NO_CHANGES, Sign, TopicChanges
 from coordinator_replay.analysis.rebalances import Rebalances
-from coordinator_replay.analysis.rows import ENCODE, RecordTopics, Row, Scope
+from coordinator_replay.analysis.rows import RecordTopics, Row, Scope, encode
 from coordinator_replay.analysis.timeline import Timeline
 from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import GroupType, Member, Record
@@ -46,27 +46,10 @@ class GroupReplay:
         proven_ms: from when on no record of the log partition is missing; None where none is.
     """
 
-    __slots__ = (
-        "_classic_at",
-        "_expiry_rules",
-        "_limits",
-        "_members",
-        "_now_ms",
-        "_ownership",
-        "_rebalances",
-        "_scope",
-        "_step_rules",
-        "_timeline",
-        "_topic_changes",
-        "_topics",
-        "group_type",
-        "proven_ms",
-        "replay",
-    )
-    proven_ms: int | None
-    group_type: GroupType | None
-    _now_ms: int | None
-    _classic_at: int
+    proven_ms: int | None = None
+    group_type: GroupType | None = None
+    _now_ms: int | None = None
+    _classic_at: int = -1
 
     def __init__(
         self,
@@ -75,7 +58,7 @@ class GroupReplay:
         topic_names: Mapping[str, str] | None = None,
         topic_changes: TopicChanges = NO_CHANGES,
         limits: Thresholds = DEFAULTS,
-        encode: Callable[[Any], str] = ENCODE,
+        encode: Callable[[Any], str] = encode,
     ) -> None:
         """Begin a group.
 
@@ -97,10 +80,6 @@ class GroupReplay:
         self._ownership = OwnershipReplay(self._scope, self._topics)
         self._expiry_rules = ExpiryRules(self._scope)
         self._begin_rebalances()
-        self._now_ms = None
-        self._classic_at = -1
-        self.group_type = None
-        self.proven_ms = None
 
     def _begin_rebalances(self) -> None:
         """Begin the folds that look back: over rebalances, and over what rules remember."""
@@ -272,7 +251,6 @@ class GroupReplay:
         topic_names: Mapping[str, str] | None = None,
         topic_changes: TopicChanges = NO_CHANGES,
         limits: Thresholds = DEFAULTS,
-        encode: Callable[[Any], str] = ENCODE,
     ) -> "GroupReplay":
         """Continue from a snapshot.
 
@@ -281,7 +259,7 @@ class GroupReplay:
         """
         with restoring("group", VERSION, snapshot):
             replay = StateReplay.restore(snapshot["replay"])
-            life = cls(snapshot["cluster"], replay.group_id, topic_names, topic_changes, limits, encode)
+            life = cls(snapshot["cluster"], replay.group_id, topic_names, topic_changes, limits)
             life.replay = replay
             life._timeline.seq = snapshot["seq"]
             life._topics.sources = {key: tuple(topics) for key, topics in snapshot["sources"].items()}

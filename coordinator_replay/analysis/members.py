@@ -1,6 +1,7 @@
 """Who was in the group, when, and with what: ``member_timeline``."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from coordinator_replay.analysis.rows import RecordTopics, Row, Scope
@@ -58,23 +59,21 @@ def members_after(events: Sequence[Event]) -> Changed:
     return changed
 
 
+@dataclass(slots=True)
 class MemberReplay:
     """The fold over members.
 
     Attributes:
+        scope: whose rows these are.
+        topics: topics by name.
         stays: the members there are, by id.
         lost: those of which a record can't be read, or may be missing, until the group is proven again.
     """
 
-    __slots__ = ("lost", "scope", "stays", "topics")
-    stays: dict[str, OpenMemberInterval]
-    lost: set[str]
-
-    def __init__(self, scope: Scope, topics: RecordTopics) -> None:
-        self.scope = scope
-        self.topics = topics
-        self.stays = {}
-        self.lost = set()
+    scope: Scope
+    topics: RecordTopics
+    stays: dict[str, OpenMemberInterval] = field(default_factory=dict)
+    lost: set[str] = field(default_factory=set)
 
     def fold(self, events: Sequence[Event], changed: Changed, at_ms: int | None) -> Iterator[Row]:
         """Close and open intervals by one operation's events; yields the closed ones.

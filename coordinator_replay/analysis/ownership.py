@@ -9,6 +9,7 @@ group own partitions together.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
 
@@ -131,14 +132,18 @@ class Circumstances(NamedTuple):
     targets: dict[str, Assignment]
 
 
+@dataclass(slots=True)
 class OwnershipReplay:
     """The fold over ownership.
 
     Attributes:
+        scope: whose rows these are.
+        topics: topics by name.
         holders: who owns a partition, by what the records call its topic, and by its number.
         shared: of share groups, until the rebalance is over: partitions that a member took or gave up while others
             owned them. A partition has moved if one member gave it up and another one took it.
         gaps: partitions that were owned and are not; their rows wait for the next owner.
+        owned: what each member owns.
         handovers: what the last operation handed over.
         added: how many partitions it assigned that nobody had owned before.
         at_offset: log offset of its last record.
@@ -152,50 +157,22 @@ class OwnershipReplay:
         awaited_since: members that own partitions outside their target assignment, and since when.
     """
 
-    __slots__ = (
-        "added",
-        "at_offset",
-        "awaited_since",
-        "gaps",
-        "handovers",
-        "holders",
-        "is_exact",
-        "is_step_exact",
-        "log_partition",
-        "lost",
-        "owned",
-        "scope",
-        "seen",
-        "shared",
-        "topics",
-        "unrevoked_since",
-    )
-
-    holders: dict[Key, dict[str, OpenOwnership]]
-    gaps: dict[Key, Unowned]
-    shared: dict[Key, list[SharedChange]]
-    unrevoked_since: dict[str, int | None]
-    awaited_since: dict[str, int | None]
-    log_partition: int | None
-    seen: set[str]
-    lost: dict[str, Current]
-
-    def __init__(self, scope: Scope, topics: RecordTopics) -> None:
-        self.scope = scope
-        self.topics = topics
-        self.holders = {}
-        self.gaps = {}
-        self.shared = {}
-        self.owned: dict[str, Assignment] = {}
-        self.unrevoked_since = {}
-        self.awaited_since = {}
-        self.handovers: list[Handover] = []
-        self.added = 0
-        self.at_offset = -1
-        self.log_partition = None
-        self.seen = set()
-        self.lost = {}
-        self.is_exact = self.is_step_exact = True
+    scope: Scope
+    topics: RecordTopics
+    holders: dict[Key, dict[str, OpenOwnership]] = field(default_factory=dict)
+    gaps: dict[Key, Unowned] = field(default_factory=dict)
+    shared: dict[Key, list[SharedChange]] = field(default_factory=dict)
+    owned: dict[str, Assignment] = field(default_factory=dict)
+    unrevoked_since: dict[str, int | None] = field(default_factory=dict)
+    awaited_since: dict[str, int | None] = field(default_factory=dict)
+    handovers: list[Handover] = field(default_factory=list)
+    added: int = 0
+    at_offset: int = -1
+    log_partition: int | None = None
+    seen: set[str] = field(default_factory=set)
+    lost: dict[str, Current] = field(default_factory=dict)
+    is_exact: bool = True
+    is_step_exact: bool = True
 
     @property
     def partition_count(self) -> int:

@@ -21,7 +21,7 @@ which a later rebalance may show more of it (``reasons.hindsight``).
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from coordinator_replay.analysis.members import MemberReplay
@@ -158,10 +158,16 @@ def rebalance_id(scope: Scope, partition: int, offset: int) -> str:
     return hashlib.sha256(place.encode()).hexdigest()[:32]
 
 
+@dataclass(slots=True)
 class Rebalances:
     """The fold over rebalances.
 
     Attributes:
+        scope: whose rows these are.
+        topics: topics by name.
+        members: the members before the operation at hand.
+        ownership: who owns partitions.
+        topic_changes: when topics changed, where that is known.
         running: rebalances that are not over, and those over whose cost may still rise, oldest first.
         unsettled: rebalances over whose cost is final, but not their reason, oldest first.
         member_count: members when the last rebalance began.
@@ -177,61 +183,28 @@ class Rebalances:
         has_completed: whether one has ended whose partitions are not counted yet.
     """
 
-    __slots__ = (
-        "_members",
-        "_ownership",
-        "_topic_changes",
-        "_topics",
-        "has_completed",
-        "history",
-        "is_step_exact",
-        "joined",
-        "left",
-        "lost_at",
-        "member_count",
-        "open_join_at",
-        "partitions",
-        "running",
-        "scope",
-        "unproven_at",
-        "unproven_ms",
-        "unsettled",
-    )
-    running: list[OpenRebalance]
-    unsettled: list[OpenRebalance]
-    member_count: int
-    joined: list[str]
-    left: list[str]
-    is_step_exact: bool
-    lost_at: int
-    open_join_at: int
-    unproven_at: int | None
-    unproven_ms: int | None
+    scope: Scope
+    topics: RecordTopics
+    members: MemberReplay
+    ownership: OwnershipReplay
+    topic_changes: TopicChanges = field(default_factory=lambda: NO_CHANGES)
+    running: list[OpenRebalance] = field(default_factory=list)
+    unsettled: list[OpenRebalance] = field(default_factory=list)
+    partitions: int = 0
+    has_completed: bool = False
+    member_count: int = 0
+    joined: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+    is_step_exact: bool = True
+    lost_at: int = BEFORE_ALL
+    open_join_at: int = BEFORE_ALL
+    unproven_at: int | None = None
+    unproven_ms: int | None = None
+    history: GroupHistory = field(init=False)
 
-    def __init__(
-        self,
-        scope: Scope,
-        topics: RecordTopics,
-        members: MemberReplay,
-        ownership: OwnershipReplay,
-        topic_changes: TopicChanges = NO_CHANGES,
-    ) -> None:
-        self.scope = scope
-        self._topics = topics
-        self._members = members
-        self._ownership = ownership
-        self._topic_changes = topic_changes
-        self.running = []
-        self.unsettled = []
-        self.partitions = 0
-        self.has_completed = False
-        self.member_count = 0
-        self.joined = []
-        self.left = []
-        self.is_step_exact = True
-        self.lost_at = self.open_join_at = BEFORE_ALL
-        self.unproven_at = self.unproven_ms = None
-        self.history = GroupHistory(topics)
+    def __post_init__(self) -> None:
+        """Begin the history."""
+        self.history = GroupHistory(self.topics)
 
     def begin(self, events: Sequence[Event], at_ms: int | None, last_ms: int | None) -> str | None:
         """Open and close rebalances by one operation's events; called before other folds take them.
@@ -274,7 +247,7 @@ class Rebalances:
             self.unproven_at, self.unproven_ms = last.offset, last.timestamp_ms
         elif not was_exact:
             # The last rebalance began with members that need not be all; here it is known who they are.
-            self.member_count, self.joined, self.left = len(self._members.stays), [], []
+            self.member_count, self.joined, self.left = len(self.members.stays), [], []
         return last.is_exact and not was_exact
 
     def end(self, rebalance_id: str | None, at_ms: int | None) -> Iterator[Row]:
@@ -284,7 +257,7 @@ class Rebalances:
             rebalance_id: the rebalance that the operation belongs to.
             at_ms: the operation's time.
         """
-        ownership, running = self._ownership, self.running
+        ownership, running = self.ownership, self.running
         if ownership.handovers:
             self._count(ownership.handovers)
         if ownership.added and running and running[-1].rebalance_id == rebalance_id:
@@ -356,11 +329,11 @@ class Rebalances:
             opening,
             at_ms=at_ms,
             started_ms=started_ms,
-            before={member_id: stay.member for member_id, stay in self._members.stays.items()},
-            unrevoked_since=self._ownership.unrevoked_since,
+            before={member_id: stay.member for member_id, stay in self.members.stays.items()},
+            unrevoked_since=self.ownership.unrevoked_since,
             history=self.history,
-            topics=self._topics,
-            topic_changes=self._topic_changes,
+            topics=self.topics,
+            topic_changes=self.topic_changes,
         )
 
     def _open(self, situation: Situation, earliest_ms: int | None) -> str:

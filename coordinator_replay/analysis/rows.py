@@ -2,7 +2,10 @@
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+
+import orjson
 
 from coordinator_replay.engine.model import Assignment, GroupType
 
@@ -13,22 +16,31 @@ Row = tuple[str, dict[str, Any]]
 # Looked up once: these stand in the way of every topic of every assignment.
 STREAMS, CLASSIC = GroupType.STREAMS, GroupType.CLASSIC
 
-ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-"""JSON as cells hold it."""
+_PLAIN = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
+
+def encode(value: Any) -> str:
+    """JSON as cells hold it."""
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:
+        # What it does not take, the standard library may: numbers above 64 bits, half of a surrogate pair.
+        return _PLAIN.encode(value)
 
 
 class Scope(NamedTuple):
     """Whose rows these are.
 
     Attributes:
-        encode: writes what ENCODE writes; a caller may know a faster way.
+        encode: writes cells of JSON; a caller may need none.
     """
 
     cluster: str
     group_id: str
-    encode: Callable[[Any], str] = ENCODE
+    encode: Callable[[Any], str] = encode
 
 
+@dataclass(slots=True)
 class RecordTopics:
     """Topics as tables show them, from what the records of a group call a topic.
 
@@ -41,11 +53,8 @@ class RecordTopics:
         sources: topics by subtopology, from the group's topology.
     """
 
-    __slots__ = ("names", "sources")
-
-    def __init__(self, names: Mapping[str, str]) -> None:
-        self.names = names
-        self.sources: Mapping[str, tuple[str, ...]] = {}
+    names: Mapping[str, str]
+    sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def shown(self, group_type: GroupType, topic: str) -> tuple[tuple[str | None, str | None], ...]:
         """Pairs of topic id and topic name behind one key of an assignment."""

@@ -1,6 +1,7 @@
 """Events as rows of ``group_timeline``."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from coordinator_replay.analysis.rows import RecordTopics, Row, Scope
@@ -10,15 +11,13 @@ from coordinator_replay.engine.model import Assignment, GroupType
 TABLE = "group_timeline"
 
 
+@dataclass(slots=True)
 class Timeline:
     """The fold that numbers events; ``seq`` is the number of the next one."""
 
-    __slots__ = ("scope", "seq", "topics")
-
-    def __init__(self, scope: Scope, topics: RecordTopics) -> None:
-        self.scope = scope
-        self.topics = topics
-        self.seq = 0
+    scope: Scope
+    topics: RecordTopics
+    seq: int = 0
 
     def fold(self, events: Sequence[Event], rebalance_id: str | None) -> Iterator[Row]:
         """One row for each event of an operation."""

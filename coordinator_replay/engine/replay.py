@@ -16,6 +16,7 @@ slices gives the events of replay in one go.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from coordinator_replay.engine.classic_group import ClassicGroup, load
@@ -75,10 +76,12 @@ VERSION = 6
 """Rises with every change of the form of snapshots; one of another version is refused."""
 
 
+@dataclass(slots=True, eq=False)
 class StateReplay:
     """The life of one group.
 
     Attributes:
+        group_id: its name.
         group: the group as of the last record, None where there is none.
         offsets: its committed offsets, of those commits that ``apply`` was called with.
         proven_from: log offset from which no key of the group is open, or NOWHERE; None where that is not known.
@@ -88,50 +91,19 @@ class StateReplay:
     A value that can't be read counts as a missing record.
     """
 
-    __slots__ = (
-        "_header",
-        "_is_classic_known",
-        "_is_state_exact",
-        "_lost",
-        "_missing",
-        "_operation",
-        "_state",
-        "group",
-        "group_id",
-        "is_cleaned",
-        "offsets",
-        "open_keys",
-        "proven_from",
-    )
-
     group_id: str
-    group: Group | None
-    offsets: Offsets
-    proven_from: int | None
-    is_cleaned: bool
-    open_keys: set[tuple[Any, ...]]
-    _operation: Operation | None
-    _missing: int
-    _lost: int
-    _is_classic_known: bool
-    _is_state_exact: bool
-    _state: GroupState
-    _header: Header | None
-
-    def __init__(self, group_id: str) -> None:
-        self.group_id = group_id
-        self.group = None
-        self.offsets = Offsets()
-        self.proven_from = None
-        self.is_cleaned = False
-        self.open_keys = set()
-        self._operation = None
-        self._missing = 0
-        self._lost = 0
-        self._is_classic_known = False
-        self._is_state_exact = True
-        self._state = GroupState.DEAD
-        self._header = None
+    group: Group | None = None
+    offsets: Offsets = field(default_factory=Offsets)
+    proven_from: int | None = None
+    is_cleaned: bool = False
+    open_keys: set[tuple[Any, ...]] = field(default_factory=set)
+    _operation: Operation | None = None
+    _missing: int = 0
+    _lost: int = 0
+    _is_classic_known: bool = False
+    _is_state_exact: bool = True
+    _state: GroupState = GroupState.DEAD
+    _header: Header | None = None
 
     @property
     def state(self) -> GroupState:

@@ -5,84 +5,18 @@ commits and their markers in one log partition. The plan says for each bucket wh
 and open rows, or is rebuilt from its first record.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
 from coordinator_replay.pipeline.bucket_files import BucketFiles, Place, TableWriter
+from coordinator_replay.pipeline.bucket_share import BucketShare
 from coordinator_replay.pipeline.completeness import COPIES, CopyOffsets, completeness, copy_of, read_copies, without
 from coordinator_replay.pipeline.groups.group_step import GroupStep, groups_not_to_continue
 from coordinator_replay.pipeline.groups.replay import ReplayContext
 from coordinator_replay.pipeline.log_partitions import PartitionStep
 from coordinator_replay.pipeline.offsets.offset_step import OffsetContext, OffsetStep
-from coordinator_replay.pipeline.read.copies import DumpCopy
-from coordinator_replay.pipeline.read.decode import StagedFile
-from coordinator_replay.pipeline.read.same_log import EarlierLog
-from coordinator_replay.pipeline.read.tally import Ranges
 from coordinator_replay.pipeline.rebalance_pauses import PauseStep
 from coordinator_replay.pipeline.settle import Settled, Settlement, offsets_by_copy
-from coordinator_replay.store.snapshot import TableFile
-
-
-class Action(StrEnum):
-    """What becomes of the rows of a bucket that are derived from its records."""
-
-    CONTINUE = "CONTINUE"
-    """New records follow those that the tables have: groups and offsets continue from their snapshots and open rows."""
-
-    REBUILD = "REBUILD"
-    """All rows about groups and offsets are derived again, from the first record on."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BucketShare:
-    """A bucket to work on.
-
-    Attributes:
-        bucket: its number.
-        staged: its staged files, in the order of the dump.
-        files: its files of every table that has buckets, by table.
-        ranges: positions that earlier runs have read, by log partition.
-        ends: the first offset that they have not read.
-        positions: how many offsets below that hold a record.
-        last_us: time of the last record that this run read of each log partition, in microseconds.
-        copies: the copies of its log partitions that this run reads.
-        logs: what is kept of each log partition to compare the next dump with.
-        lost_from: from which offset on what the tables hold was lost, for log partitions that were truncated.
-        are_late: whether staged records may stand between those that the tables hold.
-        action: what becomes of its derived rows.
-        reasons: why, as sentences.
-    """
-
-    bucket: int
-    staged: Sequence[StagedFile]
-    files: Mapping[str, tuple[TableFile, ...]]
-    ranges: Ranges
-    ends: Mapping[int, int]
-    positions: Mapping[int, int]
-    last_us: Mapping[int, int]
-    copies: Sequence[DumpCopy] = ()
-    logs: Mapping[int, EarlierLog] = field(default_factory=dict)
-    lost_from: Mapping[int, int] = field(default_factory=dict)
-    are_late: bool = False
-    action: Action = Action.CONTINUE
-    reasons: Sequence[str] = ()
-
-    @property
-    def is_rebuild(self) -> bool:
-        """Whether its derived rows are derived again from the first record on."""
-        return self.action is Action.REBUILD
-
-    @property
-    def records(self) -> int:
-        """How many staged rows it has."""
-        return sum(file.rows for _, _, file, _ in self.staged)
-
-    @property
-    def size(self) -> int:
-        """About how much work it is: the bytes to read."""
-        tables = self.files.values() if self.is_rebuild else ()
-        return sum(file.size for _, _, file, _ in self.staged) + sum(file.size for files in tables for file in files)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,9 +74,7 @@ def _partitions(share: BucketShare, run_id: str, files: BucketFiles, settled: Se
         files.remove(COPIES)
         new = [*without(earlier, share.lost_from), *new]
         earlier = {}
-    return PartitionStep(
-        files, completeness(earlier, new), share.last_us, settled.positions, share.logs, share.lost_from.keys()
-    )
+    return PartitionStep(share, files, completeness(earlier, new), settled.positions)
 
 
 def reasons_to_rebuild(share: BucketShare, names: Mapping[str, str], renamed: Collection[str]) -> list[str]:
@@ -169,16 +101,8 @@ def run_bucket(share: BucketShare, context: BucketContext) -> BucketResult:
         context: what every bucket is worked on with.
     """
     files = BucketFiles(share.files)
-    settlement = Settlement(
-        share.staged,
-        files,
-        ranges=share.ranges,
-        positions=share.positions,
-        are_late=share.are_late,
-        lost_from=share.lost_from,
-    )
     writer = TableWriter(context.place, share.bucket)
-    settled = settlement.run(writer)
+    settled = Settlement(share, files).run(writer)
     files.take(writer.close())
     result = BucketResult(share.bucket, files, settled, share.is_rebuild)
     partitions = _partitions(share, context.replay.run_id, files, settled)
@@ -196,15 +120,7 @@ def run_bucket(share: BucketShare, context: BucketContext) -> BucketResult:
     files.take(writer.close())
     writer = TableWriter(context.place, share.bucket)
     pauses = PauseStep(files, reached_ms=partitions.reached_ms(), is_rebuild=share.is_rebuild)
-    step = OffsetStep(
-        files,
-        context.offsets,
-        ends=share.ends,
-        is_rebuild=share.is_rebuild,
-        pauses=pauses.pauses,
-        partitions=partitions,
-    )
-    step.run(writer)
+    OffsetStep(share, files, context.offsets, partitions, pauses.pauses).run(writer)
     pauses.write(writer, awaits_logs=context.has_logs)
     files.take(writer.close())
     return result

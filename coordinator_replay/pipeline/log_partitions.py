@@ -1,16 +1,15 @@
 """The rows of ``log_partitions``: how far the records of each log partition go, and what of its history is proven."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from types import MappingProxyType
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
+from coordinator_replay.pipeline.bucket_share import BucketShare
 from coordinator_replay.pipeline.columns import numbers_of, plain_rows
 from coordinator_replay.pipeline.completeness import COPIES, LAST_OFFSET, BucketCompleteness, HistoryRange
-from coordinator_replay.pipeline.read.same_log import EarlierLog
 from coordinator_replay.pipeline.read.tally import moment_of
 from coordinator_replay.store.scan import read_paths
 from coordinator_replay.tables.definition import table
@@ -94,41 +93,30 @@ def _look(around: _Times, offset: int, offsets: Any, times: Any) -> None:
         around.first = min(around.first, (int(behind[at]), int(times[~is_below][at])))
 
 
+@dataclass(slots=True)
 class PartitionStep:
     """What is proven of the log partitions of a bucket, and the rows that say so.
 
-    Args:
-        files: the bucket's; records that are new stand in it already.
+    Attributes:
+        share: the bucket.
+        files: its files; records that are new stand in them already.
         completeness: what the copies prove.
-        last_us: time of the last record that this run read of each log partition, in microseconds.
-        positions: how many positions of each log partition that it read hold a record.
-        logs: what is kept of each log partition to compare the next dump with.
-        truncated: log partitions of which records were lost since the rows were written.
+        positions: how many positions of each log partition that this run read hold a record.
+        old: the rows that the table has, by log partition; times are milliseconds but for those in lists.
     """
 
-    def __init__(
-        self,
-        files: BucketFiles,
-        completeness: BucketCompleteness,
-        last_us: Mapping[int, int],
-        positions: Mapping[int, int],
-        logs: Mapping[int, EarlierLog] = MappingProxyType({}),
-        truncated: Collection[int] = (),
-    ) -> None:
-        self.logs = logs
-        self.truncated = truncated
-        self.files = files
-        self.completeness = completeness
-        self.last_us = last_us
-        self.positions = positions
-        uris = [file.uri for file in files.old(TABLE)]
-        # Times are milliseconds, as in rows to write; those in lists stay moments.
-        self.old: dict[int, dict[str, Any]] = {
-            row["log_partition"]: row
-            for batch in read_paths(uris, table(TABLE).file_schema().names)
-            for row in plain_rows(batch)
-        }
-        self._times: dict[Needed, _Times] | None = None
+    share: BucketShare
+    files: BucketFiles
+    completeness: BucketCompleteness
+    positions: Mapping[int, int]
+    old: dict[int, dict[str, Any]] = field(init=False)
+    _times: dict[Needed, _Times] | None = None
+
+    def __post_init__(self) -> None:
+        """Read the rows that the table has."""
+        uris = [file.uri for file in self.files.old(TABLE)]
+        batches = read_paths(uris, table(TABLE).file_schema().names)
+        self.old = {row["log_partition"]: row for batch in batches for row in plain_rows(batch)}
 
     def changed(self) -> list[int]:
         """Log partitions whose history is another one now, and not just a longer one."""
@@ -192,7 +180,7 @@ class PartitionStep:
 
     def _rows(self) -> Iterator[dict[str, Any]]:
         for partition in sorted({*self.old, *self.completeness.ranges}):
-            log = self.logs.get(partition)
+            log = self.share.logs.get(partition)
             yield self._of_partition(partition) | ({} if log is None else log.columns())
 
     def _of_partition(self, partition: int) -> dict[str, Any]:
@@ -200,7 +188,7 @@ class PartitionStep:
         old = self.old.get(partition)
         if ranges is None:
             return old or {}
-        if old is None or partition in self.truncated or not self._is_longer(old, ranges):
+        if old is None or partition in self.share.lost_from or not self._is_longer(old, ranges):
             return self._row(partition, ranges, old or {})
         if _ended_where_exact(old, ranges):
             return self._row(partition, ranges, old)
@@ -209,7 +197,8 @@ class PartitionStep:
     def _longer(self, row: dict[str, Any], to_offset: int) -> dict[str, Any]:
         """The row of a log partition of which only more is known."""
         partition = row["log_partition"]
-        last_ms = None if partition not in self.last_us else milliseconds(moment_of(self.last_us[partition]))
+        last_us = self.share.last_us.get(partition)
+        last_ms = None if last_us is None else milliseconds(moment_of(last_us))
         end_ms = max(filter(None, (row["end_timestamp"], last_ms)), default=None)
         *others, last = row["complete_ranges"]
         changed = {"end_offset": to_offset, "end_timestamp": end_ms, **self._counts(partition, to_offset, row)}

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from coordinator_replay.analysis.findings.thresholds import Thresholds
-from coordinator_replay.pipeline.bucket import Action, BucketShare
+from coordinator_replay.pipeline.bucket_share import Action, BucketShare
 from coordinator_replay.pipeline.commit_sums import SumsRange
 from coordinator_replay.pipeline.completeness import LAST_OFFSET
 from coordinator_replay.pipeline.ledger import Run, below

@@ -8,7 +8,6 @@ hold counts once: the copy with the highest leader epoch, which is the history t
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ import pyarrow.compute as pc
 
 from coordinator_replay.log.schema import DamageClass
 from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
+from coordinator_replay.pipeline.bucket_share import BucketShare
 from coordinator_replay.pipeline.columns import Bools, Numbers, as_bools, distinct, numbers_of
 from coordinator_replay.pipeline.completeness import CopyOffsets
 from coordinator_replay.pipeline.read.decode import STAGED, StagedFile
@@ -247,60 +247,42 @@ def _offsets(staged: Sequence[StagedFile], rows: _Rows) -> dict[tuple[int, str],
     return {key: CopyOffsets(*map(np.concatenate, zip(*parts, strict=True))) for key, parts in by_copy.items()}
 
 
+@dataclass(frozen=True, slots=True)
 class Settlement:
     """Settles one bucket.
 
-    Args:
-        staged: the bucket's staged files, in the order of the dump.
-        files: the bucket's files of the record tables.
-        ranges: positions that earlier runs have read, by log partition.
-        positions: how many positions hold a record below the end of what they have read.
-        are_late: whether staged records may stand between those of the tables: then each position is looked up
-            in the tables, and all records are numbered again where one is new.
-        lost_from: from which offset on records of the tables were lost, for log partitions that were truncated; then
-            staged records come late.
+    Where staged records may stand between those of the tables, each position is looked up in the tables, and all
+    records are numbered again where one is new.
+
+    Attributes:
+        share: the bucket.
+        files: its files of the record tables.
     """
 
-    def __init__(
-        self,
-        staged: Sequence[StagedFile],
-        files: BucketFiles,
-        *,
-        ranges: Ranges,
-        positions: Mapping[int, int],
-        are_late: bool,
-        lost_from: Mapping[int, int] = MappingProxyType({}),
-    ) -> None:
-        self.lost_from = lost_from
-        self.staged = staged
-        self.files = files
-        self.ranges = ranges
-        self.before = positions
-        self.are_late = are_late
+    share: BucketShare
+    files: BucketFiles
 
     def run(self, writer: TableWriter) -> Settled:
         """Write the records that are new, and those of the tables again where their numbers change."""
-        rows = _read(self.staged)
-        existing = _Existing(self.files, positions=self.are_late, lost_from=self.lost_from)
+        rows = _read(self.share.staged)
+        existing = _Existing(self.files, positions=self.share.are_late, lost_from=self.share.lost_from)
         keep = _best_copies(rows)
         settled = Settled(duplicates=int((rows.has_place & ~keep).sum()))
         is_already = self._are_already_read(rows, existing) & keep
         keep &= ~is_already
         settled.already = int(is_already.sum())
-        settled.offsets = _offsets(self.staged, rows)
+        settled.offsets = _offsets(self.share.staged, rows)
         self._keep_damage(rows, keep, existing, settled)
         numbers = self._numbers(rows, keep, existing)
-        settled.positions = {
-            one: len(offsets) + (0 if self.are_late else self.before.get(one, 0)) for one, offsets in numbers.items()
-        }
+        settled.positions = {one: len(offsets) + self._before(one) for one, offsets in numbers.items()}
         self._write(rows, keep, numbers, writer, settled)
-        if self.are_late and (self.lost_from or (keep & rows.has_place).any()):
+        if self.share.are_late and (self.share.lost_from or (keep & rows.has_place).any()):
             self._rewrite(rows, keep, numbers, writer)
         return settled
 
     def _are_already_read(self, rows: _Rows, existing: _Existing) -> Bools:
-        if not self.are_late:
-            return _in_ranges(rows, self.ranges)
+        if not self.share.are_late:
+            return _in_ranges(rows, self.share.ranges)
         # A record that can be decoded now takes the place of one that could not be.
         again = _exist(rows, existing.quarantined) & rows.is_quarantined
         return _exist(rows, existing.places) | again
@@ -324,7 +306,7 @@ class Settlement:
         """Sorted offsets by log partition: those that are new, or where some come late, all that have a record."""
         new = keep & rows.has_place
         new_offsets = _by_partition([(rows.partitions[new], rows.offsets[new])])
-        if not self.are_late:
+        if not self.share.are_late:
             return new_offsets
         sources = (new_offsets, existing.places, existing.quarantined)
         return {
@@ -337,14 +319,17 @@ class Settlement:
         missing = np.zeros(len(offsets), np.int64)
         for one in np.unique(partitions).tolist():
             [own] = np.nonzero(partitions == one)
-            before = 0 if self.are_late else self.before.get(one, 0)
-            missing[own] = offsets[own] - before - np.searchsorted(numbers[one], offsets[own])
+            missing[own] = offsets[own] - self._before(one) - np.searchsorted(numbers[one], offsets[own])
         return missing
+
+    def _before(self, partition: int) -> int:
+        """How many positions of a log partition hold a record before those that are numbered."""
+        return 0 if self.share.are_late else self.share.positions.get(partition, 0)
 
     def _write(
         self, rows: _Rows, keep: Bools, numbers: Mapping[int, Numbers], writer: TableWriter, settled: Settled
     ) -> None:
-        for number, (what, _, file, _) in enumerate(self.staged):
+        for number, (what, _, file, _) in enumerate(self.share.staged):
             start = rows.starts[number]
             kept = keep[start : rows.starts[number + 1]]
             settled.written[what] += int(kept.sum())
@@ -371,7 +356,7 @@ class Settlement:
             self.files.remove(name)
             for file in old:
                 for stored in read_paths([file.uri], _columns(name)):
-                    batch = some(stored, ~_are_lost(stored, self.lost_from))
+                    batch = some(stored, ~_are_lost(stored, self.share.lost_from))
                     if name == RECORD_TABLES[QUARANTINE]:
                         writer.add(name, some(batch, ~self._are_replaced(batch, rows, keep)))
                     else:

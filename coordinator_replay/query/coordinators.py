@@ -85,8 +85,7 @@ def group_coordinator_changes(
         start: from then on; all if None.
         end: up to then, not included; all if None.
     """
-    sql = _CHANGES.format(one_group="" if group is None else "AND group_id = $group")
-    return warehouse.answers(GroupCoordinatorChange, sql, group=group, start=start, end=end)
+    return warehouse.answers(GroupCoordinatorChange, _CHANGES, group=group, start=start, end=end)
 
 
 def nearby_note(warehouse: Tables, rebalances: Sequence[Rebalance]) -> str | None:

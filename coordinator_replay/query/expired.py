@@ -66,8 +66,7 @@ def expired_offsets(
         UsageError: the tables don't know the group.
     """
     if within is None:
-        sql = _EXPIRED.format(one_group="" if group is None else "AND group_id = $group")
-        rows = warehouse.rows(sql, group=group)
+        rows = warehouse.rows(_EXPIRED, group=group)
     else:
         rows = expiring_rows(warehouse, group, within, select_list(ExpiredOffset))
     if not rows and group is not None:

@@ -25,9 +25,7 @@ _APPLIED = """
 
 _IN_FORCE = "(SELECT * FROM offset_history WHERE cluster = $cluster AND to_offset IS NULL {one_group})"
 
-_WITHOUT_RULE = """
-    SELECT count(*) FROM {in_force} WHERE rule IS NULL
-"""
+_WITHOUT_RULE = f"SELECT count(*) FROM {_IN_FORCE} WHERE rule IS NULL"  # noqa: S608 - put together from constants
 
 
 def applied_retention(warehouse: Tables) -> Retention:
@@ -51,8 +49,7 @@ def expiring_rows(warehouse: Tables, group: str | None, within: timedelta, colum
         within: how far ahead of the end of the log to look.
         columns: which columns of ``expired_offsets``.
     """
-    in_force = _IN_FORCE.format(one_group="" if group is None else "AND group_id = $group")
-    [(unknown,)] = warehouse.rows(_WITHOUT_RULE.format(in_force=in_force), group=group)
+    [(unknown,)] = warehouse.rows(_WITHOUT_RULE, group=group)
     if unknown:
         which = "1 offset was" if unknown == 1 else f"{unknown:,} offsets were"
         rest = (
@@ -60,7 +57,7 @@ def expiring_rows(warehouse: Tables, group: str | None, within: timedelta, colum
         )
         warehouse.notes.append(f"{which} written by an earlier release and {rest}")
     retention, end = applied_retention(warehouse), warehouse.coverage.last
-    sql = f"SELECT {columns} FROM ({expiring_offsets(in_force)}) ORDER BY expire_at, group_id, topic, partition"  # noqa: S608
+    sql = f"SELECT {columns} FROM ({expiring_offsets(_IN_FORCE)}) ORDER BY expire_at, group_id, topic, partition"  # noqa: S608
     return warehouse.rows(
         sql,
         group=group,

@@ -252,10 +252,6 @@ def unknown_states_note(groups: Sequence[Group], states: Sequence[str]) -> str |
     return f"{groups_are} in a state that is not on record: --state {UNKNOWN} shows {'it' if count == 1 else 'them'}."
 
 
-def _one_group(sql: str, group: str | None) -> str:
-    return sql.format(one_group="" if group is None else "AND group_id = $group")
-
-
 def groups_at(
     warehouse: Tables,
     at: datetime | None = None,
@@ -318,7 +314,7 @@ def _recorded_groups(
     for name, part in parts.items():
         sql = sql.replace(name, part)
     asked = {"at": at or END, "group": group, "proven": proven, "proven_from": proven_from, "proven_to": proven_to}
-    return warehouse.answers(Group, _one_group(sql, group), **asked)
+    return warehouse.answers(Group, sql, **asked)
 
 
 def _phases(warehouse: Tables, groups: Sequence[Group], at: datetime | None, group: str | None) -> dict[str, JoinPhase]:
@@ -344,7 +340,7 @@ def join_phase_at(warehouse: Tables, group: str, at: datetime | None = None) -> 
 
 def group_names(warehouse: Tables) -> list[str]:
     """Every group that the tables ever saw in the cluster."""
-    return [name for (name,) in warehouse.rows(_one_group(_GROUP_NAMES, None))]
+    return [name for (name,) in warehouse.rows(_GROUP_NAMES)]
 
 
 def lively_groups(warehouse: Tables, start: datetime | None = None, end: datetime | None = None) -> list[str]:
@@ -364,7 +360,7 @@ def check_group(warehouse: Tables, group: str) -> None:
         UsageError: they don't; the message says so where its log partition was not audited, and names the most similar
             groups.
     """
-    if warehouse.rows(_one_group(_GROUP_NAMES, group), group=group):
+    if warehouse.rows(_GROUP_NAMES, group=group):
         return
     covered = warehouse.coverage
     unaudited = unaudited_partition(warehouse, group)

@@ -71,5 +71,4 @@ def hold_ups(warehouse: Tables, group: str | None = None) -> dict[str, HoldUp]:
         warehouse: the tables.
         group: only of this group; of all if None.
     """
-    sql = _HOLD_UPS.format(one_group="" if group is None else "AND group_id = $group")
-    return {one.rebalance_id: one for one in warehouse.answers(HoldUp, sql, group=group)}
+    return {one.rebalance_id: one for one in warehouse.answers(HoldUp, _HOLD_UPS, group=group)}

@@ -85,11 +85,10 @@ def join_phases(
         at: the point in time; the end of the records and of the logs if None.
         group: only this one.
     """
-    sql = _LINES.format(one_group="" if group is None else "AND group_id = $group")
     times = [one.since for one in recorded.values()]
     since = max(min(times) - _SLACK, (at or max(times)) - timedelta(milliseconds=LONGEST_MS)) if times else END
     phases: dict[str, JoinPhase] = {}
-    lines = warehouse.rows(sql, at=at or END, since=since, group=group)
+    lines = warehouse.rows(_LINES, at=at or END, since=since, group=group)
     for name, log_partition, *line in sorted(lines, key=_order):
         last = recorded.get(name)
         if last is None or log_partition not in (None, last.log_partition):

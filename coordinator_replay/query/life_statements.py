@@ -1,20 +1,20 @@
 """The statements behind lives of groups: each for one group or for many, its rows by group.
 
-``{some}`` is the condition on the groups; ``$start`` and ``$end`` bound the time range, null means no bound. A range is
-half-open: from ``$start`` on, before ``$end``. What was over before a group's first record with a time has no place on
-a page's line of time, and is left out.
+``{some}`` is the condition on the groups (``Tables.rows_by_group``); ``$start`` and ``$end`` bound the time range, null
+means no bound. A range is half-open: from ``$start`` on, before ``$end``. What was over before a group's first record
+with a time has no place on a page's line of time, and is left out.
 """
 
 SPANS = """
     SELECT group_id, min(first), max(last), min(log_partition) FROM (
         SELECT group_id, min(log_timestamp) AS first, max(log_timestamp) AS last, min(log_partition) AS log_partition
-        FROM group_timeline WHERE cluster = $cluster {some} GROUP BY 1
+        FROM group_timeline WHERE cluster = $cluster {one_group} GROUP BY 1
         UNION ALL
         SELECT group_id, min(valid_from), max(coalesce(valid_to, valid_from)), min(log_partition) FROM offset_history
-        WHERE cluster = $cluster {some} GROUP BY 1
+        WHERE cluster = $cluster {one_group} GROUP BY 1
         UNION ALL
         SELECT group_id, min(valid_from), max(coalesce(valid_to, valid_from)), min(log_partition) FROM pending_offsets
-        WHERE cluster = $cluster {some} GROUP BY 1
+        WHERE cluster = $cluster {one_group} GROUP BY 1
     ) GROUP BY group_id ORDER BY group_id
 """
 

@@ -102,8 +102,7 @@ def spans_of(
         UsageError: the tables don't know the group, or nothing of that range.
     """
     warehouse.check_range(start, end)
-    some = "" if group is None else "AND group_id = $group"
-    rows = warehouse.rows(life_statements.SPANS.format(some=some), group=group)
+    rows = warehouse.rows(life_statements.SPANS, group=group)
     if not rows and group is not None:
         check_group(warehouse, group)
     covered = warehouse.coverage
@@ -193,19 +192,11 @@ class _Reading:
         *,
         detail: Detail,
     ) -> None:
-        names = [span.group for span in spans]
         self._warehouse = warehouse
         self._limits = limits
         self._spans = spans
-        self._asked: dict[str, Any] = {"groups": names, "start": start, "end": end}
-        if len(names) == 1:
-            # One group's name also keeps files without it from being read.
-            self._some = "AND group_id = $group"
-            self._asked |= {"group": names[0]}
-        else:
-            # Rows lie by group: row groups of files that hold other names only are not read.
-            self._some = "AND group_id BETWEEN $first_group AND $last_group AND group_id IN (SELECT unnest($groups))"
-            self._asked |= {"first_group": names[0], "last_group": names[-1]}
+        self._groups = [span.group for span in spans]
+        self._range = {"start": start, "end": end}
         self._states = self._answers(StateBand._make, life_statements.STATES)
         rebalances = life_statements.REBALANCES.replace("{columns}", ", ".join(COLUMNS))
         self._rebalances = self._answers(partial(row_of, Rebalance), rebalances)
@@ -223,23 +214,15 @@ class _Reading:
 
     def _rows(self, statement: str, **more: object) -> Mapping[str, list[tuple[Any, ...]]]:
         """Rows by group, without the group's name."""
-        by_group: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
-        rows = self._warehouse.rows(
-            statement.replace("{some}", self._some),
-            most=self._limits.intervals,
-            **self._asked,
-            **more,
-        )
-        for row in rows:
-            by_group[row[0]].append(row[1:])
-        return by_group
+        most = self._limits.intervals
+        return self._warehouse.rows_by_group(statement, self._groups, most=most, **self._range, **more)
 
     def _thinned(self) -> Mapping[str, list[OffsetLine]]:
         """Committed offsets, so many of each group as its lines may have points."""
         firsts, widths = [], []
-        for name in self._asked["groups"]:
+        for name in self._groups:
             _, lines, first, last = self._line_counts[name][0] if name in self._line_counts else (0, 1, EPOCH, EPOCH)
-            first, last = self._asked["start"] or first or EPOCH, self._asked["end"] or last or EPOCH
+            first, last = self._range["start"] or first or EPOCH, self._range["end"] or last or EPOCH
             points = min(max(_POINTS_EACH.start, self._limits.points // max(lines, 1)), _POINTS_EACH.stop)
             firsts.append(milliseconds(first))
             widths.append(max(round((milliseconds(last) - milliseconds(first)) / points), 1))

@@ -138,8 +138,7 @@ def rebalances_of(
     """
     check_causes(causes)
     warehouse.check_range(start, end)
-    sql = _REBALANCES.format(one_group="" if group is None else "AND group_id = $group")
-    rebalances = warehouse.answers(Rebalance, sql, group=group, start=start, end=end)
+    rebalances = warehouse.answers(Rebalance, _REBALANCES, group=group, start=start, end=end)
     if not rebalances and group is not None:
         check_group(warehouse, group)
     if not causes:

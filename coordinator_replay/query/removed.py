@@ -167,8 +167,7 @@ def deleted_groups(
         group: only this one.
         types: only groups of these types, in any case; all if empty.
     """
-    sql = _GROUPS.format(one_group="" if group is None else "AND group_id = $group")
-    deleted = warehouse.answers(DeletedGroup, sql, at=at or END, group=group)
+    deleted = warehouse.answers(DeletedGroup, _GROUPS, at=at or END, group=group)
     wanted = {name.lower() for name in types}
     return [one for one in deleted if not wanted or one.group_type.lower() in wanted]
 

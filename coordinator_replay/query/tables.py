@@ -5,7 +5,7 @@ finished runs have left: what an audit is writing just now, or one that was kill
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -214,7 +214,8 @@ class Tables:
         """Answer a question over the tables that it names.
 
         Args:
-            sql: a SELECT; ``$cluster`` in it is the warehouse's cluster.
+            sql: a SELECT; ``$cluster`` in it is the warehouse's cluster, and ``{one_group}`` the condition that rows
+                are of ``group``, if that is given.
             parameters: values for the other ``$names``; ones the statement does not use are left out. ``group``
                 also keeps files without that group from being read.
 
@@ -225,6 +226,8 @@ class Tables:
             UsageError: rows of the time asked about were purged.
             WarehouseError: a table is missing, lacks a column, or is damaged.
         """
+        is_of_one_group = parameters.get("group") is not None
+        sql = sql.replace("{one_group}", "AND group_id = $group" if is_of_one_group else "")
         names = set(_PARAMETER.findall(sql))
         values = {"cluster": self.cluster, **parameters} if "cluster" in names else parameters
         used = {name: values[name] for name in names}
@@ -245,6 +248,26 @@ class Tables:
             ) from problem
         except duckdb.Error as problem:
             raise WarehouseError(f"the tables of {self.uri} can't be read: {first_line(problem)}") from problem
+
+    def rows_by_group(self, sql: str, groups: Sequence[str], **parameters: object) -> dict[str, list[tuple[Any, ...]]]:
+        """Rows of some groups, see ``rows``, by group: the first column, which they lack then.
+
+        Args:
+            sql: a SELECT; ``{some}`` in it is the condition on the groups, ``$groups`` their names.
+            groups: at least one.
+            parameters: values for the other ``$names``.
+        """
+        if len(groups) == 1:
+            # One group's name also keeps files without it from being read.
+            asked, some = {"group": groups[0]}, "{one_group}"
+        else:
+            # Rows lie by group: row groups of files that hold other names only are not read.
+            asked = {"first_group": min(groups), "last_group": max(groups)}
+            some = "AND group_id BETWEEN $first_group AND $last_group AND group_id IN (SELECT unnest($groups))"
+        by_group: dict[str, list[tuple[Any, ...]]] = {}
+        for group, *row in self.rows(sql.replace("{some}", some), groups=list(groups), **asked, **parameters):
+            by_group.setdefault(group, []).append(tuple(row))
+        return by_group
 
     def answers(self, row_type: type[Row], sql: str, **parameters: object) -> list[Row]:
         """Answer a question whose SELECT has the stored columns of a dataclass, in their order, see ``rows``."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 
 from coordinator_replay.errors import UsageError
+from coordinator_replay.times import EPOCH
 
 ABSOLUTE_RULE = (
     "2026-11-20T02:13:00Z (UTC where no zone is given), 2026-11-20 (its start) "
@@ -40,8 +41,6 @@ _ON_A_DAY = re.compile(r"(?:(today|yesterday)(?:[ T]|$))?(\d{1,2}:\d{2}(?::\d{2}
 _SECONDS_DIGITS = range(9, 11)
 _MILLISECONDS_DIGITS = 12
 """Epoch milliseconds have 12 digits from 1973 on; of shorter numbers 9 and 10 digits are seconds."""
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +101,7 @@ def _from_digits(text: str, rule: str) -> datetime:
     if len(text) < _MILLISECONDS_DIGITS:
         raise UsageError(f"invalid time {text!r}: write {rule}")
     try:
-        return _EPOCH + timedelta(milliseconds=int(text))
+        return EPOCH + timedelta(milliseconds=int(text))
     except OverflowError:
         raise UsageError(
             f"invalid time {text!r}: it lies beyond the year 9999; epoch milliseconds are expected, not micro- or nano-"

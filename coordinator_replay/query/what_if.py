@@ -1,9 +1,9 @@
 """A group's records and what the tables have of its topics, as ``whatif`` takes them."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from coordinator_replay.analysis.reasons.topic_changes import DatedTopicChange
@@ -12,7 +12,7 @@ from coordinator_replay.errors import UsageError
 from coordinator_replay.query.groups import check_group
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.records.blobs import open_blobs
-from coordinator_replay.times import EPOCH
+from coordinator_replay.times import milliseconds
 from coordinator_replay.whatif.alternative import Alternative
 from coordinator_replay.whatif.answer import WhatIf, what_if
 from coordinator_replay.whatif.measures import Gain
@@ -75,7 +75,7 @@ class _Topics:
                 self.counts[topic] = count
             if changes:
                 self.changes[topic] = [
-                    DatedTopicChange(_milliseconds(one["changed_at"]), one["change"], one["partition_count"] or 0)
+                    DatedTopicChange(milliseconds(one["changed_at"]), one["change"], one["partition_count"] or 0)
                     for one in changes
                 ]
 
@@ -169,27 +169,27 @@ def recorded_of(warehouse: Tables, group: str) -> Recorded:
 
 def _read(warehouse: Tables, groups: Sequence[str], topics: _Topics) -> Iterator[Recorded]:
     """What is on record of groups, read by one statement for each table; groups without records are left out."""
-    some = "AND group_id = $group" if len(groups) == 1 else "AND list_contains($groups, group_id)"
-    asked: dict[str, object] = {"groups": list(groups)} | ({"group": groups[0]} if len(groups) == 1 else {})
-    records: dict[str, list[Record]] = {}
-    unread: dict[str, int] = {}
-    for group, *row in warehouse.rows(_RECORDS.replace("{some}", some), **asked):
-        record = _record(*row, unread=unread.get(group, 0))
-        # A row without a key, which no audit writes, is a record that is missing before the next one.
-        unread[group] = unread.get(group, 0) + 1 if record is None else 0
-        if record is not None:
-            records.setdefault(group, []).append(record)
-    rebalances: dict[str, list[dict[str, Any]]] = {group: [] for group in groups}
+    records = warehouse.rows_by_group(_RECORDS, groups)
+    rebalances = warehouse.rows_by_group(_REBALANCES, groups)
+    commits = warehouse.rows_by_group(_LAST_COMMITS, groups)
     columns = ("epoch", "completed_at", "cause", "confidence", "commit_pause_ms")
-    for group, *row in warehouse.rows(_REBALANCES.replace("{some}", some), **asked):
-        rebalances[group].append(dict(zip(columns, row, strict=True)))
-    commits: dict[str, dict[str, int]] = {group: {} for group in groups}
-    for group, member_id, at_ms in warehouse.rows(_LAST_COMMITS.replace("{some}", some), **asked):
-        commits[group][member_id] = at_ms
-    end_ms = _milliseconds(warehouse.coverage.last)
-    for group, own in records.items():
-        of_group = rebalances[group], end_ms, commits[group]
-        yield Recorded(group, own, topics.names, topics.counts, topics.changes, *of_group)
+    end_ms = milliseconds(warehouse.coverage.last)
+    for group, rows in records.items():
+        own = list(_records(rows))
+        if own:
+            of_group = [dict(zip(columns, row, strict=True)) for row in rebalances.get(group, ())]
+            last = dict(commits.get(group, ()))
+            yield Recorded(group, own, topics.names, topics.counts, topics.changes, of_group, end_ms, last)
+
+
+def _records(rows: Iterable[tuple[Any, ...]]) -> Iterator[Record]:
+    unread = 0
+    for row in rows:
+        record = _record(*row, unread=unread)
+        # A row without a key, which no audit writes, is a record that is missing before the next one.
+        unread = unread + 1 if record is None else 0
+        if record is not None:
+            yield record
 
 
 def _record(
@@ -257,12 +257,7 @@ def _tried(
         recorded,
         alternatives,
         most_steps=most_steps,
-        start_ms=None if start is None else _milliseconds(start),
-        end_ms=None if end is None else _milliseconds(end),
+        start_ms=None if start is None else milliseconds(start),
+        end_ms=None if end is None else milliseconds(end),
         known=known,
     )
-
-
-def _milliseconds(moment: datetime) -> int:
-    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
-    return round((moment - EPOCH).total_seconds() * 1000)

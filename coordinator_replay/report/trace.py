@@ -8,7 +8,7 @@ owners at the same time (share groups have them) go on tracks side by side.
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from coordinator_replay.query.tables import Tables
 from coordinator_replay.report.gaps import WantedTimes
 from coordinator_replay.report.members import MemberIdentities
 from coordinator_replay.report.owner_marks import partitions_of
-from coordinator_replay.times import milliseconds
+from coordinator_replay.times import microseconds, milliseconds
 
 LIMITS = Limits(intervals=250_000)
 """Viewers turn slow at a million events."""
@@ -31,30 +31,21 @@ STATE_TRACK = 1
 REBALANCE_TRACK = 2
 _FIRST_TRACK = 10
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
-
 Event = dict[str, Any]
 Span = tuple[int, int, str, Event]
 """A slice to be: where it begins and ends, its name, its arguments."""
-
-
-def _microseconds(moment: datetime) -> int:
-    return (moment - _EPOCH) // _MICROSECOND
 
 
 class _Bounds:
     """Moments as microseconds within the time range of the trace."""
 
     def __init__(self, life: GroupLife) -> None:
-        self.start = _microseconds(life.start)
-        self.end = _microseconds(life.end)
+        self.start = microseconds(life.start)
+        self.end = microseconds(life.end)
 
     def span(self, since: datetime | None, until: datetime | None) -> tuple[int, int]:
         """Begin and end of an interval, cut at those of the trace."""
-        return self._cut(
-            None if since is None else _microseconds(since), None if until is None else _microseconds(until)
-        )
+        return self._cut(None if since is None else microseconds(since), None if until is None else microseconds(until))
 
     def span_of_ms(self, since: int | None, until: int | None) -> tuple[int, int]:
         """As ``span``, of times in milliseconds since 1970."""

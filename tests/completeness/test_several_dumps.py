@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from coordinator_replay import Warehouse
-from coordinator_replay.pipeline.bucket import Action
+from coordinator_replay.pipeline.bucket_share import Action
 from tests.cleaner.lives import recorded_life
 from tests.completeness.exports import write_export
 from tests.completeness.held import open_held

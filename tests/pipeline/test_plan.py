@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from coordinator_replay.pipeline.audit import Options, plan_audit
-from coordinator_replay.pipeline.bucket import Action
+from coordinator_replay.pipeline.bucket_share import Action
 from tests.pipeline.in_process import InProcess, audit, cut
 from tests.samples import Sample
 

@@ -1,6 +1,7 @@
 """Rules over committed offsets: each looks at the sums of the commits of a partition, a topic or the whole group."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -212,44 +213,31 @@ def _committer(row: Row) -> str:
     return "a tool, a restore or a consumer that uses assign(), the log doesn't show which"
 
 
+@dataclass(slots=True)
 class TopicCommits:
     """The sums of the commits of one topic.
 
     Attributes:
-        stalls: partitions of which commits have stopped, by owner.
-        resets: commits into the group without members, by when that was, as ``totals.bursts_of`` takes them.
+        last_offset: log offset of the last commit.
         first_ms: time of the first commit.
         last_ms: time of the last commit.
-        last_offset: its log offset.
         partitions: how many partitions have a committed offset.
         metadata_bytes: the longest metadata of a commit.
         is_last_known: whether no commit can be missing behind the last one of any partition.
+        stalls: partitions of which commits have stopped, by owner.
+        resets: commits into the group without members, by when that was, as ``totals.bursts_of`` takes them.
     """
 
-    __slots__ = (
-        "first_ms",
-        "is_last_known",
-        "last_ms",
-        "last_offset",
-        "log_partition",
-        "metadata_bytes",
-        "name",
-        "partitions",
-        "resets",
-        "stalls",
-    )
-
-    def __init__(self, row: Row) -> None:
-        self.name: str = row["topic"]
-        self.log_partition: int = row["log_partition"]
-        self.first_ms: int | None = None
-        self.last_ms: int | None = None
-        self.last_offset: int = row["from_offset"]
-        self.partitions = 0
-        self.metadata_bytes = 0
-        self.is_last_known = True
-        self.stalls: dict[str, list[Stall]] = {}
-        self.resets: dict[str, list[Sum]] = {}
+    name: str
+    log_partition: int
+    last_offset: int
+    first_ms: int | None = None
+    last_ms: int | None = None
+    partitions: int = 0
+    metadata_bytes: int = 0
+    is_last_known: bool = True
+    stalls: dict[str, list[Stall]] = field(default_factory=dict)
+    resets: dict[str, list[Sum]] = field(default_factory=dict)
 
     def add(self, row: Row) -> None:
         """Add one more partition."""

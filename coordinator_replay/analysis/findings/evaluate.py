@@ -59,8 +59,6 @@ class Evaluator:
     Evidence has to come in the order of ``Evidence``; rebalances by time, partitions by topic, observations by finding.
     """
 
-    __slots__ = ("by_id", "context", "finding", "topic")
-
     def __init__(
         self, cluster: str, group_id: str, end_ms: int, limits: Thresholds, commits: Row | None = None
     ) -> None:
@@ -108,7 +106,7 @@ class Evaluator:
     def _add_partition(self, evidence: Row) -> None:
         if self.topic is None or self.topic.name != evidence["topic"]:
             self._end_topic()
-            self.topic = TopicCommits(evidence)
+            self.topic = TopicCommits(evidence["topic"], evidence["log_partition"], evidence["from_offset"])
         self.topic.add(evidence)
         for look_for in PARTITION_SIGNS:
             look_for(self.context, self.topic, evidence)

@@ -5,7 +5,7 @@ snapshot needs no code of the rules.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -108,11 +108,19 @@ _OVER_RECORDS = frozenset({"invariant_broken", "rebalance_storm", "static_member
 """Rules over what was recorded. All others say what a group has not, or not yet, and look at proven steps only."""
 
 
+@dataclass(slots=True)
 class StepRules:
     """Applies rules to the steps of one group.
 
     Attributes:
+        scope: whose rows these are.
+        rules: the rules, in the order in which they see each operation.
+        members: the members after it.
+        ownership: who owns partitions after it.
+        topics: topics by name.
+        limits: from when on something is a finding.
         memories: what each rule keeps, by the rule's name.
+        applied: the rules, each with its memory.
         status: the group after its last step; None before the first.
         has_had_members: whether the group ever had members.
         members_from: since when; None where it never had, or where that record has no time.
@@ -121,50 +129,25 @@ class StepRules:
         states: the number of the group's next state.
     """
 
-    __slots__ = (
-        "exact_from",
-        "has_had_members",
-        "is_beginning_known",
-        "limits",
-        "members",
-        "members_from",
-        "memories",
-        "ownership",
-        "rules",
-        "scope",
-        "states",
-        "status",
-        "topics",
-    )
-    status: GroupStatus | None
-    has_had_members: bool
-    members_from: int | None
-    is_beginning_known: bool
-    exact_from: int | None
-    states: int
+    scope: Scope
+    rules: InitVar[Sequence[GroupRule]]
+    members: MemberReplay
+    ownership: OwnershipReplay
+    topics: RecordTopics
+    limits: Thresholds = DEFAULTS
+    memories: dict[str, Memory] = field(init=False)
+    applied: list[tuple[GroupRule, Memory]] = field(init=False)
+    status: GroupStatus | None = None
+    has_had_members: bool = False
+    members_from: int | None = None
+    is_beginning_known: bool = False
+    exact_from: int | None = None
+    states: int = 1
 
-    def __init__(
-        self,
-        scope: Scope,
-        rules: Sequence[GroupRule],
-        members: MemberReplay,
-        ownership: OwnershipReplay,
-        topics: RecordTopics,
-        limits: Thresholds = DEFAULTS,
-    ) -> None:
-        self.scope = scope
-        self.members = members
-        self.ownership = ownership
-        self.topics = topics
-        self.limits = limits
-        self.memories: dict[str, Memory] = {rule.__name__: Memory() for rule in rules}
-        self.rules = [*zip(rules, self.memories.values(), strict=True)]
-        self.status = None
-        self.has_had_members = False
-        self.members_from = None
-        self.is_beginning_known = False
-        self.exact_from = None
-        self.states = 1
+    def __post_init__(self, rules: Sequence[GroupRule]) -> None:
+        """Give each rule its memory."""
+        self.memories = {rule.__name__: Memory() for rule in rules}
+        self.applied = [*zip(rules, self.memories.values(), strict=True)]
 
     def fold(self, events: Sequence[Event], at_ms: int | None) -> Iterator[Row]:
         """Apply the rules to an operation, after members and ownership have taken it; yields ended observations."""
@@ -191,7 +174,7 @@ class StepRules:
         yield from self._states(events, at_ms)
         yield from self._quiet(before, self.status)
         step = self._step(events, self.status)
-        for rule, memory in self.rules:
+        for rule, memory in self.applied:
             is_seen = step.now.is_exact or rule.__name__ in _OVER_RECORDS
             for observation in rule(step, memory) if is_seen else self._ended(rule, memory, before, at_ms):
                 yield self._row(observation, is_open=False)
@@ -207,7 +190,7 @@ class StepRules:
 
     def interrupt(self, at_ms: int | None) -> Iterator[Row]:
         """End all observations where records begin to be missing."""
-        for rule, memory in self.rules:
+        for rule, memory in self.applied:
             for observation in self._ended(rule, memory, self.status, at_ms):
                 yield self._row(observation, is_open=False)
 
@@ -223,7 +206,7 @@ class StepRules:
                 yield from self._open_rows(memory)
             return
         step = self._step((), self.status)
-        for rule, memory in self.rules:
+        for rule, memory in self.applied:
             if step.now.is_exact or rule.__name__ in _OVER_RECORDS:
                 for observation in rule(step, memory):
                     yield self._row(observation, is_open=False)

@@ -225,8 +225,6 @@ def rewind(row: Mapping[str, Any]) -> Sum:
 class Totals:
     """Sums of the commits of one group: of all, and of those that the next run need not add up again."""
 
-    __slots__ = ("every", "over")
-
     def __init__(self) -> None:
         self.every: dict[str, dict[Key, Sum]] = {name: {} for name in SUMMARIES}
         self.over: dict[str, dict[Key, Sum]] = {name: {} for name in SUMMARIES}

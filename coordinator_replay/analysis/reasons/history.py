@@ -4,6 +4,7 @@ Kept small: one entry for each member that is there, a few for those that went, 
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -75,10 +76,12 @@ class Waiting(NamedTuple):
     offset: int
 
 
+@dataclass(slots=True)
 class GroupHistory:
     """What is remembered of one group.
 
     Attributes:
+        topics: topics by name.
         seen: last sign of life of each member, where one of its own records shows it.
         synced: the end of the last join phase of a classic group: all its members were alive.
         departed: members that went, oldest first.
@@ -91,61 +94,30 @@ class GroupHistory:
         ready_at: where partitions of a share group became ready, until it rebalances.
         rebalanced_ms: when the last rebalance began; None where there was none, or none with a time.
         join_reason: its reason.
+        commits: the last commit of each partition, as far as it was heeded.
+        newer_commits: later ones, by the offset of the record that they come before.
     """
 
-    __slots__ = (
-        "_commits",
-        "_newer_commits",
-        "_topics",
-        "conversion",
-        "departed",
-        "is_new_life",
-        "join_reason",
-        "partition_counts",
-        "ready_at",
-        "rebalanced_ms",
-        "regex_topics",
-        "seen",
-        "synced",
-        "twins",
-        "waiting",
-    )
-    seen: dict[str, tuple[int | None, int, int]]
-    synced: Sign | None
-    departed: list[Departed]
-    twins: dict[str, Sign]
-    waiting: dict[str, Waiting]
-    regex_topics: dict[str, tuple[str, ...]]
-    partition_counts: dict[str, int]
-    conversion: tuple[str, str, int, int] | None
-    ready_at: tuple[int, int] | None
-    rebalanced_ms: int | None
-    _commits: dict[tuple[str, int], Sign]
-    _newer_commits: list[tuple[int, dict[tuple[str, int], Sign]]]
-    is_new_life: bool
-    join_reason: str
-
-    def __init__(self, topics: RecordTopics) -> None:
-        self._topics = topics
-        self.seen = {}
-        self.synced = None
-        self.departed = []
-        self.twins = {}
-        self.waiting = {}
-        self.regex_topics = {}
-        self.partition_counts = {}
-        self.is_new_life = False
-        self.conversion = None
-        self.ready_at = None
-        self.rebalanced_ms = None
-        self.join_reason = "unknown"
-        self._commits = {}
-        self._newer_commits = []
+    topics: RecordTopics
+    seen: dict[str, tuple[int | None, int, int]] = field(default_factory=dict)
+    synced: Sign | None = None
+    departed: list[Departed] = field(default_factory=list)
+    twins: dict[str, Sign] = field(default_factory=dict)
+    waiting: dict[str, Waiting] = field(default_factory=dict)
+    regex_topics: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    partition_counts: dict[str, int] = field(default_factory=dict)
+    is_new_life: bool = False
+    conversion: tuple[str, str, int, int] | None = None
+    ready_at: tuple[int, int] | None = None
+    rebalanced_ms: int | None = None
+    join_reason: str = "unknown"
+    commits: dict[tuple[str, int], Sign] = field(default_factory=dict)
+    newer_commits: list[tuple[int, dict[tuple[str, int], Sign]]] = field(default_factory=list)
 
     @property
     def has_commits(self) -> bool:
         """Commits are known; most groups have none near a departure."""
-        return bool(self._commits)
+        return bool(self.commits)
 
     def last_seen(self, member_id: str) -> Sign | None:
         """The last sign of life in records of the group itself."""
@@ -165,24 +137,24 @@ class GroupHistory:
         """
         newer = {(topic, number): sign for topic, number, sign in commits if self._is_newer((topic, number), sign)}
         if newer:
-            self._newer_commits.append((before_offset, newer))
+            self.newer_commits.append((before_offset, newer))
 
     def _is_newer(self, partition: tuple[str, int], sign: Sign) -> bool:
         last = next(
-            (commits[partition] for _, commits in reversed(self._newer_commits) if partition in commits),
-            self._commits.get(partition),
+            (commits[partition] for _, commits in reversed(self.newer_commits) if partition in commits),
+            self.commits.get(partition),
         )
         return last is None or sign.offset > last.offset
 
     def settle_commits(self, up_to_offset: int) -> None:
         """Let commits before the current operation count."""
-        while self._newer_commits and self._newer_commits[0][0] <= up_to_offset:
-            self._commits.update(self._newer_commits.pop(0)[1])
+        while self.newer_commits and self.newer_commits[0][0] <= up_to_offset:
+            self.commits.update(self.newer_commits.pop(0)[1])
 
     def last_sign(self, member: Member, group_type: GroupType) -> Sign | None:
         """The last sign of life on record, be it a commit of its partitions."""
         seen = self.last_seen(member.member_id)
-        commit = self.last_commit(self.partitions_of(member, group_type)) if self._commits else None
+        commit = self.last_commit(self.partitions_of(member, group_type)) if self.commits else None
         if seen is None or commit is None:
             return seen or commit
         return max(seen, commit, key=_ORDER)
@@ -193,16 +165,14 @@ class GroupHistory:
         return {
             name: partitions
             for topic, partitions in owned.items()
-            for _, name in self._topics.shown(group_type, topic)
+            for _, name in self.topics.shown(group_type, topic)
             if name is not None
         }
 
     def last_commit(self, partitions: Mapping[str, Sequence[int]], *, other: bool = False) -> Sign | None:
         """The last commit for some partitions, by topic name, or for any other of the group's."""
         signs = [
-            sign
-            for (topic, number), sign in self._commits.items()
-            if (number in partitions.get(topic, ())) is not other
+            sign for (topic, number), sign in self.commits.items() if (number in partitions.get(topic, ())) is not other
         ]
         return max(signs, default=None, key=_ORDER)
 
@@ -310,7 +280,7 @@ class GroupHistory:
 FIELDS = Fields(
     GroupHistory,
     *("seen", "synced", "departed", "waiting", "regex_topics", "twins", "partition_counts", "is_new_life"),
-    *("conversion", "ready_at", "rebalanced_ms", "join_reason", "_commits", "_newer_commits"),
+    *("conversion", "ready_at", "rebalanced_ms", "join_reason", "commits", "newer_commits"),
 )
 """What a snapshot has."""
 

@@ -1,6 +1,7 @@
 """Everything a rule may look at when a rebalance begins."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 
@@ -12,6 +13,7 @@ from coordinator_replay.engine.model import GroupType, Member, Subscription
 from coordinator_replay.times import elapsed_ms
 
 
+@dataclass(eq=False)
 class Situation:
     """A rebalance that begins: the operation that shows it, and what was before.
 
@@ -31,31 +33,21 @@ class Situation:
         resubscribed: members that ask for other topics: what they asked for, the member now, the record's offset.
     """
 
-    def __init__(
-        self,
-        events: Sequence[Event],
-        opening: Event,
-        *,
-        at_ms: int | None,
-        started_ms: int | None,
-        before: Mapping[str, Member],
-        unrevoked_since: Mapping[str, int | None],
-        history: GroupHistory,
-        topics: RecordTopics,
-        topic_changes: TopicChanges,
-    ) -> None:
-        self.events = events
-        self.opening = opening
+    events: Sequence[Event]
+    opening: Event
+    at_ms: int | None
+    started_ms: int | None
+    before: Mapping[str, Member]
+    unrevoked_since: Mapping[str, int | None]
+    history: GroupHistory
+    topics: RecordTopics
+    topic_changes: TopicChanges
+
+    def __post_init__(self) -> None:
+        """Look at the events of each kind."""
         self._by_kind: dict[EventKind, list[Event]] = {}
-        for event in events:
+        for event in self.events:
             self._by_kind.setdefault(event.kind, []).append(event)
-        self.at_ms = at_ms
-        self.started_ms = started_ms
-        self.before = before
-        self.unrevoked_since = unrevoked_since
-        self.history = history
-        self.topics = topics
-        self.topic_changes = topic_changes
         self.left = self.of_kind(EventKind.MEMBER_LEFT)
         self.resolved = self.of_kind(EventKind.REGEX_RESOLVED)
         self.joined = self._joined()

@@ -41,6 +41,7 @@ from coordinator_replay.analysis.findings.totals import (
     ranges_of,
     rewind,
 )
+from coordinator_replay.analysis.rows import encode
 from coordinator_replay.engine.model import GroupState
 from coordinator_replay.pipeline.bucket_files import BucketFiles, Place, TableWriter
 from coordinator_replay.pipeline.commit_sums import (
@@ -56,7 +57,6 @@ from coordinator_replay.pipeline.findings.metrics import BEGAN, ENDED, minute_st
 from coordinator_replay.pipeline.findings.news import News
 from coordinator_replay.pipeline.guard import GroupGuard
 from coordinator_replay.pipeline.interval_rows import OPEN_ROWS, STAGED
-from coordinator_replay.pipeline.json_text import encode
 from coordinator_replay.pipeline.minute_states import STATES
 from coordinator_replay.store.duckdb_connection import select
 from coordinator_replay.store.scan import read_paths, reader_of, rows_of

@@ -7,7 +7,7 @@ are copied.
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain, starmap
 from typing import Any
 
@@ -118,19 +118,19 @@ def _shown_topics(files: BucketFiles) -> Iterator[pa.Table]:
             yield pa.table({name: pc.struct_field(topics, name) for name in texts})
 
 
+@dataclass(frozen=True, slots=True)
 class GroupStep:
     """Replays the groups of a bucket.
 
-    Args:
+    Attributes:
         files: the bucket's; records that are new stand in it already.
         context: what the replay needs in addition to the records.
         partitions: what is proven of the bucket's log partitions.
     """
 
-    def __init__(self, files: BucketFiles, context: ReplayContext, partitions: PartitionStep) -> None:
-        self.files = files
-        self.partitions = partitions
-        self.context = context
+    files: BucketFiles
+    context: ReplayContext
+    partitions: PartitionStep
 
     def resume(self, writer: TableWriter) -> None:
         """Replay groups with new records from their snapshots."""

@@ -5,6 +5,7 @@ as a stream, so a group of any size takes no more memory than its state.
 """
 
 import gc
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -24,7 +25,6 @@ from coordinator_replay.pipeline.groups.input_rows import InputRow
 from coordinator_replay.pipeline.groups.proofs import Break, GroupProofs
 from coordinator_replay.pipeline.groups.signs import LastCommit, RecordKey
 from coordinator_replay.pipeline.guard import GroupGuard
-from coordinator_replay.pipeline.json_text import compact, encode
 
 GROUP_TABLES = (
     "group_timeline",
@@ -128,7 +128,7 @@ class _GroupRun:
         context: ReplayContext,
         proofs: GroupProofs,
     ) -> None:
-        settings = (context.topic_names, context.topic_changes, context.limits, encode)
+        settings = context.topic_names, context.topic_changes, context.limits
         self.key = key
         self.context = context
         self.at = -1
@@ -225,7 +225,7 @@ class _GroupRun:
                 for one in self.breaks:
                     rows += self._pass(one)
                 rows += self._find_complete(LAST_OFFSET)
-                rows.append(self._state(compact(self.life.snapshot())))
+                rows.append(self._state(_json(self.life.snapshot())))
                 rows += (OutputRow(table, True, made) for table, made in self.life.finish())
         if self.guard.failure is not None:
             name, row = evidence_row(
@@ -287,6 +287,15 @@ def replay_groups(
         yield from group.finish()
     for key, snapshot in sorted(by_group.items()):
         yield from _GroupRun(key, snapshot.to_offset, snapshot, context, proofs).finish()
+
+
+def _json(snapshot: Mapping[str, Any]) -> str:
+    """A snapshot as text; its keys may be numbers."""
+    try:
+        return orjson.dumps(snapshot, option=orjson.OPT_NON_STR_KEYS).decode()
+    except TypeError:
+        # A hostile log can bring numbers above 64 bits, which only the standard library writes.
+        return json.dumps(snapshot, separators=(",", ":"))
 
 
 def _large_record(row: InputRow, cluster: str) -> OutputRow:

@@ -119,36 +119,16 @@ def chunks(sources: Sources, most: int = CHUNK_ROWS) -> list[Chunk | None]:
     return parts
 
 
-@dataclass(slots=True)
-class Context:
+def _context(sources: Sources) -> list[pa.RecordBatch]:
     """States, rules and owners of groups and their partitions, for lookups: batches of events."""
-
-    batches: list[pa.RecordBatch] = field(default_factory=list)
-
-    @classmethod
-    def read(cls, sources: Sources) -> "Context":
-        """Read all of it."""
-        kinds = (
-            (sources.ownership, events.OWNER, _TEXTS, events.owners),
-            (sources.timeline, events.STATE, _TEXTS[:1], events.states),
-            (sources.rules, events.RULE, _TEXTS[:1], events.rules),
-        )
-        return cls(
-            [
-                shape(batch)
-                for uris, columns, texts, shape in kinds
-                for batch in read_paths(uris, columns, dictionaries=texts)
-            ]
-        )
-
-    def of_groups(self, groups: pa.Array, before: int | None) -> Iterator[pa.RecordBatch]:
-        """The context of some groups, up to an offset of their log partition."""
-        for batch in self.batches:
-            is_wanted = are_among(batch.column("group_id"), groups)
-            if before is not None:
-                is_wanted &= numbers_of(batch.column("at_offset")) < before
-            if is_wanted.any():
-                yield some(batch, is_wanted)
+    kinds = (
+        (sources.ownership, events.OWNER, _TEXTS, events.owners),
+        (sources.timeline, events.STATE, _TEXTS[:1], events.states),
+        (sources.rules, events.RULE, _TEXTS[:1], events.rules),
+    )
+    return [
+        shape(batch) for uris, columns, texts, shape in kinds for batch in read_paths(uris, columns, dictionaries=texts)
+    ]
 
 
 def _groups(batches: Sequence[pa.RecordBatch]) -> pa.Array:
@@ -159,39 +139,37 @@ def _groups(batches: Sequence[pa.RecordBatch]) -> pa.Array:
     return pa.array(sorted(names), pa.string())
 
 
+@dataclass(slots=True)
 class Derivation:
     """Follows the commits of a bucket.
 
-    Args:
+    Attributes:
         sources: the files.
         on_commits: called with each batch of commits that is read, with ``extra`` columns.
         extra: columns of ``offset_commits`` to read in addition to those that are needed.
         before: as if the log ended before these offsets, by log partition; None for its real end.
         proofs: what is proven of log partitions of which records are missing.
+        current: offsets that are current where the next chunk begins.
+        waiting: commits that wait there.
+        context: what commits are looked up in.
     """
 
-    def __init__(
-        self,
-        sources: Sources,
-        *,
-        on_commits: Callable[[pa.RecordBatch], None] | None = None,
-        extra: Sequence[str] = (),
-        before: Mapping[int, int] | None = None,
-        proofs: OffsetProofs = NOTHING_MISSING,
-    ) -> None:
-        self.sources = sources
-        self.proofs = proofs
-        self.on_commits = on_commits
-        self.columns = [*events.COMMIT, *extra]
-        self.before = before
-        self.current = [
-            events.open_offsets(batch)
-            for batch in read_paths(sources.current, events.OPEN_HISTORY, pc.field("to_offset").is_null(), _TEXTS)
-        ]
-        self.waiting = [
-            events.waiting_commits(batch) for batch in read_paths(sources.waiting, events.WAITING, None, _TEXTS)
-        ]
-        self.context = Context.read(sources)
+    sources: Sources
+    on_commits: Callable[[pa.RecordBatch], None] | None = None
+    extra: Sequence[str] = ()
+    before: Mapping[int, int] | None = None
+    proofs: OffsetProofs = NOTHING_MISSING
+    current: list[pa.RecordBatch] = field(init=False)
+    waiting: list[pa.RecordBatch] = field(init=False)
+    context: list[pa.RecordBatch] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Read what the commits begin with."""
+        is_open = pc.field("to_offset").is_null()
+        opened = read_paths(self.sources.current, events.OPEN_HISTORY, is_open, _TEXTS)
+        self.current = list(map(events.open_offsets, opened))
+        self.waiting = list(map(events.waiting_commits, read_paths(self.sources.waiting, events.WAITING, None, _TEXTS)))
+        self.context = _context(self.sources)
 
     def run(self) -> Batches:
         """Follow all of it: batches in STAGED, those of kind OPEN and open ones of kind PENDING at the end alone."""
@@ -227,7 +205,7 @@ class Derivation:
     def _events(self, chunk: Chunk | None, before: int | None) -> list[pa.RecordBatch]:
         where = None if chunk is None else chunk.where()
         rows = [*self.current, *self.waiting]
-        for commits in read_paths(self.sources.commits, self.columns, where, _TEXTS):
+        for commits in read_paths(self.sources.commits, [*events.COMMIT, *self.extra], where, _TEXTS):
             if self.on_commits is not None:
                 self.on_commits(commits)
             if commits.num_rows:
@@ -244,7 +222,16 @@ class Derivation:
             rows.extend(self._without_marker(_table(opened)))
         rows.extend(self._lost(rows, chunk))
         groups = _groups(rows)
-        return [*rows, *self.context.of_groups(groups, before)] if len(groups) else []
+        return [*rows, *self._context_of(groups, before)] if len(groups) else []
+
+    def _context_of(self, groups: pa.Array, before: int | None) -> Iterator[pa.RecordBatch]:
+        """The context of some groups, up to an offset of their log partition."""
+        for batch in self.context:
+            is_wanted = are_among(batch.column("group_id"), groups)
+            if before is not None:
+                is_wanted &= numbers_of(batch.column("at_offset")) < before
+            if is_wanted.any():
+                yield some(batch, is_wanted)
 
     def _without_marker(self, waiting: pa.Table) -> list[pa.RecordBatch]:
         """Commits whose marker no dump has, and which the cleaner would not have left if they were not committed."""

@@ -1,7 +1,7 @@
 """The committed offsets of one bucket: history and pending commits, and what later stages need to know of them."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import numpy as np
@@ -12,6 +12,7 @@ from coordinator_replay.analysis.expiration import ExpiryRule
 from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.arrow_times import TIMESTAMP
 from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
+from coordinator_replay.pipeline.bucket_share import BucketShare
 from coordinator_replay.pipeline.columns import Bools, as_bools, numbers_of
 from coordinator_replay.pipeline.commit_sums import (
     COMMIT,
@@ -31,9 +32,9 @@ from coordinator_replay.pipeline.log_partitions import PartitionStep
 from coordinator_replay.pipeline.minute_states import STATES
 from coordinator_replay.pipeline.offsets.causes import SURVIVORS
 from coordinator_replay.pipeline.offsets.derive import Derivation, Sources
-from coordinator_replay.pipeline.offsets.proofs import offset_proofs
+from coordinator_replay.pipeline.offsets.proofs import OffsetProofs, offset_proofs
 from coordinator_replay.pipeline.rebalance_pauses import CommitPauses
-from coordinator_replay.store.duckdb_connection import connected
+from coordinator_replay.store.duckdb_connection import select
 from coordinator_replay.store.scan import read_paths, rows_of
 from coordinator_replay.store.writer import conform, some
 from coordinator_replay.tables.definition import table
@@ -66,34 +67,29 @@ class OffsetContext:
     history_every_ms: int | None = None
 
 
+@dataclass(slots=True)
 class OffsetStep:
     """Derives the offsets of a bucket.
 
-    Args:
-        files: the bucket's; records and rows about groups that are new stand in it already.
+    Attributes:
+        share: the bucket.
+        files: its files; records and rows about groups that are new stand in them already.
         context: what every bucket is derived with.
-        ends: the first offset that the tables about offsets do not cover, by log partition.
-        is_rebuild: whether everything is derived from the first commit on.
-        partitions: what is proven of the bucket's log partitions.
-        pauses: takes the times between commits; None where pauses are not wanted.
+        partitions: what is proven of its log partitions.
+        pauses: takes the times between commits.
+        proofs: what is proven of its offsets.
     """
 
-    def __init__(
-        self,
-        files: BucketFiles,
-        context: OffsetContext,
-        *,
-        ends: Mapping[int, int],
-        is_rebuild: bool,
-        partitions: PartitionStep,
-        pauses: CommitPauses | None = None,
-    ) -> None:
-        self.files = files
-        self.context = context
-        self.ends = ends
-        self.is_rebuild = is_rebuild
-        self.pauses = pauses
-        self.proofs = offset_proofs(partitions, with_times=is_rebuild)
+    share: BucketShare
+    files: BucketFiles
+    context: OffsetContext
+    partitions: PartitionStep
+    pauses: CommitPauses
+    proofs: OffsetProofs = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Look at what is proven."""
+        self.proofs = offset_proofs(self.partitions, with_times=self.share.is_rebuild)
 
     def run(self, writer: TableWriter) -> None:
         """Derive and write: history, pending commits, staged rows and sums."""
@@ -105,26 +101,26 @@ class OffsetStep:
             proofs=self.proofs,
         )
         tombstones = self._group_tombstones()
-        thin = None if self.context.history_every_ms is None else _Thinning(self.context.history_every_ms)
-        opened: list[pa.RecordBatch] = []
+        every_ms = self.context.history_every_ms
+        thinned, opened = list[pa.RecordBatch](), list[pa.RecordBatch]()
         for staged in derivation.run():
             kinds = numbers_of(staged.column("kind"))
             self._write_pending(some(staged, kinds == Staged.PENDING), writer)
             history = some(staged, kinds != Staged.PENDING)
-            if self.pauses is not None:
-                self.pauses.add(some(staged, kinds == Staged.CLOSED))
-            if thin is not None:
-                thin.add(history)
-                continue
-            self._write_history(history, writer, tombstones, opened)
-        for history in [] if thin is None else thin.rows():
-            self._write_history(history, writer, tombstones, opened)
+            self.pauses.add(some(staged, kinds == Staged.CLOSED))
+            if every_ms is None:
+                self._write_history(history, writer, tombstones, opened)
+            else:
+                thinned.append(history)
+        if every_ms is not None and thinned:
+            for history in _thinned(pa.Table.from_batches(thinned, STAGED), every_ms):
+                self._write_history(history, writer, tombstones, opened)
         self._keep_removed(writer, tombstones)
         self._stage_open(opened, writer)
         if sums is not None:
             self._write_sums(sums, writer)
         for name in (HISTORY, PENDING, REMOVED, EXPIRED):
-            self.files.remove(name, is_open=None if self.is_rebuild else True)
+            self.files.remove(name, is_open=None if self.share.is_rebuild else True)
         if self.context.as_of is not None:
             # What counts as expired depends on the time asked about: all of it is derived again.
             self.files.remove(REMOVED)
@@ -135,14 +131,14 @@ class OffsetStep:
         wanted = self.context.sums
         if sums is None or wanted is None:
             return
-        if self.is_rebuild and wanted.since is not None:
+        if self.share.is_rebuild and wanted.since is not None:
             at = commits.column("log_timestamp")
             is_recent = as_bools(pc.greater_equal(at, pa.scalar(wanted.since, at.type)))
-            commits = some(commits, _at_least(commits, self.ends, "log_offset") | is_recent)
+            commits = some(commits, _at_least(commits, self.share.ends, "log_offset") | is_recent)
         sums.add(commits)
 
     def _sources(self) -> Sources:
-        if self.is_rebuild:
+        if self.share.is_rebuild:
             return self._all_sources()
         new = self.files.new("offset_commits")
         return replace(
@@ -204,8 +200,7 @@ class OffsetStep:
         """Add up intervals that began in this run; earlier ones are in the tables' sums."""
         if self.context.sums is None:
             return
-        since = _at_least(rows, self.ends, "from_offset") if not self.is_rebuild else np.ones(rows.num_rows, np.bool_)
-        begun = some(rows, since)
+        begun = rows if self.share.is_rebuild else some(rows, _at_least(rows, self.share.ends, "from_offset"))
         if begun.num_rows:
             for name, sums in interval_sums(begun):
                 writer.stage(name, sums)
@@ -221,7 +216,7 @@ class OffsetStep:
 
     def _keep_removed(self, writer: TableWriter, tombstones: pa.Table) -> None:
         """Stage again offsets that earlier runs saw removed, as long as their causes may still change."""
-        if self.is_rebuild:
+        if self.share.is_rebuild:
             return
         files = self.files.old(REMOVED, is_open=None if self.context.as_of is not None else True)
         names = table(REMOVED).file_schema().names
@@ -266,7 +261,7 @@ class OffsetStep:
         """Add up commits by group and by minute."""
         wanted = self.context.sums
         assert wanted is not None  # noqa: S101 - there are sums
-        if not self.is_rebuild:
+        if not self.share.is_rebuild:
             self._add_recent(sums, wanted.since)
         minutes = sums.minutes()
         if minutes is None:
@@ -347,58 +342,42 @@ def _survivors(rows: pa.RecordBatch, end: datetime) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(batches[0].columns if batches else [[], []], schema=SURVIVORS)
 
 
-class _Thinning:
-    """Keeps the last commit of each time range, see ``--history-every``.
+_NAMES = ", ".join(f'"{name}"' for name in STAGED.names if name not in ("valid_to", "to_offset", "commits_merged"))
+
+_THINNED = f"""
+WITH in_order AS (
+    SELECT *, row_number() OVER key AS place,
+        coalesce(lag(ended_by) OVER key = 'COMMIT', false)
+        AND NOT coalesce(committed_offset < previous_offset, false)
+        AND coalesce(ended_by = 'COMMIT', false)
+        AND coalesce(epoch_ms(valid_from) // $every = epoch_ms(valid_to) // $every, false)
+        AS is_left_out
+    FROM history
+    WINDOW key AS (PARTITION BY log_partition, group_id, topic, partition ORDER BY from_offset)
+), kept AS (
+    SELECT *, lead(valid_from) OVER key AS next_from, lead(from_offset) OVER key AS next_offset,
+        coalesce(lag(place) OVER key, 0) AS place_before
+    FROM in_order WHERE NOT is_left_out
+    WINDOW key AS (PARTITION BY log_partition, group_id, topic, partition ORDER BY from_offset)
+)
+SELECT {_NAMES},
+    CASE WHEN ended_by = 'COMMIT' THEN next_from ELSE valid_to END AS valid_to,
+    CASE WHEN ended_by = 'COMMIT' THEN next_offset ELSE to_offset END AS to_offset,
+    place - place_before - 1 AS commits_merged
+FROM kept
+"""  # noqa: S608 - names of our own
+
+
+def _thinned(history: pa.Table, every_ms: int) -> Iterator[pa.RecordBatch]:
+    """Keep the last commit of each time range, see ``--history-every``.
 
     What is kept is exact, but for valid_to and to_offset, which move to the next row that is kept, so that every time
     has an answer: the last kept commit at or before it. The first commit after none was current, the last one before a
     tombstone, and one that went backwards are kept whatever their time. ``commits_merged`` counts those left out.
 
     Args:
+        history: rows of the history, in STAGED.
         every_ms: the length of the ranges, which begin at multiples of it since 1970, UTC.
     """
-
-    def __init__(self, every_ms: int) -> None:
-        self.every_ms = every_ms
-        self.batches: list[pa.RecordBatch] = []
-
-    def add(self, rows: pa.RecordBatch) -> None:
-        """Take rows of the history, in STAGED."""
-        if rows.num_rows:
-            self.batches.append(rows)
-
-    def rows(self) -> list[pa.RecordBatch]:
-        """The rows that are kept."""
-        if not self.batches:
-            return []
-        names = ", ".join(
-            f'"{name}"' for name in STAGED.names if name not in ("valid_to", "to_offset", "commits_merged")
-        )
-        with connected() as connection:
-            connection.register("history", pa.Table.from_batches(self.batches, STAGED))
-            thinned: pa.Table = connection.sql(
-                f"""
-                WITH in_order AS (
-                    SELECT *, row_number() OVER key AS place,
-                        coalesce(lag(ended_by) OVER key = 'COMMIT', false)
-                        AND NOT coalesce(committed_offset < previous_offset, false)
-                        AND coalesce(ended_by = 'COMMIT', false)
-                        AND coalesce(epoch_ms(valid_from) // $every = epoch_ms(valid_to) // $every, false)
-                        AS is_left_out
-                    FROM history
-                    WINDOW key AS (PARTITION BY log_partition, group_id, topic, partition ORDER BY from_offset)
-                ), kept AS (
-                    SELECT *, lead(valid_from) OVER key AS next_from, lead(from_offset) OVER key AS next_offset,
-                        coalesce(lag(place) OVER key, 0) AS place_before
-                    FROM in_order WHERE NOT is_left_out
-                    WINDOW key AS (PARTITION BY log_partition, group_id, topic, partition ORDER BY from_offset)
-                )
-                SELECT {names},
-                    CASE WHEN ended_by = 'COMMIT' THEN next_from ELSE valid_to END AS valid_to,
-                    CASE WHEN ended_by = 'COMMIT' THEN next_offset ELSE to_offset END AS to_offset,
-                    place - place_before - 1 AS commits_merged
-                FROM kept
-                """,  # noqa: S608 - names of our own
-                params={"every": self.every_ms},
-            ).to_arrow_table()
-        return [batch for batch in rows_of(iter(thinned.to_batches()), STAGED).to_batches() if batch.num_rows]
+    kept = select(_THINNED, {"every": every_ms}, history=history)
+    return (batch for batch in rows_of(kept.to_batches(), STAGED).to_batches() if batch.num_rows)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from coordinator_replay.arrow_times import TIMESTAMP
 from coordinator_replay.log.coverage import SkipRanges
 from coordinator_replay.pipeline.columns import numbers_of
+from coordinator_replay.times import EPOCH
 
 Ranges = Mapping[int, Sequence[tuple[int, int]]]
 """Half-open ranges of offsets, by log partition."""
@@ -39,7 +40,6 @@ _SUMS: tuple[tuple[Any, str], ...] = (
     ("log_timestamp", "min"),
     ("log_timestamp", "max"),
 )
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class CountKey(NamedTuple):
@@ -236,7 +236,7 @@ def _number(value: int | None) -> int:
 
 def moment_of(at_us: int) -> datetime:
     """A time in microseconds as a datetime."""
-    return _EPOCH + timedelta(microseconds=at_us)
+    return EPOCH + timedelta(microseconds=at_us)
 
 
 def _plain(column: pa.ChunkedArray) -> list[Any]:
