@@ -28,10 +28,7 @@ from coordinator_replay.analysis.members import MemberReplay
 from coordinator_replay.analysis.ownership import Handover, OwnershipReplay, join_done
 from coordinator_replay.analysis.reasons import (
     NO_CHANGES,
-    Cause,
-    Confidence,
     GroupHistory,
-    JoinReason,
     Reason,
     Situation,
     TopicChanges,
@@ -123,13 +120,7 @@ class OpenRebalance:
     is_exact: bool
     joined: list[str]
     left: list[str]
-    cause: str
-    join_reason: str
-    confidence: str
-    evidence: list[str]
-    alternatives: list[str]
-    triggers: list[str]
-    metadata_delay_ms: int | None
+    reason: Reason
     moved: int = 0
     partitions: int = 0
     added: int = 0
@@ -236,7 +227,7 @@ class Rebalances:
             for revision in revisions(opened):
                 self._revise(revision)
             asking = {event.member_id for event in events if event.kind in ASKS and event.member_id is not None}
-            join_reason = self.running[-1].join_reason
+            join_reason = self.running[-1].reason.join_reason
             self.history.begin(opened.started_ms, join_reason, settled_by(opened), asking, twins(opened))
         return belongs_to
 
@@ -287,8 +278,7 @@ class Rebalances:
         """Let an earlier rebalance have the reason that is known by now."""
         for one in reversed([*self.unsettled, *self.running[:-1]]):
             if revision.member_id in (one.joined if revision.has_joined else one.left):
-                for name, value in _plain(revised(_reason(one), revision)).items():
-                    setattr(one, name, value)
+                one.reason = revised(one.reason, revision)
                 return
 
     def _count_partitions(self) -> None:
@@ -358,7 +348,7 @@ class Rebalances:
             event.is_exact and not are_others_open and not self._may_have_been_back(situation),
             self.joined,
             self.left,
-            **_plain(reason),
+            reason,
         )
         if is_open(situation):
             # Without a time of its own it is settled by the group's first record that has one.
@@ -420,12 +410,12 @@ class Rebalances:
             "duration_ms_max": elapsed_ms(one.earliest_ms, one.completed_ms),
             # Offset commits are not replayed: the run fills it in.
             "commit_pause_ms": None,
-            "join_reason": one.join_reason,
-            "cause": one.cause,
-            "confidence": one.confidence,
-            "evidence": list(one.evidence),
-            "alternatives": list(one.alternatives),
-            "trigger_members": list(one.triggers),
+            "join_reason": str(one.reason.join_reason),
+            "cause": str(one.reason.cause),
+            "confidence": str(one.reason.confidence),
+            "evidence": list(one.reason.evidence),
+            "alternatives": list(map(str, one.reason.alternatives)),
+            "trigger_members": list(one.reason.triggers),
             "members_before": one.members_before,
             "members_after": one.members_after,
             "members_joined": list(one.joined),
@@ -437,7 +427,7 @@ class Rebalances:
             "unowned_ms_total": one.unowned_ms_total if one.is_unowned_known else None,
             "held_up_by": one.held_up_by,
             "held_up_ms": one.held_up_ms,
-            "metadata_delay_ms": one.metadata_delay_ms,
+            "metadata_delay_ms": one.reason.metadata_delay_ms,
             "is_exact": one.is_exact,
         }
 
@@ -519,29 +509,3 @@ def _count_wait(one: OpenRebalance, handover: Handover, awaited_ms: int) -> None
     waited_ms = elapsed_ms(latest_ms(awaited_ms, one.started_ms), handover.released_ms) or 0
     if waited_ms > 0 and time_order(handover.released_ms) >= time_order(one.held_up_until_ms):
         one.held_up_by, one.held_up_ms, one.held_up_until_ms = handover.member_id, waited_ms, handover.released_ms
-
-
-def _plain(reason: Reason) -> dict[str, Any]:
-    """A reason as a rebalance keeps it: fit for a snapshot and a row."""
-    return {
-        "cause": str(reason.cause),
-        "join_reason": str(reason.join_reason),
-        "confidence": str(reason.confidence),
-        "evidence": list(reason.evidence),
-        "alternatives": [str(cause) for cause in reason.alternatives],
-        "triggers": list(reason.triggers),
-        "metadata_delay_ms": reason.metadata_delay_ms,
-    }
-
-
-def _reason(one: OpenRebalance) -> Reason:
-    """The reason that ``_plain`` made plain."""
-    return Reason(
-        Cause(one.cause),
-        JoinReason(one.join_reason),
-        Confidence(one.confidence),
-        tuple(one.evidence),
-        tuple(Cause(cause) for cause in one.alternatives),
-        tuple(one.triggers),
-        one.metadata_delay_ms,
-    )

@@ -33,15 +33,7 @@ from coordinator_replay.cli.completion import (
     RULE_NAME,
     TOPIC_NAME,
 )
-from coordinator_replay.cli.options import (
-    EXIT_NOTHING,
-    WAREHOUSE_VARIABLE,
-    Command,
-    Common,
-    common_options,
-    examples,
-    open_warehouse,
-)
+from coordinator_replay.cli.options import EXIT_NOTHING, WAREHOUSE_VARIABLE, Common, open_warehouse, warehouse_command
 from coordinator_replay.cli.output import print_rows, print_text, terminal_width
 from coordinator_replay.cli.times import DURATION, TIME, Time
 from coordinator_replay.errors import UsageError
@@ -53,15 +45,11 @@ if TYPE_CHECKING:
     from coordinator_replay.query.findings import Finding
 
 
-@click.command(
-    cls=Command,
-    epilog=examples(
-        "coordinator-replay groups --at 2026-11-20T02:13:00Z",
-        "coordinator-replay groups --type consumer --state Reconciling",
-        "coordinator-replay groups --deleted",
-    ),
+@warehouse_command(
+    "coordinator-replay groups --at 2026-11-20T02:13:00Z",
+    "coordinator-replay groups --type consumer --state Reconciling",
+    "coordinator-replay groups --deleted",
 )
-@common_options()
 @at_option
 @click.option(
     "--type",
@@ -119,14 +107,10 @@ def _print_description(common: Common, description: "Described") -> None:
     print_rows([AnswerColumn(name) for name in names], rows, "csv")
 
 
-@click.command(
-    cls=Command,
-    epilog=examples(
-        "coordinator-replay describe payments",
-        "coordinator-replay describe payments --at -6h --output json",
-    ),
+@warehouse_command(
+    "coordinator-replay describe payments",
+    "coordinator-replay describe payments --at -6h --output json",
 )
-@common_options()
 @group_argument
 @at_option
 def describe(common: Common, group: str, at: Time | None) -> None:
@@ -136,14 +120,10 @@ def describe(common: Common, group: str, at: Time | None) -> None:
     say_notes(description)
 
 
-@click.command(
-    cls=Command,
-    epilog=examples(
-        "coordinator-replay timeline payments --from 2026-11-20T02:00 --to 2026-11-20T03:00",
-        "coordinator-replay timeline payments --members",
-    ),
+@warehouse_command(
+    "coordinator-replay timeline payments --from 2026-11-20T02:00 --to 2026-11-20T03:00",
+    "coordinator-replay timeline payments --members",
 )
-@common_options()
 @group_argument
 @from_option
 @to_option
@@ -157,14 +137,10 @@ def timeline(common: Common, group: str, start: Time | None, end: Time | None, m
         show(common, warehouse.timeline(group, start=start, end=end))
 
 
-@click.command(
-    cls=Command,
-    epilog=examples(
-        "coordinator-replay rebalances payments --from -1d",
-        "coordinator-replay rebalances --cause SESSION_TIMEOUT --output json",
-    ),
+@warehouse_command(
+    "coordinator-replay rebalances payments --from -1d",
+    "coordinator-replay rebalances --cause SESSION_TIMEOUT --output json",
 )
-@common_options()
 @any_group_argument
 @from_option
 @to_option
@@ -190,14 +166,10 @@ def rebalances(
     say_notes(answer)
 
 
-@click.command(
-    cls=Command,
-    epilog=examples(
-        "coordinator-replay owner payments orders 3 --at 2026-11-20T02:13:00Z",
-        "coordinator-replay owner payments orders 3 --from 2026-11-20T02:00",
-    ),
+@warehouse_command(
+    "coordinator-replay owner payments orders 3 --at 2026-11-20T02:13:00Z",
+    "coordinator-replay owner payments orders 3 --from 2026-11-20T02:00",
 )
-@common_options()
 @group_argument
 @click.argument("topic", type=TOPIC_NAME)
 @click.argument("partition", type=click.IntRange(min=0))
@@ -224,15 +196,11 @@ def owner(
     say_notes(answer)
 
 
-@click.command(
-    cls=Command,
-    epilog=examples(
-        "coordinator-replay findings --severity warning",
-        "coordinator-replay findings --new --exit-code",
-        "coordinator-replay findings --rule offset_rewind --output json",
-    ),
+@warehouse_command(
+    "coordinator-replay findings --severity warning",
+    "coordinator-replay findings --new --exit-code",
+    "coordinator-replay findings --rule offset_rewind --output json",
 )
-@common_options()
 @click.option("--severity", type=click.Choice(SEVERITIES), help="Only findings of this severity or a more severe one.")
 @click.option("--rule", "rules", multiple=True, type=RULE_NAME, help="Only findings of this rule; can be given again.")
 @click.option("--group", type=GROUP_NAME, help="Only findings about this group.")
@@ -292,17 +260,14 @@ def _print_findings(shown: Iterable["Finding"]) -> None:
         print_text(one.message or "", indent="  ")
 
 
-@click.command(
-    cls=Command,
-    epilog=examples(
-        "coordinator-replay sql --list",
-        "coordinator-replay sql --query flapping-groups",
-        'coordinator-replay sql "SHOW TABLES"',
-        'coordinator-replay sql "SELECT cause, count(*) FROM rebalances GROUP BY ALL"',
-        "coordinator-replay sql --output csv - < question.sql",
-    ),
+@warehouse_command(
+    "coordinator-replay sql --list",
+    "coordinator-replay sql --query flapping-groups",
+    'coordinator-replay sql "SHOW TABLES"',
+    'coordinator-replay sql "SELECT cause, count(*) FROM rebalances GROUP BY ALL"',
+    "coordinator-replay sql --output csv - < question.sql",
+    needs_warehouse=False,
 )
-@common_options(needs_warehouse=False)
 @click.argument("statement", required=False)
 @click.option("--query", "name", type=QUERY_NAME, help="Run the saved query of this name.")
 @click.option(
@@ -360,7 +325,3 @@ def sql(
 def _columns_of_statement(names: Sequence[str]) -> list[AnswerColumn]:
     """The columns of an SQL answer under their own names: all of one rank, so that those written first stay."""
     return [AnswerColumn(name, name, least=12, is_id=name.endswith("_id")) for name in names]
-
-
-COMMANDS: list[click.Command] = [groups, describe, timeline, rebalances, owner, findings, sql]
-"""Every command of this module, for the program to take up."""

@@ -14,7 +14,7 @@ import click
 
 from coordinator_replay.answer_columns import AnswerColumn
 from coordinator_replay.cli.guard import ended_by_signals, interruptible, log_line
-from coordinator_replay.cli.options import EXIT_FINDINGS, Command, Common, common_options, examples, wait_option
+from coordinator_replay.cli.options import EXIT_FINDINGS, Common, command, wait_option, warehouse_command
 from coordinator_replay.cli.output import print_rows
 from coordinator_replay.cli.paths import absolute
 from coordinator_replay.cli.thresholds import THRESHOLD
@@ -130,15 +130,11 @@ def _audit_alone(options: "Options", common: Common, dump: "Dump", logs: Sequenc
     return summary
 
 
-@click.command(
-    cls=Command,
-    epilog=examples(
-        "coordinator-replay audit /dumps/broker-1 /dumps/broker-2 --warehouse /data/audit",
-        "coordinator-replay audit 's3://dumps/2026-11-20/*.parquet' --warehouse s3://lake/audit --cluster prod",
-    ),
+@warehouse_command(
+    "coordinator-replay audit /dumps/broker-1 /dumps/broker-2 --warehouse /data/audit",
+    "coordinator-replay audit 's3://dumps/2026-11-20/*.parquet' --warehouse s3://lake/audit --cluster prod",
 )
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT…")
-@common_options()
 @click.option(
     "--format",
     "form",
@@ -336,8 +332,7 @@ def _follow(
     log_line("ended")
 
 
-@click.command(cls=Command)
-@common_options(needs_warehouse=False)
+@warehouse_command(needs_warehouse=False)
 def demo(common: Common) -> None:
     """Audit a bundled dump recorded from a real broker, and show what can be asked then.
 
@@ -379,12 +374,9 @@ def _shown(path: str) -> str:
     return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
 
 
-@click.command(
-    cls=Command,
-    epilog=examples(
-        "coordinator-replay decode __consumer_offsets-7/00000000000000000000.log | jq .",
-        "coordinator-replay decode /dumps/broker-1 | jq 'select(.group_id == \"billing\")'",
-    ),
+@command(
+    "coordinator-replay decode __consumer_offsets-7/00000000000000000000.log | jq .",
+    "coordinator-replay decode /dumps/broker-1 | jq 'select(.group_id == \"billing\")'",
 )
 @click.argument("inputs", nargs=-1, required=True, metavar="FILE…")
 @click.option(
@@ -414,6 +406,3 @@ def decode(inputs: Sequence[str], form: str, include_deleted: bool, verbose: boo
 def _print_lines(lines: Sequence[str]) -> None:
     if lines:
         click.echo("\n".join(map(neutral_json, lines)))
-
-
-COMMANDS: tuple[click.Command, ...] = (audit, demo, decode)

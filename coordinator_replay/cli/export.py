@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from coordinator_replay.cli.guard import ended_by_signals, interruptible, log_line
-from coordinator_replay.cli.options import Command, config_option, examples, output_option, verbose_option, wait_option
+from coordinator_replay.cli.options import command, config_option, output_option, verbose_option, wait_option
 from coordinator_replay.cli.paths import absolute
 from coordinator_replay.cli.times import DURATION
 from coordinator_replay.errors import LockedError, UsageError
@@ -78,13 +78,10 @@ def _print_exported(exported: "Exported", out: str, output: str) -> None:
     click.echo(f"Next: coordinator-replay audit {' '.join(exported.folders)} --warehouse …")
 
 
-@click.command(
-    cls=Command,
-    epilog=examples(
-        "coordinator-replay export --bootstrap-servers broker-1:9092 --out /dumps/prod",
-        "coordinator-replay export --bootstrap-servers broker-1:9093 --out s3a://dumps --command-config tls.properties",
-        "coordinator-replay export --bootstrap-servers broker-1:9092 --out /dumps/prod --follow --every 30s",
-    ),
+@command(
+    "coordinator-replay export --bootstrap-servers broker-1:9092 --out /dumps/prod",
+    "coordinator-replay export --bootstrap-servers broker-1:9093 --out s3a://dumps --command-config tls.properties",
+    "coordinator-replay export --bootstrap-servers broker-1:9092 --out /dumps/prod --follow --every 30s",
 )
 @click.option("--bootstrap-servers", required=True, metavar="HOST:PORT,…", help="Brokers of the cluster.")
 @click.option(
@@ -204,6 +201,3 @@ def _follow(options: "ExportOptions", every: timedelta, verbose: bool) -> None:
             every_ms = max(1, round(every.total_seconds() * 1000))
             follow_topic(spark, options, Following(every_ms=every_ms, stopped=stopped, log=log_line))
     log_line(f"ended; {then}")
-
-
-COMMANDS: tuple[click.Command, ...] = (export,)

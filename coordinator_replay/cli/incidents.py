@@ -18,7 +18,7 @@ from coordinator_replay.cli.answers import (
     to_option,
 )
 from coordinator_replay.cli.completion import ANY_TOPIC_NAME
-from coordinator_replay.cli.options import Command, Common, common_options, examples, open_warehouse
+from coordinator_replay.cli.options import Common, open_warehouse, warehouse_command
 from coordinator_replay.cli.output import print_rows, print_text
 from coordinator_replay.cli.reasons import counted
 from coordinator_replay.cli.show import print_written
@@ -34,14 +34,10 @@ _MOST_TRAITS = 4
 """Changes, groups, and what they have in common, that a table shows without --wide: the answer stays on one screen."""
 
 
-@click.command(
-    cls=Command,
-    epilog=examples(
-        "coordinator-replay consumers orders",
-        "coordinator-replay consumers orders --from 2026-11-20T02:00 --to 2026-11-20T03:00",
-    ),
+@warehouse_command(
+    "coordinator-replay consumers orders",
+    "coordinator-replay consumers orders --from 2026-11-20T02:00 --to 2026-11-20T03:00",
 )
-@common_options()
 @click.argument("topic", type=ANY_TOPIC_NAME)
 @from_option
 @to_option
@@ -55,14 +51,10 @@ def consumers(common: Common, topic: str, start: Time | None, end: Time | None) 
     show(common, open_warehouse(common).consumers(topic, start=start, end=end))
 
 
-@click.command(
-    cls=Command,
-    epilog=examples(
-        "coordinator-replay impact --from 2026-11-20T02:10 --to 2026-11-20T02:20",
-        "coordinator-replay impact --from -1h --output json",
-    ),
+@warehouse_command(
+    "coordinator-replay impact --from 2026-11-20T02:10 --to 2026-11-20T02:20",
+    "coordinator-replay impact --from -1h --output json",
 )
-@common_options()
 @from_option
 @to_option
 def impact(common: Common, start: Time | None, end: Time | None) -> None:
@@ -119,16 +111,13 @@ def _print_impact_as_json(answer: "Impacted") -> None:
     print_rows([AnswerColumn(name) for name in values], [list(values.values())], "json")
 
 
-@click.command(
-    cls=Command,
-    epilog=examples(
-        "coordinator-replay diff --from yesterday",
-        "coordinator-replay diff --from 2026-11-20T02:10 --to 2026-11-20T02:20 --wide",
-        "coordinator-replay diff --from 20261119T230012.104412Z --to 20261120T230009.551830Z",
-        "coordinator-replay diff --cluster prod,copy --at 2026-11-20T02:10",
-    ),
+@warehouse_command(
+    "coordinator-replay diff --from yesterday",
+    "coordinator-replay diff --from 2026-11-20T02:10 --to 2026-11-20T02:20 --wide",
+    "coordinator-replay diff --from 20261119T230012.104412Z --to 20261120T230009.551830Z",
+    "coordinator-replay diff --cluster prod,copy --at 2026-11-20T02:10",
+    compares=True,
 )
-@common_options(compares=True)
 @click.option("--from", "start", type=TIME_OR_RUN, help="The first time, or the run id of an audit.")
 @click.option("--to", "end", type=TIME_OR_RUN, help="The second one; default: the end of the log.")
 @at_option
@@ -166,7 +155,3 @@ def diff(
     else:
         show_rows(common, columns_for(answer.row_type), answer)
     say_notes(answer)
-
-
-COMMANDS: list[click.Command] = [consumers, impact, diff]
-"""Every command of this module, for the program to take up."""

@@ -1,6 +1,7 @@
 """The program: every command by its name."""
 
 import os
+from collections.abc import Mapping
 
 import click
 
@@ -19,47 +20,36 @@ def main() -> None:
     """
 
 
-SUMMARIES = {
-    "audit": "Read a dump, replay its groups and write Delta tables.",
-    "consumers": "Which groups and clients read a topic.",
-    "decode": "Print every record of a dump as JSON lines, without Spark.",
-    "demo": "Audit a bundled dump and show what can be asked.",
-    "describe": "A group at a point in time: state, members, assignments.",
-    "diff": "What changed between two times, or clusters.",
-    "expired": "Offsets that expired, or expire next.",
-    "export": "Take a dump from a running cluster.",
-    "findings": "What an operator should look at.",
-    "groups": "The groups at a point in time, or those deleted.",
-    "impact": "What a time range cost, over all groups.",
-    "maintain": "Compact, cluster and vacuum the tables.",
-    "metrics": "The groups as metrics for Prometheus.",
-    "offsets": "Committed offsets at a point in time, or their history.",
-    "owner": "Which member owned a partition.",
-    "rebalances": "Rebalances as a table.",
-    "report": "Draw groups as HTML that needs no network.",
-    "simulate": "Run requests and time through a group coordinator.",
-    "sql": "SQL over the tables, or a saved query.",
-    "timeline": "What happened to a group and its offsets.",
-    "trace": "A group's life as a trace for Perfetto.",
-    "what-if": "A recorded group simulated under other settings.",
-    "why": "Why groups rebalanced, with the evidence.",
+COMMANDS: Mapping[click.Command, str] = {
+    compute.audit: "Read a dump, replay its groups and write Delta tables.",
+    incidents.consumers: "Which groups and clients read a topic.",
+    compute.decode: "Print every record of a dump as JSON lines, without Spark.",
+    compute.demo: "Audit a bundled dump and show what can be asked.",
+    ask.describe: "A group at a point in time: state, members, assignments.",
+    incidents.diff: "What changed between two times, or clusters.",
+    offsets.expired: "Offsets that expired, or expire next.",
+    export.export: "Take a dump from a running cluster.",
+    ask.findings: "What an operator should look at.",
+    ask.groups: "The groups at a point in time, or those deleted.",
+    incidents.impact: "What a time range cost, over all groups.",
+    maintain.maintain: "Compact, cluster and vacuum the tables.",
+    metrics.metrics: "The groups as metrics for Prometheus.",
+    offsets.offsets: "Committed offsets at a point in time, or their history.",
+    ask.owner: "Which member owned a partition.",
+    ask.rebalances: "Rebalances as a table.",
+    show.report: "Draw groups as HTML that needs no network.",
+    simulate.simulate: "Run requests and time through a group coordinator.",
+    ask.sql: "SQL over the tables, or a saved query.",
+    ask.timeline: "What happened to a group and its offsets.",
+    show.trace: "A group's life as a trace for Perfetto.",
+    what_if.what_if: "A recorded group simulated under other settings.",
+    show.why: "Why groups rebalanced, with the evidence.",
 }
-"""A line for each command, short enough for a list on 80 cells."""
+"""Every command, and a line about it, short enough for a list on 80 cells."""
 
-for command in (
-    *compute.COMMANDS,
-    *export.COMMANDS,
-    *maintain.COMMANDS,
-    *ask.COMMANDS,
-    *incidents.COMMANDS,
-    *offsets.COMMANDS,
-    *show.COMMANDS,
-    *metrics.COMMANDS,
-    *simulate.COMMANDS,
-    *what_if.COMMANDS,
-):
+for command, summary in COMMANDS.items():
     main.add_command(command)
-    command.short_help = SUMMARIES.get(str(command.name))
+    command.short_help = summary
 
 # Click's own name of the variable by which a shell asks for candidates.
 if "_COORDINATOR_REPLAY_COMPLETE" in os.environ:

@@ -8,9 +8,8 @@ import click
 from coordinator_replay.answer_columns import AnswerColumn
 from coordinator_replay.cli.guard import interruptible
 from coordinator_replay.cli.options import (
-    Command,
+    command,
     config_option,
-    examples,
     output_option,
     wait_option,
     warehouse_option,
@@ -53,12 +52,9 @@ def _row(kept: "Kept") -> list[object]:
     ]
 
 
-@click.command(
-    cls=Command,
-    epilog=examples(
-        "coordinator-replay maintain --warehouse /data/audit",
-        "coordinator-replay maintain --warehouse s3a://lake/audit --keep 400d --wait 2h --output json",
-    ),
+@command(
+    "coordinator-replay maintain --warehouse /data/audit",
+    "coordinator-replay maintain --warehouse s3a://lake/audit --keep 400d --wait 2h --output json",
 )
 @warehouse_option(is_required=True)
 @click.option(
@@ -110,6 +106,3 @@ def maintain(
     print_rows(_COLUMNS, map(_row, done), output, is_wide=wide)
     saved = sum(kept.before.stored - kept.after.stored for kept in done)
     print_note(f"{len(done) - 1} tables, {abs(saved):,} bytes {'less' if saved >= 0 else 'more'} stored than before.")
-
-
-COMMANDS: tuple[click.Command, ...] = (maintain,)

@@ -9,7 +9,7 @@ import click
 
 from coordinator_replay.cli.answers import say
 from coordinator_replay.cli.clock import now
-from coordinator_replay.cli.options import Command, Common, common_options, examples, open_warehouse
+from coordinator_replay.cli.options import Common, open_warehouse, warehouse_command
 from coordinator_replay.cli.reasons import counted
 from coordinator_replay.errors import PrerequisiteError, UsageError
 from coordinator_replay.safe_text import neutral
@@ -50,15 +50,11 @@ def _push(written: "Metrics", cluster: str, gateway: str) -> None:
         raise PrerequisiteError(f"the Pushgateway {gateway} did not take the metrics: {problem}") from problem
 
 
-@click.command(
-    cls=Command,
-    epilog=examples(
-        "coordinator-replay metrics --out /var/lib/node_exporter/offsets.prom",
-        "coordinator-replay metrics --groups 'payments.*' --openmetrics",
-        "coordinator-replay metrics --pushgateway http://pushgateway:9091",
-    ),
+@warehouse_command(
+    "coordinator-replay metrics --out /var/lib/node_exporter/offsets.prom",
+    "coordinator-replay metrics --groups 'payments.*' --openmetrics",
+    "coordinator-replay metrics --pushgateway http://pushgateway:9091",
 )
-@common_options()
 @click.option("--groups", "pattern", metavar="REGEX", help="Only groups whose whole name matches get own series.")
 @click.option(
     "--limit",
@@ -104,7 +100,3 @@ def metrics(
     is_seen = sys.stdout.isatty()
     for line in written.text.split("\n")[:-1]:
         click.echo(neutral(line) if is_seen else line, color=True)
-
-
-COMMANDS: list[click.Command] = [metrics]
-"""Every command of this module, for the program to take up."""

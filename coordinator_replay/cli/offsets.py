@@ -17,7 +17,7 @@ from coordinator_replay.cli.answers import (
     to_option,
 )
 from coordinator_replay.cli.completion import COMMITTED_TOPIC_NAME
-from coordinator_replay.cli.options import Command, Common, common_options, examples, open_warehouse
+from coordinator_replay.cli.options import Common, open_warehouse, warehouse_command
 from coordinator_replay.cli.parsed import Parsed
 from coordinator_replay.cli.times import DURATION, Time
 from coordinator_replay.errors import UsageError
@@ -42,16 +42,12 @@ def topic_or_partition(text: str) -> tuple[str, int | None]:
 TOPIC_OR_PARTITION = Parsed("topic[:partition]", topic_or_partition)
 
 
-@click.command(
-    cls=Command,
-    epilog=examples(
-        "coordinator-replay offsets payments --at 2026-11-20T02:13:00Z",
-        "coordinator-replay offsets payments --history orders:3 --from -6h",
-        "coordinator-replay offsets payments --at -1d --reset-file payments.csv",
-        "kafka-consumer-groups … --group payments --reset-offsets --from-file payments.csv --execute",
-    ),
+@warehouse_command(
+    "coordinator-replay offsets payments --at 2026-11-20T02:13:00Z",
+    "coordinator-replay offsets payments --history orders:3 --from -6h",
+    "coordinator-replay offsets payments --at -1d --reset-file payments.csv",
+    "kafka-consumer-groups … --group payments --reset-offsets --from-file payments.csv --execute",
 )
-@common_options()
 @group_argument
 @at_option
 @click.option(
@@ -118,14 +114,10 @@ def offsets(
         say(f"Wrote {written} partitions to {reset_file}{left_out}.")
 
 
-@click.command(
-    cls=Command,
-    epilog=examples(
-        "coordinator-replay expired --within 3d",
-        "coordinator-replay expired payments --status EXPIRED",
-    ),
+@warehouse_command(
+    "coordinator-replay expired --within 3d",
+    "coordinator-replay expired payments --status EXPIRED",
 )
-@common_options()
 @any_group_argument
 @click.option(
     "--status", "statuses", multiple=True, type=click.Choice(STATUSES, case_sensitive=False), help="Only these."
@@ -139,7 +131,3 @@ def expired(common: Common, group: str | None, statuses: Sequence[str], within: 
     """Show offsets of GROUP, or of all groups, that expired, are past retention, or expire next."""
     answer = open_warehouse(common).expired(group, statuses=statuses, within=within)
     show(common, answer)
-
-
-COMMANDS: list[click.Command] = [offsets, expired]
-"""Every command of this module, for the program to take up."""

@@ -64,7 +64,7 @@ _EXAMPLE_WIDTH = 74
 """Cells of a line of examples: with its indentation it fits a terminal of 80."""
 
 
-def examples(*lines: str) -> str:
+def _examples(lines: Iterable[str]) -> str:
     """The end of a command's help: examples to type, long ones continued behind a backslash.
 
     The first character keeps click from joining the lines.
@@ -273,15 +273,29 @@ wide_option = click.option(
 verbose_option = click.option("-v", "--verbose", is_flag=True, help="Log more, and show the causes of an error.")
 
 
-def common_options(*, needs_warehouse: bool = True, compares: bool = False) -> Callable[[Function], Function]:
-    """Give a command the options that all have; the function takes them as ``common``, its first argument.
+def command(*shown: str, name: str | None = None) -> Callable[[Function], Command]:
+    """Make a function a command.
 
     Args:
+        shown: examples of it, as they are typed.
+        name: what it is called; the function's name if None.
+    """
+    return click.command(name, cls=Command, epilog=_examples(shown) if shown else None)
+
+
+def warehouse_command(
+    *shown: str, name: str | None = None, needs_warehouse: bool = True, compares: bool = False
+) -> Callable[[Function], Command]:
+    """Make a function a command with the options that all have; it takes them as ``common``, its first argument.
+
+    Args:
+        shown: examples of it, as they are typed.
+        name: what it is called; the function's name if None.
         needs_warehouse: False for a command that can do without; ``common.warehouse`` may then be empty.
         compares: whether the command takes two clusters, as ``--cluster A,B``.
     """
 
-    def decorate(function: Function) -> Function:
+    def decorate(function: Function) -> Command:
         @functools.wraps(function)
         def run(
             *args: Any,
@@ -316,6 +330,6 @@ def common_options(*, needs_warehouse: bool = True, compares: bool = False) -> C
         decorated: Any = run
         for option in reversed(options):
             decorated = option(decorated)
-        return decorated  # type: ignore[no-any-return]
+        return command(*shown, name=name)(decorated)
 
     return decorate

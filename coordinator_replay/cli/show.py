@@ -17,7 +17,7 @@ from coordinator_replay.cli.answers import (
     show,
     to_option,
 )
-from coordinator_replay.cli.options import Command, Common, common_options, examples, open_warehouse
+from coordinator_replay.cli.options import Common, open_warehouse, warehouse_command
 from coordinator_replay.cli.output import print_text, to_json
 from coordinator_replay.cli.reasons import counted, print_reason
 from coordinator_replay.cli.settings import known_option, settings_of
@@ -40,15 +40,11 @@ def _is_folder(out: str, path: Path, *, is_fleet: bool) -> bool:
     return is_fleet and not path.exists() and path.suffix.lower() not in (".html", ".htm")
 
 
-@click.command(
-    cls=Command,
-    epilog=examples(
-        "coordinator-replay why payments --at 2026-11-20T02:13:00Z",
-        "coordinator-replay why payments --from -6h",
-        "coordinator-replay why --cause SESSION_TIMEOUT --output json",
-    ),
+@warehouse_command(
+    "coordinator-replay why payments --at 2026-11-20T02:13:00Z",
+    "coordinator-replay why payments --from -6h",
+    "coordinator-replay why --cause SESSION_TIMEOUT --output json",
 )
-@common_options()
 @any_group_argument
 @at_option
 @from_option
@@ -83,16 +79,12 @@ def why(
     say_notes(reasons)
 
 
-@click.command(
-    cls=Command,
-    epilog=examples(
-        "coordinator-replay report payments --out payments.html",
-        "coordinator-replay report payments --from 2026-11-20T02:00 --to 2026-11-20T03:00 --out night.html",
-        "coordinator-replay report --out fleet/",
-        "coordinator-replay report payments --what-if group.protocol=consumer --out what-if.html",
-    ),
+@warehouse_command(
+    "coordinator-replay report payments --out payments.html",
+    "coordinator-replay report payments --from 2026-11-20T02:00 --to 2026-11-20T03:00 --out night.html",
+    "coordinator-replay report --out fleet/",
+    "coordinator-replay report payments --what-if group.protocol=consumer --out what-if.html",
 )
-@common_options()
 @any_group_argument
 @from_option
 @to_option
@@ -148,14 +140,10 @@ def report(
     print_written(common, path, f"Wrote {path}: {shown}.", **facts)
 
 
-@click.command(
-    cls=Command,
-    epilog=examples(
-        "coordinator-replay trace payments --from 2026-11-20T02:00 --to 2026-11-20T03:00 --out payments.json",
-        "coordinator-replay trace --out all.json",
-    ),
+@warehouse_command(
+    "coordinator-replay trace payments --from 2026-11-20T02:00 --to 2026-11-20T03:00 --out payments.json",
+    "coordinator-replay trace --out all.json",
 )
-@common_options()
 @any_group_argument
 @from_option
 @to_option
@@ -178,7 +166,3 @@ def trace(common: Common, group: str | None, start: Time | None, end: Time | Non
         events=count,
         groups=len(traced.groups),
     )
-
-
-COMMANDS: list[click.Command] = [why, report, trace]
-"""Every command of this module, for the program to take up."""

@@ -6,20 +6,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from coordinator_replay.cli.options import Command, examples
+from coordinator_replay.cli.options import command
 from coordinator_replay.errors import UsageError
 
 if TYPE_CHECKING:
     from coordinator_replay.coordinator.script import ScriptRun
 
 
-@click.command(
-    cls=Command,
-    epilog=examples(
-        "coordinator-replay simulate examples/scripts/01-first-member.jsonl",
-        "coordinator-replay simulate incident.jsonl --out simulated",
-        "coordinator-replay audit simulated/segments --topics simulated/topics.csv --warehouse build/warehouse",
-    ),
+@command(
+    "coordinator-replay simulate examples/scripts/01-first-member.jsonl",
+    "coordinator-replay simulate incident.jsonl --out simulated",
+    "coordinator-replay audit simulated/segments --topics simulated/topics.csv --warehouse build/warehouse",
 )
 @click.argument("script", type=click.Path(exists=True, dir_okay=False, allow_dash=True), metavar="SCRIPT")
 @click.option(

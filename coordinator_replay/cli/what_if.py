@@ -8,7 +8,7 @@ import click
 from coordinator_replay.answer_columns import AnswerColumn
 from coordinator_replay.cli.answers import columns_for, from_option, say, say_basis, say_notes, show, to_option
 from coordinator_replay.cli.completion import GROUP_NAME
-from coordinator_replay.cli.options import WAREHOUSE_VARIABLE, Command, Common, common_options, examples, open_warehouse
+from coordinator_replay.cli.options import WAREHOUSE_VARIABLE, Common, open_warehouse, warehouse_command
 from coordinator_replay.cli.output import print_rows, print_text
 from coordinator_replay.cli.settings import known_option, settings_of
 from coordinator_replay.cli.times import Time
@@ -20,19 +20,16 @@ if TYPE_CHECKING:
     from coordinator_replay.whatif.measures import Gain
 
 
-@click.command(
-    "what-if",
-    cls=Command,
-    epilog=examples(
-        "coordinator-replay what-if payments --set group.protocol=consumer",
-        "coordinator-replay what-if payments --alternative group.protocol=consumer --alternative "
-        "group.instance.id=per-client,session.timeout.ms=60000",
-        "coordinator-replay what-if payments --without-restarts --from -1d",
-        "coordinator-replay what-if --all --set group.protocol=consumer",
-        "coordinator-replay what-if --list-settings",
-    ),
+@warehouse_command(
+    "coordinator-replay what-if payments --set group.protocol=consumer",
+    "coordinator-replay what-if payments --alternative group.protocol=consumer --alternative "
+    "group.instance.id=per-client,session.timeout.ms=60000",
+    "coordinator-replay what-if payments --without-restarts --from -1d",
+    "coordinator-replay what-if --all --set group.protocol=consumer",
+    "coordinator-replay what-if --list-settings",
+    name="what-if",
+    needs_warehouse=False,
 )
-@common_options(needs_warehouse=False)
 @click.argument("group", type=GROUP_NAME, required=False)
 @from_option
 @to_option
@@ -149,6 +146,3 @@ def _print(common: Common, answer: "Replayed") -> None:
         print_text(text)
     say_basis(answer)
     say(*answer.assumptions)
-
-
-COMMANDS: tuple[click.Command, ...] = (what_if,)

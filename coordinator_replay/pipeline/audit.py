@@ -15,7 +15,7 @@ from coordinator_replay.log.dump import Dump, DumpFile, find_dump
 from coordinator_replay.pipeline import broker_logs, log_partitions
 from coordinator_replay.pipeline.broker_log_rebalances import LinesContext, add_log_lines
 from coordinator_replay.pipeline.bucket import BucketContext, BucketResult, reasons_to_rebuild, run_bucket
-from coordinator_replay.pipeline.bucket_files import TableWriter
+from coordinator_replay.pipeline.bucket_files import Changes, TableWriter
 from coordinator_replay.pipeline.columns import plain_rows
 from coordinator_replay.pipeline.commit_sums import SumsRange
 from coordinator_replay.pipeline.coordinator_changes import write_coordinator_changes
@@ -33,7 +33,7 @@ from coordinator_replay.pipeline.findings.news import news_of
 from coordinator_replay.pipeline.groups import topics
 from coordinator_replay.pipeline.groups.replay import ReplayContext
 from coordinator_replay.pipeline.host.catalog import register_tables
-from coordinator_replay.pipeline.job import Changes, Job, begin_job, look_at_job
+from coordinator_replay.pipeline.job import Job, begin_job, look_at_job
 from coordinator_replay.pipeline.ledger import Run
 from coordinator_replay.pipeline.offsets.offset_step import OffsetContext
 from coordinator_replay.pipeline.options import ExpiryOptions, Options, Summary

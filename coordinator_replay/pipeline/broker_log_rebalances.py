@@ -6,7 +6,7 @@ with their lines, and rows of earlier runs once more where lines that are new ch
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,12 +21,12 @@ from coordinator_replay.analysis.broker_words import (
     with_broker_log,
 )
 from coordinator_replay.pipeline.bucket import BucketResult
-from coordinator_replay.pipeline.bucket_files import BucketFiles, Place, TableWriter
+from coordinator_replay.pipeline.bucket_files import BucketFiles, Changes, Place, TableWriter
 from coordinator_replay.pipeline.columns import Bools, plain_rows
 from coordinator_replay.pipeline.rebalance_pauses import AWAITING_LOGS, TABLE
 from coordinator_replay.store.scan import read_paths, rows_of
 from coordinator_replay.store.snapshot import TableFile
-from coordinator_replay.store.writer import DataFile, batch_of, conform
+from coordinator_replay.store.writer import batch_of, conform
 from coordinator_replay.tables.definition import table
 from coordinator_replay.times import milliseconds, moment_of_ms
 
@@ -66,27 +66,17 @@ class LinesContext:
     new: Sequence[str]
 
 
-@dataclass(frozen=True, slots=True)
-class RebalanceFiles:
-    """What a bucket's files of ``rebalances`` become, apart from what the run has decided before.
-
-    Attributes:
-        added: files to add.
-        removed: files to remove.
-    """
-
-    added: list[DataFile] = field(default_factory=list)
-    removed: list[TableFile] = field(default_factory=list)
-
-
-def add_log_lines(result: BucketResult, context: LinesContext) -> RebalanceFiles:
+def add_log_lines(result: BucketResult, context: LinesContext) -> Changes:
     """A stage: the rebalances of a bucket with the lines that belong to them.
 
     Args:
         result: of the bucket; its rows of this run are staged.
         context: what every bucket is worked on with.
+
+    Returns:
+        what its files become, apart from what the run has decided before.
     """
-    written, files = RebalanceFiles(), result.files
+    written, files = Changes(), result.files
     partitions = _log_partitions(files)
     writer = TableWriter(context.place, result.bucket)
     for is_open, name in AWAITING_LOGS.items():

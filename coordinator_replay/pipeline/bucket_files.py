@@ -82,6 +82,22 @@ class TableWriter:
 
 
 @dataclass(slots=True)
+class Changes:
+    """Files to add to tables, and to remove from them."""
+
+    added: list[DataFile] = field(default_factory=list)
+    removed: list[TableFile] = field(default_factory=list)
+
+    def rows(self, table: str) -> int:
+        """How many rows a table has more than before."""
+        added = sum(file.rows for file in self.added if file.table == table)
+        return added - sum(file.rows or 0 for file in self.removed if file.table == table)
+
+    def __add__(self, other: "Changes") -> "Changes":
+        return Changes([*self.added, *other.added], [*self.removed, *other.removed])
+
+
+@dataclass(slots=True)
 class BucketFiles:
     """What a bucket's files become.
 

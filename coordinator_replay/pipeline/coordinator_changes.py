@@ -15,9 +15,9 @@ from coordinator_replay.analysis.coordinator_changes import (
     row_of,
 )
 from coordinator_replay.pipeline.broker_logs import TABLE as LINES
-from coordinator_replay.pipeline.bucket_files import TableWriter
+from coordinator_replay.pipeline.bucket_files import Changes, TableWriter
 from coordinator_replay.pipeline.columns import plain_rows
-from coordinator_replay.pipeline.job import Changes, Job
+from coordinator_replay.pipeline.job import Job
 from coordinator_replay.pipeline.ledger import Run
 from coordinator_replay.pipeline.read.tally import Tally
 from coordinator_replay.store.scan import read_paths, read_table

@@ -12,7 +12,7 @@ from coordinator_replay.analysis.findings.evaluate import FINDINGS, Evaluator
 from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.analysis.reasons.topic_changes import REMOVED as TOPIC_REMOVED
 from coordinator_replay.pipeline.bucket import BucketResult
-from coordinator_replay.pipeline.bucket_files import TableWriter
+from coordinator_replay.pipeline.bucket_files import Changes, TableWriter
 from coordinator_replay.pipeline.commit_sums import MINUTE_SUMS, SumsRange
 from coordinator_replay.pipeline.findings.evaluation import (
     STEP_ROWS,
@@ -23,12 +23,11 @@ from coordinator_replay.pipeline.findings.evaluation import (
     counted,
     evaluate_bucket,
 )
-from coordinator_replay.pipeline.findings.expiry import Horizon
 from coordinator_replay.pipeline.findings.metrics import METRICS, MetricsShare, last_groups, write_metrics
 from coordinator_replay.pipeline.findings.news import News
 from coordinator_replay.pipeline.groups.topics import ClusterTopics
 from coordinator_replay.pipeline.interval_rows import REMOVED_ROWS
-from coordinator_replay.pipeline.job import Changes, Job
+from coordinator_replay.pipeline.job import Job
 from coordinator_replay.pipeline.ledger import Run, lost_ranges, unread
 from coordinator_replay.pipeline.offsets.causes import GROUP_RECORDS, REMOVED, CausesResult, CausesShare, find_causes
 from coordinator_replay.pipeline.offsets.offset_step import SURVIVOR_ROWS
@@ -105,7 +104,8 @@ def evaluate(
         since=log.sums.since,
         limits=job.options.thresholds,
         retention=causes.retention,
-        horizon=Horizon(as_of=expiry.as_of or log.end, horizon_ms=expiry.horizon_ms),
+        as_of=expiry.as_of or log.end,
+        horizon_ms=expiry.horizon_ms,
         news=news,
     )
     shares = [

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from pyarrow import fs
 
 from coordinator_replay.filesystem import open_filesystem
 from coordinator_replay.log.dump import Format
-from coordinator_replay.pipeline.bucket_files import Place, TableWriter
+from coordinator_replay.pipeline.bucket_files import Changes, Place, TableWriter
 from coordinator_replay.pipeline.ledger import Run, audited_ranges, finished_runs, positions_of
 from coordinator_replay.pipeline.log_partitions import TABLE as PARTITIONS
 from coordinator_replay.pipeline.options import Options
@@ -25,26 +25,9 @@ from coordinator_replay.store.layout import BUCKETS_PROPERTY, LEDGER, default_bu
 from coordinator_replay.store.scan import read_table
 from coordinator_replay.store.snapshot import Snapshot, TableFile
 from coordinator_replay.store.warehouse import Store
-from coordinator_replay.store.writer import DataFile
 from coordinator_replay.tables.definition import tables
 
 _TABLES_AT_ONCE = 8
-
-
-@dataclass(slots=True)
-class Changes:
-    """Files to add to tables, and to remove from them."""
-
-    added: list[DataFile] = field(default_factory=list)
-    removed: list[TableFile] = field(default_factory=list)
-
-    def rows(self, table: str) -> int:
-        """How many rows a table has more than before."""
-        added = sum(file.rows for file in self.added if file.table == table)
-        return added - sum(file.rows or 0 for file in self.removed if file.table == table)
-
-    def __add__(self, other: "Changes") -> "Changes":
-        return Changes([*self.added, *other.added], [*self.removed, *other.removed])
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from coordinator_replay.errors import CoordinatorReplayError
-from coordinator_replay.pipeline.read.extents import Extents
+from coordinator_replay.pipeline.read.extents import Extent
 from coordinator_replay.pipeline.read.tally import Ranges, Tally
 from coordinator_replay.secret_text import without_secrets
 from coordinator_replay.store.scan import read_table
@@ -86,19 +86,19 @@ class Run:
                 self.from_offsets[partition] = min(count.low, self.from_offsets.get(partition, count.low))
                 self.to_offsets[partition] = max(count.high + 1, self.to_offsets.get(partition, 0))
 
-    def cover(self, extents: Extents, ends: Mapping[int, int]) -> None:
+    def cover(self, extents: Sequence[Extent], ends: Mapping[int, int]) -> None:
         """Let the offsets of the run go as far as its files do, with what was passed over as audited before.
 
         Args:
             extents: what its files cover.
             ends: where earlier runs ended, by log partition: behind that, only records that were read count.
         """
-        for extent in extents.files:
+        for extent in extents:
             if extent.skipped:
                 partition = extent.log_partition
                 passed = min(extent.last_offset + 1, ends[partition])
                 self.to_offsets[partition] = max(passed, self.to_offsets.get(partition, 0))
-        for extent in extents.files:
+        for extent in extents:
             partition, first = extent.log_partition, extent.first_offset
             if partition in self.to_offsets:
                 self.from_offsets[partition] = min(first, self.from_offsets.get(partition, first))

@@ -1,19 +1,20 @@
 """Reading a dump: its records decoded and staged by bucket, its copies, and whether it is of the same log."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 
 from coordinator_replay.log.dump import Dump, DumpFile, Format
-from coordinator_replay.pipeline.ledger import Run, below
+from coordinator_replay.pipeline.ledger import Run, below, between
 from coordinator_replay.pipeline.plan import History
 from coordinator_replay.pipeline.read import same_log
 from coordinator_replay.pipeline.read.anchors import Comparison
 from coordinator_replay.pipeline.read.audited import UnreadFiles, unread_files
 from coordinator_replay.pipeline.read.copies import DumpCopy, export_copies, gaps_of, passed_over, segment_copies
 from coordinator_replay.pipeline.read.decode import DecodedFile, FileShare, Skip, decode_files, decode_rows
-from coordinator_replay.pipeline.read.extents import Extent, Extents
+from coordinator_replay.pipeline.read.extents import Extent
 from coordinator_replay.pipeline.read.tally import Ranges, Tally
 from coordinator_replay.pipeline.stage import Stages, together
 
@@ -63,7 +64,7 @@ class Reading:
     logs: Mapping[int, same_log.EarlierLog]
     lost_from: Mapping[int, int] = field(default_factory=dict)
     gaps: Sequence[tuple[int, int, int]] = ()
-    extents: Extents = field(default_factory=Extents)
+    extents: Sequence[Extent] = ()
     notes: Sequence[str] = ()
 
     def record(self, run: Run) -> None:
@@ -166,8 +167,12 @@ def _read_segments(decoding: _Decoding, dump: Dump, earlier: Earlier) -> Reading
         unread, decoded = _decode_unread(decoding, dump, earlier, comparison)
     ends = earlier.history.ends
     logs = _logs_after(earlier, decoded, comparison)
-    extents = unread.extents(Extents(tuple(extent for one in decoded for extent in one.extents)))
-    copies = [copy.below(comparison.limit(copy.files[0])) for copy in segment_copies(dump, extents.files, ends)]
+    opened = [extent for one in decoded for extent in one.extents]
+    extents = [*opened, *(extent for _, extent in unread.unopened)]
+    covered = defaultdict[int, list[tuple[int, int]]](list)
+    for one in extents:
+        covered[one.log_partition].append((one.first_offset, one.last_offset + 1))
+    copies = [copy.below(comparison.limit(copy.files[0])) for copy in segment_copies(dump, extents, ends)]
     # Of copies whose own records show what is still alive, or was lost since, what was passed over is read, too.
     again = list(passed_over(copies, ends, earlier.complete))
     for copy, skip in again:
@@ -175,7 +180,7 @@ def _read_segments(decoding: _Decoding, dump: Dump, earlier: Earlier) -> Reading
     sources = {copy.source for copy, _ in again}
     copies = [copy.as_read_whole() if copy.source in sources else copy for copy in copies]
     notes = [*comparison.notes, *_notes(decoded)]
-    if (unopened := unread.note(extents)) is not None:
+    if (unopened := unread.note(opened)) is not None:
         notes.append(unopened if any(one.files for one in decoded) else f"nothing new: {unopened}")
     return Reading(
         decoded=decoded,
@@ -184,7 +189,7 @@ def _read_segments(decoding: _Decoding, dump: Dump, earlier: Earlier) -> Reading
         history=earlier.history,
         logs=logs,
         lost_from=comparison.lost_from,
-        gaps=gaps_of(copies, extents.gaps()),
+        gaps=gaps_of(copies, between(covered)),
         extents=extents,
         notes=notes,
     )

@@ -13,7 +13,7 @@ from coordinator_replay.query.tables import Tables
 from coordinator_replay.report.columns import Clock
 from coordinator_replay.report.fleet_figures import cause_data, causes_of, fleet_figures
 from coordinator_replay.report.lanes import Lane, lane_data, lane_of
-from coordinator_replay.report.page import INSIDE, Assets, render_page
+from coordinator_replay.report.page import render_page
 from coordinator_replay.report.wording import STATE_COLOURS, UNKNOWN_COLOUR
 from coordinator_replay.times import milliseconds
 
@@ -59,7 +59,7 @@ class FleetPage:
         """How many there were, of all groups."""
         return sum(lane.rebalances for lane in self.lanes)
 
-    def html(self, assets: Assets = INSIDE) -> str:
+    def html(self, assets: str | None = None) -> str:
         """The page."""
         fleet = self.fleet
         # What deserves a look comes first, then what rebalanced most.

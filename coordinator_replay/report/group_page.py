@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -34,7 +35,7 @@ from coordinator_replay.report.owner_marks import (
     partition_columns,
     partitions_of,
 )
-from coordinator_replay.report.page import INSIDE, Assets, render_page
+from coordinator_replay.report.page import render_page
 from coordinator_replay.report.wording import GAP_COLOUR, STATE_COLOURS, UNKNOWN_COLOUR, neutral
 from coordinator_replay.times import later, milliseconds
 
@@ -62,23 +63,6 @@ class Ways:
     index: str
     before: tuple[str, str] | None = None
     after: tuple[str, str] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RebalanceRow:
-    """A rebalance as the table shows it; ranks are for sorting, empty where a number is not known."""
-
-    rebalance: Rebalance
-    took: str
-    rank_took: str
-    moved: str
-    unowned: str
-    rank_unowned: str
-    pause: str
-    blocked_by: str
-    rank_pause: str
-    joined: Sequence[str]
-    left: Sequence[str]
 
 
 def _tiles(life: GroupLife) -> list[Tile]:
@@ -111,26 +95,7 @@ def _kind(life: GroupLife) -> str:
     return outcome.group_type if life.states else "only holds offsets"
 
 
-def _row(one: Rebalance, members: MemberIdentities, departed: Sequence[LoggedDeparture]) -> RebalanceRow:
-    def ranked(number: int | None) -> str:
-        return "" if number is None else str(number)
-
-    return RebalanceRow(
-        rebalance=one,
-        took=bounds.took(one),
-        rank_took=ranked(one.duration_ms),
-        moved=bounds.moved(one),
-        unowned=bounds.unowned(one),
-        rank_unowned=ranked(one.unowned_ms_max),
-        pause=bounds.pause(one),
-        blocked_by=bounds.blocked_by(one, members),
-        rank_pause=ranked(one.commit_pause_ms),
-        joined=[members.label(member) for member in one.members_joined or ()],
-        left=[_left(one, member, members, departed) for member in one.members_left or ()],
-    )
-
-
-def _left(one: Rebalance, member_id: str, members: MemberIdentities, departed: Sequence[LoggedDeparture]) -> str:
+def _left(one: Rebalance, member_id: str, *, members: MemberIdentities, departed: Sequence[LoggedDeparture]) -> str:
     """A member that a rebalance removed, with how it went where a broker's log says it."""
     at = one.completed_at if one.group_type == "classic" else one.started_at
     words = (each.words for each in departed if (each.member_id, each.removed_at) == (member_id, at))
@@ -169,7 +134,7 @@ def _rows(labels: Sequence[str], each: int, most: int) -> Mapping[str, Any]:
 
 
 def _owner_keys(members: MemberIdentities) -> tuple[list[Key], str]:
-    legend = [(owner.label, owner.colour) for owner in members.legend]
+    legend = members.legend
     more = f"and {len(legend) - MOST_IN_LEGEND:,} more members" if len(legend) > MOST_IN_LEGEND else ""
     return [*legend[:MOST_IN_LEGEND], ("no owner", GAP_COLOUR)], more
 
@@ -192,17 +157,16 @@ def group_page(
     return life_page(warehouse, life), life
 
 
-def life_page(warehouse: Tables, life: GroupLife, assets: Assets = INSIDE, ways: Ways | None = None) -> str:
+def life_page(warehouse: Tables, life: GroupLife, assets: str | None = None, ways: Ways | None = None) -> str:
     """The page of a life as HTML.
 
     Args:
         warehouse: the tables that it is from.
         life: the group's.
-        assets: where the page finds its scripts.
+        assets: the way to the folder of shared files; None where the page has all in itself.
         ways: the ways to other pages, where there are some.
     """
     members = MemberIdentities(life)
-    departed = departures(warehouse, life.group)
     owners, more = _owner_keys(members)
     states = dict.fromkeys(band.state for band in life.states)
     return render_page(
@@ -224,7 +188,10 @@ def life_page(warehouse: Tables, life: GroupLife, assets: Assets = INSIDE, ways:
         owners_about=more,
         topics=list(topic_colours(life).items())[:MOST_TOPICS],
         unmoved=unmoved_partitions(life),
-        rebalances=[_row(one, members, departed) for one in life.rebalances[:MOST_TABLE_ROWS]],
+        rebalances=life.rebalances[:MOST_TABLE_ROWS],
+        bounds=bounds,
+        members=members,
+        left=partial(_left, members=members, departed=departures(warehouse, life.group)),
         expirations=life.expirations[:MOST_TABLE_ROWS],
         most=MOST_TABLE_ROWS,
     )

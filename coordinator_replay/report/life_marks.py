@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -37,6 +37,9 @@ CONFIDENCE_ALPHA = {"certain": 0.95, "likely": 0.5, "possible": 0.12}
 
 MOST_MOVES = 12
 """Partitions that hovering names."""
+
+Move = tuple[str, int, str | None, str]
+"""A partition that changed hands: topic, number, who owned it before, and who does now."""
 
 STATE, PAUSED, FINDINGS_ROW = "state", "commits paused", "findings"
 
@@ -99,15 +102,17 @@ def began(rebalance: Rebalance) -> datetime | None:
 def rebalance_columns(life: GroupLife, clock: Clock, members: MemberIdentities) -> Columns:
     """Rebalances: a mark each, the time that they took for certain, and that which they may have taken."""
     place = {cause: row for row, cause in enumerate(causes_of(life))}
-    moves = moves_of(life, members)
+    moves = moves_of(life)
     rows = [
-        _rebalance(one, place[one.cause or "UNKNOWN"], clock, members, str(moves.get(one.rebalance_id, Moves())))
+        _rebalance(one, place[one.cause or "UNKNOWN"], clock, members, moves.get(one.rebalance_id, ()))
         for one in life.rebalances
     ]
     return columns(rows, REBALANCES, ("at", "end"))
 
 
-def _rebalance(one: Rebalance, row: int, clock: Clock, members: MemberIdentities, moves: str) -> dict[str, Any]:
+def _rebalance(
+    one: Rebalance, row: int, clock: Clock, members: MemberIdentities, moves: Sequence[Move]
+) -> dict[str, Any]:
     at = clock.left(began(one))
     return {
         "at": at,
@@ -127,7 +132,7 @@ def _rebalance(one: Rebalance, row: int, clock: Clock, members: MemberIdentities
         "unowned": unowned(one),
         "pause": pause(one),
         "blocked_by": blocked_by(one, members) or "nobody for long on record",
-        "what": moves,
+        "what": _moves_shown(moves, members),
         "evidence": "\n".join(map(neutral, one.evidence or ())) or "none on record",
         "others": neutral(", ".join(one.alternatives or ()) or "nothing else"),
     }
@@ -153,37 +158,29 @@ def _ended(one: Rebalance) -> str:
     return "at an unknown time" if _is_over_untimed(one) else unended(one)
 
 
-class Moves:
+def _moves_shown(moves: Sequence[Move], members: MemberIdentities) -> str:
     """What changed hands in one rebalance: the first partitions by name, and how many more."""
-
-    __slots__ = ("count", "first")
-
-    def __init__(self) -> None:
-        self.first: list[str] = []
-        self.count = 0
-
-    def __str__(self) -> str:
-        more = [f"and {self.count - MOST_MOVES:,} more"] if self.count > MOST_MOVES else []
-        return "\n".join([*self.first, *more]) or "none moved"
+    first = [
+        f"{neutral(f'{topic}-{partition}')}: {'nobody' if giver is None else members.label(giver)} → "
+        f"{members.label(taker)}"
+        for topic, partition, giver, taker in moves[:MOST_MOVES]
+    ]
+    more = [f"and {len(moves) - MOST_MOVES:,} more"] if len(moves) > MOST_MOVES else []
+    return "\n".join([*first, *more]) or "none moved"
 
 
-def moves_of(life: GroupLife, members: MemberIdentities) -> Mapping[str, Moves]:
+def moves_of(life: GroupLife) -> Mapping[str, Sequence[Move]]:
     """What changed hands in each rebalance: ownerships that began with it or before the next one began."""
     begun = sorted(((began(one) or life.start, one.rebalance_id) for one in life.rebalances), key=lambda pair: pair[0])
     starts = [milliseconds(moment) for moment, _ in begun]
-    moves: dict[str, Moves] = defaultdict(Moves)
+    moves: dict[str, list[Move]] = defaultdict(list)
     before: dict[tuple[str, int], str] = {}
     for topic, partition, member_id, _, from_ms, *_ in life.holdings:
         key = (topic, partition)
         giver, before[key] = before.get(key), member_id
         if giver == member_id or from_ms is None or not starts or from_ms < starts[0]:
             continue
-        moved = moves[begun[bisect_right(starts, from_ms) - 1][1]]
-        moved.count += 1
-        if moved.count <= MOST_MOVES:
-            name = neutral(f"{topic}-{partition}")
-            giver = "nobody" if giver is None else members.label(giver)
-            moved.first.append(f"{name}: {giver} → {members.label(member_id)}")
+        moves[begun[bisect_right(starts, from_ms) - 1][1]].append((topic, partition, giver, member_id))
     return moves
 
 

@@ -2,20 +2,12 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from coordinator_replay.query.life import GroupLife
 from coordinator_replay.report.wording import COLOURS, UNKNOWN_COLOUR, neutral, shade, shortened
 from coordinator_replay.times import LATEST_MS
 
 MOST_IN_LEGEND = 40
-
-
-class Owner(NamedTuple):
-    """An entry of the legend."""
-
-    label: str
-    colour: str
 
 
 class MemberIdentities:
@@ -62,9 +54,9 @@ class MemberIdentities:
         return self._identities.get(member_id, member_id)
 
     @property
-    def legend(self) -> Sequence[Owner]:
-        """The members in the order in which they came."""
-        return [Owner(self._labels[identity], colour) for identity, colour in self._colours.items()]
+    def legend(self) -> Sequence[tuple[str, str]]:
+        """The members in the order in which they came: what each is called, and its colour."""
+        return [(self._labels[identity], colour) for identity, colour in self._colours.items()]
 
 
 def _lifetimes(life: GroupLife, identities: Mapping[str, str]) -> Mapping[str, tuple[int, int]]:

@@ -8,7 +8,6 @@ lets only the page's own scripts run and lets none of them reach a network.
 import base64
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -36,20 +35,6 @@ Figures = Callable[[], list[figure]]
 """Makes the figures of a kind of page, without data."""
 
 
-@dataclass(frozen=True, slots=True)
-class Assets:
-    """Where a page finds its scripts and style.
-
-    Attributes:
-        root: the way to the folder of shared files, as ``assets/``; None where the page has all in itself.
-    """
-
-    root: str | None = None
-
-
-INSIDE = Assets()
-
-
 def _shown(value: object) -> object:
     """What a template puts into a page: text without characters that a browser obeys; markup of our own as it is."""
     return value if hasattr(value, "__html__") else neutral(str(value))
@@ -67,6 +52,11 @@ def _data_moment(moment: datetime | None) -> str:
     return "" if moment is None else str(milliseconds(moment))
 
 
+def _rank(number: int | None) -> str:
+    """What a table sorts a number by."""
+    return "" if number is None else str(number)
+
+
 @cache
 def _environment() -> Environment:
     environment = Environment(
@@ -77,7 +67,13 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"moment": _moment, "number": _number, "ms": _data_moment, "duration": duration}
+    environment.filters |= {
+        "moment": _moment,
+        "number": _number,
+        "ms": _data_moment,
+        "rank": _rank,
+        "duration": duration,
+    }
     return environment
 
 
@@ -124,7 +120,7 @@ def _harmless(value: object) -> str:
 
 
 def render_page(
-    template: str, make: Figures, data: Mapping[str, Any], assets: Assets = INSIDE, **context: object
+    template: str, make: Figures, data: Mapping[str, Any], assets: str | None = None, **context: object
 ) -> str:
     """A page as HTML.
 
@@ -132,10 +128,10 @@ def render_page(
         template: a file of the templates folder; it has an element ``draw-NAME`` for each figure.
         make: the figures.
         data: what the page's script puts into them.
-        assets: where the page finds its scripts.
+        assets: the way to the folder of shared files, as ``assets/``; None where the page has all in itself.
         context: what the template names.
     """
-    scripts = [_library(), _figures_script(make), _script()] if assets.root is None else []
+    scripts = [_library(), _figures_script(make), _script()] if assets is None else []
     policy = " ".join(map(_hash, scripts)) or "'self' file:"
     return (
         _environment()
@@ -143,9 +139,9 @@ def render_page(
         .render(
             **context,
             version=__version__,
-            style=Markup(_asset("page.css")) if assets.root is None else None,  # noqa: S704 - a file of this package
+            style=Markup(_asset("page.css")) if assets is None else None,  # noqa: S704 - a file of this package
             scripts=[Markup(script) for script in scripts],  # noqa: S704 - Bokeh's file, and this package's
-            assets=assets.root,
+            assets=assets,
             figures_file=figures_file(make),
             policy=Markup(policy),  # noqa: S704 - base64 of digests
             data=Markup(_harmless(data)),  # noqa: S704 - no character of it means anything to HTML

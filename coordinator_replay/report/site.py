@@ -16,7 +16,7 @@ from coordinator_replay.report.fleet_figures import fleet_figures
 from coordinator_replay.report.fleet_page import FleetPage
 from coordinator_replay.report.group_page import Ways, life_page
 from coordinator_replay.report.life_figures import life_figures
-from coordinator_replay.report.page import Assets, undrawn_page, write_assets, write_page
+from coordinator_replay.report.page import undrawn_page, write_assets, write_page
 
 GROUPS = "groups"
 ASSETS = "assets"
@@ -35,7 +35,7 @@ def page_name(group: str) -> str:
 def _drawn(warehouse: Tables, life: GroupLife, fleet: FleetPage, ways: Ways) -> str:
     """The page of a group; where something in its life can't be drawn, one that says so, among those of others."""
     try:
-        return life_page(warehouse, life, Assets(f"../{ASSETS}/"), ways)
+        return life_page(warehouse, life, f"../{ASSETS}/", ways)
     except Exception as problem:  # noqa: BLE001 - what clients wrote into one group's records keeps no other from its page
         note = f"The page of group {life.group!r} could not be drawn ({type(problem).__name__}: {problem})."
         fleet.notes.append(note)
@@ -102,5 +102,5 @@ def write_site(
             page.add(life, f"{GROUPS}/{name}")
             if number % GROUPS_AT_ONCE == 0:
                 collect()
-    write_page(page.html(Assets(f"{ASSETS}/")), folder / INDEX)
+    write_page(page.html(f"{ASSETS}/"), folder / INDEX)
     return page

@@ -6,7 +6,7 @@ from typing import Any
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.report.columns import Clock, columns
 from coordinator_replay.report.members import MOST_IN_LEGEND
-from coordinator_replay.report.page import INSIDE, Assets, render_page
+from coordinator_replay.report.page import render_page
 from coordinator_replay.report.what_if_figures import what_if_figures
 from coordinator_replay.report.what_if_marks import (
     REBALANCES,
@@ -26,13 +26,12 @@ MOST_TABLE_ROWS = 2000
 """Rows of the table of rebalances, over all lives."""
 
 
-def what_if_page(warehouse: Tables, answer: WhatIf, assets: Assets = INSIDE) -> str:
+def what_if_page(warehouse: Tables, answer: WhatIf) -> str:
     """The page as HTML.
 
     Args:
         warehouse: the tables that the recorded life is from.
         answer: the lives.
-        assets: where the page finds its scripts.
     """
     start, end = later(EPOCH, answer.start_ms), later(EPOCH, answer.end_ms)
     clock = Clock(start, end)
@@ -53,7 +52,6 @@ def what_if_page(warehouse: Tables, answer: WhatIf, assets: Assets = INSIDE) -> 
         "what_if.html.j2",
         what_if_figures,
         data,
-        assets,
         answer=answer,
         start=start,
         end=end,

@@ -14,9 +14,7 @@ from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
 
 from coordinator_replay.answer_columns import columns_of
-from coordinator_replay.cli import ask as asking
-from coordinator_replay.cli import offsets as offset_commands
-from coordinator_replay.cli import show
+from coordinator_replay.cli.main import main
 from coordinator_replay.query.choices import GROUP_STATES, GROUP_TYPES
 from coordinator_replay.query.expired import ExpiredOffset
 from coordinator_replay.query.findings import Finding
@@ -28,7 +26,6 @@ from coordinator_replay.store.layout import PARTITION_COLUMNS
 from coordinator_replay.tables.definition import table
 from tests.query.small_warehouse import write_small_warehouse
 
-COMMANDS = (*asking.COMMANDS, *offset_commands.COMMANDS, *show.COMMANDS)
 NIGHT = "2026-11-20T"
 AUDIT_EXPIRED = "audit:0 expired (offsets.retention.minutes) at 2026-11-20T02:08:00.000Z.\n"
 BASIS = "cluster default, log up to "
@@ -42,7 +39,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def program() -> click.Group:
-    return click.Group("program", commands={str(command.name): command for command in COMMANDS})
+    return click.Group("program", commands=main.commands)
 
 
 @pytest.fixture

@@ -3,15 +3,14 @@
 from datetime import timedelta
 from pathlib import Path
 
-import click
 import pytest
 from click.testing import CliRunner
 
-from coordinator_replay.cli import ask, clock, incidents, offsets, show
+from coordinator_replay.cli import clock
+from coordinator_replay.cli.main import main
 from tests.query.small_warehouse import at, offset, write_rows, write_small_warehouse
 
 LINE = "cluster default, log up to 2026-11-20T02:20:00Z (2 d ago)\n"
-COMMANDS = {str(one.name): one for one in (*ask.COMMANDS, *incidents.COMMANDS, *offsets.COMMANDS, *show.COMMANDS)}
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +34,7 @@ def test_every_answer_says_once_what_it_stands_on(
 ):
     monkeypatch.setattr(clock, "now", lambda: at("02:20") + timedelta(days=2, hours=1))
     runner = CliRunner(env={"COORDINATOR_REPLAY_WAREHOUSE": str(folder)})
-    told = runner.invoke(click.Group(commands=COMMANDS), [*words, "--output", form])
+    told = runner.invoke(main, [*words, "--output", form])
     assert told.exit_code == 0, told.output
     assert told.stderr.count(LINE) == 1
     assert "log up to" not in told.stdout
@@ -45,8 +44,5 @@ def test_a_row_that_is_not_proven_brings_the_column_exact(tmp_path: Path):
     folder = write_small_warehouse(tmp_path)
     write_rows(folder, "offset_history", [offset("logs", 0, 1, "02:05", group_id="odd", is_exact=False)])
     runner = CliRunner(env={"COORDINATOR_REPLAY_WAREHOUSE": str(folder)})
-    told = [
-        runner.invoke(click.Group(commands=COMMANDS), ["offsets", group]).stdout.splitlines()[0].split()
-        for group in ("simple", "odd")
-    ]
+    told = [runner.invoke(main, ["offsets", group]).stdout.splitlines()[0].split() for group in ("simple", "odd")]
     assert ["EXACT" in heading for heading in told] == [False, True]

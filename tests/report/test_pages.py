@@ -118,8 +118,8 @@ def test_members_that_share_a_client_id_are_told_apart(warehouse: Tables):
     life = life_of(warehouse, "payments")
     shared = replace(life, members=tuple(one._replace(client_id="app", instance_id=None) for one in life.members))
     members = MemberIdentities(shared)
-    assert len({owner.label for owner in members.legend}) == 2
-    assert all(owner.label.startswith("app …") for owner in members.legend)
+    assert len({label for label, _ in members.legend}) == 2
+    assert all(label.startswith("app …") for label, _ in members.legend)
     assert members.colour("m-1") != members.colour("m-2")
 
 

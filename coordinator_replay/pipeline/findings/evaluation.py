@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_replay.analysis.expiration import ExpiryRule
-from coordinator_replay.analysis.expiring import Retention
+from coordinator_replay.analysis.expiring import Retention, expiring_offsets
 from coordinator_replay.analysis.findings.ended_rules import went_on_ms
 from coordinator_replay.analysis.findings.evaluate import FINDINGS, Evaluator, FindingRow
 from coordinator_replay.analysis.findings.evidence import Evidence
@@ -52,7 +52,6 @@ from coordinator_replay.pipeline.commit_sums import (
     REWIND_SUMS,
     pauses,
 )
-from coordinator_replay.pipeline.findings.expiry import Horizon, expected_offsets
 from coordinator_replay.pipeline.findings.metrics import BEGAN, ENDED, minute_steps
 from coordinator_replay.pipeline.findings.news import News
 from coordinator_replay.pipeline.guard import GroupGuard
@@ -62,7 +61,7 @@ from coordinator_replay.store.duckdb_connection import select
 from coordinator_replay.store.scan import read_paths, reader_of, rows_of
 from coordinator_replay.store.writer import DataFile, conform
 from coordinator_replay.tables.definition import table
-from coordinator_replay.times import milliseconds, time_order
+from coordinator_replay.times import later, milliseconds, time_order
 
 STEP_ROWS = "metric_steps"
 """Staged steps of the metrics, in STEPS."""
@@ -79,7 +78,6 @@ STALLS, UNCOMMITTED, ENDANGERED = "stalls", "uncommitted", "endangered"
 _STALL, _ABANDONED = "STALL", "ABANDONED"
 _PAST_KINDS = {_STALL: Evidence.STALL, _ABANDONED: Evidence.ABANDONED}
 
-_UNSUBSCRIBED = str(ExpiryRule.UNSUBSCRIBED_TOPIC)
 _NO_SUMS = pa.table(
     {
         "group_id": pa.array([], pa.string()),
@@ -111,6 +109,8 @@ FROM pending WHERE is_exact
     AND (to_offset IS NULL OR ended_by IN ('COMMIT', 'ABORT', 'SUPERSEDED', 'TOMBSTONE'))
     AND coalesce(epoch_ms(valid_to), $end) - epoch_ms(pending_since) >= $limit
 """
+
+_EXPECTED = f"{expiring_offsets('opened')} ORDER BY group_id, topic, partition"
 
 _STALLS = """
 SELECT group_id, topic, partition, p.log_partition, member_id, epoch_ms(owned_from) AS owned_from, p.from_offset,
@@ -334,7 +334,8 @@ class EvaluationContext:
         since: the time from which on commits were added up again; None where all were.
         limits: from when on something is a finding.
         retention: for how long offsets are kept.
-        horizon: how far expiry is looked at.
+        as_of: the time that expiry is evaluated at.
+        horizon_ms: how far ahead of it offsets that expire are looked for.
         news: what makes a finding new.
     """
 
@@ -344,7 +345,8 @@ class EvaluationContext:
     since: datetime | None
     limits: Thresholds
     retention: Retention
-    horizon: Horizon
+    as_of: datetime
+    horizon_ms: int
     news: News
 
     def evaluator(self, group_id: str, commits: Sum | None = None) -> Evaluator:
@@ -457,9 +459,20 @@ class Evaluation:
         return self.result
 
     def _expected(self) -> pa.Table:
+        """Offsets that are past retention, or will be within the horizon.
+
+        For a moment after the end of the log read, groups are taken to have stayed as they were.
+        """
         uris = [file.path for file in self.files.staged.get(OPEN_ROWS, [])]
         opened = pa.Table.from_batches(read_paths(uris, STAGED.names), STAGED)
-        return expected_offsets(opened, self.context.retention, self.context.horizon)
+        retention, as_of = self.context.retention, self.context.as_of
+        asked = {
+            "retention_ms": retention.ms,
+            "is_known": retention.is_known,
+            "as_of": as_of,
+            "limit": later(as_of, self.context.horizon_ms),
+        }
+        return select(_EXPECTED, asked, opened=opened)
 
     def _sources(self, expected: pa.Table) -> dict[str, pa.Table]:
         staged = {
@@ -513,7 +526,7 @@ class Evaluation:
             "end": milliseconds(self.context.end),
             "retention": self.context.retention.ms,
             "is_known": self.context.retention.is_known,
-            "horizon": self.context.horizon.horizon_ms,
+            "horizon": self.context.horizon_ms,
             "abandoned": self.context.limits.abandoned_ms,
         }
         return select(_ENDANGERED, asked, pauses=paused, rules=self._rows("expiry_rules"))

@@ -1,6 +1,6 @@
 """What a run need not read, because earlier runs have: whole files by their names, batches by their headers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +9,7 @@ from coordinator_replay.log.coverage import SkipRanges
 from coordinator_replay.log.dump import DumpFile
 from coordinator_replay.log.offset_ranges import offset_ranges
 from coordinator_replay.pipeline.read.decode import copy_name
-from coordinator_replay.pipeline.read.extents import Extent, Extents
+from coordinator_replay.pipeline.read.extents import Extent
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +26,9 @@ class UnreadFiles:
     skip: Mapping[int, Sequence[tuple[int, int]]]
     unopened: list[tuple[DumpFile, Extent]]
 
-    def extents(self, opened: Extents) -> Extents:
-        """What all of the dump covers, files that were not opened too."""
-        return Extents((*opened.files, *(extent for _, extent in self.unopened)))
-
-    def note(self, extents: Extents) -> str | None:
-        """A sentence about what was passed over; None where nothing was."""
-        hopped = sum(extent.skipped for extent in extents.files if extent.is_opened)
+    def note(self, opened: Iterable[Extent]) -> str | None:
+        """A sentence about what was passed over, in files that were opened too; None where nothing was."""
+        hopped = sum(extent.skipped for extent in opened)
         parts = []
         if self.unopened:
             size = sum(file.size for file, _ in self.unopened)
@@ -79,6 +75,5 @@ def _extent(file: DumpFile, start: int, end: int) -> Extent:
         last_offset=end - 1,
         records=end - start,
         skipped=end - start,
-        is_opened=False,
         copy=copy_name(file),
     )

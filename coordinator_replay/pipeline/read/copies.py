@@ -1,7 +1,7 @@
 """Copies of log partitions in a dump: how far each goes, and which have to be read again from their beginning."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from coordinator_replay.log.dump import Dump, DumpFile, base_offset
@@ -103,7 +103,7 @@ def segment_copies(dump: Dump, extents: Sequence[Extent], ends: Mapping[int, int
     ]
 
 
-def gaps_of(copies: Sequence[DumpCopy], uncovered: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+def gaps_of(copies: Sequence[DumpCopy], uncovered: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
     """Stretches that no file of any copy covers though one copy has the index of a segment there.
 
     Any other hole between two files is what the cleaner has left: it joins segments, and keeps the name of the first.

@@ -3,7 +3,7 @@
 from coordinator_replay.log.dump import DumpFile
 from coordinator_replay.pipeline.ledger import Run, unread
 from coordinator_replay.pipeline.read.audited import unread_files
-from coordinator_replay.pipeline.read.extents import Extent, Extents
+from coordinator_replay.pipeline.read.extents import Extent
 
 
 def dump(*bases, partition=3):
@@ -32,18 +32,17 @@ def test_a_run_covers_what_it_passed_over_so_that_no_gap_is_seen_there():
     earlier = {3: [(0, 200)]}
     task = unread_files(dump(0, 100, 200), earlier)
     new = Extent(log_partition=3, first_offset=200, last_offset=240, records=30)
-    extents = task.extents(Extents((new,)))
-    assert extents.gaps() == []
+    extents = [new, *(extent for _, extent in task.unopened)]
     run = Run.begin("c", [], {})
     run.from_offsets, run.to_offsets = {3: 204}, {3: 239}
     run.cover(extents, {3: 200})
     assert (run.from_offsets, run.to_offsets) == ({3: 0}, {3: 239})
     assert unread(earlier, run) == []
-    assert task.note(extents).startswith("2 files of 1,000,000 bytes not opened: ")
+    assert task.note([new]).startswith("2 files of 1,000,000 bytes not opened: ")
 
 
 def test_a_run_does_not_claim_what_lies_behind_what_it_passed_over():
     hopped = Extent(log_partition=3, first_offset=0, last_offset=240, records=150, skipped=150)
     run = Run.begin("c", [], {})
-    run.cover(Extents((hopped,)), {3: 200})
+    run.cover([hopped], {3: 200})
     assert (run.from_offsets, run.to_offsets) == ({3: 0}, {3: 200})

@@ -160,7 +160,7 @@ def test_with_the_same_topic_id_it_is_the_same_log_even_where_nothing_is_left_of
 
 
 def named(base, following):
-    return DumpFile(f"{FOLDER}/{base:020d}.log", 3, 1), Extent(3, base, following - 1, 1, is_opened=False)
+    return DumpFile(f"{FOLDER}/{base:020d}.log", 3, 1), Extent(3, base, following - 1, 1)
 
 
 def test_files_are_opened_only_while_nothing_is_decided_those_with_the_newest_anchors_first():
