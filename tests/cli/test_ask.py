@@ -597,9 +597,3 @@ def test_a_page_or_trace_of_what_is_not_known_is_refused(ask, name: str, tmp_pat
     assert "not covered" in ask(name, "payments", "--from", "2030-01-01", *out).stderr
     assert "can't be written" in ask(name, "payments", "--out", str(tmp_path / "no" / "folder")).stderr
     assert not (tmp_path / "out").exists()
-
-
-def test_every_command_explains_itself_with_examples(program: click.Group):
-    for name, command in program.commands.items():
-        assert f"coordinator-replay {name}" in (command.epilog or ""), name
-        assert command.help
