@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from coordinator_replay.cli.output import print_text
+from coordinator_replay.listing import listed
 from coordinator_replay.query.partitions import ranges_by_topic
 from coordinator_replay.times import moment_text
 
@@ -21,11 +22,6 @@ def counted(number: int | None, what: str) -> str:
     ('1 member', '2,000 partitions')
     """
     return f"{'?' if number is None else f'{number:,}'} {what}{'' if number == 1 else 's'}"
-
-
-def _listed(names: list[str]) -> str:
-    shown = ", ".join(names[:_MOST_NAMED])
-    return shown if len(names) <= _MOST_NAMED else f"{shown} and {len(names) - _MOST_NAMED:,} more"
 
 
 def _duration(one: "Rebalance") -> str:
@@ -60,7 +56,7 @@ def _blocked(one: "HoldUp") -> str:
     waiting = [member_id for member_id in one.waiting if member_id != one.member_id]
     names = (partition.rpartition("-") for partition in one.partitions)
     partitions = ranges_by_topic((topic, int(number)) for topic, _, number in names)
-    return f"held up by member {name}: {_listed(waiting)} waited {one.waited_ms:,} ms for {partitions}"
+    return f"held up by member {name}: {listed(waiting, _MOST_NAMED)} waited {one.waited_ms:,} ms for {partitions}"
 
 
 def print_reason(one: "Rebalance", hold_up: "HoldUp | None" = None) -> None:

@@ -17,6 +17,7 @@ import pyarrow.dataset as ds
 from coordinator_replay.broker_log.clock import parse_zone
 from coordinator_replay.broker_log.events import BrokerEvent, read_event
 from coordinator_replay.broker_log.layouts import LogLine, parse_line
+from coordinator_replay.listing import listed
 from coordinator_replay.log.dump import DumpFile, list_files
 from coordinator_replay.pipeline.broker_log_file import BrokerLogFile, ReadLog
 from coordinator_replay.pipeline.broker_log_times import utc_times
@@ -148,8 +149,7 @@ def notes(results: Sequence[LogResult], new: int) -> Iterator[str]:
     )
     nothing = [without_secrets(one.uri) for one in results if one.problem == NO_COORDINATOR_LINES]
     if nothing:
-        more = f" and {len(nothing) - _MOST_NAMED:,} more" if len(nothing) > _MOST_NAMED else ""
-        yield f"no line of a group coordinator in {', '.join(nothing[:_MOST_NAMED])}{more}"
+        yield f"no line of a group coordinator in {listed(nothing, _MOST_NAMED)}"
     for one in results:
         if one.problem not in (None, NO_COORDINATOR_LINES):
             yield f"{without_secrets(one.uri)}: {one.problem}"

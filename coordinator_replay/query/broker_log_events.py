@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from coordinator_replay.analysis.broker_words import LONGEST_MS, SLACK_MS
+from coordinator_replay.listing import listed
 from coordinator_replay.query.saved import run_saved_query
 from coordinator_replay.query.tables import Tables, shown
 
@@ -132,9 +133,8 @@ def last_departures_note(warehouse: Tables, group: str, at: datetime | None) -> 
     last = [one for one in earlier if one.removed_at == earlier[-1].removed_at]
     if not last:
         return None
-    named = "; ".join(f"{one.member_id}, {one.words}" for one in last[:_MOST_NAMED])
-    more = f"; and {len(last) - _MOST_NAMED:,} more" if last[_MOST_NAMED:] else ""
-    return f"Removed last, at {shown(last[0].removed_at)}: {named}{more}."
+    named = listed([f"{one.member_id}, {one.words}" for one in last], _MOST_NAMED, "; ")
+    return f"Removed last, at {shown(last[0].removed_at)}: {named}."
 
 
 def refusals(lines: Iterable[GroupLine]) -> list[tuple[str, datetime, dict[str, Any]]]:

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from coordinator_replay.analysis.coordinator_changes import BROKER_LOG, NO_LEADER
 from coordinator_replay.answer_columns import column, select_list
+from coordinator_replay.listing import listed
 from coordinator_replay.query.rebalances import Rebalance
 from coordinator_replay.query.tables import Tables, shown
 from coordinator_replay.times import later
@@ -98,10 +99,7 @@ def nearby_note(warehouse: Tables, rebalances: Sequence[Rebalance]) -> str | Non
     group = groups.pop() if len(groups) == 1 else None
     changes = group_coordinator_changes(warehouse, group, start, end + timedelta(microseconds=1))
     near = list(_near(spans, changes))
-    if not near:
-        return None
-    named = "; ".join(near[:_MOST_NAMED])
-    return f"The coordinator changed near: {named}{f'; and {len(near) - _MOST_NAMED:,} more' if near[3:] else ''}."
+    return f"The coordinator changed near: {listed(near, _MOST_NAMED, '; ')}." if near else None
 
 
 def _span(one: Rebalance) -> tuple[datetime, datetime] | None:

@@ -21,6 +21,7 @@ from coordinator_replay.answer_columns import (
     stored_columns,
 )
 from coordinator_replay.engine.model import GroupState, GroupType
+from coordinator_replay.listing import listed
 from coordinator_replay.query.group_records import Tasks, newest_records, not_ready_note
 from coordinator_replay.query.groups import UNKNOWN, Group, group_at
 from coordinator_replay.query.partitions import TopicPartitions, target_partitions, topic_partitions
@@ -187,9 +188,8 @@ def inherited_note(members: Iterable[tuple[str, bool]]) -> str | None:
     names = sorted({member_id for member_id, is_inherited in members if is_inherited})
     if not names:
         return None
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return (
-        f"Client id and host of {', '.join(names[:_MOST_NAMED])}{more} may be those of an earlier process: for a "
+        f"Client id and host of {listed(names, _MOST_NAMED)} may be those of an earlier process: for a "
         "static member the records of a classic group keep those of the first one, even after another has replaced it."
     )
 

@@ -1,9 +1,11 @@
 """Events of a timeline in words: what their detail says, in the terms of Kafka's own tools and logs."""
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from coordinator_replay.analysis.coordinator_changes import NO_LEADER
+from coordinator_replay.listing import listed
 from coordinator_replay.query import offset_events
 from coordinator_replay.query.partitions import partition_ranges
 from coordinator_replay.query.removed import RECORDS_MISSING
@@ -11,12 +13,7 @@ from coordinator_replay.query.removed import RECORDS_MISSING
 Detail = Mapping[str, Any]
 
 _MOST_NAMES = 4
-
-
-def _listed(names: Iterable[object]) -> str:
-    shown = [str(name) for name in names]
-    more = f" and {len(shown) - _MOST_NAMES} more" if len(shown) > _MOST_NAMES else ""
-    return ", ".join(shown[:_MOST_NAMES]) + more
+_listed = partial(listed, most=_MOST_NAMES)
 
 
 def _assignment(entries: Iterable[Mapping[str, Any]] | None) -> str:

@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable
 
 from coordinator_replay.java_strings import string_hash
+from coordinator_replay.listing import listed
 from coordinator_replay.query.tables import Tables
 
 _NAMED_COUNT = """
@@ -87,8 +88,7 @@ def unaudited_note(warehouse: Tables) -> str | None:
     missing = sorted(set(range(count or 0)) - set(warehouse.completeness.partitions))
     if not missing:
         return None
-    named = ", ".join(map(str, missing[:10])) + (f" and {len(missing) - 10} more" if len(missing) > 10 else "")
     return (
-        f"{len(missing)} of the {count} partitions of __consumer_offsets were not audited ({named}): groups in them "
-        "are not in this warehouse."
+        f"{len(missing)} of the {count} partitions of __consumer_offsets were not audited ({listed(missing, 10)}): "
+        "groups in them are not in this warehouse."
     )

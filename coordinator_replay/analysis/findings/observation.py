@@ -11,13 +11,11 @@ from typing import Any, NamedTuple
 from coordinator_replay.analysis.findings.rules import RULES
 from coordinator_replay.analysis.findings.thresholds import DAY_MS
 from coordinator_replay.analysis.rows import Scope
+from coordinator_replay.listing import listed
 from coordinator_replay.times import elapsed_ms, moment_of_ms
 
 MOST_NAMED = 20
 """How many members or partitions an observation names; the rest is counted."""
-
-_MOST_SHOWN = 5
-"""How many partitions a message names."""
 
 
 class Observation(NamedTuple):
@@ -77,9 +75,7 @@ def of_partitions(topic: str, numbers: Sequence[int]) -> str:
     """
     if len(numbers) == 1:
         return f"{topic}-{numbers[0]}"
-    named = ", ".join(map(str, numbers[:_MOST_SHOWN]))
-    rest = f" and {len(numbers) - _MOST_SHOWN} more" if len(numbers) > _MOST_SHOWN else ""
-    return f"{len(numbers)} partitions of {topic} ({named}{rest})"
+    return f"{len(numbers):,} partitions of {topic} ({listed(numbers)})"
 
 
 def counted(n: int, what: str) -> str:

@@ -20,6 +20,7 @@ from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import NOTHING, GroupState, GroupType, Member, MemberState, Subscription
 from coordinator_replay.engine.rules import EPOCHS_RISE
 from coordinator_replay.engine.rules import RULES as INVARIANTS
+from coordinator_replay.listing import listed
 from coordinator_replay.times import elapsed_ms
 
 _ON_THE_WAY = frozenset({GroupState.ASSIGNING, GroupState.RECONCILING, GroupState.NOT_READY})
@@ -97,24 +98,18 @@ def stuck_group(step: Step, memory: Memory) -> Iterator[Observation]:
 def _stuck(step: Step, notes: Mapping[str, Any], waiting_for: list[str], until_ms: int | None) -> Observation:
     since, partition, offset = notes["since"]
     state, epoch = notes["state"], step.now.epoch
+    waiting = f", waiting for {listed(waiting_for, 3)}" if waiting_for else ""
     return Observation(
         "stuck_group",
         (partition, offset),
         since,
         until_ms,
-        f"the group has not been Stable since {moment(since)}: {state} at epoch {epoch}{_named(waiting_for)}",
+        f"the group has not been Stable since {moment(since)}: {state} at epoch {epoch}{waiting}",
         partition,
         offset,
         {"state": state, "epoch": epoch, "waiting_for": waiting_for},
         step.limits.stuck_ms,
     )
-
-
-def _named(waiting_for: list[str]) -> str:
-    if not waiting_for:
-        return ""
-    rest = f" and {len(waiting_for) - 3} more" if len(waiting_for) > 3 else ""
-    return f", waiting for {', '.join(waiting_for[:3])}{rest}"
 
 
 def _waiting_for(step: Step) -> list[str]:

@@ -4,11 +4,12 @@ from collections.abc import Mapping
 
 from coordinator_replay.analysis.reasons.history import topics_of
 from coordinator_replay.analysis.reasons.rule import CLASSIC, CONSUMER, EVERY_TYPE, MODERN, ReasonRule, row
-from coordinator_replay.analysis.reasons.situation import Situation, called, listed
+from coordinator_replay.analysis.reasons.situation import Situation, called
 from coordinator_replay.analysis.reasons.topic_changes import PARTITIONS_ADDED, DatedTopicChange, sentence
 from coordinator_replay.analysis.reasons.vocabulary import Cause, Confidence, Explanation
 from coordinator_replay.engine.events import EventKind
 from coordinator_replay.engine.model import GroupType, Member, Subscription, without
+from coordinator_replay.listing import listed
 from coordinator_replay.times import time_order
 
 CHANGE_RULES: list[ReasonRule] = []

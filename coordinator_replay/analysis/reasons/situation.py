@@ -157,17 +157,6 @@ def called(member: Member | Departed) -> str:
     return f"member {member.member_id} (instance {identity.instance_id}{f', {word} {client}' if client else ''})"
 
 
-def listed(names: Sequence[str], most: int = 5) -> str:
-    """Names as a sentence lists them.
-
-    >>> listed(["a", "b", "c"], most=2)
-    'a, b and 1 more'
-    """
-    if len(names) <= most:
-        return ", ".join(names)
-    return f"{', '.join(names[:most])} and {len(names) - most} more"
-
-
 def lasting(milliseconds: int | None) -> str:
     """A duration as sentences have it.
 
