@@ -62,7 +62,7 @@ class TableWriter:
         """Add rows to a table; columns that they lack are null, others are left out."""
         if rows.num_rows:
             name = self._part(table, is_open, self.bucket if bucket is None else bucket)
-            self._writer.add(name, conform(rows, self._writer.parts[name].schema))
+            self._writer.add(name, conform(rows, self._writer.open[name].part.schema))
 
     def add_rows(self, table: str, rows: Sequence[Mapping[str, Any]], *, is_open: bool | None = None) -> None:
         """Add rows of plain values to a table, times in milliseconds."""
@@ -72,7 +72,7 @@ class TableWriter:
     def stage(self, name: str, rows: pa.RecordBatch) -> None:
         """Add rows to the staged files of some name, which only live as long as the run."""
         if rows.num_rows:
-            if name not in self._writer.parts:
+            if name not in self._writer.open:
                 self._writer.add_part(name, staged_part(f"{self.place.folder}/{name}", rows.schema))
             self._writer.add(name, rows)
 

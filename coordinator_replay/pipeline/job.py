@@ -21,7 +21,7 @@ from coordinator_replay.pipeline.reading import Earlier
 from coordinator_replay.pipeline.stage import Stages
 from coordinator_replay.store.beginning import begin
 from coordinator_replay.store.keeping import purge_of
-from coordinator_replay.store.layout import BUCKETS_PROPERTY, LEDGER, default_buckets
+from coordinator_replay.store.layout import BUCKETS_PROPERTY, LEDGER, RUN_PROPERTY, default_buckets
 from coordinator_replay.store.scan import read_table
 from coordinator_replay.store.snapshot import Snapshot, TableFile
 from coordinator_replay.store.warehouse import Store
@@ -91,7 +91,7 @@ class Job:
         def one(name: str) -> int:
             added = [file for file in changes.added if file.table == name]
             removed = [file for file in changes.removed if file.table == name]
-            return self.store.commit(self.snapshots[name], added, removed, run.run_id)
+            return self.store.commit(self.snapshots[name], added, removed, {RUN_PROPERTY: run.run_id})
 
         with ThreadPoolExecutor(_TABLES_AT_ONCE) as pool:
             run.table_versions = dict(zip(names, pool.map(one, names), strict=True))
@@ -100,7 +100,7 @@ class Job:
         run.status = "done"
         writer = TableWriter(self.place, None)
         writer.add_rows(LEDGER, [run.row()])
-        self.store.commit(self.snapshots[LEDGER], writer.close(), [], run.run_id)
+        self.store.commit(self.snapshots[LEDGER], writer.close(), [], {RUN_PROPERTY: run.run_id})
 
     def clean_up(self) -> None:
         """Remove staged files."""

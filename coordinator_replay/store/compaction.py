@@ -13,6 +13,7 @@ import pyarrow as pa
 from coordinator_replay.errors import WarehouseError
 from coordinator_replay.store.duckdb_connection import connected
 from coordinator_replay.store.duckdb_files import file_names, quoted
+from coordinator_replay.store.scan import BATCH_ROWS
 from coordinator_replay.store.snapshot import TableFile
 from coordinator_replay.store.writer import DataFile, FileWriter, conform, table_part
 from coordinator_replay.tables.definition import Table
@@ -22,8 +23,6 @@ LARGE_FILE = 64 << 20
 
 _TOGETHER = 2 * LARGE_FILE
 """So many bytes are sorted together at most."""
-
-_BATCH_ROWS = 50_000
 
 
 def groups_of_small(files: Iterable[TableFile]) -> Iterator[list[TableFile]]:
@@ -82,4 +81,4 @@ def _sorted(
         f"SELECT * FROM read_parquet([{names}], union_by_name=true, hive_partitioning=false) "  # noqa: S608 - quoted
         f"ORDER BY {order}"
     )
-    yield from rows.to_arrow_reader(_BATCH_ROWS)
+    yield from rows.to_arrow_reader(BATCH_ROWS)

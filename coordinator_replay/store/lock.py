@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from filelock import FileLock, Timeout
 from pyarrow import fs
@@ -71,19 +71,6 @@ class Holder:
 
     def __str__(self) -> str:
         return f"{self.command} (process {self.process} on {self.host}, since {self.since})"
-
-
-class Guard(Protocol):
-    """A way to keep others out."""
-
-    def try_to_take(self) -> bool:
-        """Take the warehouse, if nobody has it."""
-
-    def holder(self) -> Holder | None:
-        """Who has it; None where nobody has, or its name can't be read."""
-
-    def give_back(self) -> None:
-        """Let others have it."""
 
 
 class FileGuard:
@@ -202,6 +189,10 @@ class Lease:
                     self.is_lost = True
                     return
                 self._write()
+
+
+Guard = FileGuard | Lease
+"""What keeps others out."""
 
 
 def _local_folder(uri: str) -> str | None:

@@ -178,7 +178,7 @@ class _Upkeep:
                     removed.append(file)
                     added += kept
                     rows += count
-        self.store.exchange(snapshot, added, removed, "rows purged", changes_data=True)
+        self.store.commit(snapshot, added, removed, {UPKEEP_PROPERTY: "rows purged"})
         return rows
 
     def _set_property(self, name: str, key: str, value: str) -> None:
@@ -197,7 +197,7 @@ class _Upkeep:
         for small in groups_of_small(snapshot.every):
             added += rewrite(table(snapshot.table), snapshot.uri, small)
             removed += small
-        self.store.exchange(snapshot, added, removed, "compacted", changes_data=False)
+        self.store.commit(snapshot, added, removed, {UPKEEP_PROPERTY: "compacted"}, changes_data=False)
 
     def vacuum(self, snapshot: Snapshot) -> None:
         """Remove files that left the table long ago, those that a killed run never committed among them."""

@@ -13,10 +13,8 @@ from coordinator_replay.filesystem import open_filesystem
 from coordinator_replay.store.evolution import evolve
 from coordinator_replay.store.layout import (
     BUCKETS_PROPERTY,
-    RUN_PROPERTY,
     STAGING,
     STATS_PROPERTY,
-    UPKEEP_PROPERTY,
     partition_text,
     stats_columns,
 )
@@ -102,47 +100,23 @@ class Store:
         if any(info.base_name != "_delta_log" for info in there):
             raise WarehouseError(f"{path}: can't be used as table {name}: the folder holds other files")
 
+    @staticmethod
     def commit(
-        self,
         snapshot: Snapshot,
         added: Sequence[DataFile],
         removed: Sequence[TableFile],
-        run_id: str,
-        **about: str,
+        info: dict[str, str],
+        *,
+        changes_data: bool = True,
     ) -> int:
         """Add files to a table and remove others, in one commit.
 
         Args:
-            snapshot: the table as the run found it: if somebody has changed it since, the commit is refused.
-            added: files that workers wrote into the table's folder.
-            removed: files of the snapshot.
-            run_id: the run, kept in the commit's information.
-            about: more of that information.
-
-        Returns:
-            The table's version after that; the snapshot's where there is nothing to commit.
-
-        Raises:
-            WarehouseError: the table was changed since the snapshot, or can't be written.
-        """
-        return self._commit(snapshot, added, removed, {RUN_PROPERTY: run_id, **about})
-
-    def exchange(
-        self,
-        snapshot: Snapshot,
-        added: Sequence[DataFile],
-        removed: Sequence[TableFile],
-        why: str,
-        *,
-        changes_data: bool,
-    ) -> int:
-        """Put files in place of others for upkeep: audits go on from the table as from the one before.
-
-        Args:
-            snapshot: the table as upkeep found it.
+            snapshot: the table as it was opened: if somebody has changed it since, the commit is refused.
             added: files that were written into the table's folder.
             removed: files of the snapshot.
-            why: what upkeep does, kept in the commit's information.
+            info: kept in the commit's information: the run, or what upkeep does, after which audits go on from the
+                table as from the one before.
             changes_data: False where the same rows only lie in other files.
 
         Returns:
@@ -151,17 +125,6 @@ class Store:
         Raises:
             WarehouseError: the table was changed since the snapshot, or can't be written.
         """
-        return self._commit(snapshot, added, removed, {UPKEEP_PROPERTY: why}, changes_data=changes_data)
-
-    @staticmethod
-    def _commit(
-        snapshot: Snapshot,
-        added: Sequence[DataFile],
-        removed: Sequence[TableFile],
-        info: dict[str, str],
-        *,
-        changes_data: bool = True,
-    ) -> int:
         if not added and not removed:
             return snapshot.version
         table, now = declared(snapshot.table), int(time.time() * 1000)

@@ -320,18 +320,16 @@ class FileWriter:
     """
 
     def __init__(self, parts: Mapping[str, Part]) -> None:
-        self.parts = dict(parts)
         self.open = {name: _OpenFile(name, part) for name, part in parts.items()}
         self.done: list[DataFile] = []
 
     def add_part(self, name: str, part: Part) -> None:
         """Write rows of one more part."""
-        self.parts[name] = part
         self.open[name] = _OpenFile(name, part)
 
     def add(self, name: str, batch: pa.RecordBatch) -> None:
         """Add rows to a part, in the part's columns; rows that its table has purged are left out."""
-        file, purge = self.open[name], self.parts[name].purge
+        file, purge = self.open[name], self.open[name].part.purge
         file.add(batch if purge is None else purge.out_of(batch))
         if file.rows >= _FILE_ROWS:
             self._end(file)
@@ -339,7 +337,7 @@ class FileWriter:
     def add_rows(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Add rows of plain values to a part, see ``batch_of``."""
         if rows:
-            self.add(name, batch_of(rows, self.parts[name].schema))
+            self.add(name, batch_of(rows, self.open[name].part.schema))
 
     def _end(self, file: _OpenFile) -> None:
         done = file.close()

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coordinator_replay.store.layout import LEDGER, bucket_of
+from coordinator_replay.store.layout import LEDGER, RUN_PROPERTY, bucket_of
 from coordinator_replay.store.warehouse import Store
 from coordinator_replay.store.writer import DataFile, FileWriter, conform, table_part
 from coordinator_replay.tables.definition import table as declared
@@ -232,11 +232,11 @@ def make_warehouse(folder: Path, *, commits: int, groups: int = 3000) -> Path:
         for name, row in _life(number):
             rows.setdefault(name, []).append(row)
     files |= {name: _files_by_bucket(store, name, own) for name, own in rows.items()}
-    versions = {name: store.commit(snapshots[name], files.get(name, []), [], "1") for name in tables()}
+    versions = {name: store.commit(snapshots[name], files.get(name, []), [], {RUN_PROPERTY: "1"}) for name in tables()}
     versions[LEDGER] = snapshots[LEDGER].version + 1
     ended = {"started_at": _at(_REBALANCES), "finished_at": _at(_REBALANCES, 600)}
     run = {"run_id": "1", "cluster": "default", "status": "done", "table_versions": [*versions.items()], **ended}
     ledger = pa.Table.from_pylist([run], schema=declared(LEDGER).file_schema())
-    store.commit(snapshots[LEDGER], _files(store, LEDGER, ledger), [], "1")
+    store.commit(snapshots[LEDGER], _files(store, LEDGER, ledger), [], {RUN_PROPERTY: "1"})
     note.write_text(json.dumps(facts))
     return folder

@@ -14,6 +14,7 @@ from coordinator_replay.store import compaction
 from coordinator_replay.store.beginning import begin
 from coordinator_replay.store.compaction import groups_of_small
 from coordinator_replay.store.keeping import PURGED_BY, kept_since, purge_of
+from coordinator_replay.store.layout import RUN_PROPERTY
 from coordinator_replay.store.maintain import Kept, Upkeep, run_maintain
 from coordinator_replay.store.opening import delta_uri
 from coordinator_replay.store.scan import read_table
@@ -68,7 +69,9 @@ def test_rows_are_sorted_by_what_questions_ask_by(store: Store):
     run = Run(store, 1)
     groups = ["b", "c", "a", "b", "a"]
     files = [file for n, group in enumerate(groups) for file in write(store, "offset_commits", [commit_row(n, group)])]
-    run.versions["offset_commits"] = store.commit(run.snapshots["offset_commits"], files, [], run.run_id)
+    run.versions["offset_commits"] = store.commit(
+        run.snapshots["offset_commits"], files, [], {RUN_PROPERTY: run.run_id}
+    )
     run.finish()
     maintain(store)
     [file] = snapshot(store, "offset_commits").every
@@ -148,10 +151,12 @@ def test_history_that_was_over_is_purged_and_does_not_come_back(store: Store):
         *write(store, "rebalances", [rebalance("older", NOW - 101 * DAY)]),
         *write(store, "rebalances", [rebalance("not-final", NOW - 100 * DAY, settled=None), open_long], is_open=True),
     ]
-    run.versions["rebalances"] = store.commit(run.snapshots["rebalances"], files, [], run.run_id)
+    run.versions["rebalances"] = store.commit(run.snapshots["rebalances"], files, [], {RUN_PROPERTY: run.run_id})
     commits = [{**commit_row(place), "log_timestamp": millis(NOW - days * DAY)} for place, days in ((1, 200), (2, 0))]
     added = write(store, "offset_commits", commits)
-    run.versions["offset_commits"] = store.commit(run.snapshots["offset_commits"], added, [], run.run_id)
+    run.versions["offset_commits"] = store.commit(
+        run.snapshots["offset_commits"], added, [], {RUN_PROPERTY: run.run_id}
+    )
     run.finish()
     assert maintain(store, NOW, keep=90 * DAY)["rebalances"].rows_removed == 2
     assert held(store, "rebalances", "rebalance_id") == ["not-final", "open-long", "young"]
@@ -164,7 +169,9 @@ def test_history_that_was_over_is_purged_and_does_not_come_back(store: Store):
     writer.add_rows("all", [old, rebalance("new", NOW)])
     next_run = Run(store, 2)
     [file] = writer.close()
-    next_run.versions["rebalances"] = store.commit(next_run.snapshots["rebalances"], [file], [], next_run.run_id)
+    next_run.versions["rebalances"] = store.commit(
+        next_run.snapshots["rebalances"], [file], [], {RUN_PROPERTY: next_run.run_id}
+    )
     next_run.finish()
     assert held(store, "rebalances", "rebalance_id") == ["new", "not-final", "open-long", "young"]
     # What was purged stays so, even if more is to be kept from now on.

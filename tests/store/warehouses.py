@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from coordinator_replay.store.beginning import begin
-from coordinator_replay.store.layout import DEFAULT_BUCKETS, LEDGER
+from coordinator_replay.store.layout import DEFAULT_BUCKETS, LEDGER, RUN_PROPERTY
 from coordinator_replay.store.scan import read_table
 from coordinator_replay.store.snapshot import Snapshot
 from coordinator_replay.store.warehouse import Store
@@ -93,7 +93,7 @@ class Run:
                 self.store, name, [rebalance_row(self.number + 1, is_over=False)], cluster=self.cluster, is_open=True
             )
             removed = self.snapshots[name].files(cluster=self.cluster, is_open=True)
-        self.versions[name] = self.store.commit(self.snapshots[name], added, removed, self.run_id)
+        self.versions[name] = self.store.commit(self.snapshots[name], added, removed, {RUN_PROPERTY: self.run_id})
 
     def finish(self) -> None:
         """The ledger's row."""
@@ -105,7 +105,9 @@ class Run:
             "status": "done",
             "table_versions": [*{**self.versions, LEDGER: ledger.version + 1}.items()],
         }
-        self.store.commit(ledger, write(self.store, LEDGER, [row], cluster=self.cluster), [], self.run_id)
+        self.store.commit(
+            ledger, write(self.store, LEDGER, [row], cluster=self.cluster), [], {RUN_PROPERTY: self.run_id}
+        )
 
     def whole(self) -> "Run":
         for name in WRITTEN:
