@@ -133,7 +133,9 @@ _IN_RANGE = "coalesce({since} < $end, true) AND coalesce({until} > $start, {open
 
 _GROUPS = f"""
     WITH touched AS (
-        SELECT group_id, any_value(group_type) AS group_type, count(*) AS rebalances,
+        -- A group that was converted has the type of its last rebalance; one that is not over has no offset.
+        SELECT group_id, count(*) AS rebalances,
+               arg_max(group_type, coalesce(completed_offset, 9223372036854775807)) AS group_type,
                histogram(coalesce(cause, 'UNKNOWN')) AS causes,
                min(coalesce(
                    started_at,

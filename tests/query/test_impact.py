@@ -75,6 +75,19 @@ def test_one_group_alone_has_nothing_in_common(crashed: Tables):
     assert impact_of(crashed, at("02:05"), at("02:06")).traits == ()
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_converted_group_has_the_type_of_its_last_rebalance(tmp_path: Path, order: int):
+    folder = write_small_warehouse(tmp_path)
+    types = (("classic", 100), ("consumer", 200), ("classic", 300), ("consumer", None))
+    write_rows(folder, "rebalances", [
+        {**one(rebalances()[1], "converted", "02:13"), "rebalance_id": f"r-{place}", "group_type": group_type,
+         "completed_offset": place}
+        for group_type, place in types[::order]
+    ])  # fmt: skip
+    [group] = impact_of(Tables(str(folder)), at("02:13"), at("02:14")).groups
+    assert (group.group_type, group.rebalances) == ("consumer", 4)
+
+
 def test_a_coordinator_that_changed_is_named(tmp_path: Path):
     folder = write_small_warehouse(tmp_path, coordinator_changes=[])
     write_rows(folder, "member_timeline", [
