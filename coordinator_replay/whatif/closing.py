@@ -26,7 +26,7 @@ class Closing:
             at: lets something happen at a moment.
         """
         self._at = at
-        self._owed: dict[int, str] = {}
+        self._owed: dict[int, tuple[str, list[Action]]] = {}
         self._next: dict[str, list[Action]] = {}
 
     def begin(self, consumer: Consumer, name: str, now_ms: int) -> None:
@@ -37,10 +37,10 @@ class Closing:
             name: its client.
             now_ms: when.
         """
-        self._owed[id(consumer)] = name
-        self._next[name] = []
+        steps = self._next[name] = list[Action]()
+        self._owed[id(consumer)] = name, steps
         longest_ms = LIBRDKAFKA_MS if consumer.library == LIBRDKAFKA else JAVA_MS
-        self._at(now_ms + longest_ms, lambda: self._end(name))
+        self._at(now_ms + longest_ms, lambda: self._end(name, steps))
 
     def wait(self, name: str, action: Action) -> bool:
         """Whether a client is still closing; it takes its next step when it has closed.
@@ -56,11 +56,14 @@ class Closing:
 
     def answered(self, consumer: Consumer) -> bool:
         """Whether a consumer that is owed an answer, and gets it, is closing: it leaves now."""
-        name = self._owed.pop(id(consumer), None)
-        if name is not None:
-            self._end(name)
-        return name is not None
+        owed = self._owed.pop(id(consumer), None)
+        if owed is not None:
+            self._end(*owed)
+        return owed is not None
 
-    def _end(self, name: str) -> None:
-        for action in self._next.pop(name, ()):
-            action()
+    def _end(self, name: str, steps: list[Action]) -> None:
+        # The client may have closed before, started again, and be closing once more.
+        if self._next.get(name) is steps:
+            del self._next[name]
+            for action in steps:
+                action()

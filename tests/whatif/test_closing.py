@@ -57,3 +57,30 @@ def test_closing_waits_no_longer_than_its_library_does_and_leaves_all_the_same()
         agenda.take_put_off()()
         assert steps == ["started"]
         assert closing.answered(one)
+
+
+def test_a_late_answer_to_one_closing_does_not_end_the_next_one_of_the_same_client() -> None:
+    agenda, steps = Agenda(1_000), list[str]()
+    closing, first, second = Closing(agenda.at), consumer(), consumer()
+    closing.begin(first, "c#1", 1_000)
+    agenda.take_put_off()()
+    closing.begin(second, "c#1", 1_000 + LIBRDKAFKA_MS)
+    closing.wait("c#1", lambda: steps.append("started"))
+    assert closing.answered(first)
+    assert not steps
+    assert closing.answered(second)
+    assert steps == ["started"]
+
+
+def test_the_longest_time_of_one_closing_does_not_end_the_next_one_of_the_same_client() -> None:
+    agenda, steps = Agenda(1_000), list[str]()
+    closing, first, second = Closing(agenda.at), consumer(), consumer()
+    closing.begin(first, "c#1", 1_000)
+    assert closing.answered(first)
+    closing.begin(second, "c#1", 3_000)
+    closing.wait("c#1", lambda: steps.append("started"))
+    assert agenda.next_put_off_ms == 1_000 + LIBRDKAFKA_MS
+    agenda.take_put_off()()
+    assert not steps
+    agenda.take_put_off()()
+    assert steps == ["started"]
