@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from coordinator_replay.errors import UsageError
 from coordinator_replay.whatif.alternative import Alternative
+from coordinator_replay.whatif.courses import rolled_out
 from coordinator_replay.whatif.fidelity import LOWEST, Fidelity, compare
 from coordinator_replay.whatif.life import life_of
 from coordinator_replay.whatif.live_again import LivedAgain, clients_of, live_again
@@ -84,7 +85,7 @@ def what_if(
         most_steps = (MOST_STEPS if most_steps is None else most_steps) * len(wanted)
         ranges = Ranges(life, recorded, again, on_record, fidelity.share, most_steps) if most_steps else None
         for one, tried in zip(wanted, settings, strict=True):
-            likely = live_again(life, recorded, tried, clients_of(life, one), one.name)
+            likely = live_again(life, recorded, tried, clients_of(rolled_out(life), one), one.name)
             repeated.append(likely if ranges is None else ranges.around(likely, one, tried))
         notes += ranges.notes(settings) if ranges is not None else []
     predicted = tuple(one.measures for one in repeated)

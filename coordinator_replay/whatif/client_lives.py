@@ -3,10 +3,12 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
+from typing import Any
 
 from coordinator_replay.engine.model import Member, Subscription
 from coordinator_replay.whatif.libraries import LIBRDKAFKA, libraries_sentence, library_of, one_library
 from coordinator_replay.whatif.operations import RecordedOperation
+from coordinator_replay.whatif.rollouts import JoinPhase, roll_out
 from coordinator_replay.whatif.script import CLOSED, CRASHED, ClientLife, Ending, Visit, Window
 from coordinator_replay.whatif.settings import COOPERATIVE, Settings
 
@@ -60,13 +62,16 @@ class ClientLives:
         self.by_member: dict[str, _Client] = {}
         self.libraries: list[str | None] = []
         self._silent: set[str] = set()
+        self._phases: list[JoinPhase] = []
+        self._leader: str | None = None
         self.unsure_leaves = self.unlikely_timeouts = self.unsure_timeouts = self.crashed = 0
-        self.static_restarts = self.static_removals = self.static_ends = self.silent = 0
+        self.static_restarts = self.static_removals = self.static_ends = self.silent = self.rolled_out = 0
 
     def take(self, operation: RecordedOperation) -> None:
         """Take the next operation."""
         self._silent = set(self._silent_departures(operation))
         at_ms = self._began_ms(operation)
+        self._begin_phase(operation)
         for event in operation.events:
             member, before, kind = event.member, event.before, str(event.kind)
             if kind == "MEMBER_LEFT" and (departed := before or member) is not None:
@@ -84,6 +89,11 @@ class ClientLives:
             elif kind == "SUBSCRIPTION_CHANGED" and member.subscription is not None:
                 self._subscribe(member.member_id, at_ms, member.subscription)
         self._are_alive(operation)
+        self._leader = _generation_of(operation).get("leader", self._leader)
+
+    def _begin_phase(self, operation: RecordedOperation) -> None:
+        left_out = max((_generation_of(operation).get("attempts") or 1) - 1, 0)
+        self._phases.append(JoinPhase(done_ms=operation.join_done_ms or operation.at_ms, left_out=left_out))
 
     def _are_alive(self, operation: RecordedOperation) -> None:
         """Who takes part in a rebalance is alive: all members of a generation, and who takes a step of KIP-848."""
@@ -125,6 +135,7 @@ class ClientLives:
         elif client.visits and (last := client.visits[-1].departed_ms) is not None:
             at_ms = max(at_ms, last + 1)
         client.now = _Open(at_ms, [member.member_id], [(at_ms, subscription)], later_ms=later_ms)
+        self._phases[-1].arrived.append((client.visits, len(client.visits)))
         self.by_member[member.member_id] = client
 
     def _leave(self, member: Member, at_ms: int, operation: RecordedOperation) -> None:
@@ -142,10 +153,14 @@ class ClientLives:
             if is_static:
                 self.static_removals += 1
                 window = Window(departed_ms, min(departed_ms + self.settings.heartbeat(), removed_ms - 1))
+                self._phases[-1].session_ms = self._session(client.now.subscriptions[-1][1])
             elif confidence != SURE:
                 self.unsure_timeouts += 1
                 other = Ending(max(at_ms, client.now.arrived_ms + 1), CLOSED, is_unlikely=True)
             self._close(client, departed_ms, CLOSED if is_static else CRASHED, confidence, window, other)
+            if is_static:
+                place = client.visits, len(client.visits) - 1
+                self._phases[-1].remove(place, is_leader=member.member_id == self._leader)
             self._continue_as(client, self._back_by_then(client, departed_ms))
         elif member.member_id in self._silent:
             departed_ms = self._died_ms(client.now, operation.join_done_ms or operation.at_ms)
@@ -268,7 +283,11 @@ class ClientLives:
             self.static_restarts += 1
             # Away for longer than its session, it would have been removed.
             earliest_ms = max(self._unnoticed_ms(operation.at_ms, subscription), self._last_sign(client.now))
-            window = Window(earliest_ms, max(operation.at_ms - 1, earliest_ms), is_restart=True)
+            # Where nobody commits any more, there may have been nothing to commit.
+            do_commits_go_on = max(self.last_commits.values(), default=0) > operation.at_ms
+            is_committed = do_commits_go_on and earliest_ms == self._last_commit(client.now) + 1
+            latest_ms = max(operation.at_ms - 1, earliest_ms)
+            window = Window(earliest_ms, latest_ms, is_restart=True, is_committed=is_committed)
             departed_ms = window.at(0.5)
         self._close(client, departed_ms, CLOSED, "possible", window)
         client.now = _Open(max(operation.at_ms, departed_ms + 1), [member.member_id], [(operation.at_ms, subscription)])
@@ -291,7 +310,10 @@ class ClientLives:
 
     def _last_sign(self, now: _Open) -> int:
         """The first time at which a client can have left: after it joined, its last rebalance, and its last commit."""
-        return max([now.arrived_ms, now.alive_ms, *(self.last_commits.get(one, 0) for one in now.member_ids)]) + 1
+        return max(now.arrived_ms, now.alive_ms, self._last_commit(now)) + 1
+
+    def _last_commit(self, now: _Open) -> int:
+        return max(self.last_commits.get(one, 0) for one in now.member_ids)
 
     def _weighed(self, visit: Visit, following: Visit | None) -> Visit:
         """A visit that may have ended with a session timeout: unlikely where its client was back soon after.
@@ -353,6 +375,8 @@ class ClientLives:
                     self.static_ends += 1
                     window = Window(earliest_ms, end_ms - 1, may_have_stayed=True)
             self._close(client, now.away_ms, CLOSED, "certain", window)
+        phases = [phase for phase in self._phases if phase.removed or phase.arrived]
+        self.rolled_out = roll_out(phases, self.settings.heartbeat())
         for client in self.clients:
             client.visits = [self._weighed(*pair) for pair in zip_longest(client.visits, client.visits[1:])]
         lives = [_client_life(number, client) for number, client in enumerate(self.clients, 1)]
@@ -390,12 +414,19 @@ class ClientLives:
             yield (
                 f"Restarts of static members: {self.static_restarts}. The log has when they came back, not since when "
                 "they were away (their last commit and session.timeout.ms bound it), nor whether they were closed or "
-                "killed. Some seconds, and closed, are assumed; ranges cover the rest."
+                "killed. Some seconds, or since their last commit, and closed are assumed; ranges cover the rest."
             )
         if self.static_removals:
             yield (
                 f"Static members removed when their session was over: {self.static_removals}. Whether they were closed "
                 "or killed the log doesn't show. Closed is assumed; ranges cover the rest."
+            )
+        if self.rolled_out:
+            yield (
+                f"Static members that a deployment replaced one after the other: {self.rolled_out}. Members that were "
+                "closed while a join phase lasted show it, or a generation that nobody assigned partitions in. Under "
+                "other settings it is simulated to take half of the longest time that it can have taken; ranges cover "
+                "the rest."
             )
         if self.static_ends:
             yield (
@@ -408,6 +439,11 @@ def _is_static_classic(now: _Open) -> bool:
     """Whether a client is a static member under the classic protocol: it sends no LeaveGroup when it is closed."""
     subscription = now.subscriptions[-1][1]
     return bool(subscription.instance_id) and subscription.uses_classic_protocol
+
+
+def _generation_of(operation: RecordedOperation) -> Mapping[str, Any]:
+    """What the record has of a new classic generation; empty where the operation is none."""
+    return next((event.changes for event in operation.events if "attempts" in event.changes), {})
 
 
 def _has_nothing(member: Member) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
-from coordinator_replay.whatif.script import CLOSED, CRASHED, ClientLife, Life, Visit
+from coordinator_replay.whatif.script import CLOSED, CRASHED, ClientLife, Life, Visit, Window
 
 TIMEOUT, UNLIKELY_TIMEOUT = 0.3, 0.05
 """How often a departure that may be a session timeout is drawn as one: most clients that go are closed."""
@@ -17,6 +17,12 @@ KILLED = 0.2
 
 LEFT_UNSEEN = 0.1
 """How often a static member that may have left shortly before the end of the log is drawn as having left."""
+
+ALIKE = 0.5
+"""How often all restarts are drawn as equally long: those of one deployment mostly are."""
+
+LIKELY_PACE = 0.5
+"""How much of the longest time that it can have taken a deployment is simulated to take."""
 
 
 def drawn_course(life: Life, draw: Random) -> Life:
@@ -29,23 +35,58 @@ def drawn_course(life: Life, draw: Random) -> Life:
         draw: where chance comes from.
     """
     delay = draw.choice((0.0, 1.0))
+    share = draw.random() if draw.random() < ALIKE else None
     clients = []
     for client in life.clients:
-        visits = [_drawn_visit(visit, draw, delay) for visit in client.visits]
+        visits = [_drawn_visit(visit, draw, delay, share) for visit in client.visits]
         clients.append(replace(client, visits=tuple(visits)))
     return replace(life, clients=tuple(clients))
 
 
-def _drawn_visit(visit: Visit, draw: Random, delay: float) -> Visit:
+def _drawn_visit(visit: Visit, draw: Random, delay: float, share: float | None) -> Visit:
     visit = replace(visit, arrived_ms=visit.arrived_ms + round(visit.later_ms * delay * draw.random()))
     other, window = visit.other_ending, visit.window
     if other is not None and draw.random() < (UNLIKELY_TIMEOUT if other.is_unlikely else TIMEOUT):
         visit = replace(visit, departed_ms=other.departed_ms, how=other.how)
     if window is not None and not (window.may_have_stayed and draw.random() >= LEFT_UNSEEN):
-        departed_ms = window.at(draw.random())
+        departed_ms = visit.departed_ms
+        if window.rollout_ms is None:
+            is_alike = window.is_restart and not window.is_committed
+            departed_ms = window.at(share if share is not None and is_alike else draw.random())
         how = CRASHED if draw.random() < KILLED else CLOSED
-        visit = replace(visit, departed_ms=max(departed_ms, visit.arrived_ms + 1), how=how)
-    return replace(visit, other_ending=None, window=None)
+        visit = replace(visit, departed_ms=max(departed_ms or 0, visit.arrived_ms + 1), how=how)
+    return replace(visit, other_ending=None, window=window if window is not None and window.rollout_ms else None)
+
+
+def rolled_out(life: Life, draw: Random | None = None) -> Life:
+    """The life with its deployments one member after the other, where these were replaced so.
+
+    Under the recorded settings that leaves the same record, if the same members lead, which chance decides.
+
+    Args:
+        life: any course of it.
+        draw: how long each deployment took is drawn from; None for half of the longest time.
+    """
+    paces: dict[int, float] = {}
+
+    def moment(at_ms: int, window: Window | None) -> int:
+        if window is None or window.rollout_ms is None:
+            return at_ms
+        if window.rollout_ms not in paces:
+            paces[window.rollout_ms] = LIKELY_PACE if draw is None else draw.random()
+        return window.at(paces[window.rollout_ms])
+
+    clients = []
+    for client in life.clients:
+        visits, free_ms = [], 0
+        for visit in client.visits:
+            arrived_ms, departed_ms = max(moment(visit.arrived_ms, visit.arrival), free_ms), visit.departed_ms
+            if departed_ms is not None:
+                departed_ms = max(moment(departed_ms, visit.window), arrived_ms + 1)
+                free_ms = departed_ms + 1
+            visits.append(replace(visit, arrived_ms=arrived_ms, departed_ms=departed_ms, arrival=None))
+        clients.append(replace(client, visits=tuple(visits)))
+    return replace(life, clients=tuple(clients))
 
 
 def in_range(clients: Sequence[ClientLife], start_ms: int, end_ms: int, lead_ms: int) -> tuple[ClientLife, ...]:
@@ -76,7 +117,9 @@ def in_range(clients: Sequence[ClientLife], start_ms: int, end_ms: int, lead_ms:
             window = visit.window if visit.window is not None and visit.window.earliest_ms < end_ms else None
             other = visit.other_ending
             other = other if other is not None and arrived < other.departed_ms < end_ms else None
-            visits.append(replace(visit, arrived_ms=arrived, departed_ms=departed, window=window, other_ending=other))
+            arrival = visit.arrival if arrived == visit.arrived_ms else None
+            visit = replace(visit, arrived_ms=arrived, departed_ms=departed, window=window)
+            visits.append(replace(visit, other_ending=other, arrival=arrival))
         if visits:
             lives.append(replace(client, visits=tuple(visits)))
     return tuple(lives)
@@ -112,7 +155,7 @@ def with_members(clients: Sequence[ClientLife], count: int) -> tuple[ClientLife,
     kept = list(clients[:count])
     for number in range(len(kept), count):
         model = clients[0]
-        visit = replace(model.visits[0], departed_ms=None, member_ids=(), window=None, other_ending=None)
+        visit = replace(model.visits[0], departed_ms=None, member_ids=(), window=None, other_ending=None, arrival=None)
         kept.append(
             replace(
                 model,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 
 from coordinator_replay.whatif.alternative import Alternative
-from coordinator_replay.whatif.courses import drawn_course
+from coordinator_replay.whatif.courses import drawn_course, rolled_out
 from coordinator_replay.whatif.fidelity import compare
 from coordinator_replay.whatif.live_again import LivedAgain, clients_of, live_again
 from coordinator_replay.whatif.measure import Lived
@@ -67,7 +67,7 @@ class Ranges:
                 self._left -= tried.steps
                 is_on_record = compare(on_record, tried.lived, None, None).share >= share
                 course = course if is_on_record else life
-            self._courses.append(course)
+            self._courses.append(rolled_out(course, Random(number)))  # noqa: S311
 
         self._courses_left_out = self._left_out
 

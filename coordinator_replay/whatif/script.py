@@ -14,6 +14,9 @@ from coordinator_replay.whatif.settings import Settings
 
 CLOSED, CRASHED = "closed", "crashed"
 
+COMMITTED = 0.8
+"""How often a client whose last sign of life is a commit went with it: who closes commits what it has read."""
+
 RESTART_MS = 300
 """No client is away for less where it is started again."""
 
@@ -27,12 +30,16 @@ class Window(NamedTuple):
         may_have_stayed: it may not have departed at all.
         is_restart: it was back right after the window: away for a short time as likely as for one twice as long, and so
             on, so that most are away for seconds (log-uniform).
+        is_committed: the last sign of life was a commit.
+        rollout_ms: when the deployment began that it belongs to: all of its members go at one pace.
     """
 
     earliest_ms: int
     latest_ms: int
     may_have_stayed: bool = False
     is_restart: bool = False
+    is_committed: bool = False
+    rollout_ms: int | None = None
 
     def at(self, share: float) -> int:
         """A moment within it.
@@ -41,7 +48,9 @@ class Window(NamedTuple):
             share: how much of what is possible lies before it, from 0 to 1.
         """
         length_ms = self.latest_ms - self.earliest_ms
-        if not self.is_restart:
+        if self.is_committed:
+            share = max(share - COMMITTED, 0) / (1 - COMMITTED)
+        if not share or not self.is_restart:
             return self.earliest_ms + round(share * length_ms)
         away_ms: float = RESTART_MS * (max(length_ms, 1) / RESTART_MS) ** (1 - share)
         return self.latest_ms - round(min(away_ms, length_ms))
@@ -75,6 +84,7 @@ class Visit:
         window: where it is not on record when and how it departed; ``departed_ms`` and ``how`` are assumed then.
         later_ms: for so much longer it may have come: the join phase of a classic group is not on record.
         other_ending: the other reading of its departure, where the record has two.
+        arrival: when it may have arrived, where it took the place of another one in a deployment.
     """
 
     arrived_ms: int
@@ -86,6 +96,7 @@ class Visit:
     window: Window | None = None
     later_ms: int = 0
     other_ending: Ending | None = None
+    arrival: Window | None = None
 
 
 @dataclass(frozen=True, slots=True)

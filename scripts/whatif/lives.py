@@ -14,8 +14,8 @@ from scripts.whatif.sample import recorded_groups
 
 LIVES = Path("tests") / "data" / "lives"
 
-LOOKED_AT = tuple(str(number) for number in range(101, 113))
-"""Lives that whoever builds the ranges may look at; all others only judge."""
+FIRST_THAT_JUDGES = 130
+"""Lives with a smaller seed are looked at by whoever builds the ranges; this one and those after it only judge."""
 
 JUDGED = (
     ("rebalances", "rebalances"),
@@ -31,10 +31,12 @@ class Calibration:
     Attributes:
         held: for each prediction, whether its range (or its only value) is what was recorded.
         widths: from least to most, as a share of the value.
+        narrow: whether that is at most a quarter of the value, or 1.
     """
 
     held: list[bool] = field(default_factory=list)
     widths: list[float] = field(default_factory=list)
+    narrow: list[bool] = field(default_factory=list)
 
     def __str__(self) -> str:
         """As a cell of a table."""
@@ -93,6 +95,7 @@ def _cell(found: JudgedLife, name: str, one: Measures, recorded: Measures) -> st
     calibration = found.measures[name]
     calibration.held.append(least <= truth <= most)
     calibration.widths.append((most - least) / max(value, 1))
+    calibration.narrow.append(most - least <= max(value / 4, 1))
     text = f"{value:,} ({least:,} to {most:,}) : {truth:,}" if least < most else f"{value:,} : {truth:,}"
     return text if calibration.held[-1] else f"**{text}**"
 
@@ -126,22 +129,29 @@ def lives_part(judged: Sequence[JudgedLife]) -> Iterable[str]:
         "Some lives were looked at while ranges were built, the others only judge: nothing was changed for them.",
         "By the same lives it was measured how much wider ranges are than what was simulated. The width is the median",
         "of (most - least) / value. Predictions are refused where the record isn't reproduced, or where the variant",
-        "with most rebalances has more than twice those of the one with least; these are in no other column.",
+        "with most rebalances has more than twice those of the one with least; these are in no other column. Lives",
+        "whose clients acted more than a second late were left out before any of the judging ones was predicted.",
         "",
         "| lives | " + " | ".join(label for _, label in JUDGED) + " | refused |",
         "|---" * 5 + "|",
     )
+    narrow: list[str] = []
     for label, is_looked_at in (("looked at", True), ("only judged", False)):
-        chosen = [one for one in judged if (one.name in LOOKED_AT) is is_looked_at]
+        chosen = [one for one in judged if (int(one.name) < FIRST_THAT_JUDGES) is is_looked_at]
         cells = []
         for name, _ in JUDGED:
             total = Calibration()
             for one in chosen:
                 total.held += one.measures[name].held
                 total.widths += one.measures[name].widths
+                total.narrow += one.measures[name].narrow
             cells.append(str(total))
+            if name == "rebalances":
+                narrow.append(f"{sum(total.narrow)} of {len(total.narrow)} ({label})")
         refused, asked = sum(one.refused for one in chosen), sum(one.asked for one in chosen)
         names = ", ".join(one.name for one in chosen)
         yield f"| {label}: {names} | {' | '.join(cells)} | {refused} of {asked} |"
+    yield ""
+    yield f"Ranges of rebalances no wider than a quarter of the value, or 1: {', '.join(narrow)}."
     for one in judged:
         yield from ("", *one.lines)

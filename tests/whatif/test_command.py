@@ -32,7 +32,7 @@ def test_the_answer_begins_with_how_well_the_record_is_reproduced(folder: Path) 
     lines = result.output.splitlines()
     assert lines[0].startswith("With the recorded settings the simulation reproduces 13 of 13 rebalances")
     row = next(line for line in lines if line.startswith("rebalances ")).split()
-    assert row == ["rebalances", "13", "13", "14", "(13", "to", "15)"]
+    assert row == ["rebalances", "13", "13", "14", "(13", "to", "16)"]
     assert any(line.startswith("group.protocol=consumer") and "13 rebalances become 14" in line for line in lines)
 
 

@@ -1,5 +1,8 @@
 """Ranges around predictions: settings and libraries that nothing tells, and what an answer may cost."""
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -168,3 +171,35 @@ def test_ranges_that_overlap_leave_the_order_open(
 def named(model: Measures, name: str, least: int, most: int) -> Measures:
     ranges = {"rebalances": (least, most)} if least < most else {}
     return replace(model, name=name, rebalances=least, ranges=ranges)
+
+
+PREDICT = """
+from pathlib import Path
+from coordinator_replay.whatif.alternative import Alternative
+from coordinator_replay.whatif.answer import what_if
+from scripts.whatif.sample import recorded_groups
+
+group = recorded_groups(Path("tests/data/lives/109"))["life-109-patient"]
+tried = {"group.instance.id": "none"}, {"group.protocol": "consumer"}
+answer = what_if(group, [Alternative(values=values) for values in tried])
+print(answer.measures, answer.fidelity, answer.assumptions)
+"""
+"""A record that leaves much open, predicted by a process of its own."""
+
+
+def test_a_prediction_is_the_same_in_each_process() -> None:
+    """However sets of texts are ordered there."""
+    root = Path(__file__).parents[2]
+    answers = {
+        subprocess.run(
+            [sys.executable, "-c", PREDICT],
+            cwd=root,
+            env={**os.environ, "PYTHONPATH": str(root), "PYTHONHASHSEED": seed},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(answers) == 1
+    assert "ranges={'rebalances': (" in answers.pop()
