@@ -93,7 +93,7 @@ def rebalances(warehouse: Path) -> list[dict[str, Any]]:
     return rows
 
 
-@pytest.mark.parametrize("version", ["2.8", "3.9", "4.1"])
+@pytest.mark.parametrize("version", ["2.8", "3.9", "3.9-scala", "4.0", "4.1"])
 def test_durations_of_the_log_lie_within_the_bounds_of_the_records(audit, tmp_path, version):
     summary = audit(tmp_path, segments(version), broker_logs=[str(RECORDED / version / "server.log")])
     assert not [note for note in summary.run.notes if "left out" in note or "not read" in note]
