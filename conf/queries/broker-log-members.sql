@@ -11,7 +11,7 @@ lines AS (
       AND event IN ('MEMBER_LEFT', 'MEMBER_LEFT_TEMPORARILY', 'SESSION_EXPIRED', 'PENDING_MEMBER_EXPIRED', 'JOIN_EXPIRED',
                     'SYNC_EXPIRED', 'MEMBER_REPLACED', 'MEMBER_FENCED', 'INSTANCE_ID_FENCED', 'INSTANCE_ID_UNRELEASED')
 )
-SELECT lines.group_id, logged_at, event, lines.member_id, instance_id, reason, client_reason, broker, went.epoch,
+SELECT lines.group_id, logged_at, event, lines.member_id, client_reason, reason, instance_id, broker, went.epoch,
        CASE WHEN went.member_id IS NOT NULL THEN 'a record removes the member'
             WHEN event IN ('MEMBER_LEFT', 'SESSION_EXPIRED', 'MEMBER_FENCED') THEN 'no record removes a member of this id'
             WHEN event IN ('INSTANCE_ID_FENCED', 'INSTANCE_ID_UNRELEASED', 'PENDING_MEMBER_EXPIRED') THEN 'leaves no record'

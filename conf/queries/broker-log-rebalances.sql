@@ -1,8 +1,8 @@
 -- Rebalances that the brokers' logs (audit --broker-log) say more of: when each began, how long it took with its join phase, every reason in order, those of the clients too, and the cause that records alone show.
 -- param group text: only this group
 -- param from time: rebalances that ended then or later
-SELECT group_id, group_type, epoch, started_at, completed_at, duration_ms, attempts, reasons,
-       client_reasons, cause, confidence, by_records.cause AS cause_by_records, by_records.confidence AS confidence_by_records,
+SELECT group_id, epoch, started_at, duration_ms, cause, reasons, client_reasons, attempts, confidence, group_type,
+       completed_at, by_records.cause AS cause_by_records, by_records.confidence AS confidence_by_records,
        duration_ms_min, duration_ms_max
 FROM rebalances
 WHERE cluster = $cluster AND (reasons IS NOT NULL OR by_records IS NOT NULL)
