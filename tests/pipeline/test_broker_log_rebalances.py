@@ -16,8 +16,7 @@ __all__ = ["audit"]
 
 RECORDED = DATA / "broker-logs"
 CLOCK_MS = 40
-"""A record is written so soon after the coordinator has logged that it has the assignment: 38 ms at most, by a broker that
-has just started."""
+"""A record is written so soon after the coordinator has logged that it has the assignment, 38 ms by a new broker."""
 
 ORDERS = {
     "dump first": [("whole", ()), ("whole", ("whole.log",))],
