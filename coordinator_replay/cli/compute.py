@@ -47,7 +47,7 @@ def _milliseconds(duration: timedelta) -> int:
 def _audit(options: "Options", common: Common, command: str, wait: timedelta = timedelta()) -> "Summary":
     """Run an audit, alone on its warehouse, and print what it did."""
     from coordinator_replay.log.dump import find_dump
-    from coordinator_replay.pipeline.broker_logs import find_logs
+    from coordinator_replay.pipeline.broker_logs.read import find_logs
     from coordinator_replay.store.lock import one_at_a_time
 
     # Before anything else, so that a mistyped path is an error at once.
@@ -283,9 +283,9 @@ def _follow(
     options: "Options", common: Common, wait: timedelta, *, every: timedelta, maintain_every: timedelta
 ) -> None:
     """Audit what is exported into a dump, until a signal ends it."""
+    from coordinator_replay.export.audit_follow import AuditFollower, audited_batches
+    from coordinator_replay.export.folders import ExportedDump
     from coordinator_replay.pipeline.audit import run_audit
-    from coordinator_replay.pipeline.audit_follow import AuditFollower, audited_batches
-    from coordinator_replay.pipeline.export_folders import ExportedDump
     from coordinator_replay.pipeline.host.failure import failing_in_a_sentence
     from coordinator_replay.pipeline.host.session import open_session
     from coordinator_replay.pipeline.ledger import finished_runs

@@ -16,7 +16,7 @@ from coordinator_replay.cli.times import DURATION
 from coordinator_replay.errors import LockedError, UsageError
 
 if TYPE_CHECKING:
-    from coordinator_replay.pipeline.export import Exported, ExportOptions
+    from coordinator_replay.export.topic import Exported, ExportOptions
 
 
 def client_settings(command_config: Path | None, options: Sequence[str]) -> dict[str, str]:
@@ -138,8 +138,8 @@ def export(
     Folders of an hour that is over are merged. Only one export works on DIR at a time; one that finds it followed has
     nothing to do.
     """
-    from coordinator_replay.pipeline.export import ExportOptions
-    from coordinator_replay.pipeline.export_follow import COMMAND
+    from coordinator_replay.export.follow import COMMAND
+    from coordinator_replay.export.topic import ExportOptions
     from coordinator_replay.store.lock import one_at_a_time
 
     if follow and again:
@@ -175,7 +175,7 @@ def _note(text: str) -> None:
 
 def _export(options: "ExportOptions", verbose: bool) -> "Exported":
     from coordinator_replay.cli.progress import shown_progress
-    from coordinator_replay.pipeline.export import run_export
+    from coordinator_replay.export.topic import run_export
     from coordinator_replay.pipeline.host.failure import failing_in_a_sentence
     from coordinator_replay.pipeline.host.session import open_session
 
@@ -189,7 +189,7 @@ def _export(options: "ExportOptions", verbose: bool) -> "Exported":
 
 def _follow(options: "ExportOptions", every: timedelta, verbose: bool) -> None:
     """Follow the topic until a signal ends it."""
-    from coordinator_replay.pipeline.export_follow import Following, follow_topic
+    from coordinator_replay.export.follow import Following, follow_topic
     from coordinator_replay.pipeline.host.failure import failing_in_a_sentence
     from coordinator_replay.pipeline.host.session import open_session
 

@@ -12,8 +12,9 @@ from pyspark.sql import SparkSession
 
 from coordinator_replay.analysis.findings.evaluate import FINDINGS
 from coordinator_replay.log.dump import Dump, DumpFile, find_dump
-from coordinator_replay.pipeline import broker_logs, log_partitions
-from coordinator_replay.pipeline.broker_log_rebalances import LinesContext, add_log_lines
+from coordinator_replay.pipeline import log_partitions
+from coordinator_replay.pipeline.broker_logs import read as broker_logs
+from coordinator_replay.pipeline.broker_logs.rebalances import LinesContext, add_log_lines
 from coordinator_replay.pipeline.bucket import BucketContext, BucketResult, reasons_to_rebuild, run_bucket
 from coordinator_replay.pipeline.bucket_files import Changes, TableWriter
 from coordinator_replay.pipeline.columns import plain_rows

@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.measured import Measured, Setting, seconds
-from coordinator_replay.pipeline.broker_logs import LogContext, find_logs, merge_lines, read_log
+from coordinator_replay.pipeline.broker_logs.read import LogContext, find_logs, merge_lines, read_log
 from coordinator_replay.pipeline.bucket_files import Place
 from coordinator_replay.pipeline.stage import SparkStages
 

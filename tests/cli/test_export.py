@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from coordinator_replay.cli.export import client_settings
 from coordinator_replay.cli.main import main
 from coordinator_replay.errors import UsageError
-from coordinator_replay.pipeline.export import ExportOptions
+from coordinator_replay.export.topic import ExportOptions
 
 
 def test_settings_are_read_as_kafkas_own_tools_read_them(tmp_path: Path):

@@ -19,8 +19,8 @@ from coordinator_replay.broker_log.events import BrokerEvent, read_event
 from coordinator_replay.broker_log.layouts import LogLine, parse_line
 from coordinator_replay.listing import listed
 from coordinator_replay.log.dump import DumpFile, list_files
-from coordinator_replay.pipeline.broker_log_file import BrokerLogFile, ReadLog
-from coordinator_replay.pipeline.broker_log_times import utc_times
+from coordinator_replay.pipeline.broker_logs.file import BrokerLogFile, ReadLog
+from coordinator_replay.pipeline.broker_logs.times import utc_times
 from coordinator_replay.pipeline.bucket_files import Place, TableWriter
 from coordinator_replay.secret_text import without_secrets
 from coordinator_replay.store.scan import read_paths

@@ -1,6 +1,6 @@
 """An export that goes on: what the topic gets is written as it comes, before the cleaner can remove any of it.
 
-The stream is that of a single export (``export.py``), with a trigger that fires at an interval: the same checkpoint,
+The stream is that of a single export (``topic.py``), with a trigger that fires at an interval: the same checkpoint,
 the same folders. So a follower goes on where a single export ended, and the other way round. It may be killed any time:
 the batch that was being written is done again with the same offsets, into the same folder.
 
@@ -24,7 +24,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from coordinator_replay.errors import InputError
-from coordinator_replay.pipeline.export import (
+from coordinator_replay.export.folders import ExportedDump
+from coordinator_replay.export.topic import (
     ExportOptions,
     cluster_errors,
     offsets_by_partition,
@@ -32,7 +33,6 @@ from coordinator_replay.pipeline.export import (
     seeing_internal_topics,
     writer,
 )
-from coordinator_replay.pipeline.export_folders import ExportedDump
 from coordinator_replay.pipeline.host.failure import FAILURES, reason
 
 COMMAND = "export --follow"

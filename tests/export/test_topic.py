@@ -8,9 +8,9 @@ import pytest
 from pyspark.errors import PySparkException
 
 from coordinator_replay.errors import InputError, PrerequisiteError
+from coordinator_replay.export.folders import ExportedDump
+from coordinator_replay.export.topic import Exported, ExportOptions, cluster_errors, run_export
 from coordinator_replay.log.dump import find_dump
-from coordinator_replay.pipeline.export import Exported, ExportOptions, cluster_errors, run_export
-from coordinator_replay.pipeline.export_folders import ExportedDump
 from coordinator_replay.pipeline.host.jars import DELTA, KAFKA_SOURCE, cache_folder
 
 

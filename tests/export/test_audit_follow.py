@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from coordinator_replay.errors import LockedError
-from coordinator_replay.pipeline.audit_follow import AuditFollower, audited_batches
-from coordinator_replay.pipeline.export_folders import CHECKPOINT, ExportedDump
+from coordinator_replay.export.audit_follow import AuditFollower, audited_batches
+from coordinator_replay.export.folders import CHECKPOINT, ExportedDump
 from coordinator_replay.pipeline.ledger import Run
 
 

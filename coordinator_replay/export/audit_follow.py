@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from coordinator_replay.errors import LockedError
+from coordinator_replay.export.folders import ExportedDump
 from coordinator_replay.log.exports import ExportFolder, superseded
-from coordinator_replay.pipeline.export_folders import ExportedDump
 from coordinator_replay.pipeline.ledger import Run
 
 

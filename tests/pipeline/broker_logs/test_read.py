@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from coordinator_replay.broker_log.layouts import parse_line
 from coordinator_replay.errors import InputError, UsageError
 from coordinator_replay.log.dump import DumpFile
-from coordinator_replay.pipeline.broker_log_file import ReadLog
-from coordinator_replay.pipeline.broker_logs import LogContext, merge_lines, read_log
+from coordinator_replay.pipeline.broker_logs.file import ReadLog
+from coordinator_replay.pipeline.broker_logs.read import LogContext, merge_lines, read_log
 from coordinator_replay.pipeline.bucket_files import Place
 from tests.pipeline.in_process import audit, audit_here, content, contents
 from tests.samples import DATA
@@ -25,7 +25,7 @@ from tests.samples import DATA
 __all__ = ["audit"]
 
 RECORDED = DATA / "broker-logs"
-QUERY = Path(__file__).parents[2] / "conf" / "queries" / "broker-log-rebalances.sql"
+QUERY = Path(__file__).parents[3] / "conf" / "queries" / "broker-log-rebalances.sql"
 HOUR = timedelta(hours=1)
 
 
@@ -321,7 +321,7 @@ def test_a_file_that_grows_in_any_steps_is_read_as_one(dump, tmp_path_factory, c
     earlier: dict[str, ReadLog] = {}
     events = 0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("coordinator_replay.pipeline.broker_log_file._CHUNK_BYTES", chunk)
+        patch.setattr("coordinator_replay.pipeline.broker_logs.file._CHUNK_BYTES", chunk)
         for end in [*sorted(cuts), len(log)]:
             path.write_bytes(log[:end])
             context = LogContext(place=where, zone="UTC", rebalances=[], earlier=earlier)

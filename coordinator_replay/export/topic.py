@@ -25,8 +25,8 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession, functions
 
 from coordinator_replay.errors import InputError, PrerequisiteError
+from coordinator_replay.export.folders import ExportedDump
 from coordinator_replay.log.dump import TOPIC
-from coordinator_replay.pipeline.export_folders import ExportedDump
 from coordinator_replay.pipeline.host.jars import KAFKA_SOURCE
 
 INTERNAL_TOPICS = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"

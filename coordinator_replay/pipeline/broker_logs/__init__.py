@@ -1,0 +1,1 @@
+"""Logs of brokers: their lines about groups and log partitions, and what these add to rebalances."""
