@@ -29,6 +29,15 @@ settings.register_profile(
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_settings_of_the_shell() -> Iterator[None]:
+    """No test, and no program that one starts, takes the warehouse or the cluster of the shell that runs the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("COORDINATOR_REPLAY_")]:
+            patch.delenv(name)
+        yield
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     """One session for the whole run, started only when a test asks for it."""
