@@ -83,24 +83,20 @@ FROM cells GROUP BY group_id, minute
 _BY_GROUP = f"""
 WITH dated AS (
     SELECT *, minute * {MINUTE_MS} < $until AS is_over,
-        coalesce(first_at - lag(last_at) OVER (PARTITION BY group_id, minute * {MINUTE_MS} < $until ORDER BY minute)
-            >= $pause, true) AS is_after_pause
+        lag(last_at) OVER (PARTITION BY group_id, minute * {MINUTE_MS} < $until ORDER BY minute) AS before_at,
+        coalesce(first_at - before_at >= $pause, true) AS is_after_pause
     FROM minutes
-), numbered AS (
-    SELECT *, count(*) FILTER (is_after_pause) OVER (PARTITION BY group_id, is_over ORDER BY minute) AS number
-    FROM dated
-), active AS (
-    SELECT group_id, is_over, list([first_at, last_at] ORDER BY number) AS active FROM (
-        SELECT group_id, is_over, number, min(first_at) AS first_at, max(last_at) AS last_at FROM numbered GROUP BY ALL
-    ) GROUP BY ALL
 )
 SELECT is_over, group_id, max(log_partition) AS log_partition,
     sum(commits)::BIGINT AS commits, sum(bytes)::BIGINT AS bytes, sum(unproven)::BIGINT AS unproven,
     min(first_at) AS first_at, max(last_at) AS last_at, max(last_offset) AS last_offset,
     max(commits_each)::BIGINT AS most_a_minute, count(*) FILTER (commits_each >= $hot) AS hot_minutes,
     min(first_at) FILTER (commits_each >= $hot) AS hot_from, max(last_at) FILTER (commits_each >= $hot) AS hot_to,
-    any_value(active) AS active
-FROM dated JOIN active USING (group_id, is_over) GROUP BY ALL
+    [[pair[1], pair[2]] FOR pair IN list_zip(
+        list(first_at ORDER BY minute) FILTER (is_after_pause),
+        list_append((list(before_at ORDER BY minute) FILTER (is_after_pause))[2:], max(last_at))
+    )] AS active
+FROM dated GROUP BY ALL
 """  # noqa: S608 - our own numbers
 """Commits of a group: how many, how many bytes, of how many the input doesn't show whether they were made in a
 transaction, the first and last time in milliseconds, in how many minutes there were too many for each of its

@@ -17,8 +17,9 @@ from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type
 from pyspark.sql.types import StructType
 
 from coordinator_replay.errors import InputError
+from coordinator_replay.pipeline.garbage import few_collections
 from coordinator_replay.pipeline.groups.input_rows import InputRow, records_in_order
-from coordinator_replay.pipeline.groups.replay import OutputRow, ReplayContext, few_collections
+from coordinator_replay.pipeline.groups.replay import OutputRow, ReplayContext
 from coordinator_replay.pipeline.groups.replay import replay_groups as replay_rows
 from coordinator_replay.pipeline.groups.signs import LastCommits, find_departures
 from coordinator_replay.records.kinds import record_kinds

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.analysis.findings.thresholds import MINUTE_MS, Thresholds
-from coordinator_replay.analysis.findings.totals import Range, active_ms
+from coordinator_replay.analysis.findings.totals import ActiveTime, Range
 from coordinator_replay.times import elapsed_ms, latest_ms, time_order
 
 Row = Mapping[str, Any]
@@ -67,6 +67,7 @@ class GroupContext:
     Attributes:
         end_ms: the end of the log.
         commits: the sum of all commits on record (``totals.GROUP``); None where there are none.
+        active: when the group committed without a pause; None where there are no commits.
         status: the group at its last record; None for one that only has offsets.
         owned: the owner of each partition at the end of the log.
         released: the last owner of each partition that has none.
@@ -92,6 +93,12 @@ class GroupContext:
     expiries: dict[tuple[str, str, str, int | None, bool], ExpiringOffsets] = field(default_factory=dict)
     rebalances: deque[tuple[int | None, str]] = field(default_factory=lambda: deque(maxlen=_MOST_REBALANCES))
     ended: defaultdict[Evidence, list[Row]] = field(default_factory=lambda: defaultdict(list))
+    active: ActiveTime | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Prepare what each partition asks."""
+        ranges = (self.commits or {}).get("active")
+        self.active = ActiveTime(ranges) if ranges else None
 
     def add(self, kind: Evidence, row: Row) -> None:
         """Take a row of evidence; most kinds need not be kept."""
@@ -198,8 +205,8 @@ class GroupContext:
         commits: int = row["commits"] - (since < until)
         if commits < FEWEST_COMMITS:
             return None
-        active = (self.commits or {}).get("active") or [[first_ms, last_ms]]
-        return (active_ms(active, first_ms, last_ms) - active_ms(active, since, until)) // (commits - 1)
+        active = self.active or ActiveTime([[first_ms, last_ms]])
+        return (active.elapsed_ms(first_ms, last_ms) - active.elapsed_ms(since, until)) // (commits - 1)
 
     def rebalance_before(self, at_ms: int | None) -> str | None:
         """The last rebalance that began at or before a time; None where there is none or the time is None."""

@@ -18,7 +18,7 @@ from coordinator_replay.analysis.findings.observation import (
     moment,
     of_partitions,
 )
-from coordinator_replay.analysis.findings.totals import Range
+from coordinator_replay.analysis.findings.totals import ActiveTime, Range
 from coordinator_replay.times import elapsed_ms, latest_ms, time_order
 
 
@@ -192,15 +192,6 @@ ENDED_RULES: tuple[Callable[[GroupContext], Iterator[Observation]], ...] = (
 """Each has the findings of the rule of its name that are over."""
 
 
-def went_on_until(active: Sequence[Range], until_ms: int) -> int | None:
-    """The last time before another at which a group committed; None where it is not on record.
-
-    >>> went_on_until([[0, 10], [50, 90]], 60), went_on_until([[0, 10], [50, 90]], 50), went_on_until([], 50)
-    (60, 10, None)
-    """
-    return max((min(last, until_ms) for first, last in active if first < until_ms), default=None)
-
-
-def went_on_ms(active: Sequence[Range], stall: Row) -> int:
+def went_on_ms(active: ActiveTime, stall: Row) -> int:
     """For how long a group went on committing while a partition was not committed."""
-    return elapsed_ms(stall["at"], went_on_until(active, stall["until"])) or 0
+    return elapsed_ms(stall["at"], active.last_before(stall["until"])) or 0

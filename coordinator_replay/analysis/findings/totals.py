@@ -1,7 +1,9 @@
 """Sums of commits by group and by partition; sums of several tasks, or of earlier runs, become one."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from coordinator_replay.analysis.findings.thresholds import MINUTE_MS
@@ -101,13 +103,43 @@ def ranges_of(ranges: Iterable[Range], pause_ms: int = 0) -> list[Range]:
     return list(joined)
 
 
-def active_ms(active: Iterable[Range], first_ms: int, last_ms: int) -> int:
-    """How much of a time lies in ranges.
+class ActiveTime:
+    """When a group committed without a pause.
 
-    >>> active_ms([[0, 10], [50, 90]], 5, 60)
-    15
+    Each partition asks, so an answer takes no pass over all ranges.
+
+    Args:
+        ranges: in order; they don't overlap.
     """
-    return sum(max(min(last, last_ms) - max(first, first_ms), 0) for first, last in active)
+
+    __slots__ = ("_before", "_firsts", "_lasts")
+
+    def __init__(self, ranges: Sequence[Range]) -> None:
+        self._firsts = [first for first, _ in ranges]
+        self._lasts = [last for _, last in ranges]
+        self._before = list(accumulate((last - first for first, last in ranges), initial=0))
+
+    def elapsed_ms(self, first_ms: int, last_ms: int) -> int:
+        """How much of a time lies in ranges.
+
+        >>> ActiveTime([[0, 10], [50, 90]]).elapsed_ms(5, 60)
+        15
+        """
+        return max(self._elapsed_before(last_ms) - self._elapsed_before(first_ms), 0)
+
+    def _elapsed_before(self, at_ms: int) -> int:
+        begun = bisect_left(self._firsts, at_ms)
+        return self._before[begun] - max(self._lasts[begun - 1] - at_ms, 0) if begun else 0
+
+    def last_before(self, until_ms: int) -> int | None:
+        """The last time before another in a range; None where none begins before it.
+
+        >>> active = ActiveTime([[0, 10], [50, 90]])
+        >>> active.last_before(60), active.last_before(50), active.last_before(0)
+        (60, 10, None)
+        """
+        begun = bisect_left(self._firsts, until_ms)
+        return min(self._lasts[begun - 1], until_ms) if begun else None
 
 
 class SummaryKind(NamedTuple):
@@ -186,11 +218,12 @@ EMPTY_REWIND = SummaryKind("empty_rewind", _REWINDS)
 _MOST_PAST = 20
 
 
-def _past(one: Sequence[Sum], other: Sequence[Sum]) -> list[Sum]:
-    return sorted([*one, *other], key=lambda past: (past["from_offset"], past["at"], past["status"]))[-_MOST_PAST:]
+def last_past(rows: Iterable[Sum]) -> list[Sum]:
+    """What was of a partition before the end of the log, the last of it."""
+    return sorted(rows, key=itemgetter("from_offset", "at", "status"))[-_MOST_PAST:]
 
 
-PAST = SummaryKind("past", {"past": _past})
+PAST = SummaryKind("past", {"past": lambda one, other: last_past([*one, *other])})
 """What rules about the end of the log would have shown of a partition at times before it; the last of these."""
 
 SUMMARIES = {summary.name: summary for summary in (GROUP, PARTITION, REWIND, EMPTY_REWIND, PAST)}

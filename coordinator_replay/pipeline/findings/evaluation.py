@@ -11,6 +11,7 @@ from datetime import datetime
 from heapq import merge
 from itertools import groupby
 from math import ceil
+from operator import attrgetter
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -33,11 +34,12 @@ from coordinator_replay.analysis.findings.totals import (
     REWIND,
     SUMMARIES,
     WHOLE,
+    ActiveTime,
     Key,
-    Range,
     Sum,
     Totals,
     bursts_of,
+    last_past,
     ranges_of,
     rewind,
 )
@@ -54,6 +56,7 @@ from coordinator_replay.pipeline.commit_sums import (
 )
 from coordinator_replay.pipeline.findings.metrics import BEGAN, ENDED, minute_steps
 from coordinator_replay.pipeline.findings.news import News
+from coordinator_replay.pipeline.garbage import few_collections
 from coordinator_replay.pipeline.guard import GroupGuard
 from coordinator_replay.pipeline.interval_rows import OPEN_ROWS, STAGED
 from coordinator_replay.pipeline.minute_states import STATES
@@ -115,7 +118,7 @@ _EXPECTED = f"{expiring_offsets('opened')} ORDER BY group_id, topic, partition"
 _STALLS = """
 SELECT group_id, topic, partition, p.log_partition, member_id, epoch_ms(owned_from) AS owned_from, p.from_offset,
     committed_offset, epoch_ms(valid_from) AS at, epoch_ms(least(valid_to, owned_to)) AS until,
-    [epoch_ms(valid_from), coalesce(epoch_ms(valid_to), $end)] AS pause, coalesce(ended_by = 'COMMIT', false) AS is_over
+    coalesce(epoch_ms(valid_to), $end) AS pause_until, coalesce(ended_by = 'COMMIT', false) AS is_over
 FROM pauses AS p JOIN ownership AS o USING (group_id, topic, partition)
 WHERE member_id = owner_member_id AND is_exact AND o.from_offset <= record_offset
     AND coalesce(o.to_offset > record_offset, true)
@@ -185,7 +188,7 @@ Chunk = Mapping[str, pa.Table]
 class EvidenceRow(NamedTuple):
     """A row of evidence; they sort as rules take them."""
 
-    tag: int
+    tag: Evidence
     at: int
     name: str
     seq: int
@@ -216,20 +219,34 @@ class GroupEvidence:
         for row in self.rows[TOTALS]:
             key = WHOLE if row["topic"] is None else _key(row)
             totals.add(SUMMARIES[row["what"]], key, orjson.loads(row["sums"]), is_over=True)
-        active: Sequence[Range] = ()
+        active = ActiveTime(())
         if (group := totals.every[GROUP.name].get(WHOLE)) is not None:
             # Where one run ended and the next began was no pause.
-            active = ranges_of(group.get("active") or (), pause_ms)
-            totals.every[GROUP.name][WHOLE] = {**group, "active": active}
-        stalls = [{**row, "status": _STALL, "went_on_ms": went_on_ms(active, row)} for row in self.rows[STALLS]]
-        for row in [*(one for one in stalls if one["went_on_ms"] > 0), *self.rows[ENDANGERED]]:
-            totals.add(PAST, _key(row), {"past": [row]}, is_over=row.pop("is_over"))
+            ranges = ranges_of(group.get("active") or (), pause_ms)
+            totals.every[GROUP.name][WHOLE] = {**group, "active": ranges}
+            active = ActiveTime(ranges)
+        for (key, is_over), rows in self._past(active).items():
+            totals.add(PAST, key, {"past": last_past(rows)}, is_over=is_over)
         return totals
+
+    def _past(self, active: ActiveTime) -> Mapping[tuple[Key, bool], Sequence[Row]]:
+        """What rules about the end of the log would have shown, by partition and whether no later commit changes it."""
+        past = defaultdict[tuple[Key, bool], list[Row]](list)
+        for row in self.rows[STALLS]:
+            pause = [row["at"], row.pop("pause_until")]
+            if (continued_ms := went_on_ms(active, row)) > 0:
+                about = {"status": _STALL, "pause": pause, "went_on_ms": continued_ms}
+                past[_key(row), row.pop("is_over")].append(row | about)
+        for row in self.rows[ENDANGERED]:
+            past[_key(row), row.pop("is_over")].append(row)
+        return past
 
     def ordered(self, totals: Totals) -> Iterator[EvidenceRow]:
         """All evidence about it, in order."""
         rows = [
-            EvidenceRow(row["tag"], time_order(row["at"]), row["name"], row["seq"], orjson.loads(row["detail"]))
+            EvidenceRow(
+                Evidence(row["tag"]), time_order(row["at"]), row["name"], row["seq"], orjson.loads(row["detail"])
+            )
             for row in self.rows[EVIDENCE]
         ]
         rows += _rewinds(totals)
@@ -238,7 +255,7 @@ class GroupEvidence:
         rows += (EvidenceRow(Evidence.UNCOMMITTED, one["at"], one["topic"], 0, one) for one in self.rows[UNCOMMITTED])
         rows += _past(totals)
         # A group may have committed millions of partitions: their rows are made one at a time.
-        return merge(_in_order(rows), self._of_partitions(totals), key=_place)
+        return merge(_in_order(rows), self._of_partitions(totals), key=attrgetter("tag"))
 
     def _of_partitions(self, totals: Totals) -> Iterator[EvidenceRow]:
         """What the history of each partition comes to, in order."""
@@ -450,8 +467,10 @@ class Evaluation:
         self.result.causes = counted(
             read_paths(self.files.uris("rebalances"), ["cause"], dictionaries=["cause"]), "cause"
         )
-        for chunk in _chunks(sources):
-            self._evaluate_chunk(chunk)
+        with few_collections():
+            happened = [one for chunk in _chunks(sources) for one in self._evaluate_chunk(chunk)]
+        for steps in minute_steps(sources[EVIDENCE], happened).to_batches():
+            self.writer.stage(STEP_ROWS, steps)
         self._evaluate_quarantine()
         for name in self.rows:
             self._write(name)
@@ -548,22 +567,19 @@ class Evaluation:
         schema = table(name).file_schema().remove_metadata()
         return reader_of(read_paths(self.files.uris(name), schema.names), schema)
 
-    def _evaluate_chunk(self, chunk: Chunk) -> None:
-        """Let the rules look at whole groups, and count what happened to them."""
-        happened: list[tuple[str, int, str]] = []
+    def _evaluate_chunk(self, chunk: Chunk) -> Iterator[tuple[str, int, str]]:
+        """Let the rules look at whole groups; yields what happened to them, in HAPPENED."""
         for group_id, evidence in _by_group(chunk).items():
             totals = evidence.totals(self.context.limits.pause_ms)
             removed = list(evidence.tombstones())
-            happened += ((group_id, at_ms, counter) for at_ms, counter in removed)
+            yield from ((group_id, at_ms, counter) for at_ms, counter in removed)
             if (first_at := totals.first_at()) is not None:
-                happened.append((group_id, first_at, BEGAN))
+                yield group_id, first_at, BEGAN
                 if removed and not evidence.rows[OFFSETS]:
-                    happened.append((group_id, max(at_ms for at_ms, _ in removed), ENDED))
+                    yield group_id, max(at_ms for at_ms, _ in removed), ENDED
             rebalances = self._evaluate_group(group_id, evidence, totals)
-            happened += ((group_id, at_ms, "rebalance_count") for at_ms in rebalances)
+            yield from ((group_id, at_ms, "rebalance_count") for at_ms in rebalances)
             self._keep_totals(group_id, totals)
-        for steps in minute_steps(chunk[EVIDENCE], happened).to_batches():
-            self.writer.stage(STEP_ROWS, steps)
 
     def _evaluate_group(self, group_id: str, evidence: GroupEvidence, totals: Totals) -> list[int]:
         """Let the rules look at a group; returns when each of its rebalances was, in milliseconds."""
@@ -575,7 +591,7 @@ class Evaluation:
                 # What has no time happened in no minute.
                 if row.tag == Evidence.REBALANCE and row.content["is_over"] and row.content["at"] is not None:
                     rebalances.append(row.at)
-                self._find(evaluator.add(Evidence(row.tag), row.content))
+                self._find(evaluator.add(row.tag, row.content))
             self._find(evaluator.finish())
         if guard.failure is not None:
             self._find(self.context.evaluator(group_id).add(Evidence.FAILURE, guard.failure.evidence()))
@@ -592,6 +608,8 @@ class Evaluation:
 
     def _find(self, findings: Iterable[FindingRow]) -> None:
         dated = self.context.news.dated(findings, self.first_runs)
+        if not dated:  # as of nearly all evidence
+            return
         self.result.new += self.context.news.count(dated)
         for finding in dated:
             self.result.severities[finding["severity"]] += 1

@@ -18,6 +18,7 @@ from duckdb import DuckDBPyConnection
 from coordinator_replay.analysis.group_life import VERSION
 from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
 from coordinator_replay.pipeline.columns import as_bools
+from coordinator_replay.pipeline.garbage import few_collections
 from coordinator_replay.pipeline.groups.input_rows import (
     QUARANTINED,
     RECORDS,
@@ -35,7 +36,6 @@ from coordinator_replay.pipeline.groups.replay import (
     GroupSnapshot,
     OutputRow,
     ReplayContext,
-    few_collections,
     replay_groups,
 )
 from coordinator_replay.pipeline.groups.signs import COMMITS, LastCommits, find_departures

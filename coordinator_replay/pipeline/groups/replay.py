@@ -4,10 +4,8 @@ Plain Python over sorted rows: the audit runs it bucket by bucket, a notebook ma
 as a stream, so a group of any size takes no more memory than its state.
 """
 
-import gc
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -42,7 +40,6 @@ STATE_TABLE = "group_state"
 NO_SNAPSHOT = 0
 """The snapshot's version where there is none, because a step for the group failed."""
 
-_COLLECT_EVERY = 1_000_000
 _LARGE_RECORD = ("kind", "record_bytes", "timestamp_ms", "log_partition", "log_offset")
 
 
@@ -302,14 +299,3 @@ def _large_record(row: InputRow, cluster: str) -> OutputRow:
     about = {name: getattr(row, name) for name in _LARGE_RECORD}
     table, made = evidence_row(Scope(cluster, row.group_id), Evidence.LARGE_RECORD, about, at=row.log_offset)
     return OutputRow(table, False, {**made, "settled_at_offset": row.log_offset})
-
-
-@contextmanager
-def few_collections() -> Iterator[None]:
-    """Look for garbage in cycles seldom: a replay makes none, and each look goes through all that is kept."""
-    usual = gc.get_threshold()
-    gc.set_threshold(_COLLECT_EVERY, *usual[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*usual)
