@@ -35,10 +35,10 @@ from coordinator_replay.pipeline.groups import topics
 from coordinator_replay.pipeline.groups.replay import ReplayContext
 from coordinator_replay.pipeline.host.catalog import register_tables
 from coordinator_replay.pipeline.job import Job, begin_job, look_at_job
-from coordinator_replay.pipeline.ledger import Run
+from coordinator_replay.pipeline.ledger import History, Run
 from coordinator_replay.pipeline.offsets.offset_step import OffsetContext
 from coordinator_replay.pipeline.options import ExpiryOptions, Options, Summary
-from coordinator_replay.pipeline.plan import History, Plan, PlanRequest, plan_buckets, sums_range
+from coordinator_replay.pipeline.plan import Plan, plan_buckets, sums_range
 from coordinator_replay.pipeline.read.metadata_log import MetadataFile, leader_changes, metadata_files, read_metadata
 from coordinator_replay.pipeline.read.tally import Tally
 from coordinator_replay.pipeline.reading import Reading, read_dump
@@ -180,27 +180,13 @@ def _find_dump(options: Options, report: Report) -> Dump:
 
 def _plan(job: Job, run: Run, dump: Dump, report: Report) -> tuple[Reading, _Topics, Plan]:
     """Read the dump, and decide what becomes of each bucket."""
-    options = job.options
     run.input_form = str(dump.format)
     report("reading and decoding")
     reading = read_dump(job.stages, dump, job.earlier(), folder=f"{job.place.folder}/decoded", buckets=job.buckets)
     reading.record(run)
     report("naming topics")
     names = _name_topics(job, reading.tally)
-    wanted = PlanRequest(
-        settings=run.settings,
-        is_full=options.full,
-        records_only=options.records_only,
-        is_explicit=bool(
-            options.topics or options.cluster_metadata or options.broker_logs or options.expiry != ExpiryOptions()
-        ),
-        copies=reading.copies,
-        logs=reading.logs,
-        lost_from=reading.lost_from,
-    )
-    plan = plan_buckets(
-        reading.decoded, reading.tally, reading.history, job.bucket_files(), buckets=job.buckets, wanted=wanted
-    )
+    plan = plan_buckets(reading, job.options, job.bucket_files(), job.buckets)
     shares = plan.continuing()
     look = partial(reasons_to_rebuild, names=names.now.names, renamed=names.now.renamed(names.before))
     reasons = job.stages.run("look for reasons to rebuild buckets", shares, look)

@@ -28,11 +28,10 @@ from coordinator_replay.pipeline.findings.news import News
 from coordinator_replay.pipeline.groups.topics import ClusterTopics
 from coordinator_replay.pipeline.interval_rows import REMOVED_ROWS
 from coordinator_replay.pipeline.job import Job
-from coordinator_replay.pipeline.ledger import Run, lost_ranges, unread
+from coordinator_replay.pipeline.ledger import History, Run, lost_ranges, unread
 from coordinator_replay.pipeline.offsets.causes import GROUP_RECORDS, REMOVED, CausesResult, CausesShare, find_causes
 from coordinator_replay.pipeline.offsets.offset_step import SURVIVOR_ROWS
 from coordinator_replay.pipeline.options import Summary
-from coordinator_replay.pipeline.plan import History
 from coordinator_replay.pipeline.read.tally import CONTROL, QUARANTINE
 from coordinator_replay.store.scan import read_table
 from coordinator_replay.times import milliseconds

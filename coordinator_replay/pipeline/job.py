@@ -12,10 +12,10 @@ from pyarrow import fs
 from coordinator_replay.filesystem import open_filesystem
 from coordinator_replay.log.dump import Format
 from coordinator_replay.pipeline.bucket_files import Changes, Place, TableWriter
-from coordinator_replay.pipeline.ledger import Run, audited_ranges, finished_runs, positions_of
+from coordinator_replay.pipeline.ledger import History, Run, audited_ranges, finished_runs, positions_of
 from coordinator_replay.pipeline.log_partitions import TABLE as PARTITIONS
 from coordinator_replay.pipeline.options import Options
-from coordinator_replay.pipeline.plan import BUCKET_TABLES, History
+from coordinator_replay.pipeline.plan import BUCKET_TABLES
 from coordinator_replay.pipeline.read.same_log import earlier_logs
 from coordinator_replay.pipeline.reading import Earlier
 from coordinator_replay.pipeline.stage import Stages

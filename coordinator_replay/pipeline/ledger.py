@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -239,6 +239,50 @@ def below(ranges: Ranges, limits: Mapping[int, int]) -> dict[int, list[tuple[int
         ]
         for partition, of_partition in ranges.items()
     }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """What earlier runs over a cluster have read.
+
+    Attributes:
+        runs: those that are done, the newest first.
+        ranges: positions that they have read, by log partition.
+        segment_ranges: those of them that were read from segments.
+        positions: how many offsets below the end of these hold a record.
+    """
+
+    runs: Sequence[Run]
+    ranges: Ranges
+    segment_ranges: Ranges
+    positions: Mapping[int, int]
+
+    def without(self, lost_from: Mapping[int, int]) -> "History":
+        """The same without what was lost at an election of a leader.
+
+        Args:
+            lost_from: the first offset that counts no more, by log partition.
+        """
+        return replace(self, ranges=below(self.ranges, lost_from), segment_ranges=below(self.segment_ranges, lost_from))
+
+    @property
+    def ends(self) -> dict[int, int]:
+        """The first offset that no run has read, by log partition."""
+        return {partition: ranges[-1][1] for partition, ranges in self.ranges.items() if ranges}
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """What the last run was asked to do."""
+        return self.runs[0].settings if self.runs else {}
+
+    @property
+    def log_end(self) -> datetime | None:
+        """Timestamp of the last record that any run has read."""
+        return max((run.log_end for run in self.runs if run.log_end is not None), default=None)
+
+    def is_behind(self) -> bool:
+        """Whether the last run wrote records only, so that nothing was derived from them."""
+        return bool(self.settings.get("records_only"))
 
 
 def _joined(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -55,6 +55,12 @@ class Options:
     follow: str | None = None
     thresholds: Thresholds = DEFAULTS
 
+    @property
+    def is_explicit(self) -> bool:
+        """Whether more than the dump is asked for: names of topics, logs of brokers, settings of expiry."""
+        has_files = self.topics or self.cluster_metadata or self.broker_logs
+        return bool(has_files) or self.expiry != ExpiryOptions()
+
     def settings(self) -> dict[str, Any]:
         """For the ledger."""
         asked = asdict(self)

@@ -5,7 +5,7 @@ caller's stage does so and hands over the reasons.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,11 +13,11 @@ from coordinator_replay.analysis.findings.thresholds import Thresholds
 from coordinator_replay.pipeline.bucket_share import Action, BucketShare
 from coordinator_replay.pipeline.commit_sums import SumsRange
 from coordinator_replay.pipeline.completeness import LAST_OFFSET
-from coordinator_replay.pipeline.ledger import Run, below
-from coordinator_replay.pipeline.read.copies import DumpCopy
-from coordinator_replay.pipeline.read.decode import DecodedFile, StagedFile
-from coordinator_replay.pipeline.read.same_log import EarlierLog
-from coordinator_replay.pipeline.read.tally import Ranges, Tally, moment_of
+from coordinator_replay.pipeline.ledger import History
+from coordinator_replay.pipeline.options import Options
+from coordinator_replay.pipeline.read.decode import StagedFile
+from coordinator_replay.pipeline.read.tally import Tally, moment_of
+from coordinator_replay.pipeline.reading import Reading
 from coordinator_replay.store.layout import bucket_of, has_buckets
 from coordinator_replay.store.snapshot import TableFile
 from coordinator_replay.tables.definition import tables
@@ -28,63 +28,6 @@ BUCKET_TABLES = tuple(name for name, table in tables().items() if has_buckets(ta
 
 RECENTLY = timedelta(minutes=10)
 """Minutes so shortly before the end are added up again by the next run: its first records may carry earlier times."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class History:
-    """What earlier runs over a cluster have read.
-
-    Attributes:
-        runs: those that are done, the newest first.
-        ranges: positions that they have read, by log partition.
-        segment_ranges: those of them that were read from segments.
-        positions: how many offsets below the end of these hold a record.
-    """
-
-    runs: Sequence[Run]
-    ranges: Ranges
-    segment_ranges: Ranges
-    positions: Mapping[int, int]
-
-    def without(self, lost_from: Mapping[int, int]) -> "History":
-        """The same without what was lost at an election of a leader.
-
-        Args:
-            lost_from: the first offset that counts no more, by log partition.
-        """
-        return replace(self, ranges=below(self.ranges, lost_from), segment_ranges=below(self.segment_ranges, lost_from))
-
-    @property
-    def ends(self) -> dict[int, int]:
-        """The first offset that no run has read, by log partition."""
-        return {partition: ranges[-1][1] for partition, ranges in self.ranges.items() if ranges}
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """What the last run was asked to do."""
-        return self.runs[0].settings if self.runs else {}
-
-    @property
-    def log_end(self) -> datetime | None:
-        """Timestamp of the last record that any run has read."""
-        return max((run.log_end for run in self.runs if run.log_end is not None), default=None)
-
-    def is_behind(self) -> bool:
-        """Whether the last run wrote records only, so that nothing was derived from them."""
-        return bool(self.settings.get("records_only"))
-
-    def differences(self, settings: Mapping[str, Any]) -> list[str]:
-        """Why what was derived before would be derived otherwise now.
-
-        Names and times of topics explain what happened before, findings depend on the thresholds, and other releases
-        may have other rules.
-        """
-        if not self.runs:
-            return []
-        before = self.settings
-        added = [why for name, why in _SOURCES.items() if settings[name] and not before.get(name)]
-        changed = [why for name, why in _RULES.items() if settings[name] != before.get(name)]
-        return [*added, *changed]
 
 
 _SOURCES = {
@@ -99,37 +42,6 @@ _RULES = {
     "history_every_ms": "the last run had another --history-every",
 }
 """Settings by which rows are derived, and the reason given where they differ from the last run's."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanRequest:
-    """What a run is asked for, as far as the plan depends on it.
-
-    Attributes:
-        settings: as the ledger keeps them.
-        is_full: whether everything is read and derived again.
-        records_only: whether nothing but records is written.
-        is_explicit: whether the run was asked for more than the dump: names of topics, settings of expiry.
-        copies: the copies of log partitions that it reads.
-        logs: what is kept of each log partition to compare the next dump with.
-        lost_from: from which offset on what the tables hold was lost, for log partitions that were truncated.
-    """
-
-    settings: Mapping[str, Any]
-    is_full: bool
-    records_only: bool
-    is_explicit: bool
-    copies: Sequence[DumpCopy] = ()
-    logs: Mapping[int, EarlierLog] = field(default_factory=dict)
-    lost_from: Mapping[int, int] = field(default_factory=dict)
-
-    def overlapping(self, ends: Mapping[int, int]) -> set[int]:
-        """Log partitions of which copies may have records among those that the tables have."""
-        return {
-            copy.bounds.log_partition
-            for copy in self.copies
-            if copy.may_have_below(ends.get(copy.bounds.log_partition))
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,15 +84,7 @@ def _by_bucket(files: Iterable[TableFile]) -> dict[int, dict[str, tuple[TableFil
     return buckets
 
 
-def plan_buckets(
-    decoded: Iterable[DecodedFile],
-    tally: Tally,
-    history: History,
-    files: Iterable[TableFile],
-    *,
-    buckets: int,
-    wanted: PlanRequest,
-) -> Plan:
+def plan_buckets(reading: Reading, options: Options, files: Iterable[TableFile], buckets: int) -> Plan:
     """Decide what becomes of each bucket, as far as that is decided without a look at its rows.
 
     A bucket is rebuilt where its tables have nothing yet, where records came in between those that they have, where
@@ -188,27 +92,26 @@ def plan_buckets(
     continues.
 
     Args:
-        decoded: the results of decoding the dump, in its order.
-        tally: counts of all of it.
-        history: what earlier runs have read.
+        reading: what has been read of the dump.
+        options: what the run is asked to do.
         files: of all tables that have buckets, of the cluster.
         buckets: how many buckets there are.
-        wanted: what the run is asked for.
     """
     staged: dict[int, list[StagedFile]] = {}
-    for one in decoded:
+    history, tally = reading.history, reading.tally
+    for one in reading.decoded:
         for file in one.files:
             staged.setdefault(file.bucket, []).append(file)
     new, ends = tally.by_partition(only_new=True), history.ends
     first = {partition: count.low for partition, count in new.items() if count.low is not None}
     last = {partition: count.end_us for partition, count in tally.by_partition().items() if count.end_us is not None}
-    everywhere = _reasons_everywhere(history, wanted)
+    everywhere = list(_reasons_everywhere(history, options))
     late: dict[int, list[str]] = {}
-    for partition, why in _late_records(first, ends, wanted):
+    for partition, why in _late_records(first, ends, reading):
         late.setdefault(bucket_of(partition, buckets), []).append(f"log partition {partition}: {why}")
     tries_again = any(run.groups_failed for run in history.runs[:1])
-    has_news = bool(first or wanted.lost_from)
-    derives = not wanted.records_only and bool(has_news or everywhere or wanted.is_explicit or tries_again)
+    has_news = bool(first or reading.lost_from)
+    derives = not options.records_only and bool(has_news or everywhere or options.is_explicit or tries_again)
     existing = _by_bucket(files)
 
     def of_bucket(numbers: Mapping[int, Any], bucket: int) -> dict[int, Any]:
@@ -218,7 +121,7 @@ def plan_buckets(
         reasons = [*everywhere, *late.get(bucket, ())]
         if bucket not in existing:
             reasons = ["no table has rows of it yet"]
-        elif wanted.settings["history_every_ms"] is not None:
+        elif options.expiry.history_every_ms is not None:
             reasons.append("--history-every leaves out commits, which the next ones are compared with")
         continued = "new records follow those that the tables have" if bucket in staged else "no new records"
         return BucketShare(
@@ -229,33 +132,43 @@ def plan_buckets(
             ends=of_bucket(ends, bucket),
             positions=of_bucket(history.positions, bucket),
             last_us=of_bucket(last, bucket),
-            copies=[one for one in wanted.copies if bucket_of(one.bounds.log_partition, buckets) == bucket],
-            logs=of_bucket(wanted.logs, bucket),
-            lost_from=of_bucket(wanted.lost_from, bucket),
-            are_late=bucket in late or wanted.is_full,
+            copies=[one for one in reading.copies if bucket_of(one.bounds.log_partition, buckets) == bucket],
+            logs=of_bucket(reading.logs, bucket),
+            lost_from=of_bucket(reading.lost_from, bucket),
+            are_late=bucket in late or options.full,
             action=Action.REBUILD if reasons else Action.CONTINUE,
             reasons=reasons or [continued],
         )
 
     # A copy may have no record at all, and show offsets that are missing.
-    copied = {bucket_of(one.bounds.log_partition, buckets) for one in wanted.copies if one.bounds.end}
+    copied = {bucket_of(one.bounds.log_partition, buckets) for one in reading.copies if one.bounds.end}
     shares = [share(bucket) for bucket in sorted({*staged, *existing, *copied} if derives else staged)]
     return Plan(shares=shares, derives=derives, is_rebuild=bool(everywhere))
 
 
-def _reasons_everywhere(history: History, wanted: PlanRequest) -> list[str]:
-    """Why all buckets are rebuilt."""
-    full = ["--full"] if wanted.is_full else []
-    behind = ["the last run wrote records only"] if history.is_behind() else []
-    return [*full, *behind, *history.differences(wanted.settings)]
+def _reasons_everywhere(history: History, options: Options) -> Iterator[str]:
+    """Why all buckets are rebuilt: what was derived before would be derived otherwise now.
+
+    Names and times of topics explain what happened before, findings depend on the thresholds, and other releases may
+    have other rules.
+    """
+    if options.full:
+        yield "--full"
+    if history.is_behind():
+        yield "the last run wrote records only"
+    if history.runs:
+        before, now = history.settings, options.settings()
+        yield from (why for name, why in _SOURCES.items() if now[name] and not before.get(name))
+        yield from (why for name, why in _RULES.items() if now[name] != before.get(name))
 
 
-def _late_records(first: Mapping[int, int], ends: Mapping[int, int], wanted: PlanRequest) -> Iterator[tuple[int, str]]:
+def _late_records(first: Mapping[int, int], ends: Mapping[int, int], reading: Reading) -> Iterator[tuple[int, str]]:
     """Log partitions of which records stand between those that the tables have, or were lost, and a sentence."""
-    overlapping = wanted.overlapping(ends)
-    for partition in sorted({*first, *overlapping, *wanted.lost_from}):
-        if partition in wanted.lost_from:
-            yield partition, f"records from offset {wanted.lost_from[partition]} on were lost at an election"
+    bounds = ((copy, copy.bounds.log_partition) for copy in reading.copies)
+    overlapping = {partition for copy, partition in bounds if copy.may_have_below(ends.get(partition))}
+    for partition in sorted({*first, *overlapping, *reading.lost_from}):
+        if partition in reading.lost_from:
+            yield partition, f"records from offset {reading.lost_from[partition]} on were lost at an election"
         elif first.get(partition, LAST_OFFSET) < ends.get(partition, 0):
             yield partition, f"offset {first[partition]} is new, and the tables end at {ends[partition]}"
         elif partition in overlapping:

@@ -7,8 +7,7 @@ from functools import partial
 from types import MappingProxyType
 
 from coordinator_replay.log.dump import Dump, DumpFile, Format
-from coordinator_replay.pipeline.ledger import Run, below, between
-from coordinator_replay.pipeline.plan import History
+from coordinator_replay.pipeline.ledger import History, Run, below, between
 from coordinator_replay.pipeline.read import same_log
 from coordinator_replay.pipeline.read.anchors import Comparison
 from coordinator_replay.pipeline.read.audited import UnreadFiles, unread_files
