@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from coordinator_replay.arrow_times import TIMESTAMP
 from coordinator_replay.times import milliseconds
 
 Numbers = npt.NDArray[np.int64]
@@ -25,6 +26,13 @@ def numbers_of(column: pa.Array, nothing: int = 0) -> Numbers:
     """A column of numbers or moments, with a number for null."""
     plain = column.view(pa.int64()) if pa.types.is_timestamp(column.type) else column.cast(pa.int64())
     numbers: Numbers = plain.fill_null(nothing).to_numpy(zero_copy_only=False)
+    return numbers
+
+
+def ms_of(column: pa.Array | pa.ChunkedArray) -> Numbers:
+    """Moments as milliseconds since 1970; -1 for null."""
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    numbers: Numbers = np.floor_divide(numbers_of(whole.cast(TIMESTAMP), -1000), 1000)
     return numbers
 
 

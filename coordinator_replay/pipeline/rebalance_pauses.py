@@ -6,7 +6,7 @@ overlaps a rebalance, of a partition that it gave to a member, is the pause; of 
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,8 @@ from coordinator_replay.analysis.broker_words import BY_RECORDS, LOG_COLUMNS, by
 from coordinator_replay.analysis.expiration import GROUP_KINDS
 from coordinator_replay.arrow_times import TIMESTAMP
 from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
-from coordinator_replay.pipeline.columns import Bools, Numbers, as_bools, distinct, numbers_of, plain_rows
+from coordinator_replay.pipeline.by_group import extremes
+from coordinator_replay.pipeline.columns import Bools, Numbers, as_bools, distinct, ms_of, numbers_of, plain_rows
 from coordinator_replay.store.scan import read_paths, read_table, rows_of
 from coordinator_replay.store.snapshot import TableFile
 from coordinator_replay.store.writer import batch_of, conform, some
@@ -39,12 +40,6 @@ WITHIN_MS = 3_600_000
 
 _SCHEMA = table(TABLE).file_schema().remove_metadata()
 _NONE, _NOT_COMPUTED = -1, -2
-
-
-def _ms(column: pa.Array | pa.ChunkedArray) -> Numbers:
-    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    numbers: Numbers = np.floor_divide(numbers_of(whole.cast(TIMESTAMP), -1000), 1000)
-    return numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +78,7 @@ class CommitPauses:
         self.rows = rebalances
         self.earlier_ms = np.full(rebalances.num_rows, _NONE, np.int64) if earlier_ms is None else earlier_ms
         self.groups = pc.unique(rebalances.column("group_id").combine_chunks())
-        started, completed = (_ms(rebalances.column(name)) for name in ("started_at", "completed_at"))
+        started, completed = (ms_of(rebalances.column(name)) for name in ("started_at", "completed_at"))
         # The join phase of a classic rebalance leaves no record: the time at which it ended stands for it.
         started = np.where(started < 0, completed, started)
         codes = numbers_of(pc.index_in(rebalances.column("group_id").combine_chunks(), self.groups))
@@ -130,7 +125,7 @@ class CommitPauses:
         """Partitions that a member came to own while a rebalance went on."""
         taken_rows: list[tuple[Numbers, pa.Array, Numbers]] = []
         for batch in ownership:
-            at = _ms(batch.column("owned_from"))
+            at = ms_of(batch.column("owned_from"))
             rows, rebalances = self._overlapping(batch.column("group_id"), at, at)
             if len(rows):
                 taken = batch.take(pa.array(rows))
@@ -155,7 +150,7 @@ class CommitPauses:
         """
         if not len(self.order) or not history.num_rows:
             return
-        begins, ends = (_ms(history.column(name)) for name in ("valid_from", "valid_to"))
+        begins, ends = (ms_of(history.column(name)) for name in ("valid_from", "valid_to"))
         rows, rebalances = self._overlapping(history.column("group_id"), begins, ends)
         is_near = ends[rows] <= self.completed[rebalances] + WITHIN_MS
         rows, rebalances = rows[is_near], rebalances[is_near]
@@ -231,12 +226,12 @@ class PauseStep:
             if batch.num_rows
         ]
         commits = [file.path for file in self.files.new("offset_commits")]
-        first = _times_of_groups(commits, pc.field("log_timestamp").is_valid(), "min") if near else {}
+        first = extremes(commits, "log_timestamp", "min", pc.field("log_timestamp").is_valid()) if near else {}
         files = {
             file.uri: file
             for file, batch in near
             for group, completed in zip(
-                batch.column("group_id").to_pylist(), _ms(batch.column("completed_at")), strict=True
+                batch.column("group_id").to_pylist(), ms_of(batch.column("completed_at")), strict=True
             )
             if group in first and first[group] <= completed + WITHIN_MS
         }
@@ -250,11 +245,11 @@ class PauseStep:
         old = rows_of(read_table(files, names), schema)
         places = pc.index_in(rebalances.column("rebalance_id"), old.column("rebalance_id").combine_chunks())
         then = old.take(places)
-        is_same = as_bools(places.is_valid()) & (_ms(rebalances.column("completed_at")) < begins_ms)
-        started, completed = _ms(rebalances.column("started_at")), _ms(rebalances.column("completed_at"))
+        is_same = as_bools(places.is_valid()) & (ms_of(rebalances.column("completed_at")) < begins_ms)
+        started, completed = ms_of(rebalances.column("started_at")), ms_of(rebalances.column("completed_at"))
         # Where no record shows the beginning, the row of the table may have that of a broker's log.
-        is_same &= (_ms(then.column("started_at")) == started) | (started < 0)
-        is_same &= _ms(then.column("completed_at")) == completed
+        is_same &= (ms_of(then.column("started_at")) == started) | (started < 0)
+        is_same &= ms_of(then.column("completed_at")) == completed
         earlier_ms = numbers_of(then.column("commit_pause_ms").combine_chunks(), _NONE)
         return np.where(is_same, earlier_ms, _NOT_COMPUTED)
 
@@ -265,7 +260,7 @@ class PauseStep:
 
         A row that stands for several commits (``--history-every``) is none.
         """
-        started = _ms(pc.coalesce(rebalances.column("started_at"), rebalances.column("completed_at")))
+        started = ms_of(pc.coalesce(rebalances.column("started_at"), rebalances.column("completed_at")))
         early = rebalances.filter(pa.array((started >= 0) & (started <= reached_ms)))
         if not early.num_rows:
             return iter(())
@@ -301,11 +296,11 @@ class PauseStep:
         """Which rows no later commit changes: their groups have later records, or were deleted."""
         rows = self.pauses.rows
         groups: list[Any] = rows.column("group_id").to_pylist()
-        until = _ms(rows.column("completed_at")) + WITHIN_MS
+        until = ms_of(rows.column("completed_at")) + WITHIN_MS
         is_settled = as_bools(rows.column("settled_at_offset").is_valid())
 
         def have_later(uris: list[str], where: pc.Expression) -> Bools:
-            last = _times_of_groups(uris, where, "max")
+            last = extremes(uris, "log_timestamp", "max", where)
             return until < np.array([last.get(one, 0) for one in groups], np.int64)
 
         deleted = self._deleted()
@@ -333,12 +328,8 @@ class PauseStep:
 
     def _deleted(self) -> dict[str, int]:
         """The log offset of the last tombstone of each group that has one."""
-        deleted: dict[str, int] = {}
         are_tombstones = pc.field("is_tombstone") & pc.field("kind").isin(list(GROUP_KINDS))
-        for batch in read_paths(self._uris("group_records"), ["group_id", "log_offset"], are_tombstones):
-            for group, offset in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                deleted[group] = max(offset, deleted.get(group, offset))
-        return deleted
+        return extremes(self._uris("group_records"), "log_offset", "max", are_tombstones)
 
     def write(self, writer: TableWriter, *, awaits_logs: bool) -> None:
         """Write the rows.
@@ -359,15 +350,3 @@ class PauseStep:
                 writer.stage(AWAITING_LOGS[is_open], some(batch, chosen))
             else:
                 writer.add(TABLE, some(batch, chosen), is_open=is_open)
-
-
-def _times_of_groups(uris: list[str], where: pc.Expression, which: Literal["min", "max"]) -> dict[str, int]:
-    """The first or the last time of the records of each group, in milliseconds."""
-    choose = {"min": min, "max": max}[which]
-    times: dict[str, int] = {}
-    for batch in read_paths(uris, ["group_id", "log_timestamp"], where):
-        of_batch = pa.Table.from_batches([batch]).group_by("group_id").aggregate([("log_timestamp", which)])
-        at_ms = _ms(of_batch[f"log_timestamp_{which}"]).tolist()
-        for group, at in zip(of_batch["group_id"].to_pylist(), at_ms, strict=True):
-            times[group] = choose(at, times.get(group, at))
-    return times

@@ -22,6 +22,7 @@ from coordinator_replay.analysis.broker_words import (
 )
 from coordinator_replay.pipeline.bucket import BucketResult
 from coordinator_replay.pipeline.bucket_files import BucketFiles, Changes, Place, TableWriter
+from coordinator_replay.pipeline.by_group import extremes
 from coordinator_replay.pipeline.columns import Bools, plain_rows
 from coordinator_replay.pipeline.rebalance_pauses import AWAITING_LOGS, TABLE
 from coordinator_replay.store.scan import read_paths, rows_of
@@ -109,14 +110,8 @@ def _log_partitions(files: BucketFiles) -> dict[str, int]:
 
 def _first_times(uris: Iterable[str], groups: Iterable[str]) -> dict[str, int]:
     """The time of the first line of each group of a bucket, in milliseconds."""
-    times: dict[str, int] = {}
     where = pc.field("group_id").isin(pa.array(sorted(groups), pa.string())) & pc.field("event").isin(_EVENTS)
-    for batch in read_paths(uris, ["group_id", "logged_at", "event"], where):
-        firsts = pa.Table.from_batches([batch]).group_by("group_id").aggregate([("logged_at", "min")])
-        for row in firsts.to_pylist():
-            at_ms = milliseconds(row["logged_at_min"])
-            times[row["group_id"]] = min(at_ms, times.get(row["group_id"], at_ms))
-    return times
+    return extremes(uris, "logged_at", "min", where)
 
 
 def _changed(

@@ -29,9 +29,9 @@ from coordinator_replay.pipeline.bucket_files import Place, TableWriter
 from coordinator_replay.pipeline.columns import numbers_of
 from coordinator_replay.pipeline.interval_rows import STAGED
 from coordinator_replay.pipeline.offsets.logged_removals import read_removals
-from coordinator_replay.store.duckdb_connection import connected
-from coordinator_replay.store.scan import BATCH_ROWS, Batches, read_paths
-from coordinator_replay.store.writer import DataFile, some
+from coordinator_replay.store.duckdb_connection import connected, select
+from coordinator_replay.store.scan import BATCH_ROWS, Batches, read_paths, rows_of
+from coordinator_replay.store.writer import DataFile, conform, some
 from coordinator_replay.tables.definition import table
 from coordinator_replay.times import microseconds
 
@@ -164,11 +164,8 @@ def infer_retention(
     Returns:
         The retention in milliseconds; None where nothing can be inferred.
     """
-    with connected() as connection:
-        connection.register("removed", removed)
-        connection.register("survivors", survivors)
-        row = connection.execute(_INFERENCE, {"check": check_interval_ms}).fetchone()
-    return None if row is None else int(row[0])
+    [inferred] = select(_INFERENCE, {"check": check_interval_ms}, removed=removed, survivors=survivors).columns
+    return next((int(one) for one in inferred.to_pylist()), None)
 
 
 def _retention(share: CausesShare, removed: pa.Table) -> Retention:
@@ -177,11 +174,10 @@ def _retention(share: CausesShare, removed: pa.Table) -> Retention:
         return Retention(share.retention_ms, True, note)
     inferred = None
     if share.end is not None:
-        closed = [batch.select(list(_AGES)) for batch in read_paths(share.closed, _AGES)]
-        ages = pa.Table.from_batches(closed, removed.select(list(_AGES)).schema) if closed else None
         new = removed.select(list(_AGES))
+        ages = pa.concat_tables([new, rows_of(read_paths(share.closed, _AGES), new.schema)])
         kept = pa.Table.from_batches(read_paths(share.survivors, SURVIVORS.names), SURVIVORS)
-        inferred = infer_retention(new if ages is None else pa.concat_tables([new, ages]), kept)
+        inferred = infer_retention(ages, kept)
     if inferred is not None:
         minutes = inferred // _MINUTE_MS
         return Retention(inferred, True, f"offset retention: {minutes} minutes, inferred from observed expirations")
@@ -369,11 +365,8 @@ def tombstone_causes(
         connection.register("removed", removed)
         connection.register("deletions", _deletions(deletions))
         connection.register("logged", _logged(logged))
-        used = {name: value for name, value in asked.items() if f"${name}" in _CAUSES}
-        reader: pa.RecordBatchReader = connection.sql(_CAUSES, params=used).to_arrow_reader(BATCH_ROWS)
-        for batch in reader:
-            columns = [batch.column(one.name).cast(one.type) for one in CAUSES]
-            yield pa.RecordBatch.from_arrays(columns, schema=CAUSES)
+        for batch in connection.sql(_CAUSES, params=asked).to_arrow_reader(BATCH_ROWS):
+            yield conform(batch, CAUSES)
 
 
 def _deletions(deletions: Sequence[tuple[str, int]]) -> pa.Table:
