@@ -1,6 +1,6 @@
 -- Groups that still use the classic protocol, in full or by some members, or were converted back to it, with the number of groups on KIP-848; proven where is_exact.
 WITH last AS (
-    SELECT group_id, arg_max(group_type, seq) AS group_type, arg_max(event, seq) AS event,
+    SELECT group_id, arg_max(group_type, seq) AS group_type, arg_max(event = 'GROUP_DELETED' OR coalesce(to_state = 'Dead', false), seq) AS is_deleted,
            arg_max(member_count, seq) AS member_count,
            count(*) FILTER (event = 'GROUP_CONVERTED') AS conversions,
            max(log_timestamp) FILTER (event = 'GROUP_CONVERTED') AS converted_at,
@@ -22,11 +22,11 @@ SELECT group_id, CASE WHEN group_type = 'consumer' THEN 'has classic members' WH
                       WHEN group_id IN (SELECT group_id FROM incomplete_groups WHERE cluster = $cluster) THEN 'no conversion on record'
                       ELSE 'never converted' END AS what, member_count,
        converted_at, clients[1:10] AS clients,
-       (SELECT count(*) FROM last WHERE group_type = 'consumer' AND event <> 'GROUP_DELETED') AS groups_on_kip_848,
+       (SELECT count(*) FROM last WHERE group_type = 'consumer' AND NOT is_deleted) AS groups_on_kip_848,
        is_exact AND (SELECT bool_and(is_exact) FROM last)
        AND NOT EXISTS (FROM log_partitions WHERE cluster = $cluster AND len(gaps) > 0)
        -- A later conversion may be among records that are missing.
        AND (group_type = 'consumer' OR conversions = 0 OR group_id NOT IN (SELECT group_id FROM incomplete_groups WHERE cluster = $cluster)) AS is_exact
 FROM last LEFT JOIN clients USING (group_id)
-WHERE (group_type = 'classic' OR group_id IN (SELECT group_id FROM in_migration)) AND event <> 'GROUP_DELETED' AND member_count > 0
+WHERE (group_type = 'classic' OR group_id IN (SELECT group_id FROM in_migration)) AND NOT is_deleted AND member_count > 0
 ORDER BY what, group_id

@@ -54,7 +54,7 @@ class CompleteRange:
 
     def is_complete_at(self, at: datetime, *, is_last: bool) -> bool:
         """As that of a log partition, which this range is of."""
-        if self.exact_from_offset is None or self._ends_by(at, is_last=is_last):
+        if self.exact_from_offset is None or self.is_over(at, is_last=is_last):
             return False
         if self.exact_from_offset == 0 or (is_last and at == LATEST):
             return True
@@ -62,7 +62,7 @@ class CompleteRange:
 
     def proven_from(self, at: datetime, *, is_last: bool) -> int | None:
         """As that of a log partition, which this range is of."""
-        if self.exact_from_offset is None or self._ends_by(at, is_last=is_last):
+        if self.exact_from_offset is None or self.is_over(at, is_last=is_last):
             return None
         begins = self.exact_from_offset == 0 or self._begins_by(at) or (is_last and at == LATEST)
         return self.exact_from_offset if begins else None
@@ -70,7 +70,8 @@ class CompleteRange:
     def _begins_by(self, at: datetime) -> bool:
         return self.from_offset == 0 or (self.from_timestamp is not None and self.from_timestamp <= at)
 
-    def _ends_by(self, at: datetime, *, is_last: bool) -> bool:
+    def is_over(self, at: datetime, *, is_last: bool) -> bool:
+        """Whether it ends before a point in time; the last one of a log partition never does."""
         return not is_last and (self.to_timestamp is None or self.to_timestamp <= at)
 
 
@@ -152,6 +153,11 @@ class LogPartition:
         for number, one in enumerate(self.ranges, 1):
             if gap is None or one.from_offset <= gap:
                 yield one, number == len(self.ranges)
+
+    def read_to(self, at: datetime) -> int:
+        """Where the part of the log ends that a point in time lies in; behind a hole, if it lies in that."""
+        parts = ((one, number == len(self.ranges)) for number, one in enumerate(self.ranges, 1))
+        return next((one.to_offset for one, is_last in parts if not one.is_over(at, is_last=is_last)), 0)
 
     def has_hole_between(self, since: datetime | None, at: datetime) -> bool:
         """Whether offsets are missing between two audits, from one time to another: what was known may have ended."""

@@ -54,8 +54,14 @@ _WITHOUT = f"""
 
 # A tombstone of an offset that is not on record ends nothing in offset_history.
 _TOMBSTONES = """
-    SELECT topic, partition, max(log_timestamp) FROM offset_commits
+    SELECT topic, partition, max(log_timestamp), arg_max(log_offset, log_timestamp) FROM offset_commits
     WHERE cluster = $cluster AND group_id = $group AND is_tombstone AND log_timestamp <= $at GROUP BY ALL
+"""
+
+# Which records copies have that reach up to some offset.
+_HAS = """
+    SELECT from_offset, to_offset FROM log_copies
+    WHERE cluster = $cluster AND log_partition = $log_partition AND end_offset >= $end_offset
 """
 
 _PENDING = f"""
@@ -65,11 +71,17 @@ _PENDING = f"""
 """  # noqa: S608 - put together from constants
 
 # The first marker of each producer behind some offset: the transactions that were open there are over with the last.
+# Only those count that were over when the first copy ended that has all from there on: of others the cleaner had taken
+# nothing.
 _OPEN_UNTIL = """
     SELECT max(ended_at) FROM (
         SELECT arg_min(log_timestamp, log_offset) AS ended_at FROM control_records
         WHERE cluster = $cluster AND log_partition = $log_partition
-          AND log_offset >= $from_offset AND log_offset < $to_offset
+          AND log_offset >= $from_offset AND log_offset < least($to_offset, (
+              SELECT min(end_offset) FROM log_copies
+              WHERE cluster = $cluster AND log_partition = $log_partition AND NOT is_export
+                AND greatest(cleaned_to_offset, from_offset) <= $from_offset AND end_offset >= $from_offset
+                AND to_offset = end_offset))
         GROUP BY producer_id
     )
 """
@@ -234,19 +246,35 @@ def _is_open(partition: LogPartition | None, at: datetime, row: Sequence[Any]) -
     return not (is_removed and not partition.has_hole_between(ended_at, at))
 
 
-def _is_removed(partition: LogPartition | None, at: datetime, row: Sequence[Any], removed_at: datetime | None) -> bool:
+def _kept(warehouse: Tables, partition: LogPartition, at: datetime) -> list[tuple[int, int]]:
+    """Ranges of offsets of which a copy that reaches over a point in time has every one; none behind a gap."""
+    asked = {"log_partition": partition.log_partition, "end_offset": partition.read_to(at)}
+    return [] if partition.gaps else [(first, end) for first, end in warehouse.rows(_HAS, **asked)]
+
+
+def _is_removed(
+    partition: LogPartition | None,
+    at: datetime,
+    row: Sequence[Any],
+    tombstone: Sequence[Any],
+    kept: Iterable[tuple[int, int]],
+) -> bool:
     """Whether the last tombstone proves that a partition had no offset at a point in time.
+
+    Behind a hole it does where a copy that reaches over the hole still has it: no later record has taken its place.
 
     Args:
         partition: the log partition of the group.
         at: the point in time.
         row: a row of ``_WITHOUT``.
-        removed_at: when the tombstone was written; None where none is on record by then.
+        tombstone: a row of ``_TOMBSTONES``; empty where none is on record by then.
+        kept: of the log partition.
     """
     next_seen = row[5]
-    if partition is None or removed_at is None or (next_seen is not None and next_seen <= at):
+    if partition is None or not tombstone or (next_seen is not None and next_seen <= at):
         return False
-    return not partition.has_hole_between(removed_at, at)
+    removed_at, log_offset = tombstone[2:]
+    return not partition.has_hole_between(removed_at, at) or any(first <= log_offset < end for first, end in kept)
 
 
 def open_offsets(warehouse: Tables, group: str, at: datetime | None = None) -> list[CommittedOffset]:
@@ -268,9 +296,9 @@ def open_offsets(warehouse: Tables, group: str, at: datetime | None = None) -> l
     ]
     if not rows:
         return []
-    tombstones = {
-        (topic, number): removed_at for topic, number, removed_at in warehouse.rows(_TOMBSTONES, group=group, at=moment)
-    }
+    tombstones = {row[:2]: row for row in warehouse.rows(_TOMBSTONES, group=group, at=moment)}
+    partitions = {one.log_partition: one for _, one in rows if one is not None and tombstones}
+    kept = {number: _kept(warehouse, one, moment) for number, one in partitions.items()}
     nothing = dict.fromkeys(one.name for one in stored_columns(CommittedOffset))
     return [
         CommittedOffset(
@@ -285,7 +313,7 @@ def open_offsets(warehouse: Tables, group: str, at: datetime | None = None) -> l
             }
         )
         for row, partition in rows
-        if not _is_removed(partition, moment, row, tombstones.get((row[0], row[1])))
+        if not _is_removed(partition, moment, row, tombstones.get(row[:2], ()), kept.get(row[2], ()))
     ]
 
 

@@ -28,6 +28,8 @@ _SOFT = (
     "client_host",
 )
 """Columns of saved queries in which null claims nothing."""
+_REASONS = ("ended_by", "ended_confidence", "ended_alternatives", "ended_evidence")
+"""Columns of saved queries that say what fits best, and what else does."""
 _ABOUT_INPUTS = ("sources", "pending_ms")
 """Columns of saved queries that say which inputs show something, or what is counted to the end of what was read."""
 Key = tuple[Any, ...]
@@ -193,18 +195,17 @@ def ask_offsets(warehouse: Warehouse, group: str, time_ms: int | None, *, stable
     return Reply(rows, says_open(answer))
 
 
-_CHANGE = ("group_id", "what", "change", "name")
-
-
 def ask_diff(warehouse: Warehouse, start_ms: int, end_ms: int) -> Reply:
-    """``diff``: what is at both times; what lay between them is counted."""
+    """``diff``: what is at both times; what lay between them is counted. A copy may not have a client's host."""
     try:
         answer = warehouse.diff(moment(start_ms) or "now", moment(end_ms))
     except UsageError as refused:
         return Reply(is_open=says_open(refused))
     return Reply(
         {
-            tuple(_row(one, _CHANGE).values()): Told(_row(one, ("before", "after", "number")), _is_row_open(one))
+            (one.group_id, one.what, one.change, (one.name or "").partition(" on /")[0]): Told(
+                _row(one, ("before", "after", "number")), _is_row_open(one)
+            )
             for one in answer
             if one.what not in ("rebalance", "finding")
         }
@@ -390,8 +391,11 @@ def ask_saved(warehouse: Warehouse, name: str) -> Reply:
         is_open = is_open or row.get("is_at_least") is True or UNKNOWN in map(_text, values)
         is_open = is_open or row.get("what") in ("no owner on record", "no conversion on record")
         is_open = is_open or row.get("ended_confidence") == "possible" or row.get("ended_by") == UNKNOWN_END
-        key = tuple(_text(value) for name, value in row.items() if name not in (*_SOFT, *_ABOUT_INPUTS))
-        rows[key] = Told({name: row[name] for name in _SOFT if row.get(name) is not None}, is_open)
+        key = tuple(_text(value) for name, value in row.items() if name not in (*_SOFT, *_REASONS, *_ABOUT_INPUTS))
+        claimed = {name: row[name] for name in _SOFT if row.get(name) is not None}
+        if "ended_by" in row:
+            claimed["ended_by"] = Among([row["ended_by"], *(row.get("ended_alternatives") or ())])
+        rows[key] = Told(claimed, is_open)
     return Reply(rows, says_open(answer))
 
 

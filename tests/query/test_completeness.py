@@ -126,6 +126,57 @@ def test_offsets_that_are_not_on_record_are_no_missing_offsets(warehouse: Wareho
     assert before == {1: True, 2: False}, "what is committed before the proven offset may have replaced another"
 
 
+def holed_warehouse(folder: Path, has_tombstone: bool) -> Warehouse:
+    """Two nights with a hole between 02:06 and 02:10; the second dump has its records, or lacks the one at 12."""
+    first = {**RANGE, "from_offset": 0, "to_offset": 20, "from_timestamp": at("02:00"), "to_timestamp": at("02:06"),
+             "exact_from_offset": 0, "exact_from_timestamp": at("02:00")}  # fmt: skip
+    second = {**RANGE, "from_offset": 30, "exact_from_offset": 32}
+    part = log_partition(3, "02:00", "02:20", complete_ranges=[first, second], complete_from_offset=32,
+                         complete_since=at("02:10:20"), missing_offsets=10)  # fmt: skip
+    folder = write_small_warehouse(folder, log_partitions=[log_partition(1, "02:02", "02:06"), part])
+    write_rows(folder, "offset_history", [
+        offset("logs", 0, 5, "02:01", "02:04", group_id="removed", ended_by="DELETED", to_offset=12, from_offset=5),
+        offset("logs", 1, 5, "02:01", "02:15", group_id="eos", from_offset=6),
+    ])  # fmt: skip
+    write_rows(folder, "offset_commits", [
+        {"cluster": "default", "group_id": "removed", "topic": "logs", "partition": 0, "log_partition": 3,
+         "log_offset": 12, "log_timestamp": at("02:04"), "is_tombstone": True},
+    ])  # fmt: skip
+    write_rows(folder, "control_records", [
+        {"cluster": "default", "log_partition": 3, "log_offset": place, "log_timestamp": at(clock),
+         "producer_id": producer, "control_type": "COMMIT"}
+        for place, clock, producer in ((40, "02:11", 1), (60, "02:13", 2))
+    ])  # fmt: skip
+    copy = {"cluster": "default", "log_partition": 3, "run_id": "1", "copy": "", "is_export": False,
+            "covered_from_offset": 0, "is_gap_before": False}  # fmt: skip
+    write_rows(folder, "log_copies", [
+        {**copy, "cleaned_to_offset": 0, "end_offset": 20, "from_offset": 0, "to_offset": 20},
+        {**copy, "run_id": "2", "cleaned_to_offset": 32, "end_offset": 50, "from_offset": 12 if has_tombstone else 13,
+         "to_offset": 14},
+        {**copy, "run_id": "2", "cleaned_to_offset": 32, "end_offset": 50, "from_offset": 30, "to_offset": 50},
+        {**copy, "run_id": "3", "cleaned_to_offset": 80, "end_offset": 1000, "from_offset": 12 if has_tombstone else 13,
+         "to_offset": 14},
+        {**copy, "run_id": "3", "cleaned_to_offset": 80, "end_offset": 1000, "from_offset": 90, "to_offset": 1000},
+    ])  # fmt: skip
+    return Warehouse(folder)
+
+
+def test_a_tombstone_that_a_later_copy_still_has_proves_absence_over_a_hole(tmp_path: Path):
+    kept, lost = (holed_warehouse(tmp_path / str(has), has) for has in (True, False))
+    assert not kept.offsets("removed", at=at("02:08"))
+    assert [(one.committed_offset, one.is_exact) for one in lost.offsets("removed", at=at("02:08"))] == [(None, False)]
+
+
+def test_a_transaction_that_ended_behind_the_first_copy_hides_no_commit_that_waited(tmp_path: Path):
+    """Producer 1 may have had a commit that the cleaner took before the copy up to 50 was made; producer 2 none."""
+    warehouse = holed_warehouse(tmp_path / "wh", True)
+    stable = {
+        clock: [one.is_exact for one in warehouse.offsets("eos", at=at(clock), require_stable=True)]
+        for clock in ("02:10:30", "02:12", "02:14")
+    }
+    assert stable == {"02:10:30": [False], "02:12": [True], "02:14": [True]}
+
+
 def test_no_offset_is_written_to_a_reset_file_that_is_not_on_record(warehouse: Warehouse, tmp_path: Path):
     from coordinator_replay.query.offsets import write_reset_file
 

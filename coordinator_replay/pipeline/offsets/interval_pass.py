@@ -160,9 +160,12 @@ class _Batch:
         return first[codes], is_begin_open[codes]
 
     def _are_begins_open(self, rows: Numbers) -> pa.Array:
-        """Whether what was committed before is not on record."""
-        begins, partitions = self.fields[EventField.AT_OFFSET, rows], self.fields[EventField.LOG_PARTITION, rows]
-        is_open = (self.lookups[Lookup.IS_FIRST, rows] == 1) & self.proofs.are_unproven(partitions, begins)
+        """Whether what was committed before is not on record.
+
+        The cleaner takes it for any later record of its key, also for one that waited for its marker then.
+        """
+        first, partitions = self.lookups[Lookup.FIRST, rows], self.fields[EventField.LOG_PARTITION, rows]
+        is_open = (first != NOWHERE) & self.proofs.are_unproven(partitions, first)
         is_open |= self._hide_previous(rows)
         return pc.coalesce(self.take("is_begin_open", _rows(rows)), pa.array(is_open))
 
@@ -184,8 +187,11 @@ class _Batch:
         return is_hidden
 
     def _are_exact(self, rows: Numbers, following: Numbers) -> pa.Array:
-        """Whether offsets are proven in the whole interval: the cleaner removes none but for a later one of its key."""
-        begins, partitions = self.fields[EventField.AT_OFFSET, rows], self.fields[EventField.LOG_PARTITION, rows]
+        """Whether offsets are proven in the whole interval: the cleaner removes none but for a later one of its key.
+
+        The marker of a transactional commit may stand in a gap before the one that is on record.
+        """
+        begins, partitions = self.fields[EventField.LOG_OFFSET, rows], self.fields[EventField.LOG_PARTITION, rows]
         ends = np.where(following == NOWHERE, LATEST, self.fields[EventField.AT_OFFSET, following])
         return pa.array(self.is_readable[rows] & ~self.proofs.have_gap(partitions, begins, ends))
 

@@ -61,12 +61,13 @@ class Begin(IntEnum):
 class Lookup(IntEnum):
     """Rows of the matrix of lookups at commits: indices of OWNER and STATE rows, NOWHERE or NO_STATES.
 
-    IS_FIRST says whether no record of the commit's key came before it, 1 or 0.
+    FIRST is where the first record of the commit's key stands, itself or one that waits for a marker; NOWHERE where one
+    was in force before.
     """
 
     OWNER = 0
     STATE = 1
-    IS_FIRST = 2
+    FIRST = 2
 
 
 class Interval(IntEnum):
@@ -174,7 +175,18 @@ def _state(events: Any, memory: Any, offset: Any) -> Any:
 
 
 @inlined
-def _look_up(events: Any, lookups: Any, memory: Any, row: Any) -> Any:
+def _first(events: Any, memory: Any, waiting: Any, row: Any) -> Any:
+    """Where the first record of a key stands that has had none in force: a commit, or one that waits beside it."""
+    if memory[_At.IS_SEEN]:
+        return NOWHERE
+    first = events[EventField.LOG_OFFSET, row]
+    for place in range(memory[_At.WAITING]):
+        first = min(first, events[EventField.LOG_OFFSET, waiting[0, place]])
+    return first
+
+
+@inlined
+def _look_up(events: Any, lookups: Any, memory: Any, waiting: Any, row: Any) -> Any:
     """Look up who owned the partition, and the group's state, at a commit's own record."""
     offset = events[EventField.LOG_OFFSET, row]
     owner = _owner(events, memory, offset)
@@ -182,7 +194,7 @@ def _look_up(events: Any, lookups: Any, memory: Any, row: Any) -> Any:
         owner = NOWHERE
     lookups[Lookup.OWNER, row] = owner
     lookups[Lookup.STATE, row] = _state(events, memory, offset)
-    lookups[Lookup.IS_FIRST, row] = 1 - memory[_At.IS_SEEN]
+    lookups[Lookup.FIRST, row] = _first(events, memory, waiting, row)
 
 
 @inlined
@@ -301,7 +313,7 @@ def _extend_context(memory: Any, first: Any, row: Any) -> Any:
 
 
 @inlined
-def _take_context(events: Any, lookups: Any, memory: Any, row: Any) -> Any:
+def _take_context(events: Any, lookups: Any, memory: Any, waiting: Any, row: Any) -> Any:
     kind = events[EventField.KIND, row]
     if kind == OffsetEvent.STATE:
         _extend_context(memory, _STATES, row)
@@ -312,7 +324,7 @@ def _take_context(events: Any, lookups: Any, memory: Any, row: Any) -> Any:
     else:
         lookups[Lookup.OWNER, row] = row
         lookups[Lookup.STATE, row] = row
-        lookups[Lookup.IS_FIRST, row] = 1 - memory[_At.IS_SEEN]
+        lookups[Lookup.FIRST, row] = _first(events, memory, waiting, row)
 
 
 @inlined
@@ -402,9 +414,9 @@ def find_intervals(
         ):
             return 0, 0, 0, row
         if events[EventField.KIND, row] <= OffsetEvent.WAITING:
-            _take_context(events, lookups, memory, row)
+            _take_context(events, lookups, memory, waiting, row)
         else:
-            _look_up(events, lookups, memory, row)
+            _look_up(events, lookups, memory, waiting, row)
         _apply(events, memory, waiting, intervals, waits, row)
     kept = 0
     if is_last:

@@ -21,6 +21,8 @@ FROM (
   UNION ALL
   SELECT cluster, group_id, valid_from, valid_to FROM offset_history WHERE NOT coalesce(is_exact, false)
   UNION ALL
+  SELECT cluster, group_id, valid_from, valid_to FROM pending_offsets WHERE NOT coalesce(is_exact, false)
+  UNION ALL
   SELECT cluster, group_id, NULL, until
   FROM (
     SELECT cluster, log_partition, group_id FROM group_timeline

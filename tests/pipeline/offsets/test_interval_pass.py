@@ -151,6 +151,37 @@ def test_what_a_commit_replaced_is_open_behind_a_gap_and_behind_one_that_may_hav
     }
 
 
+def test_what_was_before_is_open_where_the_cleaner_has_seen_a_commit_that_waited():
+    """An offset from before may be gone for the commit at 3, which came into force after the one at 9."""
+    bounds = CopyBounds(log_partition=3, name="", is_export=False, covered_from=0, cleaned_to=8, end=13)
+    kept = copy_of("run", bounds, CopyOffsets(np.array([3, *range(5, 13)])))
+    commits = [
+        event(OffsetEvent.OPENED, KEY, 3, producer_id=5),
+        event(OffsetEvent.OPENED, KEY, 9, producer_id=6),
+        event(OffsetEvent.COMMITTED, KEY, 10, producer_id=6, log_offset=9),
+        event(OffsetEvent.COMMITTED, KEY, 11, producer_id=5, log_offset=3),
+    ]
+    for events, is_open in ((commits, True), (commits[1:3], False)):
+        rows = staged(events, [100], OffsetProofs({3: history_of([kept])}))
+        [stored] = [row for row in rows if row["kind"] != Staged.PENDING]
+        assert (stored["from_offset"], stored["is_begin_open"]) == (10, is_open)
+
+
+def test_a_transaction_that_ends_behind_a_gap_is_not_proven():
+    """Its own marker may be in the gap, and that behind it of another transaction."""
+    bounds = CopyBounds(log_partition=3, name="", is_export=False, covered_from=0, cleaned_to=8, end=8, gaps=((3, 6),))
+    kept = copy_of("run", bounds, CopyOffsets(np.array([0, 1, 2, 6, 7])))
+    rows = staged(
+        [
+            event(OffsetEvent.OPENED, KEY, 2, producer_id=5),
+            event(OffsetEvent.COMMITTED, KEY, 6, producer_id=5, log_offset=2),
+        ],
+        [100],
+        OffsetProofs({3: history_of([kept])}),
+    )
+    assert [row["is_exact"] for row in rows] == [False, False]
+
+
 def test_topics_that_a_member_subscribes_to_are_spared():
     commits = [event(OffsetEvent.PLAIN, ("g", topic, 0, 3), 4 + i, producer_id=-1) for i, topic in enumerate("tuv")]
     rows = staged([*CONTEXT[2:3], *commits])
