@@ -1,7 +1,7 @@
 -- Groups that still use the classic protocol, in full or by some members, or were converted back to it, with the number of groups on KIP-848; proven where is_exact.
 WITH last AS (
     SELECT group_id, arg_max(group_type, seq) AS group_type, arg_max(event = 'GROUP_DELETED' OR coalesce(to_state = 'Dead', false), seq) AS is_deleted,
-           arg_max(member_count, seq) AS member_count,
+           arg_max(coalesce(member_count, 0), seq) AS member_count,
            count(*) FILTER (event = 'GROUP_CONVERTED') AS conversions,
            max(log_timestamp) FILTER (event = 'GROUP_CONVERTED') AS converted_at,
            arg_max(coalesce(is_state_exact, false), seq) AS is_exact

@@ -6,7 +6,7 @@ from typing import Any
 
 from coordinator_replay.analysis.rows import RecordTopics, Row, Scope
 from coordinator_replay.engine.events import Event
-from coordinator_replay.engine.model import Assignment, GroupType
+from coordinator_replay.engine.model import Assignment, GroupState, GroupType
 
 TABLE = "group_timeline"
 
@@ -23,6 +23,7 @@ class Timeline:
         """One row for each event of an operation."""
         cluster, group_id, _ = self.scope
         for event in events:
+            is_known = event.to_state is not GroupState.UNKNOWN
             yield (
                 TABLE,
                 {
@@ -33,11 +34,11 @@ class Timeline:
                     "event": str(event.kind),
                     "from_state": str(event.from_state) if event.from_state is not None else None,
                     "to_state": str(event.to_state),
-                    "epoch": event.epoch,
-                    "assignment_epoch": event.assignment_epoch,
+                    "epoch": event.epoch if is_known else None,
+                    "assignment_epoch": event.assignment_epoch if is_known else None,
                     "member_id": event.member_id,
                     "instance_id": event.instance_id,
-                    "member_count": event.member_count,
+                    "member_count": event.member_count if is_known else None,
                     "rebalance_id": rebalance_id,
                     "detail": self._detail(event),
                     "is_exact": event.is_exact,

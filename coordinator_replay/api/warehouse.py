@@ -394,7 +394,7 @@ class Warehouse:
         """
         since = self._time(start)
         groups = impact_of(self._tables, since, self._end(end))
-        return Impacted(groups, [unaudited_note(self._tables)], self._from(since))
+        return Impacted(groups, [unaudited_note(self._tables), undecoded_note(self._tables)], self._from(since))
 
     def diff(self, start: Time, end: Time | None = None) -> Compared:
         """What changed between two points in time, over all groups, and what lay between.
@@ -793,7 +793,8 @@ class Warehouse:
         return f"No committed offset{_of(topics)} of group {group!r} at that time is on record."
 
     def _no(self, what: str, rows: Sequence[object]) -> str | None:
-        on_record = "" if self._tables.completeness.is_whole else " on record"
+        is_whole = self._tables.completeness.is_whole and undecoded_note(self._tables) is None
+        on_record = "" if is_whole else " on record"
         return None if rows else f"No {what}{on_record} matches; the tables cover {self.coverage}."
 
     def _no_event(self, group: str, rows: Sequence[object]) -> str | None:

@@ -131,8 +131,16 @@ def _of(side: str, sql: str) -> str:
 _IS_EXACT = """(coalesce({side}.is_exact, false) OR (
     list_contains($exact_{side}, coalesce({side}.log_partition, {other}.log_partition))
     AND CASE WHEN coalesce({side}.what, {other}.what) = 'offset' THEN {side}.group_id IS NULL
+             AND ({other}.group_id, {other}.name) NOT IN (FROM begun_{side})
              ELSE NOT list_contains($open_{side}, coalesce({side}.group_id, {other}.group_id)) END
 ))"""
+
+# Offsets of which nothing is on record before their next commit, where there may have been something.
+_BEGUN = """
+    SELECT group_id, topic || '-' || partition FROM offset_history
+    WHERE cluster = $cluster_SIDE AND NOT $is_whole_SIDE AND valid_from > $at_SIDE
+    GROUP BY group_id, topic, partition HAVING arg_min(coalesce(is_begin_open, true), valid_from)
+"""
 
 _CHANGES = f"""
     WITH members_before AS ({_of("before", _MEMBERS)}), members_after AS ({_of("after", _MEMBERS)}),
@@ -143,6 +151,7 @@ _CHANGES = f"""
               SELECT group_id, client, host FROM members_after)
         GROUP BY ALL
     ), before AS ({_of("before", _FACTS)}), after AS ({_of("after", _FACTS)}),
+    begun_before AS ({_of("before", _BEGUN)}), begun_after AS ({_of("after", _BEGUN)}),
     pairs AS (
         SELECT coalesce(before.group_id, after.group_id) AS group_id, coalesce(before.what, after.what) AS what,
                coalesce(before.name, after.name) AS name, before.value AS old, after.value AS new,
@@ -233,6 +242,8 @@ def changes_between(before: Side, after: Side) -> list[Change]:
         "cluster_after": after.warehouse.cluster,
         "at_before": before.moment,
         "at_after": after.moment,
+        "is_whole_before": before.warehouse.completeness.is_whole,
+        "is_whole_after": after.warehouse.completeness.is_whole,
         "exact_before": before.exact_partitions,
         "exact_after": after.exact_partitions,
         "open_before": [one.group_id for one in old if not one.is_exact],

@@ -125,7 +125,9 @@ _GROUPS = f"""
     listed AS (
         SELECT coalesce(alive.group_id, stored.group_id, open.group_id) AS id, last,
                coalesce(last.log_partition, stored.log_partition, open.log_partition) AS log_partition,
-               CASE WHEN last IS NOT NULL AND last.state = 'Dead' THEN '{UNKNOWN}'
+               -- That it has no members, or is no longer there, is a statement about records that are missing.
+               CASE WHEN last IS NOT NULL AND (last.state = 'Dead' OR last.state = 'Empty' AND NOT last.is_exact)
+                    THEN '{UNKNOWN}'
                     WHEN last IS NOT NULL THEN last.state
                     WHEN stored.group_id IS NULL OR stored.is_open THEN '{UNKNOWN}' ELSE 'Empty' END AS state,
                coalesce(last.is_exact, stored.is_exact AND NOT stored.is_open, false) AS is_exact

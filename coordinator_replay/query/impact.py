@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from coordinator_replay.answer_columns import column, select_list
+from coordinator_replay.query.completeness import undecoded_note
 from coordinator_replay.query.tables import Tables, shown
 from coordinator_replay.times import LATEST
 
@@ -64,7 +65,7 @@ class Impact:
         groups: those concerned, the one that lost most first.
         group_count: groups with members in that time, those concerned included.
         traits: what the groups concerned have in common, the most telling first.
-        is_complete: whether no record of that time is missing from the log.
+        is_complete: whether no record of that time is missing from the log, and all could be decoded.
     """
 
     start: datetime
@@ -95,7 +96,8 @@ class Impact:
         parts = [f"{head}, {rebalances:,} rebalances{f' ({causes})' if causes else ''}."]
         first = min((one for one in self.groups if one.first_at), key=_first_at, default=None)
         if first is not None:
-            parts.append(f"The first: {first.group_id}, begun by {shown(_first_at(first))}.")
+            on_record = "" if self.is_complete else " on record"
+            parts.append(f"The first{on_record}: {first.group_id}, begun by {shown(_first_at(first))}.")
         return [*parts, self._downtime()]
 
     @property
@@ -239,7 +241,7 @@ def impact_of(warehouse: Tables, start: datetime | None = None, end: datetime | 
         groups=tuple(groups),
         group_count=_count(warehouse, names, asked),
         traits=traits_of(warehouse, names, start, end),
-        is_complete=warehouse.completeness.since().has_all_from(start),
+        is_complete=warehouse.completeness.since().has_all_from(start) and undecoded_note(warehouse) is None,
     )
 
 

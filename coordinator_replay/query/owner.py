@@ -7,6 +7,7 @@ from coordinator_replay.answer_columns import LAST, column, select_list
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.completeness import log_partitions_of
 from coordinator_replay.query.groups import check_group, is_group_exact
+from coordinator_replay.query.removed import RECORDS_MISSING
 from coordinator_replay.query.similar import did_you_mean
 from coordinator_replay.query.tables import END, MEMBERS_AS_OF, Tables, shown
 from coordinator_replay.times import EPOCH
@@ -136,15 +137,14 @@ class Owners:
             "No member owned it at that time." if self.is_exact else "Who owned it at that time is not on record."
         ]
         if self.before is not None:
-            event = f" ({self.before.released_by})" if self.before.released_by else ""
             sentences.append(
                 f"The last owner{_on_record(self.is_before_exact)} was {self.before.member_id}, "
-                f"until {_until(self.before)}{event}."
+                f"until {_until(self.before)}."
             )
         if self.after is not None and self.after.owned_from is not None:
             sentences.append(
                 f"The next one{_on_record(self.is_after_exact)} is {self.after.member_id}, "
-                f"from {shown(self.after.owned_from)}."
+                f"from {shown(self.after.owned_from)}{' at the latest' if self.after.is_begin_open else ''}."
             )
         return " ".join(sentences)
 
@@ -166,7 +166,10 @@ def _on_record(is_exact: bool) -> str:
 
 
 def _until(one: Ownership) -> str:
-    return "an unknown time" if one.owned_to is None else shown(one.owned_to)
+    when = "an unknown time" if one.owned_to is None else shown(one.owned_to)
+    if one.released_by == RECORDS_MISSING:
+        return f"{when} at least: from then on records of the group are missing"
+    return f"{when} ({one.released_by})" if one.released_by else when
 
 
 def owned_topics(warehouse: Tables, group: str) -> dict[str, tuple[int, int]]:

@@ -59,8 +59,8 @@ def state_columns(life: GroupLife, clock: Clock) -> Mapping[str, Columns]:
             "state": neutral(band.state),
             "type": band.group_type,
             "colour": STATE_COLOURS.get(band.state, UNKNOWN_COLOUR),
-            "epochs": f"{band.first_epoch} to {band.last_epoch}",
-            "members": f"{band.fewest_members} to {band.most_members}",
+            "epochs": _range(band.first_epoch, band.last_epoch),
+            "members": _range(band.fewest_members, band.most_members),
             "seen": "complete" if band.is_exact else "not proven: records of that time are missing",
         }
         for band in life.states
@@ -68,6 +68,10 @@ def state_columns(life: GroupLife, clock: Clock) -> Mapping[str, Columns]:
     unseen = [row for row, band in zip(rows, life.states, strict=True) if not band.is_exact]
     ends = ("left", "right")
     return {"states": columns(rows, STATES, ends), "unseen": columns(unseen, UNSEEN, ends)}
+
+
+def _range(lowest: int | None, highest: int | None) -> str:
+    return "not on record" if lowest is None else f"{lowest} to {highest}"
 
 
 def finding_columns(life: GroupLife, clock: Clock) -> Columns:

@@ -71,6 +71,8 @@ def test_who_owned_a_partition_is_not_on_record_where_the_group_is_not(audit, tm
     warehouse = Warehouse(str(tmp_path / "wh"))
     assert "No member owned it" in " ".join(warehouse.owner("shop-billing", "shop.orders", 3, at=EMPTY).notes)
     assert "is not on record" in " ".join(warehouse.owner("shop-billing", "shop.orders", 3).notes)
+    unknown = warehouse.sql("SELECT DISTINCT epoch, member_count FROM group_timeline WHERE to_state = 'Unknown'")
+    assert list(unknown) == [(None, None)]
     with pytest.raises(UsageError, match=r"no owner of shop\.orders-7 in group 'shop-billing' is on record"):
         warehouse.owner("shop-billing", "shop.orders", 7)
 

@@ -15,7 +15,7 @@ from coordinator_replay.query.basis import Basis
 from coordinator_replay.query.completeness import CompleteRange, LogPartition
 from coordinator_replay.query.group_partitions import fitting_count, log_partition_of
 from coordinator_replay.times import LATEST
-from tests.query.small_warehouse import at, event, log_partition, offset, write_rows, write_small_warehouse
+from tests.query.small_warehouse import at, event, log_partition, offset, owned, write_rows, write_small_warehouse
 
 RANGE = {
     "from_offset": 103,
@@ -91,6 +91,15 @@ def test_a_state_that_surviving_records_tell_is_shown_and_not_exact(warehouse: W
     assert any("members may be missing" in note for note in found.notes)
 
 
+def test_a_group_is_not_empty_where_its_members_may_be_missing(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    write_rows(folder, "group_timeline", [
+        event("bare", 0, "02:05", "GROUP_DISCOVERED", ">Empty", member_count=0, is_exact=False, is_state_exact=False),
+    ])  # fmt: skip
+    found = Warehouse(folder).describe("bare").group
+    assert (found.state, found.member_count, found.is_exact) == ("Unknown", None, False)
+
+
 def test_a_group_that_is_not_on_record_yet_can_be_described(warehouse: Warehouse):
     found = warehouse.describe("late", at=at("02:09"))
     assert (found.group.state, found.group.group_type, found.group.member_count, len(found)) == (
@@ -161,10 +170,37 @@ def holed_warehouse(folder: Path, has_tombstone: bool) -> Warehouse:
     return Warehouse(folder)
 
 
+def test_an_owner_of_whom_records_are_missing_is_said_to_have_been_it_at_least_so_long(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    write_rows(folder, "group_timeline", [
+        event("holed", 0, "02:02", "GROUP_CREATED", ">Stable", member_count=1),
+        event("holed", 1, "02:05", "RECORDS_MISSING", "Stable>Unknown", is_exact=False, is_state_exact=False),
+    ])  # fmt: skip
+    write_rows(folder, "partition_ownership", [
+        owned(7, "h-1", "02:02", "02:05", group_id="holed", released_by="RECORDS_MISSING"),
+        owned(7, "h-2", "02:12", group_id="holed", is_begin_open=True),
+    ])  # fmt: skip
+    notes = " ".join(Warehouse(folder).owner("holed", "orders", 7, at=at("02:08")).notes)
+    assert "h-1, until 2026-11-20T02:05:00.000Z at least: from then on records of the group are missing." in notes
+    assert "h-2, from 2026-11-20T02:12:00.000Z at the latest." in notes
+
+
 def test_a_tombstone_that_a_later_copy_still_has_proves_absence_over_a_hole(tmp_path: Path):
     kept, lost = (holed_warehouse(tmp_path / str(has), has) for has in (True, False))
     assert not kept.offsets("removed", at=at("02:08"))
     assert [(one.committed_offset, one.is_exact) for one in lost.offsets("removed", at=at("02:08"))] == [(None, False)]
+
+
+def test_a_diff_proves_no_offset_absent_that_a_commit_may_have_replaced_that_waited(tmp_path: Path):
+    holed_warehouse(tmp_path / "wh", True)
+    write_rows(tmp_path / "wh", "offset_history", [
+        offset("logs", 2, 9, "02:13", group_id="waited", from_offset=60, record_offset=31, is_begin_open=True),
+        offset("logs", 3, 9, "02:13", group_id="waited", from_offset=61),
+    ])  # fmt: skip
+    found = Warehouse(tmp_path / "wh").diff(at("02:12"), at("02:14"))
+    assert {one.name: one.is_exact for one in found if one.group_id == "waited" and one.what == "offset"} == {
+        "logs-2": False, "logs-3": True,
+    }  # fmt: skip
 
 
 def test_a_transaction_that_ended_behind_the_first_copy_hides_no_commit_that_waited(tmp_path: Path):

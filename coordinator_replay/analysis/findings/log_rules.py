@@ -199,7 +199,8 @@ def unreadable_records(context: GroupContext, row: Row) -> Iterator[Observation]
         (row["log_partition"], row["error_class"]),
         row["first_at"],
         row["last_at"],
-        f"{row['records']} records of log partition {row['log_partition']} could not be decoded: {row['error_class']}",
+        f"{counted(row['records'], 'record')} of log partition {row['log_partition']} could not be decoded: "
+        f"{row['error_class']}",
         row["log_partition"],
         row["log_offset"],
         {"error_class": row["error_class"], "error_message": row["error_message"]},
