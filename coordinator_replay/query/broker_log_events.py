@@ -46,7 +46,7 @@ _REMOVALS = """
     WHERE cluster = $cluster AND group_id = $group AND event = 'MEMBER_LEFT' AND log_timestamp IS NOT NULL ORDER BY seq
 """
 _MOST_NAMED = 3
-_ANY = "SELECT 1 FROM broker_log WHERE cluster = $cluster LIMIT 1"
+_LOG = "broker_log"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class LoggedDeparture(NamedTuple):
 
 def group_lines(warehouse: Tables, group: str) -> list[GroupLine]:
     """Lines about members of a group, by time."""
-    return [GroupLine(*row) for row in warehouse.rows(_LINES, group=group)]
+    return [GroupLine(*row) for row in warehouse.rows(_LINES, group=group)] if warehouse.has_rows(_LOG) else []
 
 
 def departure_of(
@@ -149,7 +149,7 @@ def refusals(lines: Iterable[GroupLine]) -> list[tuple[str, datetime, dict[str, 
 
 def contradictions(warehouse: Tables, group: str) -> list[tuple[str, datetime, dict[str, Any]]]:
     """Lines that the records of a group, or of its log partition, contradict: event, time and detail."""
-    if not warehouse.rows(_ANY):
+    if not warehouse.has_rows(_LOG):
         return []
     names, rows = run_saved_query(warehouse, "broker-log-contradictions", {"group": group})
     lines: Sequence[dict[str, Any]] = [dict(zip(names, row, strict=True)) for row in rows]

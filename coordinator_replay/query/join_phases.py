@@ -85,6 +85,8 @@ def join_phases(
         at: the point in time; the end of the records and of the logs if None.
         group: only this one.
     """
+    if not warehouse.has_rows("broker_log"):
+        return {}
     times = [one.since for one in recorded.values()]
     since = max(min(times) - _SLACK, (at or max(times)) - timedelta(milliseconds=LONGEST_MS)) if times else END
     phases: dict[str, JoinPhase] = {}

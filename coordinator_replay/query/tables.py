@@ -5,7 +5,8 @@ finished runs have left: what an audit is writing just now, or one that was kill
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -202,9 +203,15 @@ class Tables:
         if self._is_unwritten(name):
             connection.register(name, _no_rows(name))
             return
-        try:
+        with self._reading(name):
             source = select_files(connection, self.table(name), self.snapshot(name), bounds or {})
             connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {source}")
+
+    @contextmanager
+    def _reading(self, name: str) -> Iterator[None]:
+        """Let a failure to read a table be one of the warehouse."""
+        try:
+            yield
         except (DeltaError, duckdb.Error, OSError, ValueError, KeyError) as problem:
             raise WarehouseError(
                 f"{self.path(name)} can't be read: {first_line(problem)}; {ways_out(name)}"
@@ -291,7 +298,13 @@ class Tables:
     @cached_property
     def clusters(self) -> tuple[str, ...]:
         """Clusters that were audited into this warehouse."""
-        return tuple(name for (name,) in self.rows("SELECT DISTINCT cluster FROM audit_runs ORDER BY cluster"))
+        with self._reading(LEDGER):
+            return tuple(sorted({file.cluster for file in self.snapshot(LEDGER).every}))
+
+    def has_rows(self, name: str) -> bool:
+        """Whether a table has rows of the cluster: where it has no file, no statement need look for any."""
+        with self._reading(name):
+            return not self._is_unwritten(name) and bool(self.snapshot(name).files(cluster=self.cluster))
 
     @cached_property
     def cluster(self) -> str:
