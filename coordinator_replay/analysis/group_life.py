@@ -158,7 +158,8 @@ class GroupReplay:
         """Take note that no key of the group is open from an offset on."""
         events = self.replay.settle()
         rows = list(self._fold(events)) if events else []
-        if not self.replay.is_state_exact and not self.replay.open_keys:
+        is_seen = self.group_type is not None
+        if is_seen and not self.replay.is_state_exact and not self.replay.open_keys:
             rows += self._fold([self.replay.find_complete(partition, offset, at_ms, self.group_type)])
         return _settled(rows, offset)
 

@@ -605,3 +605,14 @@ def test_what_is_exact_where_records_are_missing_is_that_of_the_whole_log(incomp
                 assert not told - whole, (group_id, records[at].offset, told - whole)
                 compared += len(told)
         assert compared or len(records) < 10, group_id
+
+
+def test_a_group_that_has_had_one_operation_is_proven_from_where_nothing_is_missing() -> None:
+    [records] = [records for group_id, records in group_records("expiration") if group_id == "shop-stale-new"]
+    life = GroupReplay("test", "shop-stale-new")
+    life.replay.proven_from, life.replay.is_cleaned = 8, True
+    first = [one for one in records if one.timestamp_ms == records[0].timestamp_ms]
+    assert not table([row for record in first for row in life.feed(record)], "group_timeline"), "it is still open"
+    rows = table(life.find_complete(first[0].partition, 8, first[0].timestamp_ms), "group_timeline")
+    assert [row["is_state_exact"] for row in rows] == [False] * (len(rows) - 1) + [True]
+    assert (rows[-1]["event"], rows[-1]["to_state"], rows[-1]["log_offset"]) == ("RECORDS_COMPLETE", "Stable", 8)

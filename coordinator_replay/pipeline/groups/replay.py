@@ -176,9 +176,8 @@ class _GroupRun:
         if self.complete is None or self.complete[0] > before:
             return
         (offset, at_ms), self.complete = self.complete, None
-        if self.life.group_type is not None:
-            for table, made in self.life.find_complete(self.key[1], offset, at_ms):
-                yield OutputRow(table, False, made)
+        for table, made in self.life.find_complete(self.key[1], offset, at_ms):
+            yield OutputRow(table, False, made)
 
     def _advance(self, row: InputRow, record: Record) -> Iterator[OutputRow]:
         """Pass what lies between the last record and the next one."""
