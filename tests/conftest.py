@@ -1,5 +1,6 @@
 """What all tests share: where the recorded samples are, how hard hypothesis tries, and one Spark session."""
 
+import gc
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,6 +28,14 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
+
+
+def pytest_unconfigure() -> None:
+    """Let Python end as it does for users: Hypothesis leaves a function that each look for garbage calls.
+
+    Called while modules are torn down, it keeps DuckDB's classes alive, and their binding prints what was leaked.
+    """
+    gc.callbacks.clear()
 
 
 @pytest.fixture(scope="session", autouse=True)
