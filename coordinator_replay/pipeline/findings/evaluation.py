@@ -54,7 +54,7 @@ from coordinator_replay.pipeline.commit_sums import (
     REWIND_SUMS,
     pauses,
 )
-from coordinator_replay.pipeline.findings.metrics import BEGAN, ENDED, minute_steps
+from coordinator_replay.pipeline.findings.metrics import BEGAN, ENDED, happened_rows, minute_steps
 from coordinator_replay.pipeline.findings.news import News
 from coordinator_replay.pipeline.garbage import few_collections
 from coordinator_replay.pipeline.guard import GroupGuard
@@ -468,8 +468,8 @@ class Evaluation:
             read_paths(self.files.uris("rebalances"), ["cause"], dictionaries=["cause"]), "cause"
         )
         with few_collections():
-            happened = [one for chunk in _chunks(sources) for one in self._evaluate_chunk(chunk)]
-        for steps in minute_steps(sources[EVIDENCE], happened).to_batches():
+            happened = [happened_rows(self._evaluate_chunk(chunk)) for chunk in _chunks(sources)]
+        for steps in minute_steps(sources[EVIDENCE], pa.concat_tables(happened)).to_batches():
             self.writer.stage(STEP_ROWS, steps)
         self._evaluate_quarantine()
         for name in self.rows:

@@ -95,7 +95,13 @@ FROM filled QUALIFY group_count > 0 OR {_ANY} ORDER BY kind, minute
 """  # noqa: S608 - our own names and numbers
 
 
-def minute_steps(evidence: pa.Table, happened: Sequence[tuple[str, int, str]]) -> pa.Table:
+def happened_rows(happened: Iterable[tuple[str, int, str]]) -> pa.Table:
+    """What happened to groups, in HAPPENED."""
+    columns = list(zip(*happened, strict=True)) or ((), (), ())
+    return pa.table([pa.array(column, one.type) for column, one in zip(columns, HAPPENED, strict=True)], HAPPENED)
+
+
+def minute_steps(evidence: pa.Table, happened: pa.Table) -> pa.Table:
     """What happened to some groups, minute by minute.
 
     Args:
@@ -105,9 +111,7 @@ def minute_steps(evidence: pa.Table, happened: Sequence[tuple[str, int, str]]) -
     Returns:
         rows in STEPS.
     """
-    columns = zip(*happened, strict=True) if happened else ((), (), ())
-    rows = pa.table([pa.array(column, one.type) for column, one in zip(columns, HAPPENED, strict=True)], HAPPENED)
-    return rows_of(select(_STEPS, {}, evidence=evidence, happened=rows).to_batches(), STEPS)
+    return rows_of(select(_STEPS, {}, evidence=evidence, happened=happened).to_batches(), STEPS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
