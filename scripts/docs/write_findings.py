@@ -34,7 +34,8 @@ deletion. An audit of the whole log finds the same as one of each night. Offsets
 longer due.
 
 Durations are measured up to the last record of the whole dump. If the partitions of `__consumer_offsets` were
-copied at very different times, groups of the earlier copies seem silent.
+copied at very different times, groups of the earlier copies seem silent; a finding that the records between the copies
+deny is gone with the audit that reads them, for it never held.
 """
 
 _THRESHOLDS = """## Thresholds
