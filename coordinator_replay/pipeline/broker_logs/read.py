@@ -8,6 +8,7 @@ the same line, by whatever file it came.
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from datetime import timedelta, timezone
 from typing import Any
 
 import pyarrow as pa
@@ -20,7 +21,7 @@ from coordinator_replay.broker_log.layouts import LogLine, parse_line
 from coordinator_replay.listing import listed
 from coordinator_replay.log.dump import DumpFile, list_files
 from coordinator_replay.pipeline.broker_logs.file import BrokerLogFile, ReadLog
-from coordinator_replay.pipeline.broker_logs.times import utc_times
+from coordinator_replay.pipeline.broker_logs.times import other_offset_ms, utc_times
 from coordinator_replay.pipeline.bucket_files import Place, TableWriter
 from coordinator_replay.secret_text import without_secrets
 from coordinator_replay.store.scan import read_paths
@@ -150,6 +151,12 @@ def notes(results: Sequence[LogResult], new: int) -> Iterator[str]:
     nothing = [without_secrets(one.uri) for one in results if one.problem == NO_COORDINATOR_LINES]
     if nothing:
         yield f"no line of a group coordinator in {listed(nothing, _MOST_NAMED)}"
+    zones: dict[int, list[str]] = {}
+    for one in results:
+        if one.events and one.read is not None and one.read.offset_ms:
+            zones.setdefault(one.read.offset_ms, []).append(without_secrets(one.uri))
+    for offset_ms, names in sorted(zones.items()):
+        yield f"times are {_zone_shown(offset_ms)} by their records in {listed(names, _MOST_NAMED)}"
     for one in results:
         if one.problem not in (None, NO_COORDINATOR_LINES):
             yield f"{without_secrets(one.uri)}: {one.problem}"
@@ -181,17 +188,32 @@ def read_log(file: DumpFile, context: LogContext) -> LogResult:
         for (_, event), at in zip(parsed.events, times, strict=True)
         if at is not None
     ]
-    unplaced = len(times) - len(rows)
     return LogResult(
         uri=file.uri,
         read=replace(after, offset_ms=offset_ms),
-        problem=f"{unplaced} lines left out: clocks changed near them, which time they have is open"
-        if unplaced
-        else None,
+        problem=_problem_of_times(parsed, context, len(times) - len(rows)),
         lines=parsed.lines,
         events=len(rows),
         files=_stage(rows, context.place),
     )
+
+
+def _problem_of_times(parsed: _Parsed, context: LogContext, unplaced: int) -> str | None:
+    if unplaced:
+        return f"{unplaced} lines left out: clocks changed near them, which time they have is open"
+    if context.zone is None:
+        return None
+    shown = other_offset_ms(parsed.events, context.rebalances, context.zone)
+    if shown is None:
+        return None
+    return (
+        f"by records its times are {_zone_shown(shown)}, not {context.zone}: audit it again with --full and without "
+        "--broker-log-zone"
+    )
+
+
+def _zone_shown(offset_ms: int) -> str:
+    return str(timezone(timedelta(milliseconds=offset_ms)))
 
 
 def _stage(rows: Sequence[Mapping[str, Any]], place: Place) -> list[DataFile]:

@@ -56,6 +56,22 @@ def utc_times(
     return times, offsets[-1].offset_ms
 
 
+def other_offset_ms(events: Sequence[tuple[LogLine, BrokerEvent]], rebalances: Sequence[str], zone: str) -> int | None:
+    """Local time less UTC by the records of a file's lines, where it never is that of the zone that a run names.
+
+    Args:
+        events: lines with what they say, in the order of the file.
+        rebalances: files of table ``rebalances``.
+        zone: of local times.
+    """
+    offsets = utc_offsets(_recorded_lines(events, rebalances))
+    if offsets is None:
+        return None
+    clock = ZoneClock(parse_zone(zone))
+    named = {line.time_ms - clock.utc_ms(line.time_ms) for line, _ in events if not line.has_zone}
+    return None if named & {one.offset_ms for one in offsets} else offsets[-1].offset_ms
+
+
 def _recorded_lines(events: Sequence[tuple[LogLine, BrokerEvent]], rebalances: Sequence[str]) -> list[RecordedLine]:
     lines = [
         (place, line, event)

@@ -172,19 +172,23 @@ def test_records_say_the_zone(audit, fresh, dump, tmp_path, hours):
     assert lines_of(fresh) == lines_of(dump[1])
     [read] = summary.run.broker_logs
     assert read["offset_ms"] == hours * 3_600_000
+    zone = {-8: "UTC-08:00", 5.75: "UTC+05:45", 14: "UTC+14:00"}[hours]
+    assert f"times are {zone} by their records in {log}" in summary.run.notes
 
 
 def test_a_zone_that_is_named_counts(audit, fresh, dump, tmp_path):
     log = tmp_path / "server.log"
     log.write_bytes(moved(log_of("2.8"), HOUR))
-    audit(fresh, segments("2.8"), broker_logs=[str(log)], broker_log_zone="Europe/Berlin")
+    summary = audit(fresh, segments("2.8"), broker_logs=[str(log)], broker_log_zone="Europe/Berlin")
     assert lines_of(fresh) == lines_of(dump[1])
+    assert not [note for note in summary.run.notes if "by records" in note]
 
 
 def test_a_log_whose_zone_was_wrong_is_mended_by_full(audit, fresh, dump, tmp_path):
     log = str(RECORDED / "2.8" / "server.log")
-    audit(fresh, segments("2.8"), broker_logs=[log], broker_log_zone="+09:00")
+    summary = audit(fresh, segments("2.8"), broker_logs=[log], broker_log_zone="+09:00")
     assert lines_of(fresh) != lines_of(dump[1])
+    assert [note for note in summary.run.notes if note.startswith(f"{log}: by records its times are UTC, not +09:00")]
     audit(fresh, segments("2.8"), broker_logs=[log], full=True)
     assert lines_of(fresh) == lines_of(dump[1])
 
