@@ -19,8 +19,7 @@ from tests.fuzz.mutants import mutate, mutated_pair, recorded_pairs
 from tests.hostile import lives
 from tests.hostile.questions import ask, faults, whole_cluster
 from tests.hostile.test_mutated_dumps import COMPARED, INTACT, INTACT_PARTITION, intact_life, of_intact
-
-pytestmark = pytest.mark.spark
+from tests.pipeline.in_process import audit_here
 
 SEED = int(os.environ.get("HOSTILE_SEED", "1"))
 ROWS = int(os.environ.get("HOSTILE_ROWS", "400"))
@@ -85,17 +84,27 @@ def write_rows(folder: Path, rng: random.Random, rows: int) -> None:
     pq.write_table(pa.table(columns), folder / "part-0.parquet")
 
 
-def audit(warehouse: Path, *dumps: Path) -> None:
+def audit_with_spark(warehouse: Path, *dumps: Path) -> None:
     result = CliRunner().invoke(main, ["audit", *map(str, dumps), "--warehouse", str(warehouse)])
     assert result.exit_code == 0, result.output
 
 
-@pytest.mark.parametrize("write", [write_lines, write_rows])
-def test_damaged_rows_cost_their_neighbours_nothing(
-    spark: object, write: Callable[[Path, random.Random, int], None], tmp_path: Path
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
+def test_damaged_lines_cost_their_neighbours_nothing(tmp_path: Path) -> None:
+    check_neighbours(write_lines, audit_with_spark, tmp_path)
+
+
+def test_damaged_rows_cost_their_neighbours_nothing(tmp_path: Path) -> None:
+    check_neighbours(write_rows, audit_here, tmp_path)
+
+
+def check_neighbours(
+    write: Callable[[Path, random.Random, int], None], audit: Callable[[Path, Path], Any], tmp_path: Path
 ) -> None:
-    write(tmp_path / "alone", random.Random(SEED), 0)
-    audit(tmp_path / "warehouse-alone", tmp_path / "alone")
+    """Audit damaged records beside an intact group, twice, and compare the group with itself alone."""
+    write_rows(tmp_path / "alone", random.Random(SEED), 0)
+    audit_here(tmp_path / "warehouse-alone", tmp_path / "alone")
     write(tmp_path / "dump", random.Random(SEED), ROWS)
     warehouse = tmp_path / "warehouse"
     audit(warehouse, tmp_path / "dump")
