@@ -12,6 +12,7 @@ from coordinator_replay.analysis.findings.totals import (
     PARTITION,
     REWIND,
     WHOLE,
+    ActiveTime,
     Totals,
     ranges_of,
     rewind,
@@ -145,3 +146,10 @@ def test_the_longest_pauses_are_kept_and_nothing_else_of_a_group_that_pauses_aga
     assert pauses == sorted(after - before for before, after in pairwise(times))[-100:]
     parts = [ranges_of([[at, at] for at in some]) for some in (times[:split], times[split:])]
     assert ranges_of([*parts[0], *parts[1]]) == whole
+
+
+@given(RANGES, NUMBER, NUMBER)
+def test_active_time_is_what_lies_in_all_ranges_together(ranges, first, last):
+    active = ActiveTime(ranges)
+    assert active.elapsed_ms(first, last) == sum(max(min(end, last) - max(begin, first), 0) for begin, end in ranges)
+    assert active.last_before(last) == max((min(end, last) for begin, end in ranges if begin < last), default=None)
