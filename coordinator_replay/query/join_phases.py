@@ -29,6 +29,15 @@ _LINES = f"""
       AND event IN ('{_PREPARING}', 'STABILIZED', 'ASSIGNMENT_RECEIVED', 'GROUP_EMPTY')
       AND coalesce(logged_at >= loaded_at, true)
 """  # noqa: S608 - put together from constants
+_NOT_JOINED = """
+    SELECT group_id, reason FROM broker_log AS expired
+    WHERE cluster = $cluster AND event = 'JOIN_EXPIRED' AND reason IS NOT NULL AND logged_at >= $at {one_group}
+      AND NOT EXISTS (SELECT 1 FROM broker_log AS ended
+                      WHERE ended.cluster = $cluster AND ended.group_id = expired.group_id
+                        AND ended.event IN ('STABILIZED', 'GROUP_EMPTY') AND ended.logged_at >= $at
+                        AND ended.logged_at < expired.logged_at)
+"""
+"""Members whom the coordinator removed when the join phase was over, in which the group was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +64,22 @@ class JoinPhase:
         since: when the group came into that state.
         began_at: when the rebalance began.
         reasons: what the coordinator had logged as reasons of it, in order.
+        not_joined: members that had not joined when it stopped waiting for them, as it logged them; empty if there are
+            none on record.
     """
 
     state: str
     since: datetime
     began_at: datetime
     reasons: Sequence[str]
+    not_joined: str = ""
 
     def note(self, group: str) -> str:
         """What there is to say of the group."""
+        waited = f"; removed later, for they had not joined: {self.not_joined}" if self.not_joined else ""
         return (
             f"By its coordinator's log group {group!r} was in {self.state} from {shown(self.since)} on, in a rebalance "
-            f"that began at {shown(self.began_at)}: {'; '.join(self.reasons)}"
+            f"that began at {shown(self.began_at)}: {'; '.join(self.reasons)}{waited}"
         )
 
 
@@ -98,6 +111,9 @@ def join_phases(
         phase = _next(phases.pop(name, None), last, *line)
         if phase is not None:
             phases[name] = phase
+    for name, members in warehouse.rows(_NOT_JOINED, at=at, group=group) if phases and at is not None else ():
+        if name in phases and phases[name].state == GroupState.PREPARING_REBALANCE:
+            phases[name] = replace(phases[name], not_joined=members.removeprefix("Set").strip("[]()"))
     return phases
 
 

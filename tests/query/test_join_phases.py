@@ -58,6 +58,20 @@ def test_what_is_going_on_is_said_with_the_reasons_of_the_coordinator(audited: W
     assert not any("PreparingRebalance" in note for note in audited.why(GROUP).notes)
 
 
+def test_who_had_not_joined_is_said_where_the_coordinator_removed_it_later(tmp_path: Path) -> None:
+    lines = (RECORDED / "server.log").read_bytes().splitlines(keepends=True)
+    [last] = [n for n, line in enumerate(lines) if b"Stabilized group wharf-migrate generation 2" in line]
+    removed = lines[last].split(b"Stabilized")[0] + b"Group wharf-migrate removed dynamic members who haven't joined: "
+    removed += b"[mig-0, mig-9] (org.apache.kafka.coordinator.group.GroupMetadataManager)\n"
+    (tmp_path / "server.log").write_bytes(b"".join([*lines[:last], removed, *lines[last:]]))
+    audit_here(tmp_path / "wh", RECORDED / "segments", broker_logs=[str(tmp_path / "server.log")])
+    found = Warehouse(str(tmp_path / "wh"))
+    _, second, third, _ = moments("Preparing to rebalance")
+    for began_at, is_said in ((second, True), (third, False)):
+        [note] = [one for one in found.describe(GROUP, at=began_at + MILLISECOND).notes if "PreparingRebalance" in one]
+        assert note.endswith("; removed later, for they had not joined: mig-0, mig-9") == is_said
+
+
 def test_a_group_that_is_stuck_at_the_end_of_the_log(tmp_path: Path) -> None:
     """The log goes on after the last record, and nothing has ended the rebalance."""
     lines = (RECORDED / "server.log").read_bytes().splitlines(keepends=True)
