@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from coordinator_replay.answer_columns import column
 
 FEW = 3
-"""Of so few rebalances twice as many are no refusal."""
+"""Fewer rebalances than this count as so many where it is asked whether others have twice as many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,8 +35,8 @@ class Measures:
         stable_share: share of the time that the group was Stable; null for classic groups, whose join phases are not
             on record.
         ranges: least and most of each measure that depends on what is not on record, by field; empty where none does.
-        is_predictable: whether the record bounds the number of rebalances: the variant with most of them has not more
-            than twice those of the variant with least.
+        is_predictable: whether the record bounds the number of rebalances: the variant with most of them has less than
+            twice those of the variant with least.
         variants_left_out: how many variants that the record allows were not simulated: with any, ranges may be too
             narrow, and a value without a range may have one.
     """
@@ -109,6 +109,10 @@ AT_LEAST = {
 }
 """Counts: so much of the value a range reaches at least down and up, rounded: simulations rather miss rebalances."""
 
+SPREAD = 0.15
+"""Counts: by so much of the distance from the least to the most variant a range reaches beyond either, rounded: of ten
+variants, further ones lie outside more often than a range is meant to miss."""
+
 BEYOND = {
     "unowned_ms_max": 0.3,
     "unowned_ms_total": 0.3,
@@ -147,7 +151,7 @@ def with_ranges(likely: Measures, others: Sequence[Measures], left_out: int) -> 
             if bounds[0] < bounds[1]:
                 ranges[name] = bounds
     counts = [one.rebalances for one in (likely, *others)]
-    is_predictable = max(counts) <= MOST_TIMES * max(min(counts), FEW)
+    is_predictable = max(counts) < MOST_TIMES * max(min(counts), FEW)
     return replace(likely, ranges=ranges, is_predictable=is_predictable, variants_left_out=left_out)
 
 
@@ -161,7 +165,8 @@ def _bounds(name: str, numbers: Sequence[int]) -> tuple[int, int]:
     value, least, most = numbers[0], min(numbers), max(numbers)
     if name in AT_LEAST:
         down, up = (int(share * value + 0.5) for share in AT_LEAST[name])
-        return max(min(least, value - down), 0), max(most, value + up)
+        beyond = int(SPREAD * (most - least) + 0.5)
+        return max(min(least - beyond, value - down), 0), max(most + beyond, value + up)
     margin = max(round(BEYOND[name] * value), 1) if most else 0
     return max(least - margin, 0), most + margin
 

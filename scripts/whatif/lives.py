@@ -14,7 +14,7 @@ from scripts.whatif.sample import recorded_groups
 
 LIVES = Path("tests") / "data" / "lives"
 
-FIRST_THAT_JUDGES = 130
+FIRST_THAT_JUDGES = 180
 """Lives with a smaller seed are looked at by whoever builds the ranges; this one and those after it only judge."""
 
 JUDGED = (
@@ -129,8 +129,9 @@ def lives_part(judged: Sequence[JudgedLife]) -> Iterable[str]:
         "Some lives were looked at while ranges were built, the others only judge: nothing was changed for them.",
         "By the same lives it was measured how much wider ranges are than what was simulated. The width is the median",
         "of (most - least) / value. Predictions are refused where the record isn't reproduced, or where the variant",
-        "with most rebalances has more than twice those of the one with least; these are in no other column. Lives",
-        "whose clients acted more than a second late were left out before any of the judging ones was predicted.",
+        "with most rebalances has twice those of the one with least, or more; these are in no other column. Lives",
+        "whose clients acted more than a second late were left out before any of the judging ones was predicted. A",
+        "consumer of Java that is still closing starts again when it has closed; up to life 145 it did so at once.",
         "",
         "| lives | " + " | ".join(label for _, label in JUDGED) + " | refused |",
         "|---" * 5 + "|",

@@ -18,9 +18,9 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 /**
  * Consumers of the Java client, each on a thread of its own, that are started and ended by lines on standard input.
  *
- * <p>{@code start KEY TOPIC,TOPIC name=value …} starts a consumer with these settings, {@code close KEY} closes it,
- * {@code stall KEY MS} lets it not poll for a while. A dynamic member leaves its group when it is closed; the client
- * has no way to die without closing its connections, so nothing here crashes.
+ * <p>{@code start KEY TOPIC,TOPIC name=value …} starts a consumer with these settings, when the one before it has closed;
+ * {@code close KEY} closes it, {@code stall KEY MS} lets it not poll for a while. A dynamic member leaves its group when
+ * it is closed; the client has no way to die without closing its connections, so nothing here crashes.
  */
 public final class Members {
 
@@ -34,16 +34,20 @@ public final class Members {
     /** Reads lines until standard input ends; then closes all that still runs. */
     public static void main(String[] args) throws IOException, InterruptedException {
         Map<String, Member> members = new HashMap<>();
+        Map<String, Member> closing = new HashMap<>();
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
             String[] words = line.trim().split(" ");
             switch (words[0]) {
                 case "start" -> {
-                    Member member = new Member(List.of(words[2].split(",")), settings(words));
+                    Member member = new Member(List.of(words[2].split(",")), settings(words), closing.remove(words[1]));
                     members.put(words[1], member);
                     member.start();
                 }
-                case "close" -> members.remove(words[1]).isClosing = true;
+                case "close" -> {
+                    closing.put(words[1], members.remove(words[1]));
+                    closing.get(words[1]).isClosing = true;
+                }
                 case "stall" -> members.get(words[1]).stallMs = Long.parseLong(words[2]);
                 default -> throw new IllegalArgumentException(line);
             }
@@ -68,16 +72,21 @@ public final class Members {
     private static final class Member extends Thread {
         private final List<String> topics;
         private final Properties settings;
+        private final Member before;
         private volatile boolean isClosing;
         private volatile long stallMs;
 
-        Member(List<String> topics, Properties settings) {
+        Member(List<String> topics, Properties settings, Member before) {
             this.topics = topics;
             this.settings = settings;
+            this.before = before;
         }
 
         @Override
         public void run() {
+            if (before != null) {
+                waitFor(before);
+            }
             while (!isClosing) {
                 try {
                     live();
@@ -102,6 +111,14 @@ public final class Members {
                 }
             } finally {
                 consumer.close(CloseOptions.timeout(PATIENCE));
+            }
+        }
+
+        private static void waitFor(Member member) {
+            try {
+                member.join();
+            } catch (InterruptedException interrupted) {
+                Thread.currentThread().interrupt();
             }
         }
 
