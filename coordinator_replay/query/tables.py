@@ -58,6 +58,7 @@ _RUNS_WITH_RECORDS = """
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PARAMETER = re.compile(r"\$([a-z_]+)")
+_LACKING = re.compile(r'Referenced column "([^"]+)" not found')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,9 +250,11 @@ class Tables:
         try:
             return fetch(self.connection, sql, used)[1]
         except duckdb.BinderException as problem:
+            lacking = _LACKING.search(str(problem))
+            what = f"lack the column {lacking[1]}" if lacking is not None else f"differ: {first_line(problem)}"
             raise WarehouseError(
-                f"the tables of {self.uri} are not those of this release: {first_line(problem)}; run "
-                f"coordinator-replay audit with it once"
+                f"the tables of {self.uri} are not those of this release, they {what}; coordinator-replay audit into "
+                f"this warehouse carries them over"
             ) from problem
         except duckdb.Error as problem:
             raise WarehouseError(f"the tables of {self.uri} can't be read: {first_line(problem)}") from problem
