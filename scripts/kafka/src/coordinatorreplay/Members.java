@@ -18,9 +18,9 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 /**
  * Consumers of the Java client, each on a thread of its own, that are started and ended by lines on standard input.
  *
- * <p>{@code start KEY TOPIC,TOPIC name=value …} starts a consumer with these settings, when the one before it has closed;
- * {@code close KEY} closes it, {@code stall KEY MS} lets it not poll for a while. A dynamic member leaves its group when
- * it is closed; the client has no way to die without closing its connections, so nothing here crashes.
+ * <p>{@code start KEY TOPIC,TOPIC name=value …} starts a consumer with these settings, when the one before it has
+ * closed; {@code close KEY} closes it, {@code stall KEY MS} lets it not poll for a while. A dynamic member leaves its
+ * group when it is closed; the client has no way to die without closing its connections, so nothing here crashes.
  */
 public final class Members {
 
