@@ -793,9 +793,10 @@ class Warehouse:
         return f"No committed offset{_of(topics)} of group {group!r} at that time is on record."
 
     def _no(self, what: str, rows: Sequence[object]) -> str | None:
+        if rows:
+            return None
         is_whole = self._tables.completeness.is_whole and undecoded_note(self._tables) is None
-        on_record = "" if is_whole else " on record"
-        return None if rows else f"No {what}{on_record} matches; the tables cover {self.coverage}."
+        return f"No {what}{'' if is_whole else ' on record'} matches; the tables cover {self.coverage}."
 
     def _no_event(self, group: str, rows: Sequence[object]) -> str | None:
         on_record = "" if self._tables.completeness.is_whole else " on record"
