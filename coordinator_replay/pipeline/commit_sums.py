@@ -29,6 +29,11 @@ MINUTES = pa.schema([("minute", pa.int64()), ("kind", pa.int32()), ("commits", p
 PARTITION_SUMS, REWIND_SUMS = "partition_sums", "rewinds"
 """What rows of the history come to, by the name of their staged files."""
 
+_INTERVAL = [
+    *("group_id", "topic", "partition", "log_partition", "from_offset", "committed_offset", "previous_offset"),
+    *("commits_merged", "valid_from", "leader_epoch", "is_transactional", "owner_member_id", "group_state", "ended_by"),
+]
+
 PAUSES = "pauses"
 """Staged rows of the history, of a partition that was not committed again for long; in PAUSE."""
 
@@ -117,7 +122,7 @@ SELECT true AS is_over, group_id, topic, partition, log_partition, commits, firs
 FROM (
     SELECT group_id, topic, partition, max(log_partition) AS log_partition, sum(commits_merged + 1)::BIGINT AS commits,
         min(epoch_ms(valid_from)) AS first_at, max(epoch_ms(valid_from)) AS last_at,
-        max(strlen(metadata)) AS metadata_bytes, count(leader_epoch) AS with_leader_epoch,
+        max(metadata_bytes)::BIGINT AS metadata_bytes, count(leader_epoch) AS with_leader_epoch,
         arg_max({
             'from_offset': from_offset, 'committed_offset': committed_offset,
             'is_lost': coalesce(ended_by = 'RECORDS_MISSING', false) OR committed_offset IS NULL
@@ -198,16 +203,36 @@ def by_kind(minutes: pa.Table, evidence: pa.Table) -> pa.Table:
     return rows_of(select(_BY_KIND, {}, minutes=minutes, evidence=evidence).to_batches(), MINUTES)
 
 
-def interval_sums(rows: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """What rows of ``offset_history`` come to: PARTITION_SUMS and REWIND_SUMS.
+class IntervalSums:
+    """Adds rows of ``offset_history`` up by partition, many at a time: a statement costs as much as thousands of them.
 
-    Args:
-        rows: of the history.
+    Of a commit's metadata only the length waits.
     """
-    history = pa.Table.from_batches([rows])
-    for name, sql in ((PARTITION_SUMS, _BY_PARTITION), (REWIND_SUMS, _REWINDS)):
-        for batch in select(sql, {}, history=history).to_batches():
-            yield name, batch
+
+    def __init__(self) -> None:
+        self._waiting: list[pa.RecordBatch] = []
+        self._rows = 0
+
+    def add(self, rows: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Take rows of the history.
+
+        Yields:
+            PARTITION_SUMS and REWIND_SUMS, once enough rows wait.
+        """
+        lengths = pc.binary_length(rows.column("metadata"))
+        self._waiting.append(rows.select(_INTERVAL).append_column("metadata_bytes", lengths))
+        self._rows += rows.num_rows
+        if self._rows >= _AT_ONCE:
+            yield from self.flush()
+
+    def flush(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """What the rows that wait come to: PARTITION_SUMS and REWIND_SUMS."""
+        if self._waiting:
+            history = pa.Table.from_batches(self._waiting)
+            self._waiting, self._rows = [], 0
+            for name, sql in ((PARTITION_SUMS, _BY_PARTITION), (REWIND_SUMS, _REWINDS)):
+                for batch in select(sql, {}, history=history).to_batches():
+                    yield name, batch
 
 
 def pauses(rows: pa.RecordBatch, pause_ms: int, end: datetime | None = None) -> pa.RecordBatch:

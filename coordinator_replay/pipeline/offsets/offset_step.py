@@ -21,10 +21,10 @@ from coordinator_replay.pipeline.commit_sums import (
     PAUSE,
     PAUSES,
     CommitSums,
+    IntervalSums,
     SumsRange,
     by_group,
     by_kind,
-    interval_sums,
     pauses,
 )
 from coordinator_replay.pipeline.interval_rows import OPEN_ROWS, REMOVED_ROWS, STAGED, Staged
@@ -78,6 +78,7 @@ class OffsetStep:
         partitions: what is proven of its log partitions.
         pauses: takes the times between commits.
         proofs: what is proven of its offsets.
+        intervals: adds up what its history came to in this run.
     """
 
     share: BucketShare
@@ -86,6 +87,7 @@ class OffsetStep:
     partitions: PartitionStep
     pauses: CommitPauses
     proofs: OffsetProofs = field(init=False)
+    intervals: IntervalSums = field(init=False, default_factory=IntervalSums)
 
     def __post_init__(self) -> None:
         """Look at what is proven."""
@@ -117,6 +119,8 @@ class OffsetStep:
                 self._write_history(history, writer, tombstones, opened)
         self._keep_removed(writer, tombstones)
         self._stage_open(opened, writer)
+        for name, batch in self.intervals.flush():
+            writer.stage(name, batch)
         if sums is not None:
             self._write_sums(sums, writer)
         for name in (HISTORY, PENDING, REMOVED, EXPIRED):
@@ -202,7 +206,7 @@ class OffsetStep:
             return
         begun = rows if self.share.is_rebuild else some(rows, _at_least(rows, self.share.ends, "from_offset"))
         if begun.num_rows:
-            for name, sums in interval_sums(begun):
+            for name, sums in self.intervals.add(begun):
                 writer.stage(name, sums)
 
     def _group_tombstones(self) -> pa.Table:
