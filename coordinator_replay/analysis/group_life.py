@@ -194,12 +194,12 @@ class GroupReplay:
         self._rebalances.lose_track(offset)
         for name, row in self._rebalances.open_rows():
             rows += [(name, row), self._step_rules.rebalance(row)]
-        states = self._step_rules.states
+        states, history = self._step_rules.states, self._rebalances.history
         self._begin_rebalances()
         self._step_rules.states = states
         self._rebalances.member_count = len(self._members.stays)
         self._rebalances.partitions = self._ownership.partition_count
-        self._rebalances.history.take_signs(confirmed._rebalances.history)
+        self._rebalances.history.take_signs(confirmed._rebalances.history, history)
         self._topics.sources = confirmed._topics.sources
         self._expiry_rules = confirmed._expiry_rules
         rows += self._expiry_rules.interrupt(partition, offset, at_ms)

@@ -8,7 +8,7 @@ from typing import Any
 from coordinator_replay.engine.model import Member, Subscription
 from coordinator_replay.whatif.libraries import LIBRDKAFKA, libraries_sentence, library_of, one_library
 from coordinator_replay.whatif.operations import RecordedOperation
-from coordinator_replay.whatif.rollouts import JoinPhase, roll_out
+from coordinator_replay.whatif.rollouts import RecordedPhase, roll_out
 from coordinator_replay.whatif.script import CLOSED, CRASHED, ClientLife, Ending, Visit, Window
 from coordinator_replay.whatif.settings import COOPERATIVE, Settings
 
@@ -62,7 +62,7 @@ class ClientLives:
         self.by_member: dict[str, _Client] = {}
         self.libraries: list[str | None] = []
         self._silent: set[str] = set()
-        self._phases: list[JoinPhase] = []
+        self._phases: list[RecordedPhase] = []
         self._leader: str | None = None
         self.unsure_leaves = self.unlikely_timeouts = self.unsure_timeouts = self.crashed = 0
         self.static_restarts = self.static_removals = self.static_ends = self.silent = self.rolled_out = 0
@@ -93,7 +93,7 @@ class ClientLives:
 
     def _begin_phase(self, operation: RecordedOperation) -> None:
         left_out = max((_generation_of(operation).get("attempts") or 1) - 1, 0)
-        self._phases.append(JoinPhase(done_ms=operation.join_done_ms or operation.at_ms, left_out=left_out))
+        self._phases.append(RecordedPhase(done_ms=operation.join_done_ms or operation.at_ms, left_out=left_out))
 
     def _are_alive(self, operation: RecordedOperation) -> None:
         """Who takes part in a rebalance is alive: all members of a generation, and who takes a step of KIP-848."""
@@ -284,8 +284,8 @@ class ClientLives:
             # Away for longer than its session, it would have been removed.
             earliest_ms = max(self._unnoticed_ms(operation.at_ms, subscription), self._last_sign(client.now))
             # Where nobody commits any more, there may have been nothing to commit.
-            do_commits_go_on = max(self.last_commits.values(), default=0) > operation.at_ms
-            is_committed = do_commits_go_on and earliest_ms == self._last_commit(client.now) + 1
+            group_commits_later = max(self.last_commits.values(), default=0) > operation.at_ms
+            is_committed = group_commits_later and earliest_ms == self._last_commit(client.now) + 1
             latest_ms = max(operation.at_ms - 1, earliest_ms)
             window = Window(earliest_ms, latest_ms, is_restart=True, is_committed=is_committed)
             departed_ms = window.at(0.5)
@@ -408,7 +408,7 @@ class ClientLives:
             yield (
                 f"Members that probably went without a LeaveGroup: {self.silent}. Cooperative ones of librdkafka that "
                 "have no partitions do when they are closed; others were back in the generation that removed them. "
-                "They are simulated to have gone one session timeout before they were removed."
+                "They are simulated to stop one session timeout before they were removed."
             )
         if self.static_restarts:
             yield (

@@ -4,7 +4,7 @@ A static member under the classic protocol sends nothing when it is closed: a jo
 over. Who has joined in a phase and is closed before it ends counts as there, and is removed one session after the end.
 If the leader is one of them, nobody assigns partitions: nothing is written, and that session later the generation after
 the next one is. So a generation number that is left out, or members that are removed one session after a long phase,
-show that they did not all go at its beginning.
+show that they were not all closed at its beginning.
 """
 
 from collections.abc import Sequence
@@ -14,15 +14,15 @@ from itertools import zip_longest
 from coordinator_replay.whatif.script import Visit, Window
 
 GAP_MS = 1_000
-"""So long after a member that is replaced has gone, the one in its place is taken to come."""
+"""How long after a member was closed the one in its place is taken to join."""
 
 Place = tuple[list[Visit], int]
 """A visit: those of a client, and its place among them."""
 
 
 @dataclass(kw_only=True)
-class JoinPhase:
-    """What came before one classic generation on record.
+class RecordedPhase:
+    """The join phase before a classic generation on record.
 
     Attributes:
         done_ms: its end.
@@ -50,27 +50,27 @@ class JoinPhase:
         self.removed.insert(len(self.removed) if is_leader else 0, place)
         self.has_leader |= is_leader
 
-    def is_after(self, before: "JoinPhase", heartbeat_ms: int) -> bool:
+    def is_after(self, before: "RecordedPhase", heartbeat_ms: int) -> bool:
         """Whether its members had been closed before the end of the phase before it, which was a long one."""
         over_ms = self.done_ms - before.done_ms - self.session_ms
         return bool(self.removed and before.removed) and over_ms <= heartbeat_ms
 
 
-def roll_out(phases: Sequence[JoinPhase], heartbeat_ms: int) -> int:
-    """Note when members may have gone and come one after the other, where phases show that they did.
+def roll_out(phases: Sequence[RecordedPhase], heartbeat_ms: int) -> int:
+    """Note when members may have been closed and replaced one after the other, where phases show that they were.
 
     Args:
         phases: of a group, in order.
         heartbeat_ms: the interval of its members.
 
     Returns:
-        How many members went so.
+        How many members were replaced so.
     """
     count, is_rest = 0, False
     for phase, following in zip_longest(phases, phases[1:]):
         rest: list[Place] = []
         if following is not None and following.is_after(phase, heartbeat_ms):
-            # A leader that had gone would not have assigned partitions.
+            # A leader that was closed would not have assigned partitions.
             rest = following.removed[:-1] if following.has_leader else following.removed
         windows = _windows(phase, [] if is_rest else phase.removed, rest, GAP_MS + heartbeat_ms)
         is_rest = bool(rest)
@@ -87,15 +87,15 @@ def roll_out(phases: Sequence[JoinPhase], heartbeat_ms: int) -> int:
 
 
 def _windows(
-    phase: JoinPhase, own: Sequence[Place], rest: Sequence[Place], joined_ms: int
+    phase: RecordedPhase, own: Sequence[Place], rest: Sequence[Place], joined_ms: int
 ) -> list[tuple[Place, Window]]:
-    """When each member of a deployment may have gone: soon after the first one, or spread over all the time there was.
+    """When each member of a deployment may have been closed: soon after the first one, or spread over the whole time.
 
     Args:
         phase: whose generation has the members in their place.
         own: members removed in it.
         rest: those that are removed one session later.
-        joined_ms: so long after the first one had gone the others had joined.
+        joined_ms: how long after the first one was closed the others had joined.
     """
     if not own or not (phase.left_out or rest):
         return []

@@ -11,7 +11,7 @@ import pytest
 from coordinator_replay.engine.model import Subscription
 from coordinator_replay.whatif.courses import rolled_out
 from coordinator_replay.whatif.life import life_of
-from coordinator_replay.whatif.rollouts import JoinPhase, Place, roll_out
+from coordinator_replay.whatif.rollouts import Place, RecordedPhase, roll_out
 from coordinator_replay.whatif.script import CLOSED, Life, Visit
 from scripts.whatif.sample import recorded_groups
 
@@ -23,8 +23,8 @@ def place(arrived_ms: int) -> Place:
     return [Visit(arrived_ms, None, CLOSED, "likely", (), ((arrived_ms, Subscription()),))], 0
 
 
-def phase(done_ms: int, removed: int, arrived: int = 0, left_out: int = 0, *, is_led: bool = False) -> JoinPhase:
-    one = JoinPhase(done_ms=done_ms, left_out=left_out, session_ms=SESSION_MS)
+def phase(done_ms: int, removed: int, arrived: int = 0, left_out: int = 0, *, is_led: bool = False) -> RecordedPhase:
+    one = RecordedPhase(done_ms=done_ms, left_out=left_out, session_ms=SESSION_MS)
     for number in range(removed):
         one.remove(place(0), is_leader=is_led and not number)
     one.arrived += [place(done_ms - 1) for _ in range(arrived)]

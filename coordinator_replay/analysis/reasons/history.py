@@ -126,9 +126,10 @@ class GroupHistory:
             return synced
         return Sign(*own)
 
-    def take_signs(self, other: "GroupHistory") -> None:
-        """Take the signs of life that another history has."""
-        self.seen, self.synced = dict(other.seen), other.synced
+    def take_signs(self, confirmed: "GroupHistory", before: "GroupHistory") -> None:
+        """Take signs of life: those in records that a newer dump confirms, and commits as they were before."""
+        self.seen, self.synced = dict(confirmed.seen), confirmed.synced
+        self.commits, self.newer_commits = before.commits, before.newer_commits
 
     def heed(self, before_offset: int, commits: Iterable[tuple[str, int, Sign]]) -> None:
         """Take the last commits before a record that is yet to come.
