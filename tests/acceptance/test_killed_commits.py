@@ -68,25 +68,25 @@ def kill_thread(_processes: ForkServerContext, warehouse: str, dump: Path, name:
         with pytest.raises(Killed):
             run_until(warehouse, str(dump), name, is_after=is_after, end=end)
     finally:
-        Store.commit = commit  # type: ignore[method-assign]
+        Store.commit = staticmethod(commit)  # type: ignore[method-assign]
 
 
 def run_until(warehouse: str, dump: str, name: str, *, is_after: bool, end: Callable[[], None]) -> None:
     """Audit a dump up to the commit of a table."""
     commit, is_over = Store.commit, threading.Event()
 
-    def commit_or_end(store: Store, snapshot: Snapshot, *of: Any, **about: Any) -> int:
+    def commit_or_end(snapshot: Snapshot, *of: Any, **about: Any) -> int:
         if is_over.is_set():
             end()
         if snapshot.table != name:
-            return commit(store, snapshot, *of, **about)
+            return commit(snapshot, *of, **about)
         if is_after:
-            commit(store, snapshot, *of, **about)
+            commit(snapshot, *of, **about)
         is_over.set()
         end()
         return 0
 
-    Store.commit = commit_or_end  # type: ignore[method-assign, assignment]
+    Store.commit = staticmethod(commit_or_end)  # type: ignore[method-assign, assignment]
     audit_here(warehouse, dump, thresholds=QUICK)
 
 

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import Any
 
 import pyarrow.dataset as ds
@@ -100,6 +99,6 @@ def _recorded_times(rebalances: Sequence[str], groups: set[str | None]) -> dict[
                 if row["started_at"] is not None:
                     times["EPOCH_BUMPED", row["group_id"], row["epoch"]].append(milliseconds(row["started_at"]))
             elif None not in (row["completed_at"], row["duration_ms_min"]):
-                stabilized = row["completed_at"] - timedelta(milliseconds=row["duration_ms_min"])
-                times["STABILIZED", row["group_id"], row["epoch"]].append(milliseconds(stabilized))
+                stabilized_ms = milliseconds(row["completed_at"]) - row["duration_ms_min"]
+                times["STABILIZED", row["group_id"], row["epoch"]].append(stabilized_ms)
     return times
