@@ -4,7 +4,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ from coordinator_replay.analysis.broker_words import LONGEST_MS, SLACK_MS
 from coordinator_replay.listing import listed
 from coordinator_replay.query.saved import run_saved_query
 from coordinator_replay.query.tables import Tables, shown
+from coordinator_replay.times import later
 
 REFUSED = ("INSTANCE_ID_FENCED", "INSTANCE_ID_UNRELEASED")
 """Kinds of lines about what a coordinator refused: no record shows it."""
@@ -19,7 +20,6 @@ REFUSED = ("INSTANCE_ID_FENCED", "INSTANCE_ID_UNRELEASED")
 CONTRADICTED = "BROKER_LOG_CONTRADICTED"
 """The event of a line that records contradict."""
 
-_SLACK, _LONGEST = timedelta(milliseconds=SLACK_MS), timedelta(milliseconds=LONGEST_MS)
 _BY_REBALANCE_TIMEOUT = "rebalance timeout"
 _WENT = {
     "MEMBER_LEFT": "left by LeaveGroup",
@@ -108,8 +108,8 @@ def departure_of(
     if member_id is None or at is None:
         return None
     # A group may have as many removals as lines: only those near the record are looked at.
-    first = bisect_left(lines, at - (_LONGEST if classic else _SLACK), key=_LOGGED_AT)
-    last = bisect_right(lines, at + _SLACK, key=_LOGGED_AT)
+    first = bisect_left(lines, later(at, -(LONGEST_MS if classic else SLACK_MS)), key=_LOGGED_AT)
+    last = bisect_right(lines, later(at, SLACK_MS), key=_LOGGED_AT)
     own = [line for line in lines[first:last] if line.is_about(member_id) and line.event not in REFUSED]
     named = {line.departure for line in own}
     return named.pop() if len(named) == 1 else None

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from coordinator_replay.times import EPOCH, LATEST
+from coordinator_replay.times import EPOCH, LATEST, later
 
 if TYPE_CHECKING:
     from coordinator_replay.query.tables import Tables
@@ -256,9 +256,13 @@ def undecoded_note(warehouse: "Tables") -> str | None:
 
 
 def shown_second(moment: datetime, *, is_rounded_up: bool = False) -> str:
-    """A moment to the second."""
+    """A moment to the second.
+
+    >>> shown_second(LATEST, is_rounded_up=True)
+    '9999-12-31T23:59:59Z'
+    """
     if is_rounded_up and moment.microsecond:
-        moment += timedelta(seconds=1)
+        moment = later(moment, 1000)
     return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 

@@ -11,6 +11,7 @@ from coordinator_replay.query.saved import run_saved_query
 from coordinator_replay.query.tables import Tables, shown
 from coordinator_replay.query.timeline import member_intervals_of, timeline_of
 from coordinator_replay.report.group_page import group_page
+from coordinator_replay.times import LATEST
 from tests.pipeline.in_process import audit_here
 from tests.samples import DATA
 
@@ -123,6 +124,7 @@ def test_of_lines_that_differ_none_says_how_a_member_went() -> None:
     assert departure_of([left], "m", at + timedelta(seconds=3), classic=False) is None
     # A classic group's record comes at the end of the join phase.
     assert departure_of([left], "m", at + timedelta(seconds=3), classic=True) is not None
+    assert departure_of([left], "m", LATEST, classic=True) is None
     assert departure_of([left], "m", at - timedelta(seconds=3), classic=True) is None
     assert departure_of([left], "n", at, classic=True) is None
     # A line about several members lists them, and none has an id that another's only begins with.
