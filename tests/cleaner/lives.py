@@ -1,6 +1,6 @@
 """A recorded life, lived again on a broker whose cleaner was at work: random rolls and rounds, and random copies."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
@@ -99,11 +99,24 @@ class Life:
         """What a copy holds that is taken in one moment, by partition folder."""
         return {name: one.log.files() for name, one in self.partitions.items()}
 
-    def damage(self, random: Random, *, share: float, has_keys: bool = True) -> None:
-        """Make the values of some records unreadable; without ``has_keys`` the keys of some of them, too."""
-        for one in self.partitions.values():
+    def damage(
+        self, random: Random, *, share: float, has_keys: bool = True, since: Mapping[str, int] | None = None
+    ) -> None:
+        """Make the values of some records unreadable; without ``has_keys`` the keys of some of them, too.
+
+        Args:
+            random: which of them.
+            share: how many.
+            has_keys: whether keys stay as they are.
+            since: by partition, the offset that the first of them may have: what a dump had before stays as it was.
+        """
+        for name, one in self.partitions.items():
+            begin = 0 if since is None else since[name]
             for segment in one.log.segments:
-                segment.batches = [_damaged(batch, random, share, has_keys=has_keys) for batch in segment.batches]
+                segment.batches = [
+                    _damaged(batch, random, share, has_keys=has_keys) if batch.base_offset >= begin else batch
+                    for batch in segment.batches
+                ]
 
     def dump(self, folder: Path, random: Random | None = None) -> Path:
         """Copy all of it in one moment; with ``random`` also files that are not part of the log."""

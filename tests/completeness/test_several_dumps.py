@@ -89,7 +89,7 @@ def nights_of(kind: str, name: str, seed: int, folder: Path) -> list[Path]:
         for one in life.partitions.values():
             one.write(round(share * len(one.batches)), random, roll=0.1)
         if kind == "damaged" and night in (1, 2):
-            life.damage(random, share=0.02, has_keys=random.random() < 0.6)
+            life.damage(random, share=0.02, has_keys=random.random() < 0.6, since=ends)
         into = folder / f"dump-{night}"
         dumps.append(write_export(into, life, ends) if kind == "exports" else life.dump(into))
         ends = {place: one.log.end_offset for place, one in life.partitions.items()}
