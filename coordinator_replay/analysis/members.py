@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from coordinator_replay.analysis.rows import RecordTopics, Row, Scope
 from coordinator_replay.engine.events import Event, EventKind
-from coordinator_replay.engine.model import JOINING, GroupType, Member, Subscription
+from coordinator_replay.engine.model import JOINING, GroupType, Member
 from coordinator_replay.engine.plain import Fields
 
 TABLE = "member_timeline"
@@ -135,7 +135,7 @@ class MemberReplay:
 
     def _row(self, stay: OpenMemberInterval, to_ms: int | None, to_offset: int | None) -> Row:
         member, group_type = stay.member, stay.group_type
-        subscription = member.subscription or Subscription()
+        subscription = member.subscription_or_empty
         current = member.current or JOINING
         structs = self.topics.structs
         return TABLE, {
@@ -176,13 +176,13 @@ def _is_incomplete(member: Member) -> bool:
 
 
 def _client(member: Member) -> tuple[str | None, str | None]:
-    subscription = member.subscription or Subscription()
+    subscription = member.subscription_or_empty
     return subscription.client_id, subscription.client_host
 
 
 def _looks(member: Member) -> tuple[object, ...]:
     """What the table shows of a member."""
-    subscription = member.subscription or Subscription()
+    subscription = member.subscription_or_empty
     current = member.current or JOINING
     return (
         subscription.instance_id,

@@ -80,9 +80,9 @@ def show_rows(common: Common, shown: Sequence[AnswerColumn], answers: Iterable[o
 
 
 def _with_doubts(shown: Sequence[AnswerColumn], rows: Sequence[Sequence[object]]) -> Sequence[AnswerColumn]:
-    """The columns of a table, among them EXACT where the log does not prove a row."""
+    """The columns of a table, with those of _DOUBTS where the log does not prove a row."""
     return [
-        _DOUBTS.get(one.name, one) if any(row[place] not in (None, True) for row in rows) else one
+        _DOUBTS[one.name] if one.name in _DOUBTS and any(row[place] not in (None, True) for row in rows) else one
         for place, one in enumerate(shown)
     ]
 

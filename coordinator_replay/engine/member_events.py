@@ -63,7 +63,7 @@ def note_subscription(change: MemberChange, notes: list[Note]) -> None:
     before, after = change.before, change.after
     if before is None or after is None or before.subscription == after.subscription:
         return
-    old, new = before.subscription or Subscription(), after.subscription or Subscription()
+    old, new = before.subscription_or_empty, after.subscription_or_empty
     if (old.topics, old.regex) != (new.topics, new.regex):
         notes.append(Note(EventKind.SUBSCRIPTION_CHANGED, change.subscription_at, after, before))
     if before.member_id == after.member_id and _metadata(old) != _metadata(new):

@@ -136,6 +136,9 @@ class Subscription(NamedTuple):
     draft: Mapping[str, Any] | None = None
 
 
+NO_SUBSCRIPTION = Subscription()
+
+
 class Current(NamedTuple):
     """What a member has.
 
@@ -219,7 +222,12 @@ class Member(NamedTuple):
     @property
     def instance_id(self) -> str | None:
         """The instance id of a static member."""
-        return self.subscription.instance_id if self.subscription is not None else None
+        return self.subscription_or_empty.instance_id
+
+    @property
+    def subscription_or_empty(self) -> Subscription:
+        """Its description; one without anything where no record gave it."""
+        return self.subscription or NO_SUBSCRIPTION
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,7 +110,7 @@ class PartitionStep:
     completeness: BucketCompleteness
     positions: Mapping[int, int]
     old: dict[int, dict[str, Any]] = field(init=False)
-    _times: dict[Needed, _Times] | None = None
+    _times: dict[Needed, _Times] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         """Read the rows that the table has."""

@@ -65,7 +65,7 @@ _CHANGES = f"""
         WINDOW before AS (PARTITION BY log_partition ORDER BY leader_epoch)
     ), groups AS (
         SELECT group_id, log_partition, min(log_timestamp) AS since FROM group_timeline
-        WHERE cluster = $cluster {{one_group}} GROUP BY ALL
+        WHERE cluster = $cluster {{of_groups}} GROUP BY ALL
     )
     SELECT {select_list(GroupCoordinatorChange)}
     FROM changes JOIN groups USING (log_partition)

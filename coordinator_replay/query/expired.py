@@ -41,7 +41,7 @@ class ExpiredOffset:
 _EXPIRED = f"""
     SELECT {select_list(ExpiredOffset)}
     FROM expired_offsets
-    WHERE cluster = $cluster {{one_group}}
+    WHERE cluster = $cluster {{of_groups}}
     ORDER BY coalesce(tombstone_at, expire_at), group_id, topic, partition
 """  # noqa: S608 - put together from constants
 

@@ -23,7 +23,7 @@ _APPLIED = """
     FROM expired_offsets WHERE cluster = $cluster
 """
 
-_IN_FORCE = "(SELECT * FROM offset_history WHERE cluster = $cluster AND to_offset IS NULL {one_group})"
+_IN_FORCE = "(SELECT * FROM offset_history WHERE cluster = $cluster AND to_offset IS NULL {of_groups})"
 
 _WITHOUT_RULE = f"SELECT count(*) FROM {_IN_FORCE} WHERE rule IS NULL"  # noqa: S608 - put together from constants
 

@@ -36,7 +36,7 @@ _LAST_EVENT = """
                                since := epoch_us(log_timestamp), is_exact := coalesce(is_state_exact, false),
                                log_partition), seq) AS last
     FROM group_timeline
-    WHERE cluster = $cluster AND coalesce(log_timestamp <= $at, true) {one_group}
+    WHERE cluster = $cluster AND coalesce(log_timestamp <= $at, true) {of_groups}
     GROUP BY group_id
 """
 
@@ -46,15 +46,15 @@ _PROTOCOL = """
            arg_max(coalesce(json_extract_string(value_json, '$.protocolType'), ''), log_offset) AS protocol_type,
            arg_max(coalesce(json_extract_string(value_json, '$.protocol'), ''), log_offset) AS protocol
     FROM group_records
-    WHERE cluster = $cluster AND kind = 'GroupMetadata' AND coalesce(log_timestamp <= $at, true) {one_group}
+    WHERE cluster = $cluster AND kind = 'GroupMetadata' AND coalesce(log_timestamp <= $at, true) {of_groups}
     GROUP BY group_id
 """
 
 _WITH_OFFSETS = f"""
     SELECT group_id, min(log_partition) AS log_partition, bool_and(coalesce(is_exact, false)) AS is_exact FROM (
-        SELECT group_id, log_partition, is_exact FROM offset_history WHERE cluster = $cluster AND {AS_OF} {{one_group}}
+        SELECT group_id, log_partition, is_exact FROM offset_history WHERE cluster = $cluster AND {AS_OF} {{of_groups}}
         UNION ALL
-        SELECT group_id, log_partition, is_exact FROM pending_offsets WHERE cluster = $cluster AND {AS_OF} {{one_group}}
+        SELECT group_id, log_partition, is_exact FROM pending_offsets WHERE cluster = $cluster AND {AS_OF} {{of_groups}}
     ) GROUP BY group_id
 """  # noqa: S608 - put together from constants
 
@@ -69,18 +69,18 @@ _LATER = """
     FROM (
         SELECT group_id, log_partition, log_offset AS place, true AS is_own,
                event = 'GROUP_DISCOVERED' AND NOT is_exact AS is_begin_open
-        FROM group_timeline WHERE cluster = $cluster AND log_timestamp > $at {one_group}
+        FROM group_timeline WHERE cluster = $cluster AND log_timestamp > $at {of_groups}
         UNION ALL SELECT group_id, log_partition, coalesce(record_offset, from_offset), false, false
-        FROM offset_history WHERE cluster = $cluster AND valid_from > $at {one_group}
+        FROM offset_history WHERE cluster = $cluster AND valid_from > $at {of_groups}
         UNION ALL SELECT group_id, log_partition, from_offset, false, false FROM pending_offsets
-        WHERE cluster = $cluster AND valid_from > $at {one_group}
+        WHERE cluster = $cluster AND valid_from > $at {of_groups}
         UNION ALL SELECT lost.group_id, lost.log_partition, tombstones.log_offset, false, false
         FROM (
             SELECT DISTINCT group_id, log_partition FROM offset_history
-            WHERE cluster = $cluster AND ended_by = 'RECORDS_MISSING' AND valid_to <= $at {one_group}
+            WHERE cluster = $cluster AND ended_by = 'RECORDS_MISSING' AND valid_to <= $at {of_groups}
         ) AS lost LEFT JOIN (
             SELECT group_id, log_offset FROM offset_commits
-            WHERE cluster = $cluster AND is_tombstone AND log_timestamp > $at {one_group}
+            WHERE cluster = $cluster AND is_tombstone AND log_timestamp > $at {of_groups}
         ) AS tombstones ON tombstones.group_id = lost.group_id
     ) GROUP BY group_id
 """
@@ -151,9 +151,9 @@ _GROUPS = f"""
 """  # noqa: S608 - put together from constants
 
 _GROUP_NAMES = """
-    SELECT DISTINCT group_id FROM group_timeline WHERE cluster = $cluster {one_group}
-    UNION SELECT DISTINCT group_id FROM offset_history WHERE cluster = $cluster {one_group}
-    UNION SELECT DISTINCT group_id FROM pending_offsets WHERE cluster = $cluster {one_group}
+    SELECT DISTINCT group_id FROM group_timeline WHERE cluster = $cluster {of_groups}
+    UNION SELECT DISTINCT group_id FROM offset_history WHERE cluster = $cluster {of_groups}
+    UNION SELECT DISTINCT group_id FROM pending_offsets WHERE cluster = $cluster {of_groups}
     ORDER BY 1
 """
 

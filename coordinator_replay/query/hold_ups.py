@@ -12,12 +12,12 @@ _HOLD_UPS = """
         SELECT group_id, member_id, coalesce(min(instance_id), member_id) AS instance, min(valid_from) AS joined_at,
                min(client_id) FILTER (NOT coalesce(is_client_inherited, false)) AS client_id,
                min(client_host) FILTER (NOT coalesce(is_client_inherited, false)) AS client_host
-        FROM member_timeline WHERE cluster = $cluster {one_group} GROUP BY group_id, member_id
+        FROM member_timeline WHERE cluster = $cluster {of_groups} GROUP BY group_id, member_id
     ), names AS (
         SELECT * REPLACE (min(joined_at) OVER (PARTITION BY group_id, instance) AS joined_at) FROM members
     ), blocked AS (
         SELECT rebalance_id, group_id, started_at, completed_at, held_up_by, held_up_ms FROM rebalances
-        WHERE cluster = $cluster AND held_up_by IS NOT NULL {one_group}
+        WHERE cluster = $cluster AND held_up_by IS NOT NULL {of_groups}
     ), handed AS (
         SELECT rebalance_id, blocked.group_id, held_up_by, held_up_ms, coalesce(owned.topic, owned.topic_id) AS topic,
                owned.partition, following.member_id AS waited

@@ -25,13 +25,13 @@ _LINES = f"""
     )
     SELECT group_id, log_partition, event, epoch, logged_at, reason
     FROM broker_log LEFT JOIN loads ON loaded = log_partition
-    WHERE cluster = $cluster AND logged_at <= $at AND logged_at >= $since {{one_group}}
+    WHERE cluster = $cluster AND logged_at <= $at AND logged_at >= $since {{of_groups}}
       AND event IN ('{_PREPARING}', 'STABILIZED', 'ASSIGNMENT_RECEIVED', 'GROUP_EMPTY')
       AND coalesce(logged_at >= loaded_at, true)
 """  # noqa: S608 - put together from constants
 _NOT_JOINED = """
     SELECT group_id, reason FROM broker_log AS expired
-    WHERE cluster = $cluster AND event = 'JOIN_EXPIRED' AND reason IS NOT NULL AND logged_at >= $at {one_group}
+    WHERE cluster = $cluster AND event = 'JOIN_EXPIRED' AND reason IS NOT NULL AND logged_at >= $at {of_groups}
       AND NOT EXISTS (SELECT 1 FROM broker_log AS ended
                       WHERE ended.cluster = $cluster AND ended.group_id = expired.group_id
                         AND ended.event IN ('STABILIZED', 'GROUP_EMPTY') AND ended.logged_at >= $at

@@ -1,20 +1,20 @@
 """The statements behind lives of groups: each for one group or for many, its rows by group.
 
-``{some}`` is the condition on the groups (``Tables.rows_by_group``); ``$start`` and ``$end`` bound the time range, null
-means no bound. A range is half-open: from ``$start`` on, before ``$end``. What was over before a group's first record
-with a time has no place on a page's line of time, and is left out.
+``{of_groups}`` is the condition on the groups (``Tables.rows_by_group``); ``$start`` and ``$end`` bound the time range,
+null means no bound. A range is half-open: from ``$start`` on, before ``$end``. What was over before a group's first
+record with a time has no place on a page's line of time, and is left out.
 """
 
 SPANS = """
     SELECT group_id, min(first), max(last), min(log_partition) FROM (
         SELECT group_id, min(log_timestamp) AS first, max(log_timestamp) AS last, min(log_partition) AS log_partition
-        FROM group_timeline WHERE cluster = $cluster {one_group} GROUP BY 1
+        FROM group_timeline WHERE cluster = $cluster {of_groups} GROUP BY 1
         UNION ALL
         SELECT group_id, min(valid_from), max(coalesce(valid_to, valid_from)), min(log_partition) FROM offset_history
-        WHERE cluster = $cluster {one_group} GROUP BY 1
+        WHERE cluster = $cluster {of_groups} GROUP BY 1
         UNION ALL
         SELECT group_id, min(valid_from), max(coalesce(valid_to, valid_from)), min(log_partition) FROM pending_offsets
-        WHERE cluster = $cluster {one_group} GROUP BY 1
+        WHERE cluster = $cluster {of_groups} GROUP BY 1
     ) GROUP BY group_id ORDER BY group_id
 """
 
@@ -25,7 +25,7 @@ STATES = """
                coalesce(is_state_exact, false) AS is_exact,
                CASE WHEN event = 'GROUP_DELETED' THEN 'Dead' ELSE to_state END AS state
         FROM group_timeline
-        WHERE cluster = $cluster {some}
+        WHERE cluster = $cluster {of_groups}
         QUALIFY coalesce(seen < $end, true)
     ), compared AS (
         SELECT *, (state IS DISTINCT FROM lag(state) OVER in_order
@@ -60,7 +60,7 @@ MEMBERS = f"""
            {_ASSIGNED.format(column="pending_revocation")} AS pending,
            epoch_ms(valid_from), epoch_ms(valid_to)
     FROM member_timeline
-    WHERE cluster = $cluster {{some}}
+    WHERE cluster = $cluster {{of_groups}}
       AND (valid_to IS NOT NULL OR to_offset IS NULL)
       AND coalesce(valid_to > $start, true) AND coalesce(valid_from < $end, true)
     QUALIFY row_number() OVER (
@@ -73,7 +73,7 @@ OWNERS = """
     SELECT group_id, coalesce(topic, topic_id, '?') AS name, partition, member_id, instance_id, epoch_ms(owned_from),
            epoch_ms(owned_to), released_by, unowned_ms
     FROM partition_ownership
-    WHERE cluster = $cluster {some}
+    WHERE cluster = $cluster {of_groups}
       AND (owned_to IS NOT NULL OR to_offset IS NULL)
       AND coalesce(owned_to + to_milliseconds(coalesce(unowned_ms, 0)) >= $start, true)
       AND coalesce(owned_from < $end, true)
@@ -88,7 +88,7 @@ SUBSCRIPTIONS = """
     WITH members AS (
         SELECT group_id, valid_from, valid_to, coalesce(subscribed_topic_regex, '') = '' AND group_type <> 'streams'
                AND subscribed_topics IS NOT NULL AS is_plain, subscribed_topics
-        FROM member_timeline WHERE cluster = $cluster {some} AND coalesce(valid_from < $end, true)
+        FROM member_timeline WHERE cluster = $cluster {of_groups} AND coalesce(valid_from < $end, true)
           AND (valid_to IS NOT NULL OR to_offset IS NULL)
     ), wanted AS (
         SELECT group_id, unnest(subscribed_topics) AS topic, valid_from, valid_to FROM members WHERE is_plain
@@ -115,7 +115,7 @@ LINE_COUNTS = """
     SELECT group_id, sum(commits), count(*), min(first), max(last) FROM (
         SELECT group_id, count(*) AS commits, min(valid_from) AS first, max(coalesce(valid_to, valid_from)) AS last
         FROM offset_history
-        WHERE cluster = $cluster {some} AND coalesce(valid_to > $start, true) AND coalesce(valid_from < $end, true)
+        WHERE cluster = $cluster {of_groups} AND coalesce(valid_to > $start, true) AND coalesce(valid_from < $end, true)
         GROUP BY group_id, topic, partition
     ) GROUP BY group_id
 """
@@ -134,7 +134,7 @@ LINES = """
                CASE WHEN ended_by <> 'COMMIT' THEN ended_by END AS removed_by,
                CASE WHEN committed_offset < previous_offset THEN previous_offset END AS back_from
         FROM offset_history JOIN groups USING (group_id)
-        WHERE cluster = $cluster {some} AND committed_offset IS NOT NULL
+        WHERE cluster = $cluster {of_groups} AND committed_offset IS NOT NULL
           AND coalesce(valid_to > $start, true) AND coalesce(valid_from < $end, true)
     ), kept AS (
         SELECT *, end_ms - start_ms AS length FROM inside
@@ -163,14 +163,14 @@ LINES = """
 # Records, not rows of offset_history: these hold since before the range, and may stand for several commits.
 COMMIT_COUNTS = """
     SELECT group_id, count(*) FROM offset_commits
-    WHERE cluster = $cluster {some} AND is_tombstone IS NOT TRUE
+    WHERE cluster = $cluster {of_groups} AND is_tombstone IS NOT TRUE
       AND coalesce(log_timestamp >= $start, true) AND coalesce(log_timestamp < $end, true)
     GROUP BY group_id
 """
 
 REBALANCES = """
     SELECT group_id AS of_group, {columns} FROM rebalances
-    WHERE cluster = $cluster {some}
+    WHERE cluster = $cluster {of_groups}
       AND coalesce(completed_at >= $start, completed_offset IS NULL OR $start IS NULL)
       AND coalesce(coalesce(started_at, completed_at) < $end, true)
     ORDER BY of_group, coalesce(started_at, completed_at) NULLS FIRST, completed_offset, epoch
@@ -180,10 +180,10 @@ REBALANCES = """
 PAUSES = """
     WITH paused AS (
         SELECT group_id, rebalance_id, commit_pause_ms, completed_at, coalesce(started_at, completed_at) AS began
-        FROM rebalances WHERE cluster = $cluster {some} AND commit_pause_ms IS NOT NULL
+        FROM rebalances WHERE cluster = $cluster {of_groups} AND commit_pause_ms IS NOT NULL
     ), commits AS (
         SELECT group_id, topic, partition, valid_from AS since, valid_to AS until FROM offset_history
-        WHERE cluster = $cluster {some} AND ended_by = 'COMMIT'
+        WHERE cluster = $cluster {of_groups} AND ended_by = 'COMMIT'
     )
     SELECT paused.group_id AS of_group, rebalance_id, first(topic ORDER BY topic, partition) AS of_topic,
            first(partition ORDER BY topic, partition), first(since ORDER BY topic, partition),

@@ -246,10 +246,10 @@ def _is_open(partition: LogPartition | None, at: datetime, row: Sequence[Any]) -
     return not (is_removed and not partition.has_hole_between(ended_at, at))
 
 
-def _kept(warehouse: Tables, partition: LogPartition, at: datetime) -> list[tuple[int, int]]:
+def _kept(warehouse: Tables, partition: LogPartition, at: datetime) -> Sequence[tuple[Any, ...]]:
     """Ranges of offsets of which a copy that reaches over a point in time has every one; none behind a gap."""
     asked = {"log_partition": partition.log_partition, "end_offset": partition.read_to(at)}
-    return [] if partition.gaps else [(first, end) for first, end in warehouse.rows(_HAS, **asked)]
+    return () if partition.gaps else warehouse.rows(_HAS, **asked)
 
 
 def _is_removed(
@@ -257,7 +257,7 @@ def _is_removed(
     at: datetime,
     row: Sequence[Any],
     tombstone: Sequence[Any],
-    kept: Iterable[tuple[int, int]],
+    kept: Iterable[Sequence[int]],
 ) -> bool:
     """Whether the last tombstone proves that a partition had no offset at a point in time.
 

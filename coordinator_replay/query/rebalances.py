@@ -105,7 +105,7 @@ class Rebalance:
 _REBALANCES = f"""
     SELECT {select_list(Rebalance)}
     FROM rebalances
-    WHERE cluster = $cluster {{one_group}}
+    WHERE cluster = $cluster {{of_groups}}
       AND coalesce(completed_at >= $start, completed_offset IS NULL OR $start IS NULL)
       AND coalesce(coalesce(started_at, completed_at) < $end, true)
     ORDER BY coalesce(started_at, completed_at) NULLS FIRST, group_id, completed_offset, epoch

@@ -34,7 +34,7 @@ _GROUPS = f"""
         SELECT group_id, arg_max(event = 'GROUP_DELETED' OR to_state IS NOT DISTINCT FROM 'Dead', seq) AS is_deleted,
                arg_max(group_type, seq) AS group_type, arg_max(coalesce(is_exact, false), seq) AS is_exact,
                arg_max(log_timestamp, seq) AS deleted_at, max(log_timestamp) FILTER (member_count > 0) AS last_member_at
-        FROM group_timeline WHERE cluster = $cluster AND coalesce(log_timestamp <= $at, true) {{one_group}}
+        FROM group_timeline WHERE cluster = $cluster AND coalesce(log_timestamp <= $at, true) {{of_groups}}
         GROUP BY group_id
     ), offsets AS (
         SELECT group_id, bool_or({AS_OF}) AS has_offsets, max(valid_to) AS removed_at,
@@ -44,10 +44,10 @@ _GROUPS = f"""
                arg_max(ended_confidence, to_offset) FILTER (ended_by <> 'COMMIT' AND valid_to <= $at) AS confidence,
                bool_and(coalesce(is_exact, false) AND ended_by <> 'RECORDS_MISSING') FILTER (ended_by <> 'COMMIT')
                    AS is_exact
-        FROM offset_history WHERE cluster = $cluster AND coalesce(valid_from <= $at, true) {{one_group}}
+        FROM offset_history WHERE cluster = $cluster AND coalesce(valid_from <= $at, true) {{of_groups}}
         GROUP BY group_id
     ), waiting AS (
-        SELECT DISTINCT group_id FROM pending_offsets WHERE cluster = $cluster AND {AS_OF} {{one_group}}
+        SELECT DISTINCT group_id FROM pending_offsets WHERE cluster = $cluster AND {AS_OF} {{of_groups}}
     )
     SELECT id, group_type, CASE WHEN is_exact THEN ended_at END, CASE WHEN NOT is_exact THEN deleted_at END, ended_by,
            confidence, removed, last_member_at, last_commit_at, is_exact

@@ -222,7 +222,7 @@ class Tables:
         """Answer a question over the tables that it names.
 
         Args:
-            sql: a SELECT; ``$cluster`` in it is the warehouse's cluster, and ``{one_group}`` the condition that rows
+            sql: a SELECT; ``$cluster`` in it is the warehouse's cluster, and ``{of_groups}`` the condition that rows
                 are of ``group``, if that is given.
             parameters: values for the other ``$names``; ones the statement does not use are left out. ``group``
                 also keeps files without that group from being read.
@@ -235,7 +235,7 @@ class Tables:
             WarehouseError: a table is missing, lacks a column, or is damaged.
         """
         is_of_one_group = parameters.get("group") is not None
-        sql = sql.replace("{one_group}", "AND group_id = $group" if is_of_one_group else "")
+        sql = sql.replace("{of_groups}", "AND group_id = $group" if is_of_one_group else "")
         names = set(_PARAMETER.findall(sql))
         values = {"cluster": self.cluster, **parameters} if "cluster" in names else parameters
         used = {name: values[name] for name in names}
@@ -263,19 +263,20 @@ class Tables:
         """Rows of some groups, see ``rows``, by group: the first column, which they lack then.
 
         Args:
-            sql: a SELECT; ``{some}`` in it is the condition on the groups, ``$groups`` their names.
+            sql: a SELECT; ``{of_groups}`` in it is the condition on the groups, ``$groups`` their names.
             groups: at least one.
             parameters: values for the other ``$names``.
         """
         if len(groups) == 1:
             # One group's name also keeps files without it from being read.
-            asked, some = {"group": groups[0]}, "{one_group}"
+            asked = {"group": groups[0]}
         else:
             # Rows lie by group: row groups of files that hold other names only are not read.
             asked = {"first_group": min(groups), "last_group": max(groups)}
-            some = "AND group_id BETWEEN $first_group AND $last_group AND group_id IN (SELECT unnest($groups))"
+            is_among = "group_id BETWEEN $first_group AND $last_group AND group_id IN (SELECT unnest($groups))"
+            sql = sql.replace("{of_groups}", f"AND {is_among}")
         by_group: dict[str, list[tuple[Any, ...]]] = {}
-        for group, *row in self.rows(sql.replace("{some}", some), groups=list(groups), **asked, **parameters):
+        for group, *row in self.rows(sql, groups=list(groups), **asked, **parameters):
             by_group.setdefault(group, []).append(tuple(row))
         return by_group
 

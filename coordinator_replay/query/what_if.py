@@ -23,7 +23,7 @@ _RECORDS = """
     SELECT group_id, kind, key_json, value_json, log_partition, log_offset,
            epoch_ms(log_timestamp), coalesce(missing_before, 0), value_version
     FROM group_records
-    WHERE cluster = $cluster {some}
+    WHERE cluster = $cluster {of_groups}
     ORDER BY group_id, log_partition, log_offset
 """
 
@@ -39,13 +39,13 @@ _TOPICS = (
 _REBALANCES = """
     SELECT group_id, epoch, epoch_ms(completed_at), cause, confidence, commit_pause_ms
     FROM rebalances
-    WHERE cluster = $cluster {some}
+    WHERE cluster = $cluster {of_groups}
 """
 
 _LAST_COMMITS = """
     SELECT group_id, owner_member_id, epoch_ms(max(valid_from))
     FROM offset_history
-    WHERE cluster = $cluster {some} AND owner_member_id IS NOT NULL AND valid_from IS NOT NULL
+    WHERE cluster = $cluster {of_groups} AND owner_member_id IS NOT NULL AND valid_from IS NOT NULL
     GROUP BY ALL
 """
 

@@ -126,7 +126,7 @@ class ClientLives:
         return max(min(began_ms, max(died_ms) + 1), (operation.before_ms or 0) + 1)
 
     def _arrive(self, member: Member, at_ms: int, later_ms: int = 0) -> None:
-        subscription = member.subscription or Subscription()
+        subscription = member.subscription_or_empty
         key = _key(member)
         client = next((one for one in self.clients if one.key == key and one.now is None), None)
         if client is None:
@@ -461,14 +461,14 @@ def _is_cooperative_librdkafka(member: Member) -> bool:
 
 def _key(member: Member) -> tuple[str, ...]:
     """What a client is known by."""
-    subscription = member.subscription or Subscription()
+    subscription = member.subscription_or_empty
     if subscription.instance_id:
         return "static", subscription.instance_id
     return subscription.client_id or "", subscription.client_host or ""
 
 
 def _client_life(number: int, client: _Client) -> ClientLife:
-    subscription = client.member.subscription or Subscription()
+    subscription = client.member.subscription_or_empty
     name = subscription.instance_id or subscription.client_id or "client"
     member_ids = [member_id for visit in client.visits for member_id in visit.member_ids]
     subscriptions = [one for visit in client.visits for _, one in visit.subscriptions]

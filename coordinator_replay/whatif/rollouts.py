@@ -80,7 +80,7 @@ def roll_out(phases: Sequence[RecordedPhase], heartbeat_ms: int) -> int:
         last_ms = phase.done_ms - 1
         for (visits, number), (_, window) in zip(phase.arrived, windows, strict=False):
             earliest_ms, latest_ms = (min(at_ms + GAP_MS, last_ms) for at_ms in window[:2])
-            if number < len(visits):  # Else its client went on as another one.
+            if number < len(visits):  # Else another client continues it.
                 arrival = window._replace(earliest_ms=earliest_ms, latest_ms=latest_ms)
                 visits[number] = replace(visits[number], arrival=arrival)
     return count

@@ -15,7 +15,7 @@ from coordinator_replay.whatif.settings import Settings
 CLOSED, CRASHED = "closed", "crashed"
 
 COMMITTED = 0.8
-"""How often a client whose last sign of life is a commit went with it: who closes commits what it has read."""
+"""How often a client is taken to have stopped with its last commit: a consumer that is closed commits."""
 
 RESTART_MS = 300
 """No client is away for less where it is started again."""
@@ -31,7 +31,7 @@ class Window(NamedTuple):
         is_restart: it was back right after the window: away for a short time as likely as for one twice as long, and so
             on, so that most are away for seconds (log-uniform).
         is_committed: the last sign of life was a commit.
-        rollout_ms: when the deployment began that it belongs to: all of its members go at one pace.
+        rollout_ms: when the deployment began that it belongs to: its members are replaced at one pace.
     """
 
     earliest_ms: int

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from coordinator_replay.analysis.reasons.history import Departed, Sign, chosen
 from coordinator_replay.analysis.reasons.situation import Situation, called, passed
-from coordinator_replay.engine.model import GroupType, Member, Subscription
+from coordinator_replay.engine.model import GroupType, Member
 from coordinator_replay.times import elapsed_ms
 
 RETURN_MS = 300_000
@@ -49,13 +49,13 @@ class Return(NamedTuple):
     @property
     def is_downgrade(self) -> bool:
         """It is on the classic protocol and was not: a rollback from KIP-848."""
-        subscription = self.member.subscription or Subscription()
+        subscription = self.member.subscription_or_empty
         return subscription.uses_classic_protocol and not self.departed.uses_classic_protocol
 
     @property
     def is_upgrade(self) -> bool:
         """It speaks another protocol, or a newer version of it, than it did, and is no rollback."""
-        subscription = self.member.subscription or Subscription()
+        subscription = self.member.subscription_or_empty
         old = self.departed
         if subscription.uses_classic_protocol is not old.uses_classic_protocol:
             return old.uses_classic_protocol
@@ -121,10 +121,10 @@ def _client(situation: Situation, member: Member, candidates: Sequence[Departed]
 
 def is_same_client(member: Member, other: Member | Departed) -> bool:
     """Client id and host are the same."""
-    subscription = member.subscription or Subscription()
+    subscription = member.subscription_or_empty
     if subscription.client_id is None or subscription.client_host is None:
         return False
-    other_client = other if isinstance(other, Departed) else other.subscription or Subscription()
+    other_client = other if isinstance(other, Departed) else other.subscription_or_empty
     return (subscription.client_id, subscription.client_host) == (other_client.client_id, other_client.client_host)
 
 

@@ -20,7 +20,7 @@ from coordinator_replay.analysis.reasons.history import Sign
 from coordinator_replay.analysis.reasons.situation import Situation, called, lasting, moment, passed
 from coordinator_replay.analysis.reasons.vocabulary import Cause, Confidence
 from coordinator_replay.engine.events import Event
-from coordinator_replay.engine.model import AWAY_EPOCH, GroupType, Member, Subscription
+from coordinator_replay.engine.model import AWAY_EPOCH, GroupType, Member
 from coordinator_replay.times import elapsed_ms
 
 DEFAULT_SESSION_MS = 45_000
@@ -106,7 +106,7 @@ def _left_by(member: Member) -> str:
 
 def _kept_partitions(situation: Situation, member: Member, fact: str) -> Departure | None:
     since = situation.unrevoked_since.get(member.member_id)
-    timeout, kept_ms = _subscription(member).rebalance_timeout_ms, elapsed_ms(since, situation.at_ms)
+    timeout, kept_ms = member.subscription_or_empty.rebalance_timeout_ms, elapsed_ms(since, situation.at_ms)
     if since is None or kept_ms is None or timeout <= 0 or not timeout <= kept_ms <= timeout + TIMER_SLACK_MS:
         return None
     sentence = (
@@ -134,7 +134,7 @@ def _stayed_away(situation: Situation, member: Member, fact: str) -> Departure |
 
 
 def _had_no_time(situation: Situation, member: Member, fact: str) -> Departure | None:
-    session, rebalance_ms = _session_ms(member), _subscription(member).rebalance_timeout_ms
+    session, rebalance_ms = _session_ms(member), member.subscription_or_empty.rebalance_timeout_ms
     shortest, name = SHORTEST_SESSION_MS, "session.timeout.ms"
     if session is not None:
         shortest = session
@@ -229,7 +229,7 @@ def _timeouts(situation: Situation, member: Member) -> tuple[Cause, ...]:
     """Timeouts that could have ended the member."""
     if situation.group_type is GroupType.SHARE:
         return (Cause.SESSION_TIMEOUT,)
-    timeout = _subscription(member).rebalance_timeout_ms
+    timeout = member.subscription_or_empty.rebalance_timeout_ms
     # Where no rebalance with a time was before, it may have waited for any time.
     waited_ms = elapsed_ms(situation.history.rebalanced_ms, _removed_ms(situation))
     is_late = situation.group_type is GroupType.CLASSIC and timeout > 0 and (waited_ms is None or timeout <= waited_ms)
@@ -238,12 +238,8 @@ def _timeouts(situation: Situation, member: Member) -> tuple[Cause, ...]:
 
 def _session_ms(member: Member) -> int | None:
     """Its session timeout, None where its record has none: only classic members give one."""
-    session_ms = _subscription(member).session_timeout_ms
+    session_ms = member.subscription_or_empty.session_timeout_ms
     return session_ms if session_ms is not None and session_ms > 0 else None
-
-
-def _subscription(member: Member) -> Subscription:
-    return member.subscription or Subscription()
 
 
 _LOOKS = (

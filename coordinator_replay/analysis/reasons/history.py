@@ -298,7 +298,7 @@ _REMEMBERED = {
 
 def departed(member: Member, event: Event, at_ms: int | None, seen: Sign | None) -> Departed:
     """A member that went, as it is remembered."""
-    subscription = member.subscription or Subscription()
+    subscription = member.subscription_or_empty
     return Departed(
         member.member_id,
         subscription.instance_id,

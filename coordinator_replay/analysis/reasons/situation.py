@@ -77,7 +77,7 @@ class Situation:
 
     def _resubscribed(self) -> list[tuple[Subscription, Member, int]]:
         changes = [
-            (event.before.subscription or Subscription(), event.member, event.offset)
+            (event.before.subscription_or_empty, event.member, event.offset)
             for event in self.of_kind(EventKind.SUBSCRIPTION_CHANGED)
             if event.before is not None and event.member is not None
         ]
@@ -149,7 +149,7 @@ def called(member: Member | Departed) -> str:
     A classic group keeps client id and host of the first member that joined under an instance id, whichever process
     it is by now.
     """
-    identity = member if isinstance(member, Departed) else member.subscription or Subscription()
+    identity = member if isinstance(member, Departed) else member.subscription_or_empty
     client = " on ".join(filter(None, (identity.client_id, (identity.client_host or "").lstrip("/"))))
     if identity.instance_id is None:
         return f"member {member.member_id} (client {client})" if client else f"member {member.member_id}"

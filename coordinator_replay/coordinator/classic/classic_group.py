@@ -76,7 +76,7 @@ class JavaClassicGroup(ClassicGroup):
     @property
     def rebalance_timeout_ms(self) -> int:
         """How long a rebalance may take: the longest any member asked for, 0 without members."""
-        return max((_subscription(member).rebalance_timeout_ms for member in self.members.values()), default=0)
+        return max((member.subscription_or_empty.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def can_rebalance(self) -> bool:
         """Whether a rebalance may begin now."""
@@ -104,7 +104,7 @@ class JavaClassicGroup(ClassicGroup):
             IllegalStateError: it is of another protocol type, is there already, or supports no protocol that all
                 others support; nothing changes.
         """
-        subscription = _subscription(member)
+        subscription = member.subscription_or_empty
         protocols = [protocol.name for protocol in subscription.protocols]
         if member.member_id in self.members:
             raise IllegalStateError(f"member {member.member_id!r} is already in group {self.group_id!r}")
@@ -178,7 +178,7 @@ class JavaClassicGroup(ClassicGroup):
         candidates = self.candidate_protocols()
         ballots: HashOrder[str, int] = hash_map()
         for member in self.members.values():
-            supported = (protocol.name for protocol in _subscription(member).protocols)
+            supported = (protocol.name for protocol in member.subscription_or_empty.protocols)
             vote = next((name for name in supported if name in candidates), None)
             if vote is None:
                 # Members without a common protocol were refused when they joined, unless a protocol was named twice.
@@ -236,7 +236,7 @@ class JavaClassicGroup(ClassicGroup):
         Raises:
             RequestError: UNKNOWN_SERVER_ERROR, it does not support that protocol, or none is chosen.
         """
-        for protocol in _subscription(member).protocols:
+        for protocol in member.subscription_or_empty.protocols:
             if protocol.name == self.protocol:
                 return protocol.metadata
         raise RequestError("UNKNOWN_SERVER_ERROR", f"Member does not support protocol {self.protocol}")
@@ -248,13 +248,9 @@ class JavaClassicGroup(ClassicGroup):
         self._count(member, 1)
 
     def _count(self, member: Member, by: int) -> None:
-        for protocol in _subscription(member).protocols:
+        for protocol in member.subscription_or_empty.protocols:
             votes = self.votes.get(protocol.name, 0) + by
             if votes:
                 self.votes[protocol.name] = votes
             else:
                 del self.votes[protocol.name]
-
-
-def _subscription(member: Member) -> Subscription:
-    return member.subscription or Subscription()

@@ -205,7 +205,7 @@ def _assignment(member: Member, assignments: Mapping[str, str] | None) -> str:
 
 
 def _member_value(member: Member, metadata: str, assignment: str, is_consumer: bool) -> dict[str, Any]:
-    subscription = member.subscription or Subscription()
+    subscription = member.subscription_or_empty
     return {
         "memberId": member.member_id,
         "groupInstanceId": subscription.instance_id,

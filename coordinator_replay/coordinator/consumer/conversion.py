@@ -34,7 +34,7 @@ from coordinator_replay.coordinator.shard import Shard
 from coordinator_replay.coordinator.topics import Topics
 from coordinator_replay.engine import ConsumerGroup, GroupState, Member, MemberState, Record, StateReplay
 from coordinator_replay.engine.classic_group import CONSUMER_PROTOCOL_TYPE
-from coordinator_replay.engine.model import NOTHING, Assignment, Current, Subscription
+from coordinator_replay.engine.model import NOTHING, Assignment, Current
 from coordinator_replay.java_strings import string_hash
 from coordinator_replay.records.blobs import (
     BlobError,
@@ -70,10 +70,10 @@ def upgrade(shard: Shard, live: LiveClassicGroup) -> tuple[GroupUpdate, dict[str
     order: TimelineOrder[str, Member] = TimelineOrder(string_hash)
     for member in members:
         order[member.member_id] = member
-    names = {topic for member in members for topic in _subscription(member).topics or ()}
+    names = {topic for member in members for topic in member.subscription_or_empty.topics or ()}
     records = [
         *(
-            record_helpers.member_metadata(group_id, key, member_value(_subscription(one)))
+            record_helpers.member_metadata(group_id, key, member_value(one.subscription_or_empty))
             for key, one in order.items()
         ),
         record_helpers.group_epoch(group_id, generation, group_hash(names, shard.topics)),
@@ -90,7 +90,7 @@ def upgrade(shard: Shard, live: LiveClassicGroup) -> tuple[GroupUpdate, dict[str
         state.members[member.member_id] = None
     tombstone = record_helpers.classic_group_tombstone(group_id)
     update = GroupUpdate(shard, group_id, group, state, records=[tombstone, *records])
-    return update, {key: _subscription(one).session_timeout_ms or 0 for key, one in order.items()}
+    return update, {key: one.subscription_or_empty.session_timeout_ms or 0 for key, one in order.items()}
 
 
 def _check_upgrade(shard: Shard, live: LiveClassicGroup) -> None:
@@ -136,7 +136,7 @@ def _upgraded(group: JavaClassicGroup, member: Member, topics: Topics) -> Member
                 "default assignor before re-attempting the upgrade.",
             )
         assigned = _by_id(assignment.partitions, topics)
-    subscription = _subscription(member)
+    subscription = member.subscription_or_empty
     metadata = read_subscription(group.metadata(member))
     epoch = group.generation
     epochs = {topic_id: (epoch,) * len(numbers) for topic_id, numbers in assigned.items()}
@@ -244,7 +244,7 @@ def _become_classic(
     group.generation, group.protocol_type = update.group.epoch, CONSUMER_PROTOCOL_TYPE
     group.state = GroupState.STABLE
     for member in members:
-        subscription = _subscription(member)._replace(topics=None, rack_id=None, regex=None, assignor=None)
+        subscription = member.subscription_or_empty._replace(topics=None, rack_id=None, regex=None, assignor=None)
         group.add(Member(member.member_id, subscription), protocol_type=CONSUMER_PROTOCOL_TYPE)
     group.protocol = group.select_protocol()
     group.refresh_topics()
@@ -300,7 +300,3 @@ def _partition_order(numbers: Iterable[int]) -> list[int]:
     for number in ordered:
         table[number] = None
     return list(table)
-
-
-def _subscription(member: Member) -> Subscription:
-    return member.subscription or Subscription()

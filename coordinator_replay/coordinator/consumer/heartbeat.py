@@ -241,7 +241,7 @@ def reconcile(
     is_there = current.state is MemberState.STABLE and current.epoch == target_epoch
     if is_there and not has_subscription_changed:
         return member
-    names = subscribed_names(update.group, member.subscription or Subscription())
+    names = subscribed_names(update.group, member.subscription_or_empty)
     by_name = update.shard.topics.by_name
     builder = CurrentAssignmentBuilder(
         current,
