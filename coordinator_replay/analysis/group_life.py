@@ -11,6 +11,7 @@ group goes on from what the newer dump confirms: its own records, of which the c
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from coordinator_replay.analysis.expiry_rules import FIELDS as EXPIRY_RULES
 from coordinator_replay.analysis.expiry_rules import ExpiryRules
 from coordinator_replay.analysis.findings.group_rules import GROUP_RULES
 from coordinator_replay.analysis.findings.steps import StepRules
@@ -28,7 +29,7 @@ from coordinator_replay.engine.plain import Fields, restoring
 from coordinator_replay.engine.replay import NOWHERE, StateReplay
 from coordinator_replay.times import latest_ms
 
-VERSION = 14
+VERSION = 15
 
 # Looked up once: it stands in the way of every event.
 TOPOLOGY_CHANGED = EventKind.TOPOLOGY_CHANGED
@@ -99,7 +100,7 @@ class GroupReplay:
         for events in self.replay.apply_in_operations(record):
             if events:
                 rows.extend(self._fold(events))
-        rows.extend(self._expiry_rules.fold(record))
+        rows.extend(self._expiry_rules.fold(record, self.replay.group))
         if had_open_keys and not self.replay.open_keys:
             self.proven_ms = latest_ms(self.proven_ms, record.timestamp_ms)
         return _settled(rows, record.offset)
@@ -201,8 +202,7 @@ class GroupReplay:
         self._rebalances.partitions = self._ownership.partition_count
         self._rebalances.history.take_signs(confirmed._rebalances.history, history)
         self._topics.sources = confirmed._topics.sources
-        self._expiry_rules = confirmed._expiry_rules
-        rows += self._expiry_rules.interrupt(partition, offset, at_ms)
+        rows.append(self._expiry_rules.interrupt(partition, offset, at_ms, confirmed.replay.group))
         before = self.replay.shown_state
         self.replay = confirmed.replay
         event = self.replay.interrupted(partition, offset, at_ms, before, self.group_type)
@@ -241,7 +241,7 @@ class GroupReplay:
             "members": MEMBERS.write(self._members),
             "ownership": self._ownership.snapshot(),
             "rebalances": self._rebalances.snapshot(),
-            "expiry_rules": self._expiry_rules.snapshot(),
+            "expiry_rules": EXPIRY_RULES.write(self._expiry_rules),
             "findings": self._step_rules.snapshot(),
         }
 
@@ -268,7 +268,7 @@ class GroupReplay:
             MEMBERS.read(life._members, snapshot["members"])
             life._ownership.restore(snapshot["ownership"])
             life._rebalances.restore(snapshot["rebalances"])
-            life._expiry_rules.restore(snapshot["expiry_rules"])
+            EXPIRY_RULES.read(life._expiry_rules, snapshot["expiry_rules"])
             life._step_rules.restore(snapshot["findings"])
         return life
 
