@@ -14,7 +14,40 @@ from coordinator_replay.engine.model import NOTHING, Assignment, GroupState, Gro
 
 
 class EventKind(StrEnum):
-    """Everything that can happen to a group."""
+    """Everything that can happen to a group.
+
+    Attributes:
+        GROUP_CREATED: the group's first record, and nothing is missing before it.
+        GROUP_DISCOVERED: the first record seen of a group whose beginning is not in the log.
+        GROUP_REBORN: the epoch fell over a gap: the group was deleted and made again where records are missing.
+        GROUP_CONVERTED: the group changed its type, its members with it.
+        GROUP_EMPTIED: the last member was removed.
+        GROUP_DELETED: the group's tombstone.
+        MEMBER_JOINED: a member id that was not there before.
+        MEMBER_LEFT: a member was removed: left, fenced and timed out look the same.
+        MEMBER_REPLACED: a static member joined under a new member id.
+        MEMBER_AWAY: a static member left temporarily (member epoch -2).
+        MEMBER_REJOINED: a member that was away or removed joined again under its old member id.
+        SUBSCRIPTION_CHANGED: a member subscribed to other topics.
+        METADATA_CHANGED: a member changed something else: host, rack, timeouts, assignor, protocols.
+        LEADER_CHANGED: another member leads the classic group.
+        PROTOCOL_CHANGED: another protocol was chosen, or another assignor is preferred by most members.
+        REGEX_RESOLVED: a subscribed regex was resolved to topics.
+        REGEX_REMOVED: nobody subscribes to a regex any more.
+        TOPOLOGY_CHANGED: the topology of a streams group was written or removed.
+        TOPIC_METADATA_CHANGED: the topics the group reads changed, as far as the record shows.
+        SHARE_STATE_CHANGED: partitions of a share group are being initialised, are initialised, or deleted.
+        EPOCH_CHANGED: the epoch moved in a group without members.
+        REBALANCE_STARTED: a new group epoch: members must get a new target.
+        TARGET_ASSIGNED: new targets were computed.
+        MEMBER_RECONCILING: a member took a step and is not yet at its target.
+        MEMBER_RECONCILED: a member reached its target.
+        REBALANCE_COMPLETED: every member reached its target; in a classic group a generation was synced.
+        STATE_CHANGED: the state of the group changed and no other event says so.
+        RECORDS_MISSING: records of the group may be missing from here on: the state is what those left say.
+        RECORDS_COMPLETE: from here on no record of the group is missing: the state is proven again.
+        INVARIANT_BROKEN: a rule that every log keeps is broken, and no gap explains it.
+    """
 
     GROUP_CREATED = "GROUP_CREATED"
     GROUP_DISCOVERED = "GROUP_DISCOVERED"
@@ -46,40 +79,6 @@ class EventKind(StrEnum):
     RECORDS_MISSING = "RECORDS_MISSING"
     RECORDS_COMPLETE = "RECORDS_COMPLETE"
     INVARIANT_BROKEN = "INVARIANT_BROKEN"
-
-
-MEANING: Mapping[EventKind, str] = {
-    EventKind.GROUP_CREATED: "the group's first record, and nothing is missing before it",
-    EventKind.GROUP_DISCOVERED: "the first record seen of a group whose beginning is not in the log",
-    EventKind.GROUP_REBORN: "the epoch fell over a gap: the group was deleted and made again where records are missing",
-    EventKind.GROUP_CONVERTED: "the group changed its type, its members with it",
-    EventKind.GROUP_EMPTIED: "the last member was removed",
-    EventKind.GROUP_DELETED: "the group's tombstone",
-    EventKind.MEMBER_JOINED: "a member id that was not there before",
-    EventKind.MEMBER_LEFT: "a member was removed: left, fenced and timed out look the same",
-    EventKind.MEMBER_REPLACED: "a static member joined under a new member id",
-    EventKind.MEMBER_AWAY: "a static member left temporarily (member epoch -2)",
-    EventKind.MEMBER_REJOINED: "a member that was away or removed joined again under its old member id",
-    EventKind.SUBSCRIPTION_CHANGED: "a member subscribed to other topics",
-    EventKind.METADATA_CHANGED: "a member changed something else: host, rack, timeouts, assignor, protocols",
-    EventKind.LEADER_CHANGED: "another member leads the classic group",
-    EventKind.PROTOCOL_CHANGED: "another protocol was chosen, or another assignor is preferred by most members",
-    EventKind.REGEX_RESOLVED: "a subscribed regex was resolved to topics",
-    EventKind.REGEX_REMOVED: "nobody subscribes to a regex any more",
-    EventKind.TOPOLOGY_CHANGED: "the topology of a streams group was written or removed",
-    EventKind.TOPIC_METADATA_CHANGED: "the topics the group reads changed, as far as the record shows",
-    EventKind.SHARE_STATE_CHANGED: "partitions of a share group are being initialised, are initialised, or deleted",
-    EventKind.EPOCH_CHANGED: "the epoch moved in a group without members",
-    EventKind.REBALANCE_STARTED: "a new group epoch: members must get a new target",
-    EventKind.TARGET_ASSIGNED: "new targets were computed",
-    EventKind.MEMBER_RECONCILING: "a member took a step and is not yet at its target",
-    EventKind.MEMBER_RECONCILED: "a member reached its target",
-    EventKind.REBALANCE_COMPLETED: "every member reached its target; in a classic group a generation was synced",
-    EventKind.STATE_CHANGED: "the state of the group changed and no other event says so",
-    EventKind.RECORDS_MISSING: "records of the group may be missing from here on: the state is what those left say",
-    EventKind.RECORDS_COMPLETE: "from here on no record of the group is missing: the state is proven again",
-    EventKind.INVARIANT_BROKEN: "a rule that every log keeps is broken, and no gap explains it",
-}
 
 
 NO_CHANGES: Mapping[str, Any] = {}

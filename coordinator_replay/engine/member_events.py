@@ -72,22 +72,8 @@ def note_subscription(change: MemberChange, notes: list[Note]) -> None:
 
 def _metadata(subscription: Subscription) -> tuple[Any, ...]:
     """A subscription without its topics; of its blobs only the version, since owned partitions move."""
-    return (
-        subscription.instance_id,
-        subscription.rack_id,
-        subscription.client_id,
-        subscription.client_host,
-        subscription.assignor,
-        subscription.rebalance_timeout_ms,
-        subscription.session_timeout_ms,
-        subscription.uses_classic_protocol,
-        [(protocol.name, (protocol.fields or {}).get("version")) for protocol in subscription.protocols],
-        subscription.process_id,
-        subscription.topology_epoch,
-        subscription.user_endpoint,
-        subscription.client_tags,
-        subscription.draft,
-    )
+    versions = [(protocol.name, (protocol.fields or {}).get("version")) for protocol in subscription.protocols]
+    return subscription._replace(topics=None, regex=None, protocols=()), versions
 
 
 def note_step(change: MemberChange, state: Reconciliation, notes: list[Note]) -> None:

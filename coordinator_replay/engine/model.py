@@ -176,21 +176,10 @@ class Current(NamedTuple):
 
     def is_same_as(self, other: "Current | None") -> bool:
         """The member has the same at the same epoch; what the record says of the past does not count."""
-        return other is not None and self._compared() == other._compared()
+        return other is not None and self._now() == other._now()
 
-    def _compared(self) -> tuple[object, ...]:
-        return (
-            self.epoch,
-            self.state,
-            self.assigned,
-            self.pending,
-            self.standby,
-            self.warmup,
-            self.standby_pending,
-            self.warmup_pending,
-            self.assignment_bytes,
-            self.draft,
-        )
+    def _now(self) -> "Current":
+        return self._replace(previous_epoch=0, assigned_epochs=NOTHING, pending_epochs=NOTHING, missing=0)
 
 
 JOINING = Current()

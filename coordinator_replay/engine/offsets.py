@@ -12,7 +12,6 @@ coordinator runs on, and what tests compare the pipeline with.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any
 
 from coordinator_replay.engine.model import NO_PRODUCER, Marker, Record
@@ -22,17 +21,6 @@ NO_LEADER_EPOCH = -1
 NO_EXPIRE_TIMESTAMP = -1
 
 TopicPartition = tuple[str, int]
-
-
-class OffsetChangeKind(StrEnum):
-    """What a record or a marker did to an offset."""
-
-    STORED = "STORED"
-    PENDING = "PENDING"
-    COMMITTED = "COMMITTED"
-    SUPERSEDED = "SUPERSEDED"
-    ABORTED = "ABORTED"
-    REMOVED = "REMOVED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,19 +45,7 @@ class StoredOffset:
     topic_id: str | None
     log_partition: int
     log_offset: int
-    log_timestamp_ms: int | None
     producer_id: int = NO_PRODUCER
-
-
-@dataclass(frozen=True, slots=True)
-class StoredOffsetChange:
-    """What happened to an offset, at the position of the record or marker that did it."""
-
-    kind: OffsetChangeKind
-    offset: StoredOffset
-    log_partition: int
-    log_offset: int
-    timestamp_ms: int | None
 
 
 @dataclass(slots=True, eq=False)
@@ -87,54 +63,33 @@ class Offsets:
         """Partitions that a ``requireStable`` answer withholds, because a transaction on them is open."""
         return frozenset(key for offsets in self.pending.values() for key in offsets)
 
-    def apply(self, record: Record) -> list[StoredOffsetChange]:
+    def apply(self, record: Record) -> None:
         """Take a commit or its tombstone."""
         key = (record.key["topic"], record.key["partition"])
         if record.value is None:
-            return self._remove(key, record)
-        offset = read_commit(record.key, record.value, record)
-        if record.producer_id == NO_PRODUCER:
-            self.stored[key] = offset
-            kind = OffsetChangeKind.STORED
+            self.stored.pop(key, None)
+            for producer_id in list(self.pending):
+                self._settle(producer_id, key)
+        elif record.producer_id == NO_PRODUCER:
+            self.stored[key] = read_commit(record.key, record.value, record)
         else:
-            self.pending.setdefault(record.producer_id, {})[key] = offset
-            kind = OffsetChangeKind.PENDING
-        return [StoredOffsetChange(kind, offset, record.partition, record.offset, record.timestamp_ms)]
+            self.pending.setdefault(record.producer_id, {})[key] = read_commit(record.key, record.value, record)
 
-    def apply_marker(self, marker: Marker) -> list[StoredOffsetChange]:
+    def apply_marker(self, marker: Marker) -> None:
         """End a producer's transaction in a log partition; pending offsets of other partitions stay."""
-        pending = self.pending.get(marker.producer_id)
-        if pending is None:
-            return []
-        changes = []
-        for key in [key for key, offset in pending.items() if offset.log_partition == marker.partition]:
-            offset = pending.pop(key)
-            if not marker.committed:
-                kind = OffsetChangeKind.ABORTED
-            else:
+        for key, offset in list(self.pending.get(marker.producer_id, {}).items()):
+            if offset.log_partition == marker.partition:
+                self._settle(marker.producer_id, key)
                 stored = self.stored.get(key)
-                if stored is None or offset.log_offset > stored.log_offset:
+                if marker.committed and (stored is None or offset.log_offset > stored.log_offset):
                     self.stored[key] = offset
-                    kind = OffsetChangeKind.COMMITTED
-                else:
-                    kind = OffsetChangeKind.SUPERSEDED
-            changes.append(StoredOffsetChange(kind, offset, marker.partition, marker.offset, marker.timestamp_ms))
-        if not pending:
-            del self.pending[marker.producer_id]
-        return changes
 
-    def _remove(self, key: TopicPartition, record: Record) -> list[StoredOffsetChange]:
-        removed = [self.stored.pop(key)] if key in self.stored else []
-        for producer_id in list(self.pending):
-            offset = self.pending[producer_id].pop(key, None)
-            if offset is not None:
-                removed.append(offset)
-            if not self.pending[producer_id]:
-                del self.pending[producer_id]
-        return [
-            StoredOffsetChange(OffsetChangeKind.REMOVED, offset, record.partition, record.offset, record.timestamp_ms)
-            for offset in removed
-        ]
+    def _settle(self, producer_id: int, key: TopicPartition) -> None:
+        """Let an offset of a producer wait no longer, if it does."""
+        pending = self.pending[producer_id]
+        pending.pop(key, None)
+        if not pending:
+            del self.pending[producer_id]
 
 
 def read_commit(key: Mapping[str, Any], value: Mapping[str, Any], record: Record) -> StoredOffset:
@@ -152,6 +107,5 @@ def read_commit(key: Mapping[str, Any], value: Mapping[str, Any], record: Record
         value.get("topicId"),
         record.partition,
         record.offset,
-        record.timestamp_ms,
         record.producer_id,
     )

@@ -27,42 +27,27 @@ from coordinator_replay.engine.model import (
 
 REMOVES, SUBSCRIBES, BUMPS, TARGETS, INSTALLS, RECONCILES, CLASSIC = range(1, 8)
 
+_MODERN_PHASES: Mapping[str, int] = {
+    "MemberMetadata": SUBSCRIBES,
+    "Metadata": BUMPS,
+    "TargetAssignmentMember": TARGETS,
+    "TargetAssignmentMetadata": INSTALLS,
+    "CurrentMemberAssignment": RECONCILES,
+}
+"""The place of a value of a consumer, share or streams group, by what follows the group's type in the kind's name."""
+
 PHASE: Mapping[tuple[str, bool], int] = {
     ("GroupMetadata", True): 0,
     ("GroupMetadata", False): CLASSIC,
-    ("ConsumerGroupCurrentMemberAssignment", True): REMOVES,
-    ("ConsumerGroupTargetAssignmentMember", True): REMOVES,
-    ("ConsumerGroupMemberMetadata", True): REMOVES,
-    ("ConsumerGroupTargetAssignmentMetadata", True): REMOVES,
-    ("ConsumerGroupMetadata", True): REMOVES,
-    ("ConsumerGroupMemberMetadata", False): SUBSCRIBES,
     ("ConsumerGroupPartitionMetadata", False): SUBSCRIBES,
     ("ConsumerGroupRegularExpression", False): SUBSCRIBES,
-    ("ConsumerGroupMetadata", False): BUMPS,
-    ("ConsumerGroupTargetAssignmentMember", False): TARGETS,
-    ("ConsumerGroupTargetAssignmentMetadata", False): INSTALLS,
-    ("ConsumerGroupCurrentMemberAssignment", False): RECONCILES,
-    ("ShareGroupCurrentMemberAssignment", True): REMOVES,
-    ("ShareGroupTargetAssignmentMember", True): REMOVES,
-    ("ShareGroupMemberMetadata", True): REMOVES,
-    ("ShareGroupTargetAssignmentMetadata", True): REMOVES,
-    ("ShareGroupMetadata", True): REMOVES,
-    ("ShareGroupMemberMetadata", False): SUBSCRIBES,
-    ("ShareGroupMetadata", False): BUMPS,
-    ("ShareGroupTargetAssignmentMember", False): TARGETS,
-    ("ShareGroupTargetAssignmentMetadata", False): INSTALLS,
-    ("ShareGroupCurrentMemberAssignment", False): RECONCILES,
-    ("StreamsGroupCurrentMemberAssignment", True): REMOVES,
-    ("StreamsGroupTargetAssignmentMember", True): REMOVES,
-    ("StreamsGroupMemberMetadata", True): REMOVES,
-    ("StreamsGroupTargetAssignmentMetadata", True): REMOVES,
-    ("StreamsGroupMetadata", True): REMOVES,
-    ("StreamsGroupMemberMetadata", False): SUBSCRIBES,
     ("StreamsGroupTopology", False): SUBSCRIBES,
-    ("StreamsGroupMetadata", False): BUMPS,
-    ("StreamsGroupTargetAssignmentMember", False): TARGETS,
-    ("StreamsGroupTargetAssignmentMetadata", False): INSTALLS,
-    ("StreamsGroupCurrentMemberAssignment", False): RECONCILES,
+    **{
+        (f"{group}{kind}", is_tombstone): REMOVES if is_tombstone else phase
+        for group in ("ConsumerGroup", "ShareGroup", "StreamsGroup")
+        for kind, phase in _MODERN_PHASES.items()
+        for is_tombstone in (True, False)
+    },
 }
 """The place of a kind of record in the order, a tombstone or not; other kinds may stand anywhere."""
 

@@ -25,7 +25,7 @@ from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import GroupState, GroupType, Marker, Record
 from coordinator_replay.engine.modern_group import ReconcilingGroup
 from coordinator_replay.engine.notes import Group, ModernGroup
-from coordinator_replay.engine.offsets import COMMIT_KINDS, Offsets, StoredOffsetChange
+from coordinator_replay.engine.offsets import COMMIT_KINDS, Offsets
 from coordinator_replay.engine.operation import CLASSIC, PHASE, Header, Operation
 from coordinator_replay.engine.plain import Fields, restoring
 from coordinator_replay.engine.reconciliation import Reconciliation
@@ -37,29 +37,30 @@ from coordinator_replay.errors import UsageError
 Machine = type[ConsumerGroup] | type[ShareGroup] | type[StreamsGroup]
 Handler = Callable[[Any, Record, Operation], None]
 
+MACHINES: tuple[Machine, ...] = (ConsumerGroup, ShareGroup, StreamsGroup)
+
+_MODERN_HANDLERS = {
+    "Metadata": "replay_metadata",
+    "MemberMetadata": "replay_member",
+    "TargetAssignmentMetadata": "replay_target_epoch",
+    "TargetAssignmentMember": "replay_target",
+    "CurrentMemberAssignment": "replay_current",
+}
+"""Methods of all three machines, by what follows the group's type in the kind's name."""
+
 HANDLERS: Mapping[str, tuple[Machine, Handler]] = {
-    "ConsumerGroupMetadata": (ConsumerGroup, ConsumerGroup.replay_metadata),
+    **{
+        f"{machine.__name__}{kind}": (machine, getattr(machine, method))
+        for machine in MACHINES
+        for kind, method in _MODERN_HANDLERS.items()
+    },
     "ConsumerGroupPartitionMetadata": (ConsumerGroup, ConsumerGroup.replay_partition_metadata),
-    "ConsumerGroupMemberMetadata": (ConsumerGroup, ConsumerGroup.replay_member),
-    "ConsumerGroupTargetAssignmentMetadata": (ConsumerGroup, ConsumerGroup.replay_target_epoch),
-    "ConsumerGroupTargetAssignmentMember": (ConsumerGroup, ConsumerGroup.replay_target),
-    "ConsumerGroupCurrentMemberAssignment": (ConsumerGroup, ConsumerGroup.replay_current),
     "ConsumerGroupRegularExpression": (ConsumerGroup, ConsumerGroup.replay_regex),
-    "ShareGroupMetadata": (ShareGroup, ShareGroup.replay_metadata),
-    "ShareGroupMemberMetadata": (ShareGroup, ShareGroup.replay_member),
-    "ShareGroupTargetAssignmentMetadata": (ShareGroup, ShareGroup.replay_target_epoch),
-    "ShareGroupTargetAssignmentMember": (ShareGroup, ShareGroup.replay_target),
-    "ShareGroupCurrentMemberAssignment": (ShareGroup, ShareGroup.replay_current),
-    "StreamsGroupMetadata": (StreamsGroup, StreamsGroup.replay_metadata),
-    "StreamsGroupMemberMetadata": (StreamsGroup, StreamsGroup.replay_member),
-    "StreamsGroupTargetAssignmentMetadata": (StreamsGroup, StreamsGroup.replay_target_epoch),
-    "StreamsGroupTargetAssignmentMember": (StreamsGroup, StreamsGroup.replay_target),
-    "StreamsGroupCurrentMemberAssignment": (StreamsGroup, StreamsGroup.replay_current),
     "StreamsGroupTopology": (StreamsGroup, StreamsGroup.replay_topology),
 }
 """Which machine takes a kind, and how. Classic values and share state, which differ, are in ``StateReplay`` itself."""
 
-REMOVES_THE_GROUP = frozenset({"ConsumerGroupMetadata", "ShareGroupMetadata", "StreamsGroupMetadata"})
+REMOVES_THE_GROUP = frozenset(f"{machine.__name__}Metadata" for machine in MACHINES)
 SHARE_STATE = "ShareGroupStatePartitionMetadata"
 GROUP_METADATA = "GroupMetadata"
 NEVER_EXACT = -1
@@ -72,7 +73,7 @@ NO_EPOCH = 0
 """Epoch in events about a group that isn't there."""
 
 
-VERSION = 6
+VERSION = 7
 """Rises with every change of the form of snapshots; one of another version is refused."""
 
 
@@ -152,9 +153,9 @@ class StateReplay:
             self.open_keys.discard(_key(record))
         return finished
 
-    def apply_marker(self, marker: Marker) -> list[StoredOffsetChange]:
+    def apply_marker(self, marker: Marker) -> None:
         """Take a control record: the end of a producer's transaction."""
-        return self.offsets.apply_marker(marker)
+        self.offsets.apply_marker(marker)
 
     def settle(self, missing_from: int | None = None) -> list[Event]:
         """End the operation that is still open and return its events; without one, nothing.

@@ -6,7 +6,6 @@ from pathlib import Path
 import coordinator_replay.engine as engine
 from coordinator_replay.coordinator.classic.classic_group import LEGAL_PREDECESSORS, TRANSITIONS
 from coordinator_replay.engine import EventKind, GroupState, classic_group, consumer_group, share_group, streams_group
-from coordinator_replay.engine.events import MEANING
 from coordinator_replay.engine.operation import PHASE
 from coordinator_replay.engine.replay import HANDLERS, SHARE_STATE
 from coordinator_replay.engine.rules import RULES
@@ -46,8 +45,7 @@ def test_every_kind_has_its_place_in_the_order_of_an_operation() -> None:
 
 
 def test_every_event_and_every_rule_is_explained() -> None:
-    assert set(MEANING) == set(EventKind)
-    assert all(MEANING.values())
+    assert all(f"{kind}: " in (EventKind.__doc__ or "") for kind in EventKind)
     source = "".join((ROOM / name).read_text(encoding="utf-8") for name in ("rules.py", "classic_group.py"))
     assert all(RULES.values())
     assert all(f'"{rule}"' in source for rule in RULES)
