@@ -26,7 +26,9 @@ HISTORY = table("offset_history").arrow_schema(
 )
 """Columns that every staged row has, named as in ``offset_history``."""
 
-PRODUCER = table("pending_offsets").arrow_schema(["producer_id", "producer_epoch", "pending_since"])
+PRODUCER = table("pending_offsets").arrow_schema(
+    ["producer_id", "producer_epoch", "pending_since", "pending_since_offset"]
+)
 """Columns of pending commits."""
 
 EXPIRY = table("removed_offsets").arrow_schema(

@@ -47,6 +47,7 @@ def test_pending_offsets_have_the_columns_of_offset_history_but_for_expiry_and_t
         ("producer_id", "bigint"),
         ("producer_epoch", "smallint"),
         ("pending_since", "timestamp"),
+        ("pending_since_offset", "bigint"),
     ]
 
 

@@ -48,10 +48,11 @@ EVENTS = pa.schema(
     ]
 )
 """A row is one ``OffsetEvent``. Where an event takes effect is at_offset and at_timestamp, which for a transactional
-commit are its marker's; log_offset and log_timestamp are its record's own. ``name`` is the owner, the state or the
-rule; a rule's base is in commit_timestamp, the end of an ownership in until_offset. ``previous_offset`` is what a
-commit of an earlier batch or run replaced, ``is_begin_open`` whether that is not on record. ``lost_at`` is where
-records begin to be missing and a newer dump lacks the commit's."""
+commit are its marker's, and while it waits those of its transaction's first commit of the key; log_offset and
+log_timestamp are its record's own. ``name`` is the owner, the state or the rule; a rule's base is in commit_timestamp,
+the end of an ownership in until_offset. ``previous_offset`` is what a commit of an earlier batch or run replaced,
+``is_begin_open`` whether that is not on record. ``lost_at`` is where records begin to be missing and a newer dump lacks
+the commit's."""
 
 UNKNOWN_STATE = "Unknown"
 
@@ -79,7 +80,7 @@ OPEN_HISTORY = (
 WAITING = (
     *("group_id", "topic", "partition", "log_partition", "committed_offset", "leader_epoch", "metadata"),
     *("commit_timestamp", "expire_timestamp", "group_state", "from_offset", "valid_from", "owner_member_id"),
-    *("producer_id", "producer_epoch", "pending_since"),
+    *("producer_id", "producer_epoch", "pending_since", "pending_since_offset"),
 )
 """What is read of open rows of ``pending_offsets``."""
 
@@ -144,7 +145,7 @@ def waiting_commits(pending: pa.RecordBatch) -> pa.RecordBatch:
     return _shaped(
         pending,
         kind=_kind(OffsetEvent.WAITING),
-        at_offset=offsets,
+        at_offset=pc.coalesce(pending.column("pending_since_offset"), offsets),
         at_timestamp=pending.column("pending_since"),
         log_offset=offsets,
         log_timestamp=pending.column("valid_from"),

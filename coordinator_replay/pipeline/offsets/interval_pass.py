@@ -69,8 +69,8 @@ class _Batch:
         self.is_readable = as_bools(events.column("committed_offset").is_valid())
         self.lookups = np.full((len(Lookup), n), NOWHERE, np.int64)
         intervals, waits = np.empty((len(Interval), n), np.int64), np.empty((len(Wait), n), np.int64)
-        carried = np.empty((2, n), np.int64)
-        to_work_with = np.zeros(PLACES, np.int64), np.empty((2, n + 1), np.int64)
+        carried = np.empty((3, n), np.int64)
+        to_work_with = np.zeros(PLACES, np.int64), np.empty((3, n + 1), np.int64)
         counts = find_intervals(fields, self._begins(), is_last, self.lookups, intervals, waits, carried, *to_work_with)
         interval_count, wait_count, carried_count, out_of_order = counts
         if out_of_order != NOWHERE:
@@ -102,21 +102,23 @@ class _Batch:
 
     def carry(self) -> pa.RecordBatch:
         """Rows for the front of the next batch: what the last key of this one remembers."""
-        rows, since = self.carried
+        rows, since, since_offset = self.carried
         kinds = self.fields[EventField.KIND, rows]
-        # A commit that its marker has committed is a plain one from now on; one that waits keeps the time since when.
+        # A commit that its marker has committed is a plain one from now on; one that waits keeps since when.
         kinds = np.where(kinds == OffsetEvent.COMMITTED, OffsetEvent.PLAIN, kinds)
         times = np.where(since == UNKNOWN, self.fields[EventField.AT_TIME, rows], since)
+        offsets = np.where(since_offset == NOWHERE, self.fields[EventField.AT_OFFSET, rows], since_offset)
         taken = self.events.take(pa.array(rows))
         changed = {
             "previous_offset": self._previous(rows),
             "kind": pa.array(kinds, pa.int8()),
+            "at_offset": pa.array(offsets),
             "at_timestamp": pa.array(times, pa.int64(), mask=times == UNKNOWN).cast(TIMESTAMP),
             "is_begin_open": self._are_begins_open(rows),
         }
         columns = [changed.get(name, taken.column(name)) for name in EVENTS.names]
         remembered = pa.RecordBatch.from_arrays(columns, schema=EVENTS)
-        at_offset = np.where(kinds > OffsetEvent.OWNER, self.fields[EventField.AT_OFFSET, rows], NOWHERE)
+        at_offset = np.where(kinds > OffsetEvent.OWNER, offsets, NOWHERE)
         return remembered.take(pa.array(np.argsort(at_offset, kind="stable")))
 
     def _states(self, rows: Numbers) -> pa.Array:
@@ -292,6 +294,7 @@ class _Batch:
                 "producer_id": self.take("producer_id", rows),
                 "producer_epoch": self.take("producer_epoch", rows),
                 "pending_since": pa.array(since, pa.int64(), mask=since == UNKNOWN).cast(TIMESTAMP),
+                "pending_since_offset": pa.array(self.waits[Wait.SINCE_OFFSET]),
             }
         )
 

@@ -34,8 +34,9 @@ class OffsetEvent(IntEnum):
 class EventField(IntEnum):
     """Rows of the matrix of events.
 
-    UNTIL is the log offset of an ownership's end, LOST_AT the log offset from which on a commit
-    is not proven to be current: records begin to be missing there, and a newer dump lacks the commit's. LATEST: none.
+    Where a commit waits for a marker, AT is when its transaction first touched the key. UNTIL is the log offset of an
+    ownership's end, LOST_AT the log offset from which on a commit is not proven to be current: records begin to be
+    missing there, and a newer dump lacks the commit's. LATEST: none.
     """
 
     KIND = 0
@@ -61,8 +62,8 @@ class Begin(IntEnum):
 class Lookup(IntEnum):
     """Rows of the matrix of lookups at commits: indices of OWNER and STATE rows, NOWHERE or NO_STATES.
 
-    FIRST is where the first record of the commit's key stands, itself or one that waits for a marker; NOWHERE where one
-    was in force before.
+    FIRST is where the first record of the commit's key stands, itself or one of a transaction that waits for a marker;
+    NOWHERE where one was in force before.
     """
 
     OWNER = 0
@@ -98,6 +99,7 @@ class Wait(IntEnum):
     BY = 1
     HOW = 2
     SINCE = 3
+    SINCE_OFFSET = 4
 
 
 class PendingEnd(IntEnum):
@@ -179,9 +181,9 @@ def _first(events: Any, memory: Any, waiting: Any, row: Any) -> Any:
     """Where the first record of a key stands that has had none in force: a commit, or one that waits beside it."""
     if memory[_At.IS_SEEN]:
         return NOWHERE
-    first = events[EventField.LOG_OFFSET, row]
+    first = min(events[EventField.LOG_OFFSET, row], events[EventField.AT_OFFSET, row])
     for place in range(memory[_At.WAITING]):
-        first = min(first, events[EventField.LOG_OFFSET, waiting[0, place]])
+        first = min(first, waiting[2, place])
     return first
 
 
@@ -236,6 +238,7 @@ def _settle(memory: Any, waiting: Any, waits: Any, place: Any, by: Any, how: Any
     waits[Wait.BY, n] = by
     waits[Wait.HOW, n] = how
     waits[Wait.SINCE, n] = waiting[1, place]
+    waits[Wait.SINCE_OFFSET, n] = waiting[2, place]
 
 
 @inlined
@@ -248,15 +251,16 @@ def _settle_all(memory: Any, waiting: Any, waits: Any, by: Any, how: Any) -> Any
 @inlined
 def _wait(events: Any, memory: Any, waiting: Any, waits: Any, row: Any) -> Any:
     """A commit of a producer waits, in the place of the same producer's earlier one."""
-    since = events[EventField.AT_TIME, row]
+    since, since_offset = events[EventField.AT_TIME, row], events[EventField.AT_OFFSET, row]
     place = memory[_At.WAITING]
     for other in range(memory[_At.WAITING]):
         if events[EventField.PRODUCER, waiting[0, other]] == events[EventField.PRODUCER, row]:
             _settle(memory, waiting, waits, other, row, PendingEnd.REPLACED)
-            place, since = other, waiting[1, other]
+            place, since, since_offset = other, waiting[1, other], waiting[2, other]
     memory[_At.WAITING] = max(memory[_At.WAITING], place + 1)
     waiting[0, place] = row
     waiting[1, place] = since
+    waiting[2, place] = since_offset
 
 
 @inlined
@@ -279,7 +283,7 @@ def _mark(events: Any, memory: Any, waiting: Any, intervals: Any, waits: Any, ro
                 memory[_At.IS_SEEN] = 1
         _settle(memory, waiting, waits, place, row, how)
         last = memory[_At.WAITING] - 1
-        waiting[0, place], waiting[1, place] = waiting[0, last], waiting[1, last]
+        waiting[:, place] = waiting[:, last]
         memory[_At.WAITING] = last
         return
 
@@ -298,7 +302,7 @@ def _lose(events: Any, memory: Any, waiting: Any, intervals: Any, waits: Any, ro
             how = PendingEnd.ABORT if memory[_At.STORED] != NOWHERE else PendingEnd.LOST
             _settle(memory, waiting, waits, place, row, how)
         else:
-            waiting[0, kept], waiting[1, kept] = waiting[0, place], waiting[1, place]
+            waiting[:, kept] = waiting[:, place]
             kept += 1
     memory[_At.WAITING] = kept
     memory[_At.IS_SEEN] = 1 if memory[_At.STORED] != NOWHERE else 0
@@ -356,17 +360,17 @@ def _close(events: Any, memory: Any, waiting: Any, intervals: Any, waits: Any) -
 
 @inlined
 def _carry(memory: Any, waiting: Any, carried: Any) -> Any:
-    """Write down what the last key remembers: its context, what is stored, what waits with the time since when."""
+    """Write down what the last key remembers: its context, what is stored, what waits and since when."""
     n = 0
     for first in (_STATES, _RULES, _OWNERS):
         for row in range(memory[first], memory[first + 1]):
-            carried[0, n], carried[1, n] = row, UNKNOWN
+            carried[0, n], carried[1, n], carried[2, n] = row, UNKNOWN, NOWHERE
             n += 1
     if memory[_At.STORED] != NOWHERE:
-        carried[0, n], carried[1, n] = memory[_At.STORED], UNKNOWN
+        carried[0, n], carried[1, n], carried[2, n] = memory[_At.STORED], UNKNOWN, NOWHERE
         n += 1
     for place in range(memory[_At.WAITING]):
-        carried[0, n], carried[1, n] = waiting[0, place], waiting[1, place]
+        carried[:, n] = waiting[:, place]
         n += 1
     return n
 

@@ -55,9 +55,10 @@ def pending(warehouse):
     return {
         (
             *(r[name] for name in ("log_partition", "topic", "producer_id", "from_offset")),
-            *(round((in_ms(r["pending_since"]) - ms(0)) / 1000), r["to_offset"], r["ended_by"]),
+            *(r["pending_since_offset"], r["to_offset"], r["ended_by"]),
         )
         for r in rows(warehouse, "pending_offsets")
+        if in_ms(r["pending_since"]) == ms(r["pending_since_offset"])
     }
 
 

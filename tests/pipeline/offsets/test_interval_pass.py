@@ -79,6 +79,7 @@ def test_any_history_in_any_batches_is_replayed_as_the_coordinator_does(seed, si
     for row in rows:
         ends = (seconds(row["valid_from"]), seconds(row["valid_to"]))
         assert ends == (row["from_offset"], row["to_offset"])
+        assert seconds(row["pending_since"]) == row["pending_since_offset"]
     history = [tuple(row[name] for name in HISTORY) for row in rows if row["kind"] != Staged.PENDING]
     assert sorted(map(repr, history)) == sorted(repr(row) for each in references for row in each.history)
     pending = [
@@ -87,7 +88,7 @@ def test_any_history_in_any_batches_is_replayed_as_the_coordinator_does(seed, si
             row["topic"],
             row["producer_id"],
             row["from_offset"],
-            seconds(row["pending_since"]),
+            row["pending_since_offset"],
             row["to_offset"],
             row["ended_by"],
         )
@@ -152,7 +153,7 @@ def test_what_a_commit_replaced_is_open_behind_a_gap_and_behind_one_that_may_hav
 
 
 def test_what_was_before_is_open_where_the_cleaner_has_seen_a_commit_that_waited():
-    """An offset from before may be gone for the commit at 3, which came into force after the one at 9."""
+    """An offset from before may be gone for the commit at 3: one that came into force later, or that of 9 replaced."""
     bounds = CopyBounds(log_partition=3, name="", is_export=False, covered_from=0, cleaned_to=8, end=13)
     kept = copy_of("run", bounds, CopyOffsets(np.array([3, *range(5, 13)])))
     commits = [
@@ -161,10 +162,12 @@ def test_what_was_before_is_open_where_the_cleaner_has_seen_a_commit_that_waited
         event(OffsetEvent.COMMITTED, KEY, 10, producer_id=6, log_offset=9),
         event(OffsetEvent.COMMITTED, KEY, 11, producer_id=5, log_offset=3),
     ]
-    for events, is_open in ((commits, True), (commits[1:3], False)):
-        rows = staged(events, [100], OffsetProofs({3: history_of([kept])}))
-        [stored] = [row for row in rows if row["kind"] != Staged.PENDING]
-        assert (stored["from_offset"], stored["is_begin_open"]) == (10, is_open)
+    twice = [commits[0] | {"producer_id": 6}, *commits[1:3]]
+    for events, is_open in ((commits, True), (commits[1:3], False), (twice, True)):
+        for size in (1, 100):
+            rows = staged(events, [size], OffsetProofs({3: history_of([kept])}))
+            [stored] = [row for row in rows if row["kind"] != Staged.PENDING]
+            assert (stored["from_offset"], stored["is_begin_open"]) == (10, is_open)
 
 
 def test_a_transaction_that_ends_behind_a_gap_is_not_proven():
