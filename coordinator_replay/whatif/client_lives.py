@@ -6,7 +6,7 @@ from itertools import zip_longest
 from typing import Any
 
 from coordinator_replay.engine.model import Member, Subscription
-from coordinator_replay.whatif.libraries import LIBRDKAFKA, libraries_sentence, library_of, one_library
+from coordinator_replay.whatif.libraries import JAVA, LIBRDKAFKA, libraries_sentence, library_of, one_library
 from coordinator_replay.whatif.operations import RecordedOperation
 from coordinator_replay.whatif.rollouts import RecordedPhase, roll_out
 from coordinator_replay.whatif.script import CLOSED, CRASHED, ClientLife, Ending, Visit, Window
@@ -62,10 +62,11 @@ class ClientLives:
         self.by_member: dict[str, _Client] = {}
         self.libraries: list[str | None] = []
         self._silent: set[str] = set()
-        self._phases: list[RecordedPhase] = []
+        self.phases: list[RecordedPhase] = []
         self._leader: str | None = None
         self.unsure_leaves = self.unlikely_timeouts = self.unsure_timeouts = self.crashed = 0
         self.static_restarts = self.static_removals = self.static_ends = self.silent = self.rolled_out = 0
+        self.not_back = 0
 
     def take(self, operation: RecordedOperation) -> None:
         """Take the next operation."""
@@ -93,7 +94,7 @@ class ClientLives:
 
     def _begin_phase(self, operation: RecordedOperation) -> None:
         left_out = max((_generation_of(operation).get("attempts") or 1) - 1, 0)
-        self._phases.append(RecordedPhase(done_ms=operation.join_done_ms or operation.at_ms, left_out=left_out))
+        self.phases.append(RecordedPhase(done_ms=operation.join_done_ms or operation.at_ms, left_out=left_out))
 
     def _are_alive(self, operation: RecordedOperation) -> None:
         """Who takes part in a rebalance is alive: all members of a generation, and who takes a step of KIP-848."""
@@ -135,7 +136,7 @@ class ClientLives:
         elif client.visits and (last := client.visits[-1].departed_ms) is not None:
             at_ms = max(at_ms, last + 1)
         client.now = _Open(at_ms, [member.member_id], [(at_ms, subscription)], later_ms=later_ms)
-        self._phases[-1].arrived.append((client.visits, len(client.visits)))
+        self.phases[-1].arrived.append((client.visits, len(client.visits)))
         self.by_member[member.member_id] = client
 
     def _leave(self, member: Member, at_ms: int, operation: RecordedOperation) -> None:
@@ -153,14 +154,14 @@ class ClientLives:
             if is_static:
                 self.static_removals += 1
                 window = Window(departed_ms, min(departed_ms + self.settings.heartbeat(), removed_ms - 1))
-                self._phases[-1].session_ms = self._session(client.now.subscriptions[-1][1])
+                self.phases[-1].session_ms = self._session(client.now.subscriptions[-1][1])
             elif confidence != SURE:
                 self.unsure_timeouts += 1
                 other = Ending(max(at_ms, client.now.arrived_ms + 1), CLOSED, is_unlikely=True)
             self._close(client, departed_ms, CLOSED if is_static else CRASHED, confidence, window, other)
             if is_static:
                 place = client.visits, len(client.visits) - 1
-                self._phases[-1].remove(place, is_leader=member.member_id == self._leader)
+                self.phases[-1].remove(place, is_leader=member.member_id == self._leader)
             self._continue_as(client, self._back_by_then(client, departed_ms))
         elif member.member_id in self._silent:
             departed_ms = self._died_ms(client.now, operation.join_done_ms or operation.at_ms)
@@ -375,12 +376,13 @@ class ClientLives:
                     self.static_ends += 1
                     window = Window(earliest_ms, end_ms - 1, may_have_stayed=True)
             self._close(client, now.away_ms, CLOSED, "certain", window)
-        phases = [phase for phase in self._phases if phase.removed or phase.arrived]
+        phases = [phase for phase in self.phases if phase.removed or phase.arrived]
         self.rolled_out = roll_out(phases, self.settings.heartbeat())
         for client in self.clients:
             client.visits = [self._weighed(*pair) for pair in zip_longest(client.visits, client.visits[1:])]
         lives = [_client_life(number, client) for number, client in enumerate(self.clients, 1)]
         self.libraries = [client.library for client in lives]
+        self.not_back = sum(_may_be_back(client) for client in lives)
         library = one_library(self.libraries)
         return tuple(client if library is None else replace(client, library=library) for client in lives)
 
@@ -410,6 +412,9 @@ class ClientLives:
                 "have no partitions do when they are closed; others were back in the generation that removed them. "
                 "They are simulated to stop one session timeout before they were removed."
             )
+        yield from self._static_assumptions()
+
+    def _static_assumptions(self) -> Iterable[str]:
         if self.static_restarts:
             yield (
                 f"Restarts of static members: {self.static_restarts}. The log has when they came back, not since when "
@@ -427,6 +432,12 @@ class ClientLives:
                 "closed while a join phase lasted show it, or a generation that nobody assigned partitions in. Under "
                 "other settings it is simulated to take half of the longest time that it can have taken; ranges cover "
                 "the rest."
+            )
+        if self.not_back:
+            yield (
+                f"Static members whose session timed out and that did not come back: {self.not_back}. A consumer of "
+                "librdkafka that came back before it did got UNRELEASED_INSTANCE_ID, and left no record. They are "
+                "simulated to stay away; ranges don't cover that they were back."
             )
         if self.static_ends:
             yield (
@@ -465,6 +476,13 @@ def _key(member: Member) -> tuple[str, ...]:
     if subscription.instance_id:
         return "static", subscription.instance_id
     return subscription.client_id or "", subscription.client_host or ""
+
+
+def _may_be_back(client: ClientLife) -> bool:
+    """Whether a client died, and may have been refused when it came back (``ModernConsumer.is_stuck``)."""
+    last = client.visits[-1]
+    is_static = client.instance_id is not None and not last.subscriptions[-1][1].uses_classic_protocol
+    return is_static and last.how == CRASHED and client.library != JAVA
 
 
 def _client_life(number: int, client: _Client) -> ClientLife:

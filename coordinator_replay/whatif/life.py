@@ -13,6 +13,7 @@ from coordinator_replay.whatif.life_topics import topic_changes, topic_images, t
 from coordinator_replay.whatif.operations import RecordedOperation
 from coordinator_replay.whatif.recorded import Recorded
 from coordinator_replay.whatif.recorded_settings import recorded_settings
+from coordinator_replay.whatif.rollouts import unseen
 from coordinator_replay.whatif.script import Life
 
 LEAD_MS = 120_000
@@ -85,7 +86,17 @@ def life_of(
             "Members have a client.rack. Where replicas lie is not in the tables: assignors are simulated without "
             "racks."
         )
-    return Life(recorded.group_id, start, end, settings, chosen, images, tuple(notes)), rows
+    share = unseen(lives.phases, start, end)
+    notes += _unseen_sentence(share)
+    return Life(recorded.group_id, start, end, settings, chosen, images, tuple(notes), share), rows
+
+
+def _unseen_sentence(share: float) -> Iterable[str]:
+    if share:
+        yield (
+            f"In {share:.0%} of the time join phases waited for static members: who came and went meanwhile left no "
+            "record. Ranges reach farther up for them."
+        )
 
 
 def _with_first_protocol(operations: Sequence[RecordedOperation], start_ms: int | None) -> list[RecordedOperation]:

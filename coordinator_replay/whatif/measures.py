@@ -102,12 +102,15 @@ MEASURES: Sequence[tuple[str, str]] = (
 
 
 AT_LEAST = {
-    "rebalances": (0.04, 0.14),
-    "partitions_reassigned": (0.25, 0.25),
+    "rebalances": (0.0, 0.125),
+    "partitions_reassigned": (0.2, 0.2),
     "members_interrupted": (0.25, 0.25),
-    "stop_the_world": (0.04, 0.14),
+    "stop_the_world": (0.0, 0.125),
 }
 """Counts: so much of the value a range reaches at least down and up, rounded: simulations rather miss rebalances."""
+
+UNSEEN = 0.2
+"""Counts: so much farther up a range reaches where the whole life would be unseen (``Life.unseen``)."""
 
 SPREAD = 0.15
 """Counts: by so much of the distance from the least to the most variant a range reaches beyond either, rounded: of ten
@@ -133,13 +136,14 @@ MOST_TIMES = 2
 """No prediction where the variant with most rebalances has more than so many times those of the one with least."""
 
 
-def with_ranges(likely: Measures, others: Sequence[Measures], left_out: int) -> Measures:
+def with_ranges(likely: Measures, others: Sequence[Measures], left_out: int, unseen: float) -> Measures:
     """A life's measures with the least and the most that it and other variants of the same life have.
 
     Args:
         likely: the likeliest variant.
         others: the other ones that were simulated.
         left_out: how many were not.
+        unseen: share of the life in which members may have come and gone without a record.
     """
     if not others:
         return replace(likely, variants_left_out=left_out)
@@ -147,7 +151,7 @@ def with_ranges(likely: Measures, others: Sequence[Measures], left_out: int) -> 
     for name in RANGED:
         value = getattr(likely, name)
         if value is not None:
-            bounds = _bounds(name, [value, *(getattr(one, name) for one in others)])
+            bounds = _bounds(name, [value, *(getattr(one, name) for one in others)], unseen)
             if bounds[0] < bounds[1]:
                 ranges[name] = bounds
     counts = [one.rebalances for one in (likely, *others)]
@@ -155,16 +159,18 @@ def with_ranges(likely: Measures, others: Sequence[Measures], left_out: int) -> 
     return replace(likely, ranges=ranges, is_predictable=is_predictable, variants_left_out=left_out)
 
 
-def _bounds(name: str, numbers: Sequence[int]) -> tuple[int, int]:
+def _bounds(name: str, numbers: Sequence[int], unseen: float) -> tuple[int, int]:
     """The range of a measure.
 
     Args:
         name: the measure.
         numbers: in the likeliest variant, and in the others.
+        unseen: share of the life that is unseen.
     """
     value, least, most = numbers[0], min(numbers), max(numbers)
     if name in AT_LEAST:
-        down, up = (int(share * value + 0.5) for share in AT_LEAST[name])
+        least_down, least_up = AT_LEAST[name]
+        down, up = int(least_down * value + 0.5), int((least_up + UNSEEN * unseen) * value + 0.5)
         beyond = int(SPREAD * (most - least) + 0.5)
         return max(min(least - beyond, value - down), 0), max(most + beyond, value + up)
     margin = max(round(BEYOND[name] * value), 1) if most else 0

@@ -93,7 +93,8 @@ class Ranges:
             other = live_again(course, self._recorded, settings, clients, one.name, timing)
             self._left -= other.steps
             others.append(other.measures)
-        return likely._replace(measures=with_ranges(likely.measures, others, self._left_out - left_out_before))
+        left_out = self._left_out - left_out_before
+        return likely._replace(measures=with_ranges(likely.measures, others, left_out, self._life.unseen))
 
     def _variants(self, one: Alternative, tried: Settings) -> Iterator[Variant]:
         """Drawn courses and timings; settings and libraries that nobody gave take turns."""

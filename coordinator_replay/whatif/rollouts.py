@@ -7,7 +7,7 @@ the next one is. So a generation number that is left out, or members that are re
 show that they were not all closed at its beginning.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
@@ -54,6 +54,19 @@ class RecordedPhase:
         """Whether its members had been closed before the end of the phase before it, which was a long one."""
         over_ms = self.done_ms - before.done_ms - self.session_ms
         return bool(self.removed and before.removed) and over_ms <= heartbeat_ms
+
+
+def unseen(phases: Iterable[RecordedPhase], start_ms: int, end_ms: int) -> float:
+    """The share of a time range in which join phases waited for static members: who came and went left no record.
+
+    Args:
+        phases: of a group.
+        start_ms: from then on.
+        end_ms: until then, not included.
+    """
+    waited = [phase for phase in phases if phase.removed and start_ms <= phase.done_ms < end_ms]
+    waited_ms = sum((phase.left_out + 1) * phase.session_ms for phase in waited)
+    return min(waited_ms / (end_ms - start_ms), 1.0)
 
 
 def roll_out(phases: Sequence[RecordedPhase], heartbeat_ms: int) -> int:

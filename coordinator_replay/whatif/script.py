@@ -123,6 +123,8 @@ class Life:
         settings: the ones it had, as far as the record shows.
         topics: the cluster's topics as of each moment at which they changed; the first entry is the beginning.
         assumptions: what the log does not show, in sentences.
+        unseen: share of the life in which join phases waited for static members: who came and went meanwhile left no
+            record.
     """
 
     group_id: str
@@ -132,6 +134,7 @@ class Life:
     clients: tuple[ClientLife, ...]
     topics: tuple[tuple[int, tuple[Topic, ...]], ...]
     assumptions: tuple[str, ...]
+    unseen: float = 0.0
 
     @property
     def by_member(self) -> Mapping[str, str]:

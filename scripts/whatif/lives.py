@@ -32,11 +32,20 @@ class Calibration:
         held: for each prediction, whether its range (or its only value) is what was recorded.
         widths: from least to most, as a share of the value.
         narrow: whether that is at most a quarter of the value, or 1.
+        single: of each prediction without a range, whether its value is what was recorded.
     """
 
     held: list[bool] = field(default_factory=list)
     widths: list[float] = field(default_factory=list)
     narrow: list[bool] = field(default_factory=list)
+    single: list[bool] = field(default_factory=list)
+
+    def add(self, other: "Calibration") -> None:
+        """Count the predictions of another life, too."""
+        self.held += other.held
+        self.widths += other.widths
+        self.narrow += other.narrow
+        self.single += other.single
 
     def __str__(self) -> str:
         """As a cell of a table."""
@@ -96,8 +105,14 @@ def _cell(found: JudgedLife, name: str, one: Measures, recorded: Measures) -> st
     calibration.held.append(least <= truth <= most)
     calibration.widths.append((most - least) / max(value, 1))
     calibration.narrow.append(most - least <= max(value / 4, 1))
+    if least == most:
+        calibration.single.append(calibration.held[-1])
     text = f"{value:,} ({least:,} to {most:,}) : {truth:,}" if least < most else f"{value:,} : {truth:,}"
     return text if calibration.held[-1] else f"**{text}**"
+
+
+def _of(held: Sequence[bool]) -> str:
+    return f"{sum(held)} of {len(held)}"
 
 
 def _short(group: str) -> str:
@@ -136,23 +151,21 @@ def lives_part(judged: Sequence[JudgedLife]) -> Iterable[str]:
         "| lives | " + " | ".join(label for _, label in JUDGED) + " | refused |",
         "|---" * 5 + "|",
     )
-    narrow: list[str] = []
+    narrow, single = [], []
     for label, is_looked_at in (("looked at", True), ("only judged", False)):
         chosen = [one for one in judged if (int(one.name) < FIRST_THAT_JUDGES) is is_looked_at]
-        cells = []
-        for name, _ in JUDGED:
-            total = Calibration()
-            for one in chosen:
-                total.held += one.measures[name].held
-                total.widths += one.measures[name].widths
-                total.narrow += one.measures[name].narrow
-            cells.append(str(total))
-            if name == "rebalances":
-                narrow.append(f"{sum(total.narrow)} of {len(total.narrow)} ({label})")
+        totals = {name: Calibration() for name, _ in JUDGED}
+        for one in chosen:
+            for name, total in totals.items():
+                total.add(one.measures[name])
+        cells = [str(total) for total in totals.values()]
+        narrow.append(f"{_of(totals['rebalances'].narrow)} ({label})")
+        single.append(f"{_of([is_right for total in totals.values() for is_right in total.single])} ({label})")
         refused, asked = sum(one.refused for one in chosen), sum(one.asked for one in chosen)
         names = ", ".join(one.name for one in chosen)
         yield f"| {label}: {names} | {' | '.join(cells)} | {refused} of {asked} |"
     yield ""
     yield f"Ranges of rebalances no wider than a quarter of the value, or 1: {', '.join(narrow)}."
+    yield f"Values without a range that are what was recorded: {', '.join(single)}."
     for one in judged:
         yield from ("", *one.lines)

@@ -125,7 +125,7 @@ def test_a_session_timeout_that_is_on_record_has_one_reading() -> None:
 def test_a_record_that_can_not_carry_a_prediction_gets_none(counts: tuple[int, int], is_predictable: bool) -> None:
     model: Measures = what_if(group(), []).recorded
     least, most = (replace(model, rebalances=count) for count in counts)
-    one = with_ranges(least, [most], 0)
+    one = with_ranges(least, [most], 0, unseen=0.0)
     assert one.is_predictable is is_predictable
     bounds = one.ranges["rebalances"]
     # A range reaches beyond the least and the most by a part of the distance.
@@ -133,6 +133,12 @@ def test_a_record_that_can_not_carry_a_prediction_gets_none(counts: tuple[int, i
     assert bounds == (max(counts[0] - beyond, 0), counts[1] + beyond)
     (_, [cell]), *_ = table_of([one])
     assert cell == (f"{counts[0]} ({bounds[0]} to {bounds[1]})" if is_predictable else f"{bounds[0]} to {bounds[1]}")
+
+
+def test_a_range_reaches_farther_up_where_members_may_have_come_and_gone_without_a_record() -> None:
+    model = replace(what_if(group(), []).recorded, rebalances=20)
+    ranges = [with_ranges(model, [model], 0, unseen).ranges["rebalances"] for unseen in (0.0, 0.5)]
+    assert ranges == [(20, 23), (20, 25)]
 
 
 def test_a_value_says_where_not_all_variants_were_simulated() -> None:

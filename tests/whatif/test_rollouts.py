@@ -11,7 +11,7 @@ import pytest
 from coordinator_replay.engine.model import Subscription
 from coordinator_replay.whatif.courses import rolled_out
 from coordinator_replay.whatif.life import life_of
-from coordinator_replay.whatif.rollouts import Place, RecordedPhase, roll_out
+from coordinator_replay.whatif.rollouts import Place, RecordedPhase, roll_out, unseen
 from coordinator_replay.whatif.script import CLOSED, Life, Visit
 from scripts.whatif.sample import recorded_groups
 
@@ -58,6 +58,21 @@ def test_who_is_removed_one_session_after_a_long_phase_went_while_it_lasted_but_
 def test_who_is_removed_later_than_that_was_alive_after_the_phase() -> None:
     phases = [phase(50_000, removed=1), phase(50_000 + SESSION_MS + HEARTBEAT_MS + 1, removed=2)]
     assert roll_out(phases, HEARTBEAT_MS) == 0
+
+
+def test_while_a_join_phase_waits_for_static_members_who_comes_and_goes_leaves_no_record() -> None:
+    phases = [phase(50_000, removed=1, left_out=1), phase(60_000, removed=0), phase(100_000, removed=2)]
+    assert unseen(phases, 0, 200_000) == (2 + 1) * SESSION_MS / 200_000
+    assert unseen(phases, 60_000, 100_000) == 0
+    assert unseen(phases, 99_999, 100_001) == 1
+
+
+def test_what_may_have_left_no_record_is_said() -> None:
+    groups = recorded_groups(LIVES / "103")
+    patient, static = (life_of(groups[f"life-103-{name}"], None, None, {}) for name in ("patient", "newstatic"))
+    assert any(one.startswith("In 48% of the time join phases waited") for one in patient[0].assumptions)
+    # A consumer of librdkafka that was killed: had it been started again, the broker would have refused it.
+    assert any("did not come back: 1. A consumer of librdkafka" in one for one in static[0].assumptions)
 
 
 @pytest.mark.parametrize(("number", "group"), [("118", "patient"), ("115", "patient"), ("120", "static")])
