@@ -18,6 +18,7 @@ MADE = {"audit", "demo", "export", "maintain", "decode", "simulate"}
 NAMES = {
     "payments": "shop-billing",
     "my-group": "shop-billing",
+    "payments-app": "shop-billing",
     "payments-new": "shop-migrate",
     "orders-share": "shop-share",
     "word-count": "shop-streams",

@@ -15,6 +15,8 @@ from coordinator_replay.query.saved import saved_queries
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
+READ = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("[es]*/*/README.md")), *PAGES]
+"""Whatever somebody types from: the pages, and what lies beside examples, schemas and scripts."""
 BLOCK = re.compile(r"^ *```(?:sh|console)?\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 
 
@@ -32,9 +34,7 @@ def code_blocks(page: Path, language: str) -> list[str]:
 
 def typed_commands() -> list[tuple[str, list[str]]]:
     found = []
-    for path in [ROOT / "README.md", *PAGES]:
-        if path.name == "commands.md":
-            continue
+    for path in READ:
         for block in BLOCK.findall(path.read_text(encoding="utf-8")):
             for line in re.sub(r"\\\n\s*", " ", block).splitlines():
                 words = shlex.split(line.removeprefix("$ "), comments=True) if "coordinator-replay" in line else []
@@ -62,7 +62,7 @@ def test_commands_in_the_documents_can_be_typed(page: str, words: list[str], mon
 def shell_blocks() -> list[tuple[str, str]]:
     return [
         (path.name, block)
-        for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES]
+        for path in READ
         for block in re.findall(r"^ *```sh\n(.*?)^ *```", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     ]
 
