@@ -205,7 +205,7 @@ def test_a_folder_that_is_no_table_is_not_written_into(spark, tmp_path):
         audit(spark, str(tmp_path / "warehouse"), "c", Sample("transactions").segments)
 
 
-def test_an_export_with_text_for_bytes_is_refused_with_the_flags_to_use(spark, tmp_path):
+def test_an_export_with_text_for_bytes_is_refused_with_what_to_do(spark, tmp_path):
     line = {
         "topic": "__consumer_offsets",
         "partition": 0,
@@ -215,7 +215,7 @@ def test_an_export_with_text_for_bytes_is_refused_with_the_flags_to_use(spark, t
         "payload": "\u0000\ufffd",
     }
     (tmp_path / "dump.jsonl").write_text(json.dumps(line) + "\n")
-    with pytest.raises(InputError, match="-S base64"):
+    with pytest.raises(InputError, match="take the dump with coordinator-replay export"):
         audit(spark, str(tmp_path / "warehouse"), "c", str(tmp_path / "dump.jsonl"))
 
 

@@ -16,9 +16,8 @@ from coordinator_replay.log.dump import TOPIC, Dump, Format, read_head
 from coordinator_replay.pipeline.read.envelopes import KAFKA_ROW, check_kafka_columns, kafka_rows, log_records
 
 _DESTROYED = (
-    "{path}: key and payload were written as text, which destroys binary records beyond repair; dump again with "
-    "base64 output (kcat -C -J -e -S base64, in builds of kcat that have -S), with Spark's Kafka source, or from the "
-    "segment files"
+    "{path}: key and payload were written as text, as kcat -J does, which destroys binary records beyond repair; take "
+    "the dump with coordinator-replay export or from the segment files, or write both in base64"
 )
 
 _S3 = re.compile("^s3n?://")
