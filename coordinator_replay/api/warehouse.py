@@ -229,7 +229,7 @@ class Warehouse:
         """
         since = self._time(start)
         changes = offset_changes(self._tables, group, topic, partition, since, self._end(end))
-        notes = [self._no("committed offset", changes)]
+        notes = [self._no("committed offset", changes, group)]
         return Answer(changes, OffsetChange, notes=notes, basis=self._from(since, group))
 
     def timeline(self, group: str, *, start: Time | None = None, end: Time | None = None) -> Answer[TimelineEvent]:
@@ -279,7 +279,7 @@ class Warehouse:
         """
         since = self._time(start)
         rebalances = _last(rebalances_of(self._tables, group, since, self._end(end), causes=causes), last)
-        notes = [_alternatives(rebalances, causes), self._no("rebalance", rebalances)]
+        notes = [_alternatives(rebalances, causes), self._no("rebalance", rebalances, group)]
         return Answer(rebalances, Rebalance, notes=notes, basis=self._from(since, group))
 
     def why(
@@ -323,7 +323,8 @@ class Warehouse:
         # What goes on at the end of the log is the last thing that happened to a group.
         phase = None if group is None or end is not None else self._join_phase(group, moment)
         nearby = nearby_note(self._tables, rebalances)
-        notes = [phase, perhaps, nearby, _alternatives(rebalances, causes), self._no("rebalance", rebalances), note]
+        absent = self._no("rebalance", rebalances, group)
+        notes = [phase, perhaps, nearby, _alternatives(rebalances, causes), absent, note]
         summary = summary_between(self._tables, rebalances, since, self._end(end))
         return Reasons(rebalances, held_up, summary, notes, self._from(since, group))
 
@@ -365,7 +366,7 @@ class Warehouse:
         is_exact = basis.is_complete and all(one.is_exact for one in rows)
         inherited = inherited_note((one.member_id, one.is_client_inherited) for one in rows)
         owners = Owners(owners=tuple(rows), before=None, after=None, is_exact=is_exact)
-        return Owned(owners, [self._no("owner", rows), inherited], basis)
+        return Owned(owners, [self._no("owner", rows, group), inherited], basis)
 
     @staticmethod
     def _check_either(at: Time | None, start: Time | None, end: Time | None) -> None:
@@ -451,7 +452,7 @@ class Warehouse:
         return Answer(
             offsets,
             ExpiredOffset,
-            notes=[self._no("expired or expiring offset", offsets)],
+            notes=[self._no("expired or expiring offset", offsets, group)],
             basis=self._from(None, group),
         )
 
@@ -495,7 +496,7 @@ class Warehouse:
             "the input has no transaction markers."
         )
         absent = [rule for rule in rules if all(one.rule != rule for one in findings)]
-        notes = [self._no("finding", findings), *terms_of(self._tables, absent), note if unproven else None]
+        notes = [self._no("finding", findings, group), *terms_of(self._tables, absent), note if unproven else None]
         return Answer(findings, Finding, notes=notes, basis=self._from(first, group))
 
     def sql(
@@ -792,10 +793,10 @@ class Warehouse:
             return f"Group {group!r} had no committed offset{_of(topics)} then."
         return f"No committed offset{_of(topics)} of group {group!r} at that time is on record."
 
-    def _no(self, what: str, rows: Sequence[object]) -> str | None:
+    def _no(self, what: str, rows: Sequence[object], group: str | None = None) -> str | None:
         if rows:
             return None
-        is_whole = self._tables.completeness.is_whole and undecoded_note(self._tables) is None
+        is_whole = self._tables.completeness.is_whole and undecoded_note(self._tables, group) is None
         return f"No {what}{'' if is_whole else ' on record'} matches; the tables cover {self.coverage}."
 
     def _no_event(self, group: str, rows: Sequence[object]) -> str | None:

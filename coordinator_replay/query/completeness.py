@@ -34,6 +34,15 @@ _OF_GROUP = """
     )
 """
 
+_UNDECODED = """
+    SELECT count(*) FROM quarantine WHERE cluster = $cluster AND error_class <> 'UnknownRecordType' AND (
+        CAST($group AS VARCHAR) IS NULL OR group_id = $group
+        OR group_id IS NULL AND (
+            log_partition IS NULL OR len($partitions) = 0 OR list_contains($partitions, log_partition)
+        )
+    )
+"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompleteRange:
@@ -238,13 +247,18 @@ class Completeness:
         return f"{'; '.join(parts)}."
 
 
-def undecoded_note(warehouse: "Tables") -> str | None:
-    """What to say beside rows of many groups where records could not be decoded.
+def undecoded_note(warehouse: "Tables", group: str | None = None) -> str | None:
+    """What to say beside rows where records could not be decoded.
 
     A kind of record that this release does not know changes no group, as a broker of another release passes over it.
+
+    Args:
+        warehouse: the tables.
+        group: only records that are, or may be, of this group: their key can't be read, and no record shows that its
+            log partition is another; of all groups if None.
     """
     [(count,)] = warehouse.rows(
-        "SELECT count(*) FROM quarantine WHERE cluster = $cluster AND error_class <> 'UnknownRecordType'"
+        _UNDECODED, group=group, partitions=[] if group is None else log_partitions_of(warehouse, group)
     )
     if not count:
         return None

@@ -221,3 +221,22 @@ def test_a_saved_query_says_where_records_could_not_be_decoded(tmp_path):
     write_rows(folder, "quarantine", [damaged | {"log_offset": 7}, damaged | {"log_offset": 8}, unknown])
     [said] = [one for one in Warehouse(str(folder)).sql(query="downtime-by-cause").notes if note in one]
     assert said.startswith("2 records could not be decoded")
+
+
+@pytest.mark.parametrize(
+    ("record", "on_record"),
+    [
+        ({"group_id": "orders", "log_partition": 3}, ""),
+        ({"log_partition": 4}, ""),
+        ({"group_id": "payments", "log_partition": 3}, " on record"),
+        ({"log_partition": 3}, " on record"),
+        ({"log_partition": None, "bucket": -1}, " on record"),
+    ],
+    ids=["another group", "another log partition", "this group", "a key that can't be read", "no log partition"],
+)
+def test_only_records_that_may_be_of_the_group_leave_open_what_it_had(tmp_path, record, on_record):
+    folder = write_small_warehouse(tmp_path / "warehouse")
+    damaged = {"cluster": "default", "source": "a", "error_class": "BufferUnderflow"}
+    write_rows(folder, "quarantine", [damaged | record])
+    [note] = Warehouse(str(folder)).expired("payments", statuses=["DUE"]).notes
+    assert note.startswith(f"No expired or expiring offset{on_record} matches")
