@@ -108,11 +108,11 @@ _WORDINGS: tuple[tuple[str, str], ...] = (
     ),
     (
         "MEMBER_LEFT_TEMPORARILY",
-        rf"{_GROUP}Static member (?P<member>\S+) with instance id (?P<instance_id>.+?) temporarily left the ",
+        rf"{_GROUP}Static [Mm]ember (?P<member>\S+) with instance id (?P<instance_id>.+?) temporarily left the ",
     ),
     (
         "MEMBER_LEFT",
-        rf"{_GROUP}(?:Static m|M)ember (?P<member>\S+) (?:with instance id (?P<instance_id>.+?) )?left the ",
+        rf"{_GROUP}(?:Static )?[Mm]ember (?P<member>\S+) (?:with instance id (?P<instance_id>.+?) )?left the ",
     ),
     (
         "MEMBER_REPLACED",
@@ -168,7 +168,7 @@ _WORDINGS: tuple[tuple[str, str], ...] = (
     (
         "INSTANCE_ID_UNRELEASED",
         rf"{_GROUP}Static member (?P<member>\S+) with instance id (?P<instance_id>.+?) cannot join the group because "
-        r"the instance id is owned by member ",
+        r"the instance id is (?:is )?owned by member ",
     ),
     ("EPOCH_BUMPED", rf"{_GROUP}Bumped (?:streams )?group epoch to (?P<epoch>\d+)"),
     ("TARGET_COMPUTED", rf"{_GROUP}Computed a new target assignment for epoch (?P<epoch>\d+) "),
@@ -185,6 +185,27 @@ _WORDINGS: tuple[tuple[str, str], ...] = (
         "GROUP_CONVERTED",
         rf"{_GROUP}Converted the (?P<reason>(?:empty )?\w+ group to a \w+ group)",
     ),
+    (
+        "GROUP_CONVERSION_REFUSED",
+        r"Cannot (?:(?:up|down)grade (?:classic|consumer)|join the consumer) group (?P<group_id>.+?) "
+        r"(?:to (?:classic|consumer) group|with the classic protocol)(?: because|:) (?P<reason>.*?)\.?$",
+    ),
+    ("GROUP_CREATED", rf"{_GROUP}Creating a simple consumer group via manual offset commit"),
+    (
+        "TRANSACTIONAL_COMMIT_SKIPPED",
+        r"Skipped the materialization of transactional offset commit .* in group (?P<group_id>.+?) with "
+        r"(?P<reason>topic .*?, partition \d+ since its record offset .*?)\.?$",
+    ),
+    (
+        "COMMITS_MIXED",
+        r"group: (?P<group_id>.+?) with leader: (?P<member_id>\S*) has received offset commits from consumers as well "
+        r"as transactional producers",
+    ),
+    (
+        "OFFSETS_DELETED",
+        r"The following offsets of the group (?P<group_id>.+?) were deleted: (?P<reason>.*?)\. A total of \d+ offsets "
+        r"were removed",
+    ),
     ("GROUPS_DELETED", r"The following groups were deleted: (?P<reason>.*?)\. A total of \d+ offsets were removed"),
     (
         "TOMBSTONES_WRITTEN",
@@ -192,6 +213,12 @@ _WORDINGS: tuple[tuple[str, str], ...] = (
         r"milliseconds(?: while (?P<reason>.*?))?\.?$",
     ),
     ("TOMBSTONES_WRITTEN", r"Removed \d+ (?:expired )?offsets in (?P<duration_ms>\d+) milliseconds"),
+    ("TOMBSTONES_WRITTEN", r"Removed \d+ offsets (?P<reason>associated with deleted partitions: .*?)\.?$"),
+    (
+        "WRITE_FAILED",
+        rf"(?:Failed to write|Writing) (?:a batch of \d+ record\(s\)|records|the transaction marker) to {_LOG} "
+        r"(?P<reason>.*?)\.?$",
+    ),
     ("COORDINATOR_ELECTED", rf"Elected as the group coordinator for {_LOG}(?: in epoch (?P<epoch>\d+))?"),
     (
         "COORDINATOR_RESIGNED",
@@ -210,6 +237,8 @@ _WORDINGS: tuple[tuple[str, str], ...] = (
         rf"Finished loading offsets and group metadata from {_LOG} in (?P<duration_ms>\d+) milliseconds"
         r"(?: for epoch (?P<epoch>\d+))?",
     ),
+    ("LOADING_FAILED", rf"Failed to load metadata from {_LOG} with epoch (?P<epoch>\d+) due to (?P<reason>.*?)\.?$"),
+    ("LOADING_FAILED", rf"Error loading offsets from {_LOG}"),
     (
         "UNLOADING_SCHEDULED",
         rf"Scheduling unloading of (?:offsets and group )?metadata (?:for|from) {_LOG}"
@@ -219,6 +248,11 @@ _WORDINGS: tuple[tuple[str, str], ...] = (
         "UNLOADING_FINISHED",
         rf"Finished unloading (?:metadata for )?{_LOG}(?: (?:with|for coordinator) epoch OptionalInt\[(?P<epoch>\d+))?",
     ),
+    (
+        "GROUP_LOADED",
+        r"Loaded (?:classic|consumer|share|streams) group (?P<group_id>.+?) with (?P<member_count>\d+) members",
+    ),
+    ("GROUP_LOADED", r"Loading group metadata for (?P<group_id>.+?) with generation (?P<epoch>\d+)"),
     (
         "GROUP_UNLOADED",
         rf"{_GROUP}Unload(?:ed|ing) group metadata for (?:generation|group epoch) (?P<epoch>\d+)",

@@ -2,7 +2,7 @@
 
 Text layouts are those of Kafka's own ``log4j`` configuration (``[time] LEVEL message (logger)``) and of container
 images (``time LEVEL message (logger) [thread]``), with local time, ISO-8601 with a zone, or epoch milliseconds. JSON
-layouts have one object a line, with the names that log4j's JSON templates, ECS and container runtimes use.
+layouts have one object a line, with the names that log4j's JSON templates, ECS, GELF and container runtimes use.
 """
 
 import json
@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from math import isfinite
 from typing import Any, TypeGuard
 
 MOST_CHARACTERS = 1 << 16
@@ -20,10 +21,13 @@ _HEAD = re.compile(rf"\s{{0,8}}\[?(?P<time>{_TIME})\]?\s{{1,8}}(?:TRACE|DEBUG|IN
 _LOGGER = re.compile(r"[\w.$]+")
 _FRACTION = re.compile(r"[.,](\d{1,9})")
 
-_MESSAGES = ("message", "msg", "log")
+_MESSAGES = ("message", "msg", "log", "short_message")
 _TIMES = ("@timestamp", "timestamp", "timeMillis", "time", "instant", "ts")
 _DEEPEST = 2
 """How often a message may be a line of its own: a container runtime wraps what the broker writes once."""
+
+_FIRST_MS = 10**11
+"""Numbers below are seconds: as milliseconds they would be times before 1974."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +105,8 @@ def _time(value: object) -> tuple[int, bool] | None:
     if isinstance(value, dict):
         seconds, nanos = value.get("epochSecond"), value.get("nanoOfSecond", 0)
         return (seconds * 1000 + nanos // 1_000_000, True) if _is_int(seconds) and _is_int(nanos) else None
-    if _is_int(value):
-        return value, True
-    if isinstance(value, float):
-        # Seconds with a fraction, as some templates write them.
-        return (round(value * 1000), True) if abs(value) < 1e11 else None
+    if _is_int(value) or (isinstance(value, float) and isfinite(value)):
+        return round(value * 1000 if abs(value) < _FIRST_MS else value), True
     return _written_time(value) if isinstance(value, str) else None
 
 

@@ -29,7 +29,14 @@ from coordinator_replay.pipeline.groups.topics import ClusterTopics
 from coordinator_replay.pipeline.interval_rows import REMOVED_ROWS
 from coordinator_replay.pipeline.job import Job
 from coordinator_replay.pipeline.ledger import History, Run, lost_ranges, unread
-from coordinator_replay.pipeline.offsets.causes import GROUP_RECORDS, REMOVED, CausesResult, CausesShare, find_causes
+from coordinator_replay.pipeline.offsets.causes import (
+    COMMITS,
+    GROUP_RECORDS,
+    REMOVED,
+    CausesResult,
+    CausesShare,
+    find_causes,
+)
 from coordinator_replay.pipeline.offsets.offset_step import SURVIVOR_ROWS
 from coordinator_replay.pipeline.options import Summary
 from coordinator_replay.pipeline.read.tally import CONTROL, QUARANTINE
@@ -76,6 +83,7 @@ def explain_tombstones(job: Job, results: Sequence[BucketResult], log: Log, line
             if change.change == TOPIC_REMOVED
         ],
         lines=lines,
+        commits=[uri for result in results for uri in result.files.uris(COMMITS)] if lines else [],
         group_records=[uri for result in results for uri in result.files.uris(GROUP_RECORDS)] if lines else [],
         survivors=[file.path for result in results for file in result.files.staged.get(SURVIVOR_ROWS, [])],
         retention_ms=expiry.retention_ms,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 Answer = TypeVar("Answer")
 
@@ -99,10 +99,21 @@ class Member(threading.Thread):
         self.ask(lambda consumer: consumer.subscribe(self.topics))
 
     def commit(self, offset: int) -> int:
-        """Commit one offset for every partition that it owns; how many those are."""
+        """Commit one offset for every partition that it owns; how many those are.
+
+        The coordinator raises the epoch of a KIP-848 member before the member has its answer: a commit in between
+        names the epoch before, and is tried again.
+        """
         wanted = [TopicPartition(topic, partition, offset) for topic, partition in sorted(self.owned)]
-        if wanted:
-            self.ask(lambda consumer: consumer.commit(offsets=wanted, asynchronous=False))
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while wanted:
+            try:
+                self.ask(lambda consumer: consumer.commit(offsets=wanted, asynchronous=False))
+                break
+            except KafkaException as problem:
+                if problem.args[0].code() != KafkaError.STALE_MEMBER_EPOCH or time.monotonic() > deadline:
+                    raise
+                time.sleep(_POLL_SECONDS)
         return len(wanted)
 
     def stall(self, seconds: float) -> None:

@@ -9,7 +9,10 @@ from coordinator_replay.broker_log.events import EVENTS, MANAGED_EVENT, MARKS, r
 from coordinator_replay.broker_log.layouts import LogLine, parse_line
 from tests.samples import DATA
 
-VERSIONS = ("2.8", "3.9", "3.9-scala", "4.0", "4.1")
+LOGS = (
+    *(f"broker-logs/{version}/server.log" for version in ("2.8", "3.9", "3.9-scala", "4.0", "4.1")),
+    *(f"failovers/server-{broker}.log" for broker in (1, 2)),
+)
 JAVA = "[GroupCoordinator id=1 topic=__consumer_offsets partition=3] "
 SCALA = "[GroupCoordinator 7]: "
 
@@ -23,11 +26,11 @@ def fields(message):
     return {name: value for name in names if name != "text" and (value := getattr(event, name)) is not None}
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_every_line_of_a_broker_about_a_group_or_partition_is_read(version):
+@pytest.mark.parametrize("log", LOGS)
+def test_every_line_of_a_broker_about_a_group_or_partition_is_read(log):
     unread = set()
     found = 0
-    for raw in (DATA / "broker-logs" / version / "server.log").read_bytes().splitlines():
+    for raw in (DATA / log).read_bytes().splitlines():
         if any(mark in raw for mark in MARKS):
             line = parse_line(raw.decode())
             assert line is not None
@@ -36,7 +39,7 @@ def test_every_line_of_a_broker_about_a_group_or_partition_is_read(version):
             if event is None:
                 unread.add(re.sub(r"^\[.*?\]:? (\[GroupId .*?\] )?|\d+", "", line.message)[:29])
     assert found > 30
-    assert {line for line in unread if "Started unloading" not in line} <= {
+    assert {line for line in unread if " unloading metadata " not in line} <= {
         "Starting up.",
         "Startup complete.",
         "Shutting down.",
@@ -49,8 +52,6 @@ def test_every_line_of_a_broker_about_a_group_or_partition_is_read(version):
         "Computed new subscription met",
         # Say nothing that records lack.
         "Static member which joins dur",
-        "Removed  offsets associated w",
-        "group: classic-transactions w",
     }
 
 
@@ -158,6 +159,92 @@ def test_every_line_of_a_broker_about_a_group_or_partition_is_read(version):
                 "duration_ms": 2,
                 "reason": "deleting offsets for topics [a]",
             },
+        ),
+        (
+            # Kafka 3.9.
+            JAVA + "[GroupId g] Static Member c-1 with instance id i-1 temporarily left the consumer group.",
+            {
+                "event": "MEMBER_LEFT_TEMPORARILY",
+                "broker": 1,
+                "log_partition": 3,
+                "group_id": "g",
+                "member_id": "c-1",
+                "instance_id": "i-1",
+            },
+        ),
+        (
+            JAVA + "[GroupId g] Static member c-2 with instance id i-1 cannot join the group because the instance "
+            "id is is owned by member c-1.",
+            {
+                "event": "INSTANCE_ID_UNRELEASED",
+                "broker": 1,
+                "log_partition": 3,
+                "group_id": "g",
+                "instance_id": "i-1",
+                "member_id": "c-2",
+            },
+        ),
+        (
+            JAVA + "Cannot upgrade classic group g to consumer group because the group does not use the consumer "
+            "embedded protocol.",
+            {
+                "event": "GROUP_CONVERSION_REFUSED",
+                "broker": 1,
+                "log_partition": 3,
+                "group_id": "g",
+                "reason": "the group does not use the consumer embedded protocol",
+            },
+        ),
+        (
+            JAVA
+            + "Cannot join the consumer group g with the classic protocol because the group migration is disabled.",
+            {
+                "event": "GROUP_CONVERSION_REFUSED",
+                "broker": 1,
+                "log_partition": 3,
+                "group_id": "g",
+                "reason": "the group migration is disabled",
+            },
+        ),
+        (
+            JAVA + "Skipped the materialization of transactional offset commit OffsetAndMetadata(offset=100, "
+            "metadata= in group x with topic y, recordOffset=0) for producer id 0 in group g with topic t, partition 0 "
+            "since its record offset 0 is smaller than the record offset 2 of the last committed offset.",
+            {
+                "event": "TRANSACTIONAL_COMMIT_SKIPPED",
+                "broker": 1,
+                "log_partition": 3,
+                "group_id": "g",
+                "reason": "topic t, partition 0 since its record offset 0 is smaller than the record offset 2 of the "
+                "last committed offset",
+            },
+        ),
+        (
+            SCALA + "The following offsets of the group g were deleted: a-0, a-1. A total of 2 offsets were removed.",
+            {"event": "OFFSETS_DELETED", "broker": 7, "group_id": "g", "reason": "a-0, a-1"},
+        ),
+        (
+            "[GroupCoordinator id=1] Failed to load metadata from __consumer_offsets-3 with epoch 4 due to x.",
+            {"event": "LOADING_FAILED", "broker": 1, "log_partition": 3, "epoch": 4, "reason": "x"},
+        ),
+        (
+            "[GroupCoordinator id=1] Failed to write a batch of 2 record(s) to __consumer_offsets-3 because it is "
+            "larger than the maximum batch size of 9 bytes.",
+            {
+                "event": "WRITE_FAILED",
+                "broker": 1,
+                "log_partition": 3,
+                "reason": "because it is larger than the maximum batch size of 9 bytes",
+            },
+        ),
+        (
+            "[GroupCoordinator id=1] Writing records to __consumer_offsets-3 failed due to: x.",
+            {"event": "WRITE_FAILED", "broker": 1, "log_partition": 3, "reason": "failed due to: x"},
+        ),
+        (
+            SCALA.replace("GroupCoordinator 7", "GroupMetadataManager brokerId=7")
+            + "Loading group metadata for g with generation 5",
+            {"event": "GROUP_LOADED", "broker": 7, "group_id": "g", "epoch": 5},
         ),
         (
             "[GroupMetadataManager brokerId=2] Finished unloading __consumer_offsets-9 for coordinator epoch "

@@ -47,10 +47,41 @@ def test_the_message_and_time_of_a_text_layout(text, has_zone):
         ({"timestamp": "2026-11-21 08:32:26,195", "level": "INFO", "logger": LOGGER, "message": MESSAGE}, False),
         ({"log": f"[2026-11-21 08:32:26,195] INFO {MESSAGE} ({LOGGER})\n", "time": "2026-11-21T08:32:27.0Z"}, False),
         ({"time": 1795249946.195, "msg": MESSAGE}, True),
+        # Templates of log4j: GelfLayout.json, LogstashJsonEventLayoutV1.json, GcpLayout.json, JsonLayout.json.
+        ({"version": "1.1", "host": "b", "short_message": MESSAGE, "timestamp": 1795249946.195, "level": 6}, True),
+        (
+            {
+                "@version": 1,
+                "source_host": "b",
+                "message": MESSAGE,
+                "thread_name": "t",
+                "@timestamp": "2026-11-21T09:32:26.195+0100",
+                "level": "INFO",
+                "logger_name": LOGGER,
+            },
+            True,
+        ),
+        ({"timestamp": "2026-11-21T08:32:26.195Z", "severity": "INFO", "message": MESSAGE}, True),
+        (
+            {
+                "instant": {"epochSecond": 1795249946, "nanoOfSecond": 195_000_000},
+                "thread": "t",
+                "level": "INFO",
+                "loggerName": LOGGER,
+                "message": MESSAGE,
+                "endOfBatch": False,
+            },
+            True,
+        ),
     ],
 )
 def test_the_message_and_time_of_a_json_layout(fields, has_zone):
     assert parse_line(json.dumps(fields)) == LogLine(AT_MS, has_zone, MESSAGE)
+
+
+@pytest.mark.parametrize("time", [AT_MS // 1000, float(AT_MS // 1000), AT_MS // 1000 * 1000])
+def test_numbers_are_seconds_or_milliseconds(time):
+    assert parse_line(json.dumps({"time": time, "msg": MESSAGE})) == LogLine(AT_MS // 1000 * 1000, True, MESSAGE)
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ SURVIVORS = pa.schema([("group_id", pa.string()), ("at_risk_ms", pa.int64())])
 """For how long each group has kept an offset that could expire by age, in milliseconds, at the end of the log."""
 
 HISTORY, REMOVED, EXPIRED = "offset_history", "removed_offsets", "expired_offsets"
-GROUP_RECORDS = "group_records"
+COMMITS, GROUP_RECORDS = "offset_commits", "group_records"
 
 _MINUTE_MS = 60_000
 _ROUND_MS = (24 * 60 * _MINUTE_MS, 60 * _MINUTE_MS, 10 * _MINUTE_MS, _MINUTE_MS)
@@ -74,6 +74,7 @@ class CausesShare:
         closed: files of ``removed_offsets`` whose causes stay: they count for the retention.
         survivors: files of the ages of offsets that are current, in SURVIVORS.
         lines: files of ``broker_log``.
+        commits: files of the records of offsets, where there are lines.
         group_records: files of the records of groups, where there are lines.
         deletions: topics and when they were deleted, in milliseconds, as far as the dump has the cluster's metadata.
         retention_ms: offsets.retention.minutes as given; None to infer it, or else to take Kafka's default.
@@ -93,6 +94,7 @@ class CausesShare:
     place: Place
     buckets: int
     lines: Sequence[str] = ()
+    commits: Sequence[str] = ()
     group_records: Sequence[str] = ()
 
 
@@ -441,7 +443,7 @@ def find_causes(share: CausesShare) -> CausesResult:
     if not removed.num_rows:
         return result
     writer = TableWriter(share.place, None)
-    logged = read_removals(share.lines, removed, share.group_records)
+    logged = read_removals(share.lines, removed, share.commits, share.group_records)
     for causes in tombstone_causes(removed, result.retention, deletions=share.deletions, logged=logged):
         for bucket, is_open, rows in _by_bucket(causes, share):
             writer.add(HISTORY, rows, is_open=is_open, bucket=bucket)

@@ -1,8 +1,7 @@
 """Removals of offsets that the brokers' logs name, see ``analysis.logged_removals``: lines and writes of the tables."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,15 +13,19 @@ from coordinator_replay.pipeline.columns import plain_rows
 from coordinator_replay.store.scan import read_paths
 from coordinator_replay.times import moment_of_ms
 
+_WRITTEN = ["log_partition", "log_timestamp"]
 _COLUMNS = (*(name for name in GroupLogLine._fields if name != "at_ms"), "log_partition", "logged_at")
 
 
-def read_removals(lines: Sequence[str], removed: pa.Table, group_records: Sequence[str]) -> list[LoggedRemoval]:
+def read_removals(
+    lines: Sequence[str], removed: pa.Table, commits: Sequence[str], group_records: Sequence[str]
+) -> list[LoggedRemoval]:
     """The writes of tombstones that lines are about.
 
     Args:
         lines: files of ``broker_log``.
         removed: removed offsets, in STAGED.
+        commits: files of the records of offsets.
         group_records: files of the records of groups.
     """
     bounds = pc.min_max(removed.column("valid_to"))
@@ -37,28 +40,26 @@ def read_removals(lines: Sequence[str], removed: pa.Table, group_records: Sequen
         for batch in read_paths(lines, _COLUMNS, where)
         for row in plain_rows(batch)
     ]
-    return logged_removals(read, _writes([line.at_ms for _, line in read], removed, group_records)) if read else []
+    return logged_removals(read, _writes([line.at_ms for _, line in read], commits, group_records)) if read else []
 
 
-def _writes(times: Sequence[int], removed: pa.Table, group_records: Sequence[str]) -> Mapping[Write, Tombstones]:
+def _writes(times: Sequence[int], commits: Sequence[str], group_records: Sequence[str]) -> Mapping[Write, Tombstones]:
     """How many tombstones were written at once, as far as lines may be about them."""
     writes: dict[Write, Tombstones] = defaultdict(Tombstones)
-    for write, count in _counted(removed, "valid_to"):
-        writes[write].offsets += count
     since, until = moment_of_ms(min(times) - SLACK_MS), moment_of_ms(max(times) + SLACK_MS)
     where = ds.field("is_tombstone") & (ds.field("log_timestamp") >= since) & (ds.field("log_timestamp") <= until)
-    for batch in read_paths(group_records, ("log_partition", "log_timestamp"), where):
-        for write, count in _counted(pa.Table.from_batches([batch]), "log_timestamp"):
+    # All tombstones count, those too whose commit is not on record.
+    for batch in read_paths(commits, _WRITTEN, where):
+        for write, count in _counted(batch):
+            writes[write].offsets += count
+    for batch in read_paths(group_records, _WRITTEN, where):
+        for write, count in _counted(batch):
             writes[write].others += count
     return writes
 
 
-def _counted(rows: pa.Table, time: str) -> list[tuple[Write, int]]:
-    columns = {"partition": rows.column("log_partition"), "at": rows.column(time)}
-    sums = pa.table(columns).group_by(["partition", "at"], use_threads=False).aggregate([([], "count_all")])
-    counted: list[tuple[Write, int]] = []
+def _counted(rows: pa.RecordBatch) -> Iterator[tuple[Write, int]]:
+    sums = pa.Table.from_batches([rows]).group_by(_WRITTEN, use_threads=False).aggregate([([], "count_all")])
     for row in (one for batch in sums.to_batches() for one in plain_rows(batch)):
-        values: dict[str, Any] = row
-        if None not in (values["partition"], values["at"]):
-            counted.append((Write(values["partition"], values["at"]), values["count_all"]))
-    return counted
+        if row["log_partition"] is not None:
+            yield Write(row["log_partition"], row["log_timestamp"]), row["count_all"]

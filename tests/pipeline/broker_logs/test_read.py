@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from coordinator_replay.broker_log.layouts import parse_line
 from coordinator_replay.errors import InputError, UsageError
+from coordinator_replay.filesystem import open_filesystem
 from coordinator_replay.log.dump import DumpFile
 from coordinator_replay.pipeline.broker_logs.file import ReadLog
 from coordinator_replay.pipeline.broker_logs.read import LogContext, merge_lines, read_log
@@ -152,6 +153,29 @@ def test_a_log_that_is_given_again_or_later_reads_nothing_twice(audit, fresh, du
     audit(fresh, segments("2.8"), broker_logs=[str(log.parent)])
     assert lines_of(fresh) == lines_of(dump[1])
     summary = audit(fresh, segments("2.8"), broker_logs=[str(log.parent)])
+    assert "nothing new in the logs of brokers" in summary.run.notes
+
+
+def test_logs_in_an_object_store_are_read_on(audit, fresh, dump, s3):
+    filesystem, folder = open_filesystem(f"{s3}/logs")
+    lines = log_of("2.8").splitlines(keepends=True)
+
+    def put(name: str, log: bytes) -> None:
+        with filesystem.open_output_stream(f"{folder}/{name}", compression=None) as out:
+            out.write(log)
+
+    put("server.log", b"".join(lines[:682])[:-20])
+    audit(fresh, segments("2.8"), broker_logs=[f"{s3}/logs"])
+    assert 0 < len(lines_of(fresh)) < len(lines_of(dump[1]))
+    put("server.log.1.gz", gzip.compress(b"".join(lines[:688])))
+    put("server.log", b"".join(lines[688:]))
+    summary = audit(fresh, segments("2.8"), broker_logs=[f"{s3}/logs/server.log*"])
+    assert lines_of(fresh) == lines_of(dump[1])
+    assert any("0 were there or came twice" in note for note in summary.run.notes)
+    assert content(fresh, "rebalances") == content(dump[1], "rebalances")
+    sources = DeltaTable(f"{fresh}/broker_log").to_pyarrow_table().column("source").to_pylist()
+    assert {source.rpartition("/logs/")[2] for source in sources} == {"server.log", "server.log.1.gz"}
+    summary = audit(fresh, segments("2.8"), broker_logs=[f"{s3}/logs/*"])
     assert "nothing new in the logs of brokers" in summary.run.notes
 
 

@@ -1,6 +1,7 @@
 """Why offsets were removed, and what expires: the broker's own expirations, and situations that no sample holds."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -91,6 +92,50 @@ def test_what_the_broker_logged_makes_causes_certain(audit, tmp_path):
     audit(tmp_path / "forged", Sample("expiration").segments, broker_logs=[str(forged)], broker_log_zone="UTC")
     likely = [row for row in rows(tmp_path / "forged", "removed_offsets") if row["ended_confidence"] != "certain"]
     assert len(likely) == 3
+
+
+def sure_of(warehouse):
+    """How sure the cause of each group's removed offsets is."""
+    return {(row["group_id"], row["ended_by"], row["ended_confidence"]) for row in rows(warehouse, "removed_offsets")}
+
+
+def test_a_log_names_topics_and_groups_that_were_deleted(audit, tmp_path):
+    log = Path(server_log("group-lifecycles", tmp_path))
+    audit(tmp_path / "wh", Sample("group-lifecycles").segments, broker_logs=[str(log)], broker_log_zone="UTC")
+    assert sure_of(tmp_path / "wh") == {
+        ("shop-doomed", "GROUP_DELETED", "certain"),
+        ("shop-trim", "DELETED", "certain"),
+    }
+    # Lines with another number, time, log partition or topic are about something else, or false.
+    lines_of_log = log.read_text().splitlines(keepends=True)
+    [trimmed] = [one for one in lines_of_log if "Generated 3 tombstone" in one]
+    [doomed] = [one for one in lines_of_log if "groups were deleted" in one]
+    forged = [
+        trimmed.replace("Generated 3", "Generated 4"),
+        trimmed.replace(":40,", ":43,"),
+        trimmed.replace("partition=1]", "partition=2]"),
+        trimmed.replace("shop.gone", "shop.simple"),
+        doomed.replace("shop-doomed", "shop-trim"),
+    ]
+    assert len({*forged, trimmed, doomed}) == 7
+    log.write_text("".join([one for one in lines_of_log if one not in (trimmed, doomed)] + forged))
+    audit(tmp_path / "forged", Sample("group-lifecycles").segments, broker_logs=[str(log)], broker_log_zone="UTC")
+    assert sure_of(tmp_path / "forged") == {
+        ("shop-doomed", "GROUP_DELETED", "likely"),
+        ("shop-trim", "DELETED", "likely"),
+    }
+
+
+@pytest.mark.parametrize(("number", "confidence"), [(2, "likely"), (3, "certain")])
+def test_tombstones_without_a_commit_on_record_count_as_well(audit_rows, tmp_path, number, confidence):
+    log = [commit((0, n), 0, ("g", "t", n), 5) for n in range(2)]
+    log += [commit((0, 2 + n), 60, ("g", "t", n)) for n in range(3)]
+    line = f"Generated {number} tombstone records in 0 milliseconds while deleting offsets for partitions [t-0, t-1]."
+    (tmp_path / "server.log").write_text(
+        f"[2026-11-21T00:01:00.000Z] INFO [GroupCoordinator id=1 topic=__consumer_offsets partition=0] {line} (o.C)\n"
+    )
+    audit_rows(tmp_path / "wh", log, broker_logs=[str(tmp_path / "server.log")])
+    assert sure_of(tmp_path / "wh") == {("g", "DELETED", confidence)}
 
 
 def test_offsets_are_due_or_expiring_before_the_broker_removes_them(audit, tmp_path):
