@@ -11,12 +11,10 @@ from collections.abc import Callable, Mapping
 from coordinator_replay.coordinator import record_helpers
 from coordinator_replay.coordinator.classic import members as classic_members
 from coordinator_replay.coordinator.classic import rebalance
-from coordinator_replay.coordinator.classic.group import LiveClassicGroup
+from coordinator_replay.coordinator.classic.classic_group import LiveClassicGroup
 from coordinator_replay.coordinator.classic.join import Join
 from coordinator_replay.coordinator.consumer import classic_members as consumer_classic_members
-from coordinator_replay.coordinator.consumer.members import (
-    consumer_group_tombstones,
-)
+from coordinator_replay.coordinator.consumer.members import consumer_group_tombstones
 from coordinator_replay.coordinator.errors import RequestError
 from coordinator_replay.coordinator.java_order import set_order
 from coordinator_replay.coordinator.messages import Request
@@ -62,10 +60,9 @@ def join_group(shard: Shard, request: Request, reply: Reply) -> Outcome:
 
 def _join_classic_group(shard: Shard, request: Request, reply: Reply) -> Outcome:
     group_id = request.body["groupId"]
-    live = shard.classic_group(group_id)
-    if live is not None:
-        return Join(shard, live, request, reply).run()
     empty = shard.group(group_id)
+    if isinstance(empty, LiveClassicGroup):
+        return Join(shard, empty, request, reply).run()
     if request.body["memberId"]:
         if empty is not None:
             # As in Kafka, the empty consumer group is dropped before the id is refused, and no record is written.
@@ -73,9 +70,13 @@ def _join_classic_group(shard: Shard, request: Request, reply: Reply) -> Outcome
         rebalance.refuse_join(reply, "UNKNOWN_MEMBER_ID", request.body["memberId"])
         return NOTHING_TO_DO
     tombstones = consumer_group_tombstones(shard, empty) if isinstance(empty, ConsumerGroup) else []
-    live = shard.classic_groups[group_id] = LiveClassicGroup.created(group_id, shard.now_ms)
+    live = shard.classic_groups[group_id] = LiveClassicGroup(group_id, shard.now_ms)
     outcome = Join(shard, live, request, reply).run()
-    return outcome if outcome.records else outcome._replace(records=(*tombstones, live.empty_record()))
+    if outcome.records:
+        return outcome
+    # The record of a group that was just created, whatever became of it since.
+    created = record_helpers.classic_group(ClassicGroup(group_id, state_timestamp_ms=live.state_timestamp_ms))
+    return outcome._replace(records=(*tombstones, created))
 
 
 def sync_group(shard: Shard, request: Request, reply: Reply) -> Outcome:
@@ -90,12 +91,13 @@ def sync_group(shard: Shard, request: Request, reply: Reply) -> Outcome:
     ):
         raise RequestError("INCONSISTENT_GROUP_PROTOCOL")
     _check_group_id(body["groupId"])
-    group, live = shard.group(body["groupId"]), shard.classic_group(body["groupId"])
-    if group is None or group.state is GroupState.EMPTY:
-        raise RequestError("UNKNOWN_MEMBER_ID")
-    if live is not None:
-        return classic_members.sync(shard, live, request, reply)
-    return consumer_classic_members.sync(shard, request) if isinstance(group, ConsumerGroup) else _refuse_unknown()
+    group = shard.group(body["groupId"])
+    if group is not None and group.state is not GroupState.EMPTY:
+        if isinstance(group, LiveClassicGroup):
+            return classic_members.sync(shard, group, request, reply)
+        if isinstance(group, ConsumerGroup):
+            return consumer_classic_members.sync(shard, request)
+    raise RequestError("UNKNOWN_MEMBER_ID")
 
 
 def heartbeat(shard: Shard, request: Request, _: Reply) -> Outcome:
@@ -105,10 +107,12 @@ def heartbeat(shard: Shard, request: Request, _: Reply) -> Outcome:
         RequestError: the request is refused.
     """
     _check_group_id(request.body["groupId"])
-    group, live = shard.group(request.body["groupId"]), shard.classic_group(request.body["groupId"])
-    if live is not None:
-        return classic_members.heartbeat(shard, live, request)
-    return consumer_classic_members.heartbeat(shard, request) if isinstance(group, ConsumerGroup) else _refuse_unknown()
+    group = shard.group(request.body["groupId"])
+    if isinstance(group, LiveClassicGroup):
+        return classic_members.heartbeat(shard, group, request)
+    if isinstance(group, ConsumerGroup):
+        return consumer_classic_members.heartbeat(shard, request)
+    raise RequestError("UNKNOWN_MEMBER_ID")
 
 
 def leave_group(shard: Shard, request: Request, _: Reply) -> Outcome:
@@ -121,9 +125,9 @@ def leave_group(shard: Shard, request: Request, _: Reply) -> Outcome:
     _check_group_id(body["groupId"])
     is_single = (request.version or 0) < MEMBERS_IN_LEAVE_SINCE
     members = [{"memberId": body["memberId"], "groupInstanceId": None}] if is_single else body["members"]
-    group, live = shard.group(body["groupId"]), shard.classic_group(body["groupId"])
-    if live is not None:
-        outcome = classic_members.leave(shard, live, members)
+    group = shard.group(body["groupId"])
+    if isinstance(group, LiveClassicGroup):
+        outcome = classic_members.leave(shard, group, members)
     elif isinstance(group, ConsumerGroup):
         outcome = consumer_classic_members.leave(shard, group.group_id, members)
     else:
@@ -218,31 +222,27 @@ def offset_tombstones(shard: Shard, group_id: str) -> list[NewRecord]:
 
 def load_group(shard: Shard, group_id: str) -> None:
     """Begin with a classic group of a loaded partition: heartbeat timers run, a group over the limit rebalances."""
-    live = shard.classic_group(group_id)
-    if live is None:
+    live = shard.group(group_id)
+    if not isinstance(live, LiveClassicGroup):
         return
-    for member_id in live.group.members:
+    for member_id in live.members:
         rebalance.schedule_heartbeat(shard, live, member_id)
-    if len(live.group.members) > shard.config.number("group.max.size"):
+    if len(live.members) > shard.config.number("group.max.size"):
         rebalance.prepare_rebalance(shard, live)
 
 
 def unload(shard: Shard) -> None:
     """Leave the classic groups to another leader: parked requests are answered with NOT_COORDINATOR."""
     for group_id in shard.group_ids():
-        live = shard.classic_group(group_id)
-        if live is None:
+        live = shard.group(group_id)
+        if not isinstance(live, LiveClassicGroup):
             continue
-        for member_id in live.group.members:
+        for member_id in live.members:
             join, sync = live.waiting_joins.pop(member_id, None), live.waiting_syncs.pop(member_id, None)
             if join is not None:
                 rebalance.refuse_join(join, "NOT_COORDINATOR", member_id)
             elif sync is not None:
                 sync.refuse(RequestError("NOT_COORDINATOR"))
-
-
-def _refuse_unknown() -> Outcome:
-    raise RequestError("UNKNOWN_MEMBER_ID")
 
 
 def _check_group_id(group_id: str) -> None:

@@ -7,7 +7,9 @@ default are those of Kafka 4.3 (``GroupCoordinatorRecordHelpers``).
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from coordinator_replay.engine.model import Assignment
+from coordinator_replay.engine.classic_group import UNKNOWN_TIMESTAMP, ClassicGroup
+from coordinator_replay.engine.model import Assignment, Member
+from coordinator_replay.records.blobs import open_assignment, open_subscription
 
 
 class NewRecord(NamedTuple):
@@ -103,26 +105,35 @@ def regular_expression_tombstone(group_id: str, expression: str) -> NewRecord:
     return NewRecord("ConsumerGroupRegularExpression", {"groupId": group_id, "regularExpression": expression})
 
 
-def classic_group(
-    group_id: str,
-    *,
-    protocol_type: str,
-    generation: int,
-    protocol: str | None,
-    leader: str | None,
-    state_timestamp_ms: int,
-    members: Sequence[Mapping[str, Any]],
-) -> NewRecord:
-    """Kind 2: a classic group with its members."""
+def classic_group(group: ClassicGroup, members: Sequence[Mapping[str, Any]] = ()) -> NewRecord:
+    """Kind 2: a classic group with its members, each as ``classic_member`` has it."""
+    entered_ms = group.state_timestamp_ms
     value = {
-        "protocolType": protocol_type,
-        "generation": generation,
-        "protocol": protocol,
-        "leader": leader,
-        "currentStateTimestamp": state_timestamp_ms,
+        "protocolType": group.protocol_type or "",
+        "generation": group.generation,
+        "protocol": group.protocol,
+        "leader": group.leader,
+        "currentStateTimestamp": UNKNOWN_TIMESTAMP if entered_ms is None else entered_ms,
         "members": list(members),
     }
-    return NewRecord("GroupMetadata", {"group": group_id}, value, 3)
+    return NewRecord("GroupMetadata", {"group": group.group_id}, value, 3)
+
+
+def classic_member(member: Member, metadata: str, assignment: str, *, is_consumer: bool) -> dict[str, Any]:
+    """A member in the record of a classic group."""
+    subscription = member.subscription_or_empty
+    return {
+        "memberId": member.member_id,
+        "groupInstanceId": subscription.instance_id,
+        "clientId": subscription.client_id,
+        "clientHost": subscription.client_host,
+        "rebalanceTimeout": subscription.rebalance_timeout_ms,
+        "sessionTimeout": subscription.session_timeout_ms,
+        "subscription": metadata,
+        "assignment": assignment,
+        "subscriptionFields": open_subscription(metadata) if is_consumer else None,
+        "assignmentFields": open_assignment(assignment) if is_consumer else None,
+    }
 
 
 def classic_group_tombstone(group_id: str) -> NewRecord:

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from coordinator_replay.coordinator.classic.group import LiveClassicGroup
+from coordinator_replay.coordinator.classic.classic_group import LiveClassicGroup
 from coordinator_replay.coordinator.config import Config
 from coordinator_replay.coordinator.consumer.group import ConsumerState
 from coordinator_replay.coordinator.errors import IllegalStateError, RequestError, error_response
@@ -87,24 +87,21 @@ class Shard:
 
     def group(self, group_id: str) -> Group | None:
         """The group as it stands: a classic one with what its rebalance has come to, others as their records say."""
-        live = self.classic_group(group_id)
+        live = self.classic_groups.get(group_id)
         if live is not None:
-            return live.group
+            return live
         replay = self.replays.get(group_id)
-        return replay.group if replay is not None and group_id not in self._forgotten else None
+        if replay is None or group_id in self._forgotten:
+            return None
+        if isinstance(replay.group, ClassicGroup):
+            # One that only its records know begins to live as they left it.
+            live = self.classic_groups[group_id] = LiveClassicGroup.loaded(replay.group)
+            return live
+        return replay.group
 
     def forget_group(self, group_id: str) -> None:
         """Lose sight of a group without a record of it, until one is written or the partition is loaded again."""
         self._forgotten.add(group_id)
-
-    def classic_group(self, group_id: str) -> LiveClassicGroup | None:
-        """The group if it is a classic one; one that only its records know begins to live as they left it."""
-        live = self.classic_groups.get(group_id)
-        if live is None:
-            replay = self.replays.get(group_id)
-            if replay is not None and isinstance(replay.group, ClassicGroup) and group_id not in self._forgotten:
-                live = self.classic_groups[group_id] = LiveClassicGroup.loaded(replay.group)
-        return live
 
     def group_ids(self) -> list[str]:
         """Ids of all groups, in the order of Kafka's table."""

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from coordinator_replay.coordinator.classic.group import LiveClassicGroup
+from coordinator_replay.coordinator.classic.classic_group import LiveClassicGroup
 from coordinator_replay.coordinator.consumer.current_assignment_builder import PartitionEpochs, assigned, pending
 from coordinator_replay.coordinator.consumer.members import NEW_SUBSCRIPTION, current_of
 from coordinator_replay.coordinator.consumer.target_assignment_builder import most_wanted_assignor
@@ -16,17 +16,15 @@ def dump(shard: Shard) -> State:
     """State by group id; members of a consumer group in the order of their ids."""
     dumped = {}
     for group_id in sorted(shard.group_ids()):
-        live = shard.classic_group(group_id)
         group = shard.group(group_id)
-        if live is not None:
-            dumped[group_id] = _classic(live)
+        if isinstance(group, LiveClassicGroup):
+            dumped[group_id] = _classic(group)
         elif isinstance(group, ConsumerGroup):
             dumped[group_id] = _consumer(shard, group)
     return dumped
 
 
-def _classic(live: LiveClassicGroup) -> State:
-    group = live.group
+def _classic(group: LiveClassicGroup) -> State:
     return {
         "type": "classic",
         "state": str(group.state),
@@ -34,11 +32,11 @@ def _classic(live: LiveClassicGroup) -> State:
         "protocolType": group.protocol_type,
         "protocol": group.protocol,
         "leader": group.leader,
-        "members": [_classic_member(live, member) for member in group.members.values()],
+        "members": [_classic_member(group, member) for member in group.members.values()],
     }
 
 
-def _classic_member(live: LiveClassicGroup, member: Member) -> State:
+def _classic_member(group: LiveClassicGroup, member: Member) -> State:
     subscription, member_id = member.subscription or NEW_SUBSCRIPTION, member.member_id
     return {
         "memberId": member_id,
@@ -48,8 +46,8 @@ def _classic_member(live: LiveClassicGroup, member: Member) -> State:
         "sessionTimeoutMs": subscription.session_timeout_ms,
         "rebalanceTimeoutMs": subscription.rebalance_timeout_ms,
         "assignment": current_of(member).assignment_bytes,
-        "awaitingJoin": member_id in live.waiting_joins,
-        "awaitingSync": member_id in live.waiting_syncs,
+        "awaitingJoin": member_id in group.waiting_joins,
+        "awaitingSync": member_id in group.waiting_syncs,
     }
 
 

@@ -1,14 +1,23 @@
 """A classic group as its coordinator has it in memory, where a rebalance goes on between two records.
 
 Mirrors ``classic.ClassicGroup``: the states that a group can be in and what leads to each, its members with all the
-protocols they support, and the votes for those. What Kafka leaves to the order of its hash tables is taken from
-there, too: the leader after the old one left, the winner of a tied vote, the order of members in records and answers.
+protocols they support, the votes for those, and the requests that wait for an answer. What Kafka leaves to the order of
+its hash tables is taken from there, too: the leader after the old one left, the winner of a tied vote, the order of
+members in records and answers.
+
+A classic group lives outside the replayed state, as in Kafka: its rebalance goes on in memory, and a record is written
+only when it comes to something. What records leave behind is the shard's replay of them, which is what a new leader of
+the partition would begin with.
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from typing import Any
 
+from coordinator_replay.coordinator import record_helpers
 from coordinator_replay.coordinator.errors import IllegalStateError, RequestError
 from coordinator_replay.coordinator.java_order import HashOrder, hash_map
+from coordinator_replay.coordinator.operations import Reply
+from coordinator_replay.coordinator.record_helpers import NewRecord
 from coordinator_replay.engine import ClassicGroup, GroupState, Member
 from coordinator_replay.engine.classic_group import CONSUMER_PROTOCOL_TYPE
 from coordinator_replay.engine.model import Current, Subscription
@@ -46,24 +55,38 @@ TRANSITIONS: Mapping[tuple[GroupState, GroupState], str] = {
 }
 
 
-class JavaClassicGroup(ClassicGroup):
-    """One classic group.
+class LiveClassicGroup(ClassicGroup):
+    """One classic group as it stands now.
 
     Attributes:
         members: members by id, in the order of Kafka's hash map; ``subscription.protocols`` are all that they support.
         votes: how many members support each protocol.
         static_members: member id by instance id.
+        previous_state: the state before the present one; a first rebalance comes from Empty.
+        waiting_joins: JoinGroup requests not answered yet, by member id.
+        waiting_syncs: SyncGroup requests not answered yet, by member id.
+        pending_members: ids given out with MEMBER_ID_REQUIRED that have not joined yet.
+        pending_syncs: members of the generation that have not sent SyncGroup yet.
+        new_members: members whose first join is not answered yet.
+        has_new_member: somebody joined since the first rebalance's delay began.
     """
 
-    def __init__(self, group_id: str) -> None:
-        super().__init__(group_id)
+    def __init__(self, group_id: str, now_ms: int | None = None) -> None:
+        super().__init__(group_id, state_timestamp_ms=now_ms)
         self.members = hash_map()
         self.votes: dict[str, int] = {}
         self.static_members: dict[str, str] = {}
+        self.previous_state = GroupState.DEAD
+        self.waiting_joins: dict[str, Reply] = {}
+        self.waiting_syncs: dict[str, Reply] = {}
+        self.pending_members: set[str] = set()
+        self.pending_syncs: set[str] = set()
+        self.new_members: set[str] = set()
+        self.has_new_member = False
         self._topics: frozenset[str] | None = None
 
     @classmethod
-    def loaded(cls, replayed: ClassicGroup) -> "JavaClassicGroup":
+    def loaded(cls, replayed: ClassicGroup) -> "LiveClassicGroup":
         """The group as the coordinator has it after loading its records."""
         group = cls(replayed.group_id)
         for name in ("generation", "leader", "protocol", "protocol_type", "state", "state_timestamp_ms"):
@@ -77,6 +100,17 @@ class JavaClassicGroup(ClassicGroup):
     def rebalance_timeout_ms(self) -> int:
         """How long a rebalance may take: the longest any member asked for, 0 without members."""
         return max((member.subscription_or_empty.rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    @property
+    def all_have_joined(self) -> bool:
+        """Every member waits for the join phase to end, and nobody was given an id and did not join."""
+        return len(self.waiting_joins) == len(self.members) and not self.pending_members
+
+    def waits(self, member_id: str) -> bool:
+        """Whether a member shows by a parked request that it is alive; a new one's first join does not count."""
+        return member_id not in self.new_members and (
+            member_id in self.waiting_joins or member_id in self.waiting_syncs
+        )
 
     def can_rebalance(self) -> bool:
         """Whether a rebalance may begin now."""
@@ -94,8 +128,23 @@ class JavaClassicGroup(ClassicGroup):
                 f"group {self.group_id!r} can't go from {self.state} to {state}; "
                 f"that state follows {', '.join(sorted(allowed)) or 'no state of a classic group'}"
             )
-        self.state = state
+        self.previous_state, self.state = self.state, state
         self.state_timestamp_ms = at_ms
+
+    def validate(self, member_id: str, instance_id: str | None) -> None:
+        """Check that a member is who it says.
+
+        Raises:
+            RequestError: it is unknown, or another member holds its instance id.
+        """
+        if instance_id is not None:
+            holder = self.static_members.get(instance_id)
+            if holder is None:
+                raise RequestError("UNKNOWN_MEMBER_ID")
+            if holder != member_id:
+                raise RequestError("FENCED_INSTANCE_ID")
+        if member_id not in self.members:
+            raise RequestError("UNKNOWN_MEMBER_ID")
 
     def add(self, member: Member, *, protocol_type: str) -> None:
         """Take a member in; the first one gives the group its protocol type and leads it.
@@ -121,18 +170,25 @@ class JavaClassicGroup(ClassicGroup):
             self.leader = member.member_id
         self._put(member)
 
-    def remove(self, member_id: str) -> Member | None:
-        """Remove a member and its votes; the first one of the others leads if it was the leader."""
+    def remove(self, member_id: str) -> None:
+        """Let a member go, also one that was only given an id; whatever it waits for is never answered.
+
+        The first one of the others leads if it was the leader.
+        """
+        self.waiting_joins.pop(member_id, None)
+        self.waiting_syncs.pop(member_id, None)
+        self.new_members.discard(member_id)
+        self.pending_members.discard(member_id)
+        self.pending_syncs.discard(member_id)
         member = self.members.pop(member_id, None)
         if member is None:
-            return None
+            return
         self._count(member, -1)
         instance_id = member.instance_id
         if instance_id is not None and self.static_members.get(instance_id) == member_id:
             del self.static_members[instance_id]
         if self.leader == member_id:
             self.leader = next(iter(self.members), None)
-        return member
 
     def replace_static_member(self, instance_id: str, old_member_id: str, new_member_id: str) -> None:
         """Give a static member a new member id; it keeps everything else, leadership too."""
@@ -149,7 +205,9 @@ class JavaClassicGroup(ClassicGroup):
         self._count(updated, 1)
 
     def elect_leader(self, joined: Collection[str]) -> bool:
-        """Make sure that a member that joined leads; False where none did."""
+        """Make sure that a member that joined leads; False where none did (``maybeElectNewJoinedLeader``)."""
+        if self.leader is None:
+            return False
         if self.leader in joined and self.leader in self.members:
             return True
         elected = next((member_id for member_id in self.members if member_id in joined), None)
@@ -195,6 +253,7 @@ class JavaClassicGroup(ClassicGroup):
         state = GroupState.COMPLETING_REBALANCE if self.members else GroupState.EMPTY
         protocol = self.select_protocol() if self.members else None
         self.transition_to(state, at_ms)
+        self.pending_syncs.clear()
         self.generation += 1
         self.protocol = protocol
         if protocol is None:
@@ -241,6 +300,28 @@ class JavaClassicGroup(ClassicGroup):
                 return protocol.metadata
         raise RequestError("UNKNOWN_SERVER_ERROR", f"Member does not support protocol {self.protocol}")
 
+    def listed_members(self) -> list[dict[str, Any]]:
+        """Members with their metadata, as a leader gets them."""
+        return [
+            {"memberId": member_id, "groupInstanceId": member.instance_id, "metadata": self.metadata(member)}
+            for member_id, member in self.members.items()
+        ]
+
+    def record(self, assignments: Mapping[str, str] | None = None) -> NewRecord:
+        """The record of the group as it stands.
+
+        Args:
+            assignments: assignments by member id, in place of what members have.
+        """
+        is_consumer = self.protocol_type == CONSUMER_PROTOCOL_TYPE
+        members = [
+            record_helpers.classic_member(
+                member, self.metadata(member), _assignment(member, assignments), is_consumer=is_consumer
+            )
+            for member in self.members.values()
+        ]
+        return record_helpers.classic_group(self, members)
+
     def _put(self, member: Member) -> None:
         self.members[member.member_id] = member
         if member.instance_id is not None:
@@ -254,3 +335,9 @@ class JavaClassicGroup(ClassicGroup):
                 self.votes[protocol.name] = votes
             else:
                 del self.votes[protocol.name]
+
+
+def _assignment(member: Member, assignments: Mapping[str, str] | None) -> str:
+    if assignments is not None:
+        return assignments.get(member.member_id, "")
+    return member.current.assignment_bytes if member.current is not None else ""

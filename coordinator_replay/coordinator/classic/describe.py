@@ -6,7 +6,7 @@ Mirrors ``GroupMetadataManager.describeGroups``. A group that does not exist is 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from coordinator_replay.coordinator.classic.group import LiveClassicGroup
+from coordinator_replay.coordinator.classic.classic_group import LiveClassicGroup
 from coordinator_replay.coordinator.errors import CODES
 from coordinator_replay.coordinator.messages import Request
 from coordinator_replay.coordinator.operations import Outcome, Reply
@@ -23,19 +23,18 @@ def describe_groups(shard: Shard, request: Request, _: Reply) -> Outcome:
 
 
 def _describe(shard: Shard, group_id: str, request: Request) -> dict[str, Any]:
-    live = shard.classic_group(group_id)
-    if live is not None:
-        return _described(live)
+    group = shard.group(group_id)
+    if isinstance(group, LiveClassicGroup):
+        return _described(group)
     missing: dict[str, Any] = {"groupId": group_id, "groupState": GroupState.DEAD}
     if (request.version or 0) >= NOT_FOUND_SINCE:
-        reason = "not found." if shard.group(group_id) is None else "is not a classic group."
+        reason = "not found." if group is None else "is not a classic group."
         missing |= {"errorCode": CODES["GROUP_ID_NOT_FOUND"], "errorMessage": f"Group {group_id} {reason}"}
     return missing
 
 
-def _described(live: LiveClassicGroup) -> dict[str, Any]:
-    group = live.group
-    is_stable = live.state == GroupState.STABLE
+def _described(group: LiveClassicGroup) -> dict[str, Any]:
+    is_stable = group.state == GroupState.STABLE
     described = {
         "groupId": group.group_id,
         "groupState": group.state,

@@ -4,17 +4,18 @@ Mirrors ``GroupCoordinatorService.joinGroup`` and ``GroupMetadataManager.classic
 order; a member's request changes the group only once all of them passed.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from coordinator_replay.coordinator.classic import rebalance
-from coordinator_replay.coordinator.classic.group import LiveClassicGroup, protocols_of, subscription_of
+from coordinator_replay.coordinator.classic.classic_group import LiveClassicGroup
 from coordinator_replay.coordinator.classic.rebalance import Records, join_body
 from coordinator_replay.coordinator.errors import MemberSideError, RequestError
 from coordinator_replay.coordinator.messages import Request
 from coordinator_replay.coordinator.operations import NOTHING_TO_DO, Outcome, Reply
 from coordinator_replay.coordinator.shard import Shard
 from coordinator_replay.engine import GroupState, Member
-from coordinator_replay.engine.model import Current
+from coordinator_replay.engine.model import Current, Protocol, Subscription
 
 REQUIRES_MEMBER_ID_SINCE = 4
 SKIPS_ASSIGNMENT_SINCE = 9
@@ -50,7 +51,7 @@ class Join:
         if not self._is_accepted(member_id):
             live.remove(member_id)
             return self._refused("GROUP_MAX_SIZE_REACHED", "")
-        if not live.group.supports(self.body["protocolType"], (entry["name"] for entry in self.body["protocols"])):
+        if not live.supports(self.body["protocolType"], (entry["name"] for entry in self.body["protocols"])):
             return self._refused("INCONSISTENT_GROUP_PROTOCOL", member_id)
         return self._join_known(member_id) if member_id else self._join_new()
 
@@ -67,7 +68,7 @@ class Join:
             case GroupState.PREPARING_REBALANCE:
                 return member_id in live.waiting_joins or len(live.waiting_joins) < limit
             case _:
-                return member_id in live.group.members or len(live.group.members) < limit
+                return member_id in live.members or len(live.members) < limit
 
     # -- a member without an id --------------------------------------------------------------------------------------
 
@@ -76,7 +77,7 @@ class Join:
         prefix = self.request.client_id if instance_id is None else instance_id
         member_id = self.shard.ids.classic(prefix)
         if instance_id is not None:
-            holder = self.live.group.static_members.get(instance_id)
+            holder = self.live.static_members.get(instance_id)
             return self._add(member_id) if holder is None else self._replace(instance_id, holder, member_id)
         if self.version < REQUIRES_MEMBER_ID_SINCE:
             return self._add(member_id)
@@ -86,13 +87,19 @@ class Join:
 
     def _add(self, member_id: str) -> Outcome:
         live, body = self.live, self.body
-        subscription = subscription_of(
-            body, self.request.client_id, f"/{self.request.client_host}", body["groupInstanceId"]
+        subscription = Subscription(
+            instance_id=body["groupInstanceId"],
+            client_id=self.request.client_id,
+            client_host=f"/{self.request.client_host}",
+            rebalance_timeout_ms=body["rebalanceTimeoutMs"],
+            session_timeout_ms=body["sessionTimeoutMs"],
+            uses_classic_protocol=True,
+            protocols=protocols_of(body["protocols"]),
         )
         if live.state == GroupState.PREPARING_REBALANCE and live.previous_state == GroupState.EMPTY:
             live.has_new_member = True
-        member = Member(member_id, subscription, Current(live.group.generation, state=None))
-        live.group.add(member, protocol_type=body["protocolType"])
+        member = Member(member_id, subscription, Current(live.generation, state=None))
+        live.add(member, protocol_type=body["protocolType"])
         live.new_members.add(member_id)
         live.waiting_joins[member_id] = self.reply
         live.pending_members.discard(member_id)
@@ -104,13 +111,13 @@ class Join:
     def _replace(self, instance_id: str, old_member_id: str, member_id: str) -> Outcome:
         """Give the instance's place to the new id; in a stable group without a rebalance, if the vote stays."""
         live = self.live
-        old_leader = live.group.leader
+        old_leader = live.leader
         self._fence(old_member_id)
-        live.group.replace_static_member(instance_id, old_member_id, member_id)
+        live.replace_static_member(instance_id, old_member_id, member_id)
         rebalance.schedule_heartbeat(self.shard, live, member_id)
         self._update(member_id)
         match live.state:
-            case GroupState.STABLE if live.group.select_protocol() == live.group.protocol:
+            case GroupState.STABLE if live.select_protocol() == live.protocol:
                 return Outcome((live.record(),), when_written=lambda: self._answer_replaced(member_id, old_leader))
             case GroupState.STABLE:
                 return _outcome(rebalance.rebalance_or_complete_join(self.shard, live))
@@ -137,7 +144,7 @@ class Join:
         if self.version < SKIPS_ASSIGNMENT_SINCE:
             self.reply.send(join_body(live, member_id, leader=old_leader))
             return
-        leads = live.group.leader == member_id
+        leads = live.leader == member_id
         members = live.listed_members() if leads else []
         self.reply.send(join_body(live, member_id, members=members, skipAssignment=leads))
 
@@ -160,9 +167,9 @@ class Join:
             case GroupState.COMPLETING_REBALANCE if not self._has_same_protocols(member_id):
                 return self._rejoin(member_id)
             case GroupState.COMPLETING_REBALANCE:
-                members = live.listed_members() if member_id == live.group.leader else []
+                members = live.listed_members() if member_id == live.leader else []
                 self.reply.send(join_body(live, member_id, members=members))
-            case GroupState.STABLE if member_id == live.group.leader or not self._has_same_protocols(member_id):
+            case GroupState.STABLE if member_id == live.leader or not self._has_same_protocols(member_id):
                 return self._rejoin(member_id)
             case GroupState.STABLE:
                 self.reply.send(join_body(live, member_id))
@@ -175,7 +182,7 @@ class Join:
         return _outcome(rebalance.rebalance_or_complete_join(self.shard, self.live))
 
     def _has_same_protocols(self, member_id: str) -> bool:
-        subscription = self.live.member(member_id).subscription
+        subscription = self.live.members[member_id].subscription
         before = (
             [(protocol.name, protocol.metadata) for protocol in subscription.protocols]
             if subscription is not None
@@ -185,7 +192,7 @@ class Join:
 
     def _update(self, member_id: str) -> None:
         """Replace protocols and timeouts; client and host stay those of the first join."""
-        subscription = self.live.member(member_id).subscription
+        subscription = self.live.members[member_id].subscription
         if subscription is None:
             raise MemberSideError("UNKNOWN_SERVER_ERROR", "")
         updated = subscription._replace(
@@ -193,8 +200,13 @@ class Join:
             rebalance_timeout_ms=self.body["rebalanceTimeoutMs"],
             session_timeout_ms=self.body["sessionTimeoutMs"],
         )
-        self.live.group.update_member(member_id, updated)
+        self.live.update_member(member_id, updated)
         self.live.waiting_joins[member_id] = self.reply
+
+
+def protocols_of(entries: Sequence[Mapping[str, Any]]) -> tuple[Protocol, ...]:
+    """The protocols of a JoinGroup request, in the member's order."""
+    return tuple(Protocol(entry["name"], entry["metadata"]) for entry in entries)
 
 
 def _outcome(records: Records) -> Outcome:

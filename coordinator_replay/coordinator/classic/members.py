@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from coordinator_replay.coordinator.classic import rebalance
-from coordinator_replay.coordinator.classic.group import LiveClassicGroup
+from coordinator_replay.coordinator.classic.classic_group import LiveClassicGroup
 from coordinator_replay.coordinator.errors import CODES, RequestError
 from coordinator_replay.coordinator.messages import Request
 from coordinator_replay.coordinator.operations import NOTHING_TO_DO, Outcome, Reply
@@ -22,12 +22,12 @@ def sync(shard: Shard, live: LiveClassicGroup, request: Request, reply: Reply) -
     Raises:
         RequestError: the member, its generation or its protocol is not the group's, or the group rebalances.
     """
-    body, group = request.body, live.group
+    body = request.body
     member_id, generation = body["memberId"], body["generationId"]
     live.validate(member_id, body["groupInstanceId"])
-    if generation != group.generation:
+    if generation != live.generation:
         raise RequestError("ILLEGAL_GENERATION")
-    if _differs(body["protocolType"], group.protocol_type) or _differs(body["protocolName"], group.protocol):
+    if _differs(body["protocolType"], live.protocol_type) or _differs(body["protocolName"], live.protocol):
         raise RequestError("INCONSISTENT_GROUP_PROTOCOL")
     if live.state == GroupState.PREPARING_REBALANCE:
         raise RequestError("REBALANCE_IN_PROGRESS")
@@ -35,10 +35,10 @@ def sync(shard: Shard, live: LiveClassicGroup, request: Request, reply: Reply) -
     if live.state == GroupState.STABLE:
         return Outcome(response=rebalance.sync_body(live, member_id))
     live.waiting_syncs[member_id] = reply
-    if member_id != group.leader:
+    if member_id != live.leader:
         return NOTHING_TO_DO
     by_member = {entry["memberId"]: entry["assignment"] for entry in body["assignments"]}
-    assignments = {one: by_member.get(one, "") for one in group.members}
+    assignments = {one: by_member.get(one, "") for one in live.members}
     return Outcome(
         (live.record(assignments),),
         when_written=lambda: rebalance.take_assignment(shard, live, assignments, generation),
@@ -53,7 +53,7 @@ def heartbeat(shard: Shard, live: LiveClassicGroup, request: Request) -> Outcome
     """
     body = request.body
     live.validate(body["memberId"], body["groupInstanceId"])
-    if body["generationId"] != live.group.generation:
+    if body["generationId"] != live.generation:
         raise RequestError("ILLEGAL_GENERATION")
     if live.state == GroupState.EMPTY:
         raise RequestError("UNKNOWN_MEMBER_ID")
@@ -87,7 +87,7 @@ def _leave_one(shard: Shard, live: LiveClassicGroup, member: Mapping[str, Any]) 
     member_id, instance_id = member["memberId"], member["groupInstanceId"]
     if not member_id:
         # An administrator removes a static member by its instance id alone.
-        holder = live.group.static_members.get(instance_id) if instance_id is not None else None
+        holder = live.static_members.get(instance_id) if instance_id is not None else None
         if holder is None:
             return leave_answer(member, "UNKNOWN_MEMBER_ID")
         member_id = holder
@@ -96,7 +96,7 @@ def _leave_one(shard: Shard, live: LiveClassicGroup, member: Mapping[str, Any]) 
             live.validate(member_id, instance_id)
         except RequestError as error:
             return leave_answer(member, error.error)
-    shard.timers.cancel(rebalance.heartbeat_key(live.group.group_id, member_id))
+    shard.timers.cancel(rebalance.heartbeat_key(live.group_id, member_id))
     rebalance.forget_member(live, member_id)
     return leave_answer(member)
 

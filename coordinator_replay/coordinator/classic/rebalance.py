@@ -11,7 +11,7 @@ group up again when it fires, and does nothing where there is none of that name 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from coordinator_replay.coordinator.classic.group import NO_LEADER, LiveClassicGroup
+from coordinator_replay.coordinator.classic.classic_group import LiveClassicGroup
 from coordinator_replay.coordinator.errors import CODES
 from coordinator_replay.coordinator.operations import NOTHING_TO_DO, Outcome, Reply
 from coordinator_replay.coordinator.record_helpers import NewRecord
@@ -33,13 +33,12 @@ NO_RECORDS: Records = ()
 
 def join_body(live: LiveClassicGroup, member_id: str, **fields: Any) -> dict[str, Any]:
     """A JoinGroup response with the present generation."""
-    group = live.group
     return {
         "memberId": member_id,
-        "generationId": group.generation,
-        "protocolType": group.protocol_type,
-        "protocolName": group.protocol,
-        "leader": NO_LEADER if group.leader is None else group.leader,
+        "generationId": live.generation,
+        "protocolType": live.protocol_type,
+        "protocolName": live.protocol,
+        "leader": live.leader or "",
         **fields,
     }
 
@@ -76,9 +75,9 @@ def schedule_heartbeat(shard: Shard, live: LiveClassicGroup, member_id: str, tim
         member_id: the member, or an id that is pending.
         timeout_ms: how long it runs; None for the member's session timeout.
     """
-    group_id = live.group.group_id
+    group_id = live.group_id
     if timeout_ms is None:
-        subscription = live.member(member_id).subscription
+        subscription = live.members[member_id].subscription
         timeout_ms = subscription.session_timeout_ms or 0 if subscription is not None else 0
     shard.schedule(heartbeat_key(group_id, member_id), timeout_ms, lambda: _expire_member(shard, group_id, member_id))
 
@@ -89,28 +88,28 @@ def _on_live_group(
     """What a timer runs: an operation on the classic group of that name, if there is one by then."""
 
     def run() -> Outcome:
-        live = shard.classic_group(group_id)
-        return Outcome(operation(live)) if live is not None else NOTHING_TO_DO
+        live = shard.group(group_id)
+        return Outcome(operation(live)) if isinstance(live, LiveClassicGroup) else NOTHING_TO_DO
 
     return run
 
 
 def _schedule_join_end(shard: Shard, live: LiveClassicGroup) -> None:
-    group_id = live.group.group_id
+    group_id = live.group_id
     operation = _on_live_group(shard, group_id, lambda group: complete_join(shard, group))
-    shard.schedule(("join", group_id), live.group.rebalance_timeout_ms, operation)
+    shard.schedule(("join", group_id), live.rebalance_timeout_ms, operation)
 
 
 def _schedule_initial_join_end(shard: Shard, live: LiveClassicGroup, delay_ms: int, remaining_ms: int) -> None:
-    group_id = live.group.group_id
+    group_id = live.group_id
     operation = _on_live_group(shard, group_id, lambda group: _end_initial_join(shard, group, delay_ms, remaining_ms))
     shard.schedule(("join", group_id), delay_ms, operation)
 
 
 def _schedule_sync_end(shard: Shard, live: LiveClassicGroup) -> None:
-    group_id, generation = live.group.group_id, live.group.generation
+    group_id, generation = live.group_id, live.generation
     operation = _on_live_group(shard, group_id, lambda group: _expire_pending_syncs(shard, group, generation))
-    shard.schedule(("sync", group_id), live.group.rebalance_timeout_ms, operation)
+    shard.schedule(("sync", group_id), live.rebalance_timeout_ms, operation)
 
 
 # -- the join phase --------------------------------------------------------------------------------------------------
@@ -118,7 +117,7 @@ def _schedule_sync_end(shard: Shard, live: LiveClassicGroup) -> None:
 
 def rebalance_or_complete_join(shard: Shard, live: LiveClassicGroup) -> Records:
     """Begin a rebalance; if one is in its join phase already, see whether that can end."""
-    return prepare_rebalance(shard, live) if live.group.can_rebalance() else maybe_complete_join(shard, live)
+    return prepare_rebalance(shard, live) if live.can_rebalance() else maybe_complete_join(shard, live)
 
 
 def prepare_rebalance(shard: Shard, live: LiveClassicGroup) -> Records:
@@ -128,15 +127,15 @@ def prepare_rebalance(shard: Shard, live: LiveClassicGroup) -> Records:
     at once where everybody waits already, or else after the largest rebalance timeout of the members.
     """
     if live.state == GroupState.COMPLETING_REBALANCE:
-        live.group.set_assignments({})
+        live.set_assignments({})
         answer_syncs(shard, live, "REBALANCE_IN_PROGRESS")
     live.pending_syncs.clear()
-    shard.timers.cancel(("sync", live.group.group_id))
+    shard.timers.cancel(("sync", live.group_id))
     is_first = live.state == GroupState.EMPTY
     if is_first:
         delay_ms = shard.config.number(INITIAL_DELAY)
-        _schedule_initial_join_end(shard, live, delay_ms, max(live.group.rebalance_timeout_ms - delay_ms, 0))
-    live.enter(GroupState.PREPARING_REBALANCE, shard.now_ms)
+        _schedule_initial_join_end(shard, live, delay_ms, max(live.rebalance_timeout_ms - delay_ms, 0))
+    live.transition_to(GroupState.PREPARING_REBALANCE, shard.now_ms)
     if is_first:
         return NO_RECORDS
     if live.all_have_joined:
@@ -168,24 +167,23 @@ def _end_initial_join(shard: Shard, live: LiveClassicGroup, delay_ms: int, remai
 
 def complete_join(shard: Shard, live: LiveClassicGroup) -> Records:
     """End the join phase: remove dynamic members that did not join, answer all others with the new generation."""
-    group = live.group
-    shard.timers.cancel(("join", group.group_id))
+    shard.timers.cancel(("join", live.group_id))
     late = [
         member_id
-        for member_id, member in group.members.items()
+        for member_id, member in live.members.items()
         if member_id not in live.waiting_joins and member.instance_id is None
     ]
     for member_id in late:
         live.remove(member_id)
-        shard.timers.cancel(heartbeat_key(group.group_id, member_id))
-    if not live.elect_joined_leader() and group.members:
+        shard.timers.cancel(heartbeat_key(live.group_id, member_id))
+    if not live.elect_leader(live.waiting_joins.keys()) and live.members:
         _schedule_join_end(shard, live)
         return NO_RECORDS
     live.next_generation(shard.now_ms)
     if live.state == GroupState.EMPTY:
         return (live.record(),)
-    for member_id in list(group.members):
-        members = live.listed_members() if member_id == group.leader else []
+    for member_id in list(live.members):
+        members = live.listed_members() if member_id == live.leader else []
         reply = live.waiting_joins.pop(member_id, None)
         if reply is not None:
             reply.send(join_body(live, member_id, members=members))
@@ -201,8 +199,7 @@ def complete_join(shard: Shard, live: LiveClassicGroup) -> Records:
 
 def answer_syncs(shard: Shard, live: LiveClassicGroup, error: str = "NONE") -> None:
     """Answer every parked SyncGroup with the member's assignment or an error."""
-    group = live.group
-    for member_id in list(group.members):
+    for member_id in list(live.members):
         reply = live.waiting_syncs.pop(member_id, None)
         if reply is not None:
             reply.send(sync_body(live, member_id) if error == "NONE" else {"errorCode": CODES[error]})
@@ -211,36 +208,36 @@ def answer_syncs(shard: Shard, live: LiveClassicGroup, error: str = "NONE") -> N
 
 def sync_body(live: LiveClassicGroup, member_id: str) -> dict[str, Any]:
     """A SyncGroup response with a member's assignment."""
-    current = live.member(member_id).current
+    current = live.members[member_id].current
     return {
-        "protocolType": live.group.protocol_type,
-        "protocolName": live.group.protocol,
+        "protocolType": live.protocol_type,
+        "protocolName": live.protocol,
         "assignment": current.assignment_bytes if current is not None else "",
     }
 
 
 def take_assignment(shard: Shard, live: LiveClassicGroup, assignments: Mapping[str, str], generation: int) -> None:
     """The leader's assignment is in the log: the group is Stable, unless another rebalance began meanwhile."""
-    if live.state == GroupState.COMPLETING_REBALANCE and live.group.generation == generation:
-        live.group.set_assignments(assignments)
+    if live.state == GroupState.COMPLETING_REBALANCE and live.generation == generation:
+        live.set_assignments(assignments)
         answer_syncs(shard, live)
-        live.enter(GroupState.STABLE, shard.now_ms)
+        live.transition_to(GroupState.STABLE, shard.now_ms)
 
 
 def note_sync(shard: Shard, live: LiveClassicGroup, member_id: str) -> None:
     """A member sent SyncGroup; when all have, the wait for them ends."""
     live.pending_syncs.discard(member_id)
     if not live.pending_syncs:
-        shard.timers.cancel(("sync", live.group.group_id))
+        shard.timers.cancel(("sync", live.group_id))
 
 
 def _expire_pending_syncs(shard: Shard, live: LiveClassicGroup, generation: int) -> Records:
     is_waiting = live.state in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE)
-    if live.group.generation != generation or not is_waiting or not live.pending_syncs:
+    if live.generation != generation or not is_waiting or not live.pending_syncs:
         return NO_RECORDS
     for member_id in sorted(live.pending_syncs):
         live.remove(member_id)
-        shard.timers.cancel(heartbeat_key(live.group.group_id, member_id))
+        shard.timers.cancel(heartbeat_key(live.group_id, member_id))
     return prepare_rebalance(shard, live)
 
 
@@ -256,12 +253,12 @@ def forget_member(live: LiveClassicGroup, member_id: str) -> None:
 
 
 def _expire_member(shard: Shard, group_id: str, member_id: str) -> Outcome:
-    live = shard.classic_group(group_id)
-    if live is None:
+    live = shard.group(group_id)
+    if not isinstance(live, LiveClassicGroup):
         return NOTHING_TO_DO
     if member_id in live.pending_members:
         live.remove(member_id)
-    elif member_id not in live.group.members or live.waits(member_id):
+    elif member_id not in live.members or live.waits(member_id):
         return NOTHING_TO_DO
     else:
         forget_member(live, member_id)

@@ -8,7 +8,7 @@ REBALANCE_IN_PROGRESS asks it to join again where a heartbeat of the new protoco
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from coordinator_replay.coordinator.classic.group import protocols_of
+from coordinator_replay.coordinator.classic.join import protocols_of
 from coordinator_replay.coordinator.classic.members import leave_answer
 from coordinator_replay.coordinator.classic.rebalance import refuse_join
 from coordinator_replay.coordinator.consumer.conversion import (

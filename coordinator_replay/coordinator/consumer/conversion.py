@@ -14,8 +14,7 @@ from typing import Any
 
 from coordinator_replay.coordinator import record_helpers
 from coordinator_replay.coordinator.assignor.server.group_spec import uuid_hash
-from coordinator_replay.coordinator.classic.classic_group import JavaClassicGroup
-from coordinator_replay.coordinator.classic.group import LiveClassicGroup
+from coordinator_replay.coordinator.classic.classic_group import LiveClassicGroup
 from coordinator_replay.coordinator.classic.rebalance import prepare_rebalance, refuse_join, schedule_heartbeat
 from coordinator_replay.coordinator.consumer.group import ConsumerState
 from coordinator_replay.coordinator.consumer.members import (
@@ -61,9 +60,9 @@ def upgrade(shard: Shard, live: LiveClassicGroup) -> tuple[GroupUpdate, dict[str
     """
     _check_upgrade(shard, live)
     _answer_parked(live)
-    group_id, generation = live.group.group_id, live.group.generation
+    group_id, generation = live.group_id, live.generation
     try:
-        members = [_upgraded(live.group, member, shard.topics) for member in live.group.members.values()]
+        members = [_upgraded(live, member, shard.topics) for member in live.members.values()]
     except BlobError:
         raise _not_upgraded(group_id, "because the embedded consumer protocol is malformed.") from None
     _check_owners(members)
@@ -94,13 +93,12 @@ def upgrade(shard: Shard, live: LiveClassicGroup) -> tuple[GroupUpdate, dict[str
 
 
 def _check_upgrade(shard: Shard, live: LiveClassicGroup) -> None:
-    group = live.group
     if not shard.config.allows_upgrade:
-        raise _not_upgraded(group.group_id, "because online upgrade is disabled.")
-    if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
-        raise _not_upgraded(group.group_id, "because the group does not use the consumer embedded protocol.")
-    if len(group.members) > shard.config.number("group.consumer.max.size"):
-        raise _not_upgraded(group.group_id, "because the group size exceeds the consumer group maximum size.")
+        raise _not_upgraded(live.group_id, "because online upgrade is disabled.")
+    if live.protocol_type != CONSUMER_PROTOCOL_TYPE:
+        raise _not_upgraded(live.group_id, "because the group does not use the consumer embedded protocol.")
+    if len(live.members) > shard.config.number("group.consumer.max.size"):
+        raise _not_upgraded(live.group_id, "because the group size exceeds the consumer group maximum size.")
 
 
 def _not_upgraded(group_id: str, reason: str) -> RequestError:
@@ -108,17 +106,17 @@ def _not_upgraded(group_id: str, reason: str) -> RequestError:
 
 
 def _answer_parked(live: LiveClassicGroup) -> None:
-    for member_id in live.group.members:
+    for member_id in live.members:
         join = live.waiting_joins.pop(member_id, None)
         if join is not None:
             refuse_join(join, "REBALANCE_IN_PROGRESS", member_id)
-    for member_id in live.group.members:
+    for member_id in live.members:
         sync = live.waiting_syncs.pop(member_id, None)
         if sync is not None:
             sync.refuse(RequestError("REBALANCE_IN_PROGRESS"))
 
 
-def _upgraded(group: JavaClassicGroup, member: Member, topics: Topics) -> Member:
+def _upgraded(group: LiveClassicGroup, member: Member, topics: Topics) -> Member:
     """A classic member as the consumer group has it.
 
     Raises:
@@ -239,8 +237,7 @@ def _become_classic(
     update: GroupUpdate, members: Iterable[Member], old_ids: Mapping[str, str], *, rebalances: bool
 ) -> None:
     shard = update.shard
-    live = LiveClassicGroup.created(update.group_id, shard.now_ms)
-    group = live.group
+    group = LiveClassicGroup(update.group_id, shard.now_ms)
     group.generation, group.protocol_type = update.group.epoch, CONSUMER_PROTOCOL_TYPE
     group.state = GroupState.STABLE
     for member in members:
@@ -261,12 +258,12 @@ def _become_classic(
         raise RequestError(
             "GROUP_ID_NOT_FOUND", f"Cannot downgrade the classic group {update.group_id}: {error}."
         ) from None
-    update.records.append(live.record())
-    shard.classic_groups[update.group_id] = live
+    update.records.append(group.record())
+    shard.classic_groups[update.group_id] = group
     for member_id in group.members:
-        schedule_heartbeat(shard, live, member_id)
+        schedule_heartbeat(shard, group, member_id)
     if rebalances:
-        prepare_rebalance(shard, live)
+        prepare_rebalance(shard, group)
 
 
 def _target(group: ConsumerGroup, member_id: str) -> Assignment:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from coordinator_replay.coordinator import record_helpers
+from coordinator_replay.coordinator.classic.classic_group import LiveClassicGroup
 from coordinator_replay.coordinator.consumer import conversion
 from coordinator_replay.coordinator.consumer.current_assignment_builder import (
     CurrentAssignmentBuilder,
@@ -268,9 +269,11 @@ def group_to_join(shard: Shard, group_id: str) -> GroupUpdate:
     Raises:
         RequestError: GROUP_ID_NOT_FOUND, the group is of a type that can't be joined.
     """
-    live = shard.classic_group(group_id)
+    live = shard.group(group_id)
     if live is None:
-        return new_group(shard, group_id) if shard.group(group_id) is None else existing_group(shard, group_id)
+        return new_group(shard, group_id)
+    if not isinstance(live, LiveClassicGroup):
+        return existing_group(shard, group_id)
     if live.state is GroupState.EMPTY:
         update = new_group(shard, group_id)
         update.records.append(record_helpers.classic_group_tombstone(group_id))

@@ -10,8 +10,7 @@ from typing import Any
 
 from coordinator_replay.coordinator import record_helpers
 from coordinator_replay.coordinator.classic import rebalance
-from coordinator_replay.coordinator.classic.classic_group import JavaClassicGroup
-from coordinator_replay.coordinator.classic.group import LiveClassicGroup
+from coordinator_replay.coordinator.classic.classic_group import LiveClassicGroup
 from coordinator_replay.coordinator.consumer.current_assignment_builder import assigned, pending
 from coordinator_replay.coordinator.consumer.members import NEW_SUBSCRIPTION, current_of, unknown_member
 from coordinator_replay.coordinator.errors import CODES, RequestError
@@ -19,7 +18,7 @@ from coordinator_replay.coordinator.messages import ZERO_UUID, Request
 from coordinator_replay.coordinator.operations import Outcome, Reply
 from coordinator_replay.coordinator.record_helpers import NewRecord
 from coordinator_replay.coordinator.shard import Shard
-from coordinator_replay.engine import ClassicGroup, ConsumerGroup, GroupState, Member
+from coordinator_replay.engine import ConsumerGroup, GroupState, Member
 
 EPOCH_SINCE = 9
 """Version of OffsetCommit from which on members of the consumer protocol may commit."""
@@ -151,12 +150,11 @@ def _check_commit(shard: Shard, request: Request) -> Check | None:
     member_id, instance_id = body["memberId"], body["groupInstanceId"]
     if isinstance(group, ConsumerGroup):
         return _check_consumer(group, member_id, epoch, speaks_epochs=version >= EPOCH_SINCE)
-    live = shard.classic_group(group_id)
-    if live is None:
+    if not isinstance(group, LiveClassicGroup):
         raise RequestError("GROUP_ID_NOT_FOUND")
-    _check_classic(live, member_id, instance_id, epoch, is_transactional=False)
+    _check_classic(group, member_id, instance_id, epoch, is_transactional=False)
     if group.state in (GroupState.STABLE, GroupState.PREPARING_REBALANCE):
-        rebalance.schedule_heartbeat(shard, live, member_id)
+        rebalance.schedule_heartbeat(shard, group, member_id)
     return None
 
 
@@ -173,27 +171,26 @@ def _check_transactional_commit(shard: Shard, request: Request) -> Check | None:
         if epoch == -1 and not member_id and instance_id is None:
             return None
         return _check_consumer(group, member_id, epoch, speaks_epochs=True)
-    live = shard.classic_group(group_id)
-    if live is not None:
-        _check_classic(live, member_id, instance_id, epoch, is_transactional=True)
+    if isinstance(group, LiveClassicGroup):
+        _check_classic(group, member_id, instance_id, epoch, is_transactional=True)
     return None
 
 
-def _simple_group(shard: Shard, group_id: str) -> ClassicGroup:
+def _simple_group(shard: Shard, group_id: str) -> LiveClassicGroup:
     """A group that has offsets and no members begins; it has no record of its own."""
-    live = shard.classic_groups[group_id] = LiveClassicGroup(JavaClassicGroup(group_id))
-    return live.group
+    live = shard.classic_groups[group_id] = LiveClassicGroup(group_id)
+    return live
 
 
 def _check_classic(
     live: LiveClassicGroup, member_id: str, instance_id: str | None, generation: int, *, is_transactional: bool
 ) -> None:
-    state = live.group.state
+    state = live.state
     if generation < 0 and state is GroupState.EMPTY:
         return
     if generation >= 0 or member_id or instance_id is not None:
         live.validate(member_id, instance_id)
-        if generation != live.group.generation:
+        if generation != live.generation:
             raise RequestError("ILLEGAL_GENERATION")
     elif not is_transactional and state is not GroupState.EMPTY:
         raise RequestError("UNKNOWN_MEMBER_ID")

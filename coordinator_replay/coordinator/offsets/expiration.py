@@ -7,7 +7,7 @@ Mirrors ``GroupCoordinatorShard.cleanupGroupMetadata``, ``OffsetMetadataManager.
 from collections.abc import Callable
 
 from coordinator_replay.coordinator import record_helpers
-from coordinator_replay.coordinator.classic.classic_group import JavaClassicGroup
+from coordinator_replay.coordinator.classic.classic_group import LiveClassicGroup
 from coordinator_replay.coordinator.group_metadata_manager import group_tombstones
 from coordinator_replay.coordinator.messages import ZERO_UUID
 from coordinator_replay.coordinator.offsets.fetch import is_subscribed
@@ -97,7 +97,7 @@ def _since(group: Group) -> Since | None:
     """From when on retention counts in a group, None where nothing expires."""
     if isinstance(group, ConsumerGroup):
         return lambda offset: offset.commit_timestamp_ms
-    if not isinstance(group, JavaClassicGroup):
+    if not isinstance(group, LiveClassicGroup):
         return None
     emptied_ms = group.state_timestamp_ms
     if group.protocol_type is None:

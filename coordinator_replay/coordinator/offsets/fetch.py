@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from coordinator_replay.coordinator import record_helpers
-from coordinator_replay.coordinator.classic.classic_group import JavaClassicGroup
+from coordinator_replay.coordinator.classic.classic_group import LiveClassicGroup
 from coordinator_replay.coordinator.consumer.members import NEW_SUBSCRIPTION, current_of, unknown_member
 from coordinator_replay.coordinator.errors import CODES, RequestError
 from coordinator_replay.coordinator.messages import ZERO_UUID, Body, Request
@@ -49,7 +49,7 @@ def delete(shard: Shard, request: Request, _: Reply) -> Outcome:
     if group is None:
         raise RequestError("GROUP_ID_NOT_FOUND")
     if (
-        isinstance(group, JavaClassicGroup)
+        isinstance(group, LiveClassicGroup)
         and group.state is not GroupState.EMPTY
         and group.protocol_type != CONSUMER_PROTOCOL_TYPE
     ):
@@ -78,7 +78,7 @@ def is_subscribed(shard: Shard, group: Group, topic: str) -> bool:
     """Whether a member subscribes to a topic, as far as the group knows."""
     if isinstance(group, ConsumerGroup):
         return topic in shard.consumer_state(group.group_id).subscribed_topics()
-    return isinstance(group, JavaClassicGroup) and group.is_subscribed_to(topic)
+    return isinstance(group, LiveClassicGroup) and group.is_subscribed_to(topic)
 
 
 def _offsets(shard: Shard, group_id: str) -> Offsets:
