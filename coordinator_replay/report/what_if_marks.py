@@ -134,7 +134,7 @@ def _idle(ownerships: Sequence[Mapping[str, Any]], clock: Clock) -> Iterable[dic
 
 def _paused(life: Lived, number: int, label: str, rows: Mapping[Place, int], clock: Clock) -> Iterable[dict[str, Any]]:
     """When simulated consumers did not work on a partition."""
-    for (topic, partition), since_ms, until_ms in life.pauses:
+    for (topic, partition), since_ms, until_ms in life.pauses or ():
         row = rows.get((number, topic, partition))
         if row is not None and until_ms > since_ms:
             about = {"row": row, "life": label, "partition": neutral(f"{topic}-{partition}")}

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from coordinator_replay.errors import UsageError
 from coordinator_replay.whatif.alternative import Alternative
 from coordinator_replay.whatif.courses import rolled_out
 from coordinator_replay.whatif.fidelity import LOWEST, Fidelity, compare
@@ -13,7 +12,7 @@ from coordinator_replay.whatif.measure import Lived, lived, measured
 from coordinator_replay.whatif.measures import Measures, open_rankings
 from coordinator_replay.whatif.ranges import MOST_STEPS, Ranges
 from coordinator_replay.whatif.recorded import Recorded
-from coordinator_replay.whatif.settings import Settings, changed
+from coordinator_replay.whatif.settings import changed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +72,7 @@ def what_if(
     wanted = list(alternatives)
     life, rows = life_of(recorded, start_ms, end_ms, known or {})
     span = (life.start_ms, life.end_ms)
-    settings = [_settings(life.settings, one) for one in wanted]
+    settings = [changed(life.settings, one.values) for one in wanted]
     on_record = lived(rows, life.by_member, *span)
     as_recorded = measured("recorded", on_record, *span, is_eager=life.settings.is_eager())
     again = live_again(life, recorded, life.settings, life.clients, "recorded settings, simulated")
@@ -106,12 +105,6 @@ def what_if(
         ),
         lives=(on_record, again.lived, *(one.lived for one in repeated)),
     )
-
-
-def _settings(recorded: Settings, one: Alternative) -> Settings:
-    if one.members is not None and one.members < 1:
-        raise UsageError("the number of members must be at least 1")
-    return changed(recorded, one.values)
 
 
 def _differences(before: Measures, after: Measures) -> Iterable[str]:

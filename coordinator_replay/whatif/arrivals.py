@@ -38,6 +38,7 @@ def consumer_of(
         instance_id = None
     recorded_ms = subscription.rebalance_timeout_ms if subscription.rebalance_timeout_ms > 0 else REBALANCE_MS
     shared: dict[str, Any] = {
+        "name": client.name,
         "client_id": client.client_id,
         "host": client.host,
         "instance_id": instance_id,

@@ -7,20 +7,23 @@ partitions closes without leaving.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coordinator_replay.coordinator.assignor.client import ASSIGNORS, ClientSubscription
 from coordinator_replay.coordinator.errors import CODES
 from coordinator_replay.records.blobs import read_assignment, read_subscription, write_assignment, write_subscription
-from coordinator_replay.whatif.clients import Body, Consumer, Surroundings, by_topic
+from coordinator_replay.whatif.clients import Body, Consumer, by_topic
 from coordinator_replay.whatif.libraries import JAVA, JOIN_INTERVAL_MS, LIBRDKAFKA
 from coordinator_replay.whatif.settings import COOPERATIVE
+
+if TYPE_CHECKING:
+    from coordinator_replay.whatif.simulate import Fleet
 
 FORGOTTEN = frozenset({CODES["UNKNOWN_MEMBER_ID"], CODES["FENCED_INSTANCE_ID"]})
 """Errors after which a consumer joins as a new member."""
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, eq=False)
 class ClassicConsumer(Consumer):
     """A consumer of the classic protocol.
 
@@ -45,7 +48,7 @@ class ClassicConsumer(Consumer):
         """Whether it has nothing to do but heartbeats."""
         return self.stage == "stable"
 
-    def act(self, around: Surroundings) -> None:
+    def act(self, around: "Fleet") -> None:
         """Send what a real one would send now."""
         if self.stage in ("new", "join"):
             self._join(around)
@@ -65,11 +68,11 @@ class ClassicConsumer(Consumer):
             return False
         return self.instance_id is None and bool(self.member_id)
 
-    def leave(self, around: Surroundings) -> None:
+    def leave(self, around: "Fleet") -> None:
         """Close."""
         around.send(self, "LeaveGroup", {"members": [{"memberId": self.member_id}]})
 
-    def metadata_renewed_ms(self, now_ms: int, arrived_ms: int, age_ms: int) -> int:
+    def metadata_renewed_ms(self, now_ms: int, age_ms: int) -> int:
         """When it renews its metadata after now.
 
         Java's does when they are as old as they may be; the latest moment is taken. librdkafka's does in an interval
@@ -77,14 +80,13 @@ class ClassicConsumer(Consumer):
 
         Args:
             now_ms: a time of the life.
-            arrived_ms: when it started.
             age_ms: ``metadata.max.age.ms``; 0 where it is known to see topics at once.
         """
         if self.library != LIBRDKAFKA or age_ms == 0:
             return now_ms + age_ms
-        return now_ms + age_ms - (now_ms - arrived_ms) % age_ms
+        return now_ms + age_ms - (now_ms - self.arrived_ms) % age_ms
 
-    def see_topics(self, around: Surroundings) -> None:
+    def see_topics(self, around: "Fleet") -> None:
         """Renew the metadata, and join again where topics have changed.
 
         In Java the leader does (``ConsumerCoordinator``), in librdkafka everybody
@@ -98,15 +100,15 @@ class ClassicConsumer(Consumer):
         elif self.is_leader:
             self.rejoin(around)
 
-    def _partition_counts(self, around: Surroundings) -> dict[str, int]:
+    def _partition_counts(self, around: "Fleet") -> dict[str, int]:
         return {name: topic.partitions for name, topic in around.topics.by_name.items() if name in self.topics}
 
-    def rejoin(self, around: Surroundings) -> None:
+    def rejoin(self, around: "Fleet") -> None:
         """Join again, since what it asks for, or what there is, has changed."""
         if self.stage == "stable" and not self.is_waiting:
             self._give_up(around)
 
-    def answered(self, around: Surroundings, api: str, body: Body) -> None:
+    def answered(self, around: "Fleet", api: str, body: Body) -> None:
         """Take a response."""
         error = body["errorCode"]
         if api == "Heartbeat" and not error:
@@ -131,7 +133,7 @@ class ClassicConsumer(Consumer):
         elif api == "SyncGroup":
             self._assigned(around, body["assignment"])
 
-    def _give_up(self, around: Surroundings) -> None:
+    def _give_up(self, around: "Fleet") -> None:
         """Join again: an eager consumer gives up everything first."""
         self.stage = "join"
         if self.strategy == COOPERATIVE:
@@ -141,14 +143,14 @@ class ClassicConsumer(Consumer):
         self.own(around, ())
         around.act_after(self, 0)
 
-    def _join_wait_ms(self, around: Surroundings) -> int:
+    def _join_wait_ms(self, around: "Fleet") -> int:
         """For how long librdkafka waits before it joins once more."""
         if self.library != LIBRDKAFKA or self.joined_ms is None:
             return 0
         wait_ms = self.joined_ms + JOIN_INTERVAL_MS - around.now_ms
         return max(wait_ms + self.wake_ms, 0) if wait_ms > 0 else 0
 
-    def _assigned(self, around: Surroundings, assignment: str) -> None:
+    def _assigned(self, around: "Fleet", assignment: str) -> None:
         read = read_assignment(assignment).partitions if assignment else ()
         assigned = [(topic, number) for topic, numbers in read for number in numbers]
         gives_up = self.protocol == COOPERATIVE and not set(self.owned) <= set(assigned)
@@ -159,7 +161,7 @@ class ClassicConsumer(Consumer):
             self.joined_ms = None
             around.act_after(self, 0)
 
-    def _join(self, around: Surroundings) -> None:
+    def _join(self, around: "Fleet") -> None:
         claims = self.owned if self.strategy == COOPERATIVE else []
         subscription = {
             "topics": list(self.topics),
@@ -178,7 +180,7 @@ class ClassicConsumer(Consumer):
         self.joined_ms = around.now_ms
         self._send(around, "JoinGroup", body)
 
-    def _sync(self, around: Surroundings) -> None:
+    def _sync(self, around: "Fleet") -> None:
         body = {
             "generationId": self.generation,
             "protocolType": "consumer",
@@ -187,7 +189,7 @@ class ClassicConsumer(Consumer):
         }
         self._send(around, "SyncGroup", body)
 
-    def _assignments(self, around: Surroundings) -> list[dict[str, str]]:
+    def _assignments(self, around: "Fleet") -> list[dict[str, str]]:
         topics = {name: (frozenset[str](),) * topic.partitions for name, topic in around.topics.by_name.items()}
         members = {}
         for candidate in self.leads or ():
@@ -205,5 +207,5 @@ class ClassicConsumer(Consumer):
             for member_id, partitions in ASSIGNORS[self.protocol](topics, members).items()
         ]
 
-    def _send(self, around: Surroundings, api: str, body: dict[str, Any]) -> None:
+    def _send(self, around: "Fleet", api: str, body: dict[str, Any]) -> None:
         around.send(self, api, {"memberId": self.member_id, "groupInstanceId": self.instance_id, **body})

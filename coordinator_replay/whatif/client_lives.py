@@ -1,5 +1,6 @@
 """Builds the visits of every client of a group out of the group's operations."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
@@ -22,6 +23,53 @@ STEPS = frozenset({"MEMBER_RECONCILING", "MEMBER_RECONCILED"})
 """What a member of a consumer group does with a heartbeat."""
 COORDINATORS = frozenset({"POLL_TIMEOUT_REJOIN", "REBALANCE_TIMEOUT"})
 """Causes of departures at their own time, whichever way they end: the client lives on."""
+
+
+ASSUMPTIONS: Mapping[str, str] = {
+    "unsure_leaves": (
+        "Departures that may be a leave or a session timeout: {unsure_leaves}. The log doesn't show "
+        "which; they are simulated as a leave. In the variants that make a range some are session timeouts; of "
+        "those whose client was back within half its session timeout ({unlikely_timeouts}) hardly any."
+    ),
+    "unsure_timeouts": (
+        "Session timeouts that may be leaves: {unsure_timeouts}. Missing commits make timeouts likely; "
+        "ranges cover leaves."
+    ),
+    "crashed": (
+        "Session timeouts: {crashed}. The client is simulated to stop one session timeout before it was "
+        "removed, or after its last commit."
+    ),
+    "silent": (
+        "Members that probably went without a LeaveGroup: {silent}. Cooperative ones of librdkafka that "
+        "have no partitions do when they are closed; others were back in the generation that removed them. "
+        "They are simulated to stop one session timeout before they were removed."
+    ),
+    "static_restarts": (
+        "Restarts of static members: {static_restarts}. The log has when they came back, not since when "
+        "they were away (their last commit and session.timeout.ms bound it), nor whether they were closed or "
+        "killed. Some seconds, or since their last commit, and closed are assumed; ranges cover the rest."
+    ),
+    "static_removals": (
+        "Static members removed when their session was over: {static_removals}. Whether they were closed "
+        "or killed the log doesn't show. Closed is assumed; ranges cover the rest."
+    ),
+    "rolled_out": (
+        "Static members that a deployment replaced one after the other: {rolled_out}. Members that were "
+        "closed while a join phase lasted show it, or a generation that nobody assigned partitions in. Under "
+        "other settings it is simulated to take half of the longest time that it can have taken; ranges cover "
+        "the rest."
+    ),
+    "not_back": (
+        "Static members whose session timed out and that did not come back: {not_back}. A consumer of "
+        "librdkafka that came back before it did got UNRELEASED_INSTANCE_ID, and left no record. They are "
+        "simulated to stay away; ranges don't cover that they were back."
+    ),
+    "static_ends": (
+        "Static members that may have left in the last session.timeout.ms of the log: {static_ends}. It "
+        "shows that only when the session is over. It is assumed that they stayed; ranges cover the rest."
+    ),
+}
+"""What is assumed of departures, by what is counted; it is said where there is one."""
 
 
 @dataclass
@@ -64,9 +112,7 @@ class ClientLives:
         self._silent: set[str] = set()
         self.phases: list[RecordedPhase] = []
         self._leader: str | None = None
-        self.unsure_leaves = self.unlikely_timeouts = self.unsure_timeouts = self.crashed = 0
-        self.static_restarts = self.static_removals = self.static_ends = self.silent = self.rolled_out = 0
-        self.not_back = 0
+        self.counts: Counter[str] = Counter()
 
     def take(self, operation: RecordedOperation) -> None:
         """Take the next operation."""
@@ -149,14 +195,14 @@ class ClientLives:
             self._close(client, client.now.away_ms, CLOSED, "certain")
         elif cause in TIMEOUTS or is_static:
             removed_ms = operation.join_done_ms or operation.at_ms
-            self.crashed += 1
+            self.counts["crashed"] += 1
             departed_ms, window, other = self._died_ms(client.now, removed_ms), None, None
             if is_static:
-                self.static_removals += 1
+                self.counts["static_removals"] += 1
                 window = Window(departed_ms, min(departed_ms + self.settings.heartbeat(), removed_ms - 1))
                 self.phases[-1].session_ms = self._session(client.now.subscriptions[-1][1])
             elif confidence != SURE:
-                self.unsure_timeouts += 1
+                self.counts["unsure_timeouts"] += 1
                 other = Ending(max(at_ms, client.now.arrived_ms + 1), CLOSED, is_unlikely=True)
             self._close(client, departed_ms, CLOSED if is_static else CRASHED, confidence, window, other)
             if is_static:
@@ -165,7 +211,7 @@ class ClientLives:
             self._continue_as(client, self._back_by_then(client, departed_ms))
         elif member.member_id in self._silent:
             departed_ms = self._died_ms(client.now, operation.join_done_ms or operation.at_ms)
-            self.silent += 1
+            self.counts["silent"] += 1
             if _has_nothing(member):
                 how, other = CLOSED, Ending(departed_ms, CRASHED, is_unlikely=True)
             else:
@@ -175,11 +221,11 @@ class ClientLives:
             other = self._timeout(client.now, member, operation)
             back = None if other is None else self._back_by_then(client, other.departed_ms)
             if other is not None and back is not None:
-                self.crashed += 1
+                self.counts["crashed"] += 1
                 self._close(client, other.departed_ms, CRASHED, confidence)
                 self._continue_as(client, back)
                 return
-            self.unsure_leaves += other is not None
+            self.counts["unsure_leaves"] += other is not None
             self._close(client, max(at_ms, client.now.arrived_ms + 1), CLOSED, confidence, other=other)
 
     def _back_by_then(self, client: _Client, died_ms: int) -> _Client | None:
@@ -281,7 +327,7 @@ class ClientLives:
         subscription = member.subscription or client.now.subscriptions[-1][1]
         departed_ms, window = client.now.away_ms, None
         if departed_ms is None:
-            self.static_restarts += 1
+            self.counts["static_restarts"] += 1
             # Away for longer than its session, it would have been removed.
             earliest_ms = max(self._unnoticed_ms(operation.at_ms, subscription), self._last_sign(client.now))
             # Where nobody commits any more, there may have been nothing to commit.
@@ -328,7 +374,7 @@ class ClientLives:
         away_ms = following.arrived_ms - visit.departed_ms
         # In one generation, its return may have waited for its session.
         is_soon = 1 < away_ms < self._session(visit.subscriptions[-1][1]) * SOON
-        self.unlikely_timeouts += is_soon
+        self.counts["unlikely_timeouts"] += is_soon
         return replace(visit, other_ending=other._replace(is_unlikely=is_soon))
 
     def _close(
@@ -373,16 +419,16 @@ class ClientLives:
                 # A static member does not say that it goes: until its session is over, nothing shows it.
                 earliest_ms = max(self._unnoticed_ms(end_ms, subscription), self._last_sign(now))
                 if earliest_ms < end_ms:
-                    self.static_ends += 1
+                    self.counts["static_ends"] += 1
                     window = Window(earliest_ms, end_ms - 1, may_have_stayed=True)
             self._close(client, now.away_ms, CLOSED, "certain", window)
         phases = [phase for phase in self.phases if phase.removed or phase.arrived]
-        self.rolled_out = roll_out(phases, self.settings.heartbeat())
+        self.counts["rolled_out"] = roll_out(phases, self.settings.heartbeat())
         for client in self.clients:
             client.visits = [self._weighed(*pair) for pair in zip_longest(client.visits, client.visits[1:])]
         lives = [_client_life(number, client) for number, client in enumerate(self.clients, 1)]
         self.libraries = [client.library for client in lives]
-        self.not_back = sum(_may_be_back(client) for client in lives)
+        self.counts["not_back"] = sum(_may_be_back(client) for client in lives)
         library = one_library(self.libraries)
         return tuple(client if library is None else replace(client, library=library) for client in lives)
 
@@ -390,60 +436,7 @@ class ClientLives:
         """What was assumed of departures, and what is known of libraries."""
         if self.libraries and self.settings.library is None:
             yield libraries_sentence(self.libraries)
-        if self.unsure_leaves:
-            yield (
-                f"Departures that may be a leave or a session timeout: {self.unsure_leaves}. The log doesn't show "
-                "which; they are simulated as a leave. In the variants that make a range some are session timeouts; of "
-                f"those whose client was back within half its session timeout ({self.unlikely_timeouts}) hardly any."
-            )
-        if self.unsure_timeouts:
-            yield (
-                f"Session timeouts that may be leaves: {self.unsure_timeouts}. Missing commits make timeouts likely; "
-                "ranges cover leaves."
-            )
-        if self.crashed:
-            yield (
-                f"Session timeouts: {self.crashed}. The client is simulated to stop one session timeout before it was "
-                "removed, or after its last commit."
-            )
-        if self.silent:
-            yield (
-                f"Members that probably went without a LeaveGroup: {self.silent}. Cooperative ones of librdkafka that "
-                "have no partitions do when they are closed; others were back in the generation that removed them. "
-                "They are simulated to stop one session timeout before they were removed."
-            )
-        yield from self._static_assumptions()
-
-    def _static_assumptions(self) -> Iterable[str]:
-        if self.static_restarts:
-            yield (
-                f"Restarts of static members: {self.static_restarts}. The log has when they came back, not since when "
-                "they were away (their last commit and session.timeout.ms bound it), nor whether they were closed or "
-                "killed. Some seconds, or since their last commit, and closed are assumed; ranges cover the rest."
-            )
-        if self.static_removals:
-            yield (
-                f"Static members removed when their session was over: {self.static_removals}. Whether they were closed "
-                "or killed the log doesn't show. Closed is assumed; ranges cover the rest."
-            )
-        if self.rolled_out:
-            yield (
-                f"Static members that a deployment replaced one after the other: {self.rolled_out}. Members that were "
-                "closed while a join phase lasted show it, or a generation that nobody assigned partitions in. Under "
-                "other settings it is simulated to take half of the longest time that it can have taken; ranges cover "
-                "the rest."
-            )
-        if self.not_back:
-            yield (
-                f"Static members whose session timed out and that did not come back: {self.not_back}. A consumer of "
-                "librdkafka that came back before it did got UNRELEASED_INSTANCE_ID, and left no record. They are "
-                "simulated to stay away; ranges don't cover that they were back."
-            )
-        if self.static_ends:
-            yield (
-                f"Static members that may have left in the last session.timeout.ms of the log: {self.static_ends}. It "
-                "shows that only when the session is over. It is assumed that they stayed; ranges cover the rest."
-            )
+        yield from (sentence.format_map(self.counts) for name, sentence in ASSUMPTIONS.items() if self.counts[name])
 
 
 def _is_static_classic(now: _Open) -> bool:

@@ -1,4 +1,4 @@
-"""What simulated consumers of both protocols have in common, and what they need of the simulation around them.
+"""What simulated consumers of both protocols have in common.
 
 They send what a real one would, and react to what the coordinator answers. ``simulate.Fleet`` says when to act, and
 carries requests and answers.
@@ -6,50 +6,31 @@ carries requests and answers.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from coordinator_replay.coordinator import Topics
 from coordinator_replay.coordinator.assignor.client import Partition
 from coordinator_replay.whatif.libraries import JAVA
+
+if TYPE_CHECKING:
+    from coordinator_replay.whatif.simulate import Fleet
 
 Body = Mapping[str, Any]
 
 
-class Surroundings(Protocol):
-    """What a consumer needs of the simulation around it."""
-
-    @property
-    def topics(self) -> Topics:
-        """The topics of now."""
-
-    @property
-    def now_ms(self) -> int:
-        """The time of the simulation."""
-
-    def send(self, consumer: "Consumer", api: str, body: dict[str, Any]) -> None:
-        """Send a request."""
-
-    def act_after(self, consumer: "Consumer", delay_ms: int) -> None:
-        """Let the consumer act so much later."""
-
-    def holds(self, consumer: "Consumer", owned: Sequence[Partition]) -> None:
-        """Take note of what the consumer owns from now on."""
-
-    def last_owned(self, member_id: str) -> tuple[Sequence[Partition], int]:
-        """What a member owned last, and in which generation: what ``sticky`` carries in its user data."""
-
-
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, eq=False)
 class Consumer:
     """What both kinds of consumers have.
 
     Attributes:
+        name: whose consumer it is: the client's name.
+        arrived_ms: when it came, a time of the life.
         topics: names subscribed to.
         regex: an expression subscribed to; consumer protocol only.
         library: whose behaviour it has: ``java`` or ``librdkafka``.
         number: which one it is, by arrival in the group.
     """
 
+    name: str
     client_id: str
     host: str
     topics: tuple[str, ...]
@@ -63,6 +44,7 @@ class Consumer:
     owned: list[Partition] = field(default_factory=list)
     is_waiting: bool = False
     number: int = 0
+    arrived_ms: int = 0
 
     @property
     def is_calm(self) -> bool:
@@ -74,7 +56,7 @@ class Consumer:
         """Whether its next request is a heartbeat in its usual interval."""
         return self.is_calm
 
-    def act(self, around: Surroundings) -> None:
+    def act(self, around: "Fleet") -> None:
         """Send what a real one would send now."""
         raise NotImplementedError
 
@@ -83,15 +65,15 @@ class Consumer:
         """Whether it says that it goes when it is closed."""
         raise NotImplementedError
 
-    def leave(self, around: Surroundings) -> None:
+    def leave(self, around: "Fleet") -> None:
         """Say that it goes."""
         raise NotImplementedError
 
-    def answered(self, around: Surroundings, api: str, body: Body) -> None:
+    def answered(self, around: "Fleet", api: str, body: Body) -> None:
         """Take a response."""
         raise NotImplementedError
 
-    def own(self, around: Surroundings, owned: Sequence[Partition]) -> None:
+    def own(self, around: "Fleet", owned: Sequence[Partition]) -> None:
         """Own these partitions from now on, and no others."""
         self.owned = list(owned)
         around.holds(self, self.owned)

@@ -26,21 +26,19 @@ class Closing:
             at: lets something happen at a moment.
         """
         self._at = at
-        self._owed: dict[int, tuple[str, list[Action]]] = {}
+        self._owed: dict[Consumer, list[Action]] = {}
         self._next: dict[str, list[Action]] = {}
 
-    def begin(self, consumer: Consumer, name: str, now_ms: int) -> None:
+    def begin(self, consumer: Consumer, now_ms: int) -> None:
         """A consumer closes whose last request is not answered yet.
 
         Args:
             consumer: the consumer.
-            name: its client.
             now_ms: when.
         """
-        steps = self._next[name] = list[Action]()
-        self._owed[id(consumer)] = name, steps
+        steps = self._next[consumer.name] = self._owed[consumer] = list[Action]()
         longest_ms = LIBRDKAFKA_MS if consumer.library == LIBRDKAFKA else JAVA_MS
-        self._at(now_ms + longest_ms, lambda: self._end(name, steps))
+        self._at(now_ms + longest_ms, lambda: self._end(consumer.name, steps))
 
     def wait(self, name: str, action: Action) -> bool:
         """Whether a client is still closing; it takes its next step when it has closed.
@@ -56,10 +54,10 @@ class Closing:
 
     def answered(self, consumer: Consumer) -> bool:
         """Whether a consumer that is owed an answer, and gets it, is closing: it leaves now."""
-        owed = self._owed.pop(id(consumer), None)
-        if owed is not None:
-            self._end(*owed)
-        return owed is not None
+        steps = self._owed.pop(consumer, None)
+        if steps is not None:
+            self._end(consumer.name, steps)
+        return steps is not None
 
     def _end(self, name: str, steps: list[Action]) -> None:
         # The client may have closed before, started again, and be closing once more.

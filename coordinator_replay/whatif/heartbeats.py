@@ -61,11 +61,11 @@ class Heartbeats:
         # off a target assignment, which it computes when a heartbeat comes.
         self.restless_ms = settings.heartbeat() + (settings.assignment_ms if settings.protocol == "consumer" else 0)
         self.restless_until_ms = now_ms
-        self._next: dict[int, _Beat] = {}
+        self._next: dict[Consumer, _Beat] = {}
 
     def forget(self, consumer: Consumer) -> None:
         """A consumer has departed, or sends something else next."""
-        self._next.pop(id(consumer), None)
+        self._next.pop(consumer, None)
 
     def after(self, consumer: Consumer, now_ms: int, event_ms: int | None) -> None:
         """A consumer has had an answer: its next heartbeat is one interval on, or several where nothing is going on.
@@ -97,11 +97,11 @@ class Heartbeats:
                 self._put(beat._replace(at_ms=next_ms))
 
     def _put(self, beat: _Beat) -> None:
-        self._next[id(beat.consumer)] = beat
+        self._next[beat.consumer] = beat
 
         def send() -> None:
-            if self._next.get(id(beat.consumer)) is beat:
-                del self._next[id(beat.consumer)]
+            if self._next.get(beat.consumer) is beat:
+                del self._next[beat.consumer]
                 self._act(beat.consumer)
 
         self._at(beat.at_ms, send)

@@ -67,9 +67,7 @@ def live_again(
             row["cause"] = "MEMBER_LEAVE" if result.left.issuperset(row["members_left"]) else "SESSION_TIMEOUT"
     span = (life.start_ms, life.end_ms)
     again = lived(rows, result.by_member, *span, pauses=result.pauses.spans)
-    pauses = result.pauses.total()
-    measures = measured(name, again, *span, is_eager=settings.is_eager(), pauses=pauses)
-    return LivedAgain(again, measures, result.steps)
+    return LivedAgain(again, measured(name, again, *span, is_eager=settings.is_eager()), result.steps)
 
 
 def clients_of(life: Life, one: Alternative) -> Sequence[ClientLife]:

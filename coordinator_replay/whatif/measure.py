@@ -13,7 +13,7 @@ from coordinator_replay.analysis.reasons import TopicChanges, by_frequency
 from coordinator_replay.engine.model import Record
 from coordinator_replay.times import time_order
 from coordinator_replay.whatif.measures import Measures
-from coordinator_replay.whatif.pauses import Pause, Total
+from coordinator_replay.whatif.pauses import Pause
 
 DEPARTURES = frozenset({"MEMBER_LEFT", "MEMBER_FENCED", "GROUP_EMPTIED", "GROUP_DELETED", "GROUP_CONVERTED"})
 """Ends of an ownership with which no member was interrupted that stayed."""
@@ -30,13 +30,13 @@ class Lived:
         rows: the last version of every row, by table.
         by_member: the client behind each member id.
         late: rebalances of a simulated life right after the time range.
-        pauses: when nobody worked on a partition, as simulated consumers saw it; none for a recorded life.
+        pauses: when nobody worked on a partition, as simulated consumers saw it; None for a recorded life.
     """
 
     rebalances: Sequence[dict[str, Any]]
     rows: Rows
     by_member: Mapping[str, str]
-    pauses: Sequence[Pause] = ()
+    pauses: Sequence[Pause] | None = None
     late: Sequence[dict[str, Any]] = ()
 
 
@@ -56,7 +56,9 @@ def rows_of(
     return tables
 
 
-def lived(rows: Rows, by_member: Mapping[str, str], start_ms: int, end_ms: int, pauses: Sequence[Pause] = ()) -> Lived:
+def lived(
+    rows: Rows, by_member: Mapping[str, str], start_ms: int, end_ms: int, pauses: Sequence[Pause] | None = None
+) -> Lived:
     """A life between two moments."""
     latest = {row["rebalance_id"]: row for row in rows.get("rebalances", ())}
     ordered = sorted(latest.values(), key=lambda row: (moment_of(row), row["epoch"]))
@@ -70,9 +72,7 @@ def moment_of(rebalance: Mapping[str, Any]) -> int:
     return time_order(started if started is not None else rebalance["completed_at"])
 
 
-def measured(
-    name: str, life: Lived, start_ms: int, end_ms: int, *, is_eager: bool, pauses: Total | None = None
-) -> Measures:
+def measured(name: str, life: Lived, start_ms: int, end_ms: int, *, is_eager: bool) -> Measures:
     """What a life cost between two moments.
 
     Args:
@@ -81,13 +81,13 @@ def measured(
         start_ms: from then on.
         end_ms: until then, not included.
         is_eager: whether its rebalances stop every member.
-        pauses: what the simulated consumers saw; None for a recorded life.
     """
     rebalances = life.rebalances
     longest = [row["unowned_ms_max"] for row in rebalances]
     totals = [row["unowned_ms_total"] for row in rebalances]
     stopped = [_stayed(row) for row in rebalances] if is_eager else []
     is_known = not is_eager
+    pauses = None if life.pauses is None else [one.length_ms for one in life.pauses]
     return Measures(
         name=name,
         rebalances=len(rebalances),
@@ -97,8 +97,8 @@ def measured(
         unowned_ms_total=sum(one or 0 for one in totals) if is_known else None,
         members_interrupted=sum(stopped) if is_eager else _interrupted(life.rows, start_ms, end_ms),
         stop_the_world=sum(one > 0 for one in stopped),
-        pause_ms_max=None if pauses is None else pauses.longest_ms,
-        pause_ms_total=None if pauses is None else pauses.total_ms,
+        pause_ms_max=None if pauses is None else max(pauses, default=0),
+        pause_ms_total=None if pauses is None else sum(pauses),
         commit_pause_ms_max=None if pauses is not None else _longest_commit_pause(rebalances),
         stable_share=_stable_share(life.rows, start_ms, end_ms),
     )

@@ -1,18 +1,21 @@
 """A simulated consumer of the consumer group protocol (KIP-848)."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coordinator_replay.coordinator.assignor.client import Partition
 from coordinator_replay.coordinator.errors import CODES
-from coordinator_replay.whatif.clients import Body, Consumer, Surroundings, by_topic
+from coordinator_replay.whatif.clients import Body, Consumer, by_topic
+
+if TYPE_CHECKING:
+    from coordinator_replay.whatif.simulate import Fleet
 
 LEFT_EPOCH, AWAY_EPOCH = -1, -2
 RETRY_MS = 100
 """``retry.backoff.ms`` of Kafka's clients."""
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, eq=False)
 class ModernConsumer(Consumer):
     """A consumer of the consumer group protocol (KIP-848).
 
@@ -40,7 +43,7 @@ class ModernConsumer(Consumer):
         """Whether its next request is a heartbeat in its usual interval."""
         return self.generation > 0 and self.assigned is None
 
-    def act(self, around: Surroundings) -> None:
+    def act(self, around: "Fleet") -> None:
         """Send what a real one would send now."""
         if self.assigned is not None:
             self.own(around, self.assigned)
@@ -66,11 +69,11 @@ class ModernConsumer(Consumer):
         """Whether it says that it goes when it is closed."""
         return self.generation > 0
 
-    def leave(self, around: Surroundings) -> None:
+    def leave(self, around: "Fleet") -> None:
         """Close: who may come back under its instance id does not leave for good."""
         self._send(around, {"memberEpoch": LEFT_EPOCH if self.instance_id is None else AWAY_EPOCH})
 
-    def answered(self, around: Surroundings, api: str, body: Body) -> None:
+    def answered(self, around: "Fleet", api: str, body: Body) -> None:
         """Take a response."""
         if body["errorCode"]:
             self.generation, self.assigned = 0, None
@@ -95,7 +98,7 @@ class ModernConsumer(Consumer):
         gives_up = not set(self.owned) <= set(self.assigned)
         around.act_after(self, self.revoke_ms if gives_up else 0)
 
-    def _owned_ids(self, around: Surroundings) -> list[dict[str, Any]]:
+    def _owned_ids(self, around: "Fleet") -> list[dict[str, Any]]:
         by_name = around.topics.by_name
         return [
             {"topicId": by_name[topic].topic_id, "partitions": numbers}
@@ -103,7 +106,7 @@ class ModernConsumer(Consumer):
             if topic in by_name
         ]
 
-    def _send(self, around: Surroundings, body: dict[str, Any]) -> None:
+    def _send(self, around: "Fleet", body: dict[str, Any]) -> None:
         around.send(
             self, "ConsumerGroupHeartbeat", {"memberId": self.member_id, "instanceId": self.instance_id, **body}
         )

@@ -4,18 +4,10 @@ That is more than the log knows: a partition of a crashed consumer stands still 
 stops as soon as it joins again.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from coordinator_replay.coordinator.assignor.client import Partition
-
-
-class Total(NamedTuple):
-    """Sums over all pauses: the longest, all together, and how often a consumer that stayed was interrupted."""
-
-    longest_ms: int
-    total_ms: int
-    interruptions: int
 
 
 class Pause(NamedTuple):
@@ -25,38 +17,38 @@ class Pause(NamedTuple):
     since_ms: int
     until_ms: int
 
+    @property
+    def length_ms(self) -> int:
+        """How long it was."""
+        return self.until_ms - self.since_ms
+
 
 class Pauses:
     """Who works on what, and the pauses between.
+
+    Args:
+        start_ms: pauses count from this moment on.
 
     Attributes:
         spans: the pauses themselves, in the order in which they ended.
     """
 
-    __slots__ = ("_interruptions", "_is_over", "_longest_ms", "_owned", "_start_ms", "_stopped", "_total_ms", "spans")
+    __slots__ = ("_is_over", "_owned", "_start_ms", "_stopped", "spans")
 
-    def __init__(self) -> None:
+    def __init__(self, start_ms: int) -> None:
         self._owned: dict[str, frozenset[Partition]] = {}
         self._stopped: dict[Partition, int] = {}
-        self._start_ms = 0
-        self._longest_ms = self._total_ms = self._interruptions = 0
+        self._start_ms = start_ms
         self.spans: list[Pause] = []
         self._is_over = False
 
-    def begin(self, start_ms: int) -> None:
-        """Count from this moment on."""
-        self._start_ms = start_ms
-
-    def holds(self, name: str, owned: Sequence[Partition], at_ms: int, *, has_departed: bool = False) -> None:
+    def holds(self, name: str, owned: Iterable[Partition], at_ms: int) -> None:
         """A client works on these partitions from now on, and on no others; after the end nothing counts any more."""
         if self._is_over:
             return
         before, now = self._owned.get(name, frozenset()), frozenset(owned)
         self._owned[name] = now
-        lost = before - now
-        if lost and not has_departed and at_ms >= self._start_ms:
-            self._interruptions += 1
-        for partition in lost:
+        for partition in before - now:
             self._stopped[partition] = at_ms
         for partition in now - before:
             self._count(partition, at_ms)
@@ -77,12 +69,4 @@ class Pauses:
     def _count(self, partition: Partition, at_ms: int) -> None:
         since = self._stopped.pop(partition, None)
         if since is not None and at_ms >= self._start_ms:
-            since = max(since, self._start_ms)
-            paused = at_ms - since
-            self.spans.append(Pause(partition, since, at_ms))
-            self._longest_ms = max(self._longest_ms, paused)
-            self._total_ms += paused
-
-    def total(self) -> Total:
-        """All together."""
-        return Total(self._longest_ms, self._total_ms, self._interruptions)
+            self.spans.append(Pause(partition, max(since, self._start_ms), at_ms))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from coordinator_replay.coordinator import Batch, Coordinator, Request, Response, Result, Topic, Topics
+from coordinator_replay.coordinator import Batch, Config, Coordinator, Request, Response, Result, Topic, Topics
 from coordinator_replay.coordinator.assignor.client import Partition
 from coordinator_replay.engine.model import Record, Subscription
 from coordinator_replay.whatif.agenda import Agenda
@@ -17,20 +17,21 @@ from coordinator_replay.whatif.arrivals import consumer_of, topics_matched
 from coordinator_replay.whatif.classic_client import ClassicConsumer
 from coordinator_replay.whatif.clients import Consumer
 from coordinator_replay.whatif.closing import Closing
-from coordinator_replay.whatif.coordinator_config import config_of
 from coordinator_replay.whatif.heartbeats import Heartbeats
 from coordinator_replay.whatif.life_topics import matches
-from coordinator_replay.whatif.moments import moved
 from coordinator_replay.whatif.pauses import Pauses
 from coordinator_replay.whatif.script import CLOSED, ClientLife, Life, Visit
 from coordinator_replay.whatif.settings import Settings
-from coordinator_replay.whatif.timing import LIKELIEST, Timing
+from coordinator_replay.whatif.timing import LIKELIEST, Timing, moved
 
 LATENCY_MS = 1
 """From the coordinator's answer to a consumer's next step."""
 
 TAIL_MS = 10_000
 """The simulation goes on for so long after the end of the life: what comes a moment later than on record came too."""
+
+TIMER_MS = 10
+"""So long a broker's timer takes at least: who joins at the same time as the first member is in its generation."""
 
 MOST_STEPS = 3_000_000
 """Steps after which a simulation is given up; a life that long is asked for in parts."""
@@ -52,10 +53,10 @@ class Simulated:
         steps: steps that the simulation took.
     """
 
+    pauses: Pauses
     records: list[Record] = field(default_factory=list)
     by_member: dict[str, str] = field(default_factory=dict)
     left: set[str] = field(default_factory=set)
-    pauses: Pauses = field(default_factory=Pauses)
     steps: int = 0
 
 
@@ -66,17 +67,14 @@ class Fleet:
         self.settings = settings
         self.timing = timing
         self.group_id = life.group_id
-        self.result = Simulated()
+        self.result = Simulated(Pauses(life.start_ms))
         first, *self._later = life.topics
         self._agenda = Agenda(min([life.start_ms, *(visit.arrived_ms for one in clients for visit in one.visits)]) - 1)
         self.coordinator = Coordinator(config_of(settings), first[1], now_ms=self.now_ms)
-        self.result.pauses.begin(life.start_ms)
         self._unsettled_until = self.now_ms
         self._requests = 0
         self._senders: dict[int, tuple[Consumer, str]] = {}
-        self._alive: dict[int, Consumer] = {}
-        self._names: dict[int, str] = {}
-        self._arrived: dict[int, int] = {}
+        self._alive: dict[Consumer, None] = {}
         self._arrivals = 0
         self._heartbeats = Heartbeats(settings, timing, self.now_ms, self._agenda.at, self._act)
         self._closing = Closing(self._agenda.at)
@@ -132,8 +130,8 @@ class Fleet:
 
     def _topics_wanted(self) -> set[str]:
         """The topics that consumers subscribe to."""
-        wanted = {name for one in self._alive.values() for name in one.topics}
-        regexes = {one.regex for one in self._alive.values() if one.regex}
+        wanted = {name for one in self._alive for name in one.topics}
+        regexes = {one.regex for one in self._alive if one.regex}
         return wanted | {name for name in self.topics.by_name for regex in regexes if matches(regex, name)}
 
     def _leave_out_rest(self, until_ms: int) -> None:
@@ -145,7 +143,7 @@ class Fleet:
         if self.now_ms < max(self._heartbeats.restless_until_ms, self._unsettled_until):
             return
         rest_ms = self._agenda.rest_ms(until_ms, self.settings.heartbeat())
-        if rest_ms and all(one.is_calm and not one.is_waiting for one in self._alive.values()):
+        if rest_ms and all(one.is_calm and not one.is_waiting for one in self._alive):
             self._agenda.left_out_ms += rest_ms
 
     # What consumers ask for.
@@ -163,7 +161,7 @@ class Fleet:
             correlation_id=self._requests,
         )
         if api == "ConsumerGroupHeartbeat" and consumer.member_id not in self.result.by_member:
-            self.result.by_member[consumer.member_id] = self._names[id(consumer)]
+            self.result.by_member[consumer.member_id] = consumer.name
         self._take(self.coordinator.handle(request, self.now_ms))
 
     def act_after(self, consumer: Consumer, delay_ms: int) -> None:
@@ -174,8 +172,7 @@ class Fleet:
 
     def holds(self, consumer: Consumer, owned: Sequence[Partition]) -> None:
         """Take note of what a consumer owns from now on."""
-        name = self._names[id(consumer)]
-        self.result.pauses.holds(name, owned, self._agenda.life_ms)
+        self.result.pauses.holds(consumer.name, owned, self._agenda.life_ms)
         if owned:
             self._last_owned[consumer.member_id] = (tuple(owned), consumer.generation)
 
@@ -193,9 +190,8 @@ class Fleet:
             names = self.topics.by_name
             consumer = consumer_of(client, visit, self.settings, self.timing, number=number, topic_names=names)
             consumer.number = self._arrivals = self._arrivals + 1
-            self._names[id(consumer)] = client.name
-            self._arrived[id(consumer)] = self._agenda.life_ms
-            self._alive[id(consumer)] = consumer
+            consumer.arrived_ms = self._agenda.life_ms
+            self._alive[consumer] = None
             self._act(consumer)
             for at_ms, one in visit.subscriptions[1:]:
                 if at_ms > self._agenda.life_ms:
@@ -206,7 +202,7 @@ class Fleet:
         return arrive
 
     def _subscribe(self, consumer: Consumer, subscription: Subscription) -> None:
-        if id(consumer) not in self._alive:
+        if consumer not in self._alive:
             return
         self._stir()
         if isinstance(consumer, ClassicConsumer):
@@ -226,42 +222,42 @@ class Fleet:
             )
 
     def _depart(self, consumer: Consumer, visit: Visit) -> None:
-        if self._alive.pop(id(consumer), None) is None:
+        if consumer not in self._alive:
             return
+        del self._alive[consumer]
         self._heartbeats.forget(consumer)
         leaves = visit.how == CLOSED and consumer.leaves
         if leaves and consumer.instance_id is None:
             self.result.left.add(consumer.member_id)
         if leaves and consumer.is_waiting:
-            self._closing.begin(consumer, self._names[id(consumer)], self.now_ms)
+            self._closing.begin(consumer, self.now_ms)
         elif leaves:
             consumer.leave(self)
         if not leaves or consumer.is_waiting or consumer.instance_id is not None:
             self._unsettled_until = self.now_ms + consumer.session_ms + self._heartbeats.restless_ms
-        self.result.pauses.holds(self._names[id(consumer)], (), self._agenda.life_ms, has_departed=True)
+        self.result.pauses.holds(consumer.name, (), self._agenda.life_ms)
         self._stir()
 
     def _topics_changed(self, image: Iterable[Topic]) -> Callable[[], None]:
         def change() -> None:
             self._take(self.coordinator.update_topics(image, self.now_ms))
             self._stir()
-            for consumer in self._alive.values():
+            for consumer in self._alive:
                 if isinstance(consumer, ClassicConsumer):
-                    age_ms, since_ms = self.settings.metadata_age(), self._arrived[id(consumer)]
-                    renewed_ms = consumer.metadata_renewed_ms(self._agenda.life_ms, since_ms, age_ms)
+                    renewed_ms = consumer.metadata_renewed_ms(self._agenda.life_ms, self.settings.metadata_age())
                     self._agenda.happen(renewed_ms, partial(self._see_topics, consumer))
 
         return change
 
     def _see_topics(self, consumer: ClassicConsumer) -> None:
-        if id(consumer) in self._alive:
+        if consumer in self._alive:
             self._stir()
             consumer.see_topics(self)
 
     # Time.
 
     def _act(self, consumer: Consumer) -> None:
-        if id(consumer) in self._alive and not consumer.is_waiting:
+        if consumer in self._alive and not consumer.is_waiting:
             consumer.act(self)
 
     def _take(self, results: Iterable[Result]) -> None:
@@ -274,8 +270,8 @@ class Fleet:
                 consumer.is_waiting = False
                 if member_id := result.body.get("memberId"):
                     # A consumer that has left before its JoinGroup is answered was a member, too.
-                    self.result.by_member.setdefault(member_id, self._names[id(consumer)])
-                if id(consumer) in self._alive:
+                    self.result.by_member.setdefault(member_id, consumer.name)
+                if consumer in self._alive:
                     self._answer(consumer, api, result)
                 elif self._closing.answered(consumer):
                     self._agenda.at(self.now_ms, partial(consumer.leave, self))
@@ -305,3 +301,21 @@ def simulate(life: Life, settings: Settings, clients: Sequence[ClientLife], timi
         TooLong: it takes more steps than a simulation may.
     """
     return Fleet(life, settings, clients, timing).run(life.end_ms, TAIL_MS)
+
+
+def config_of(settings: Settings) -> Config:
+    """The coordinator's settings. Bounds of brokers give way: a simulated broker may allow any value."""
+    session = settings.consumer_session()
+    numbers = {"session.timeout.ms": session, "heartbeat.interval.ms": min(settings.heartbeat(), session)}
+    bounds = {f"group.consumer.{end}.{name}": value for name, value in numbers.items() for end in ("min", "max")}
+    return Config(
+        {
+            **bounds,
+            **{f"group.consumer.{name}": value for name, value in numbers.items()},
+            "group.consumer.max.assignment.interval.ms": max(settings.assignment_ms, 15_000),
+            "group.consumer.assignment.interval.ms": settings.assignment_ms,
+            "group.initial.rebalance.delay.ms": max(settings.initial_delay(), TIMER_MS),
+            "group.min.session.timeout.ms": 1,
+            "group.max.session.timeout.ms": 2**31 - 1,
+        }
+    )

@@ -9,6 +9,7 @@ from coordinator_replay.whatif.settings import COOPERATIVE
 
 def consumer(library: str = LIBRDKAFKA, strategy: str = COOPERATIVE, generation: int = 3) -> ClassicConsumer:
     return ClassicConsumer(
+        name="c#1",
         client_id="c",
         host="127.0.0.1",
         topics=("t",),
@@ -36,7 +37,7 @@ def test_a_client_that_is_owed_an_answer_starts_again_when_it_has_closed() -> No
     agenda, steps = Agenda(1_000), list[str]()
     closing, one = Closing(agenda.at), consumer()
     assert not closing.wait("c#1", lambda: steps.append("too early"))
-    closing.begin(one, "c#1", 1_000)
+    closing.begin(one, 1_000)
     assert closing.wait("c#1", lambda: steps.append("started"))
     assert not closing.wait("c#2", lambda: steps.append("another client"))
     assert not steps
@@ -51,7 +52,7 @@ def test_closing_waits_no_longer_than_its_library_does_and_leaves_all_the_same()
     for library, longest_ms in ((LIBRDKAFKA, LIBRDKAFKA_MS), (JAVA, JAVA_MS)):
         agenda, steps = Agenda(1_000), list[str]()
         closing, one = Closing(agenda.at), consumer(library=library)
-        closing.begin(one, "c#1", 1_000)
+        closing.begin(one, 1_000)
         closing.wait("c#1", lambda steps=steps: steps.append("started"))  # type: ignore[misc]
         assert agenda.next_put_off_ms == 1_000 + longest_ms
         agenda.take_put_off()()
@@ -62,9 +63,9 @@ def test_closing_waits_no_longer_than_its_library_does_and_leaves_all_the_same()
 def test_a_late_answer_to_one_closing_does_not_end_the_next_one_of_the_same_client() -> None:
     agenda, steps = Agenda(1_000), list[str]()
     closing, first, second = Closing(agenda.at), consumer(), consumer()
-    closing.begin(first, "c#1", 1_000)
+    closing.begin(first, 1_000)
     agenda.take_put_off()()
-    closing.begin(second, "c#1", 1_000 + LIBRDKAFKA_MS)
+    closing.begin(second, 1_000 + LIBRDKAFKA_MS)
     closing.wait("c#1", lambda: steps.append("started"))
     assert closing.answered(first)
     assert not steps
@@ -75,9 +76,9 @@ def test_a_late_answer_to_one_closing_does_not_end_the_next_one_of_the_same_clie
 def test_the_longest_time_of_one_closing_does_not_end_the_next_one_of_the_same_client() -> None:
     agenda, steps = Agenda(1_000), list[str]()
     closing, first, second = Closing(agenda.at), consumer(), consumer()
-    closing.begin(first, "c#1", 1_000)
+    closing.begin(first, 1_000)
     assert closing.answered(first)
-    closing.begin(second, "c#1", 3_000)
+    closing.begin(second, 3_000)
     closing.wait("c#1", lambda: steps.append("started"))
     assert agenda.next_put_off_ms == 1_000 + LIBRDKAFKA_MS
     agenda.take_put_off()()

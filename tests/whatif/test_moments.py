@@ -3,9 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_replay.whatif.moments import moved
 from coordinator_replay.whatif.script import CLOSED, ClientLife, Visit, Window
-from coordinator_replay.whatif.timing import LIKELIEST, SHIFT_MS, Timing
+from coordinator_replay.whatif.timing import LIKELIEST, SHIFT_MS, Timing, moved
 
 moments = st.lists(st.integers(0, 20_000), min_size=1, max_size=8)
 
