@@ -27,8 +27,9 @@ from coordinator_replay.query.sql import run_sql
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.query.times import parse_time
 
-_PARAMETER = re.compile(r"param (?P<name>[a-z][a-z_]*) (?P<type>[a-z]+)(?: = (?P<default>[^:]+))?: (?P<about>.+)")
-_USED = re.compile(r"\$([a-z_]+)")
+_PARAMETER = re.compile(
+    r"^-- param (?P<name>[a-z][a-z_]*) (?P<type>[a-z]+)(?: = (?P<default>[^:]+))?: (?P<about>.+)$", re.MULTILINE
+)
 
 
 def _number(text: str, warehouse: Tables) -> float:
@@ -120,44 +121,21 @@ def queries_folder() -> Path:
     raise DefinitionError("the saved queries under conf/queries are missing: install the package again")
 
 
-def _read_parameter(line: str, file: str) -> Parameter:
-    match = _PARAMETER.fullmatch(line)
-    if match is None or match["type"] not in _TYPES:
-        raise DefinitionError(
-            f"{file}: a parameter is declared as 'param NAME TYPE [= DEFAULT]: what it does', TYPE one of "
-            f"{', '.join(_TYPES)}: {line!r}"
-        )
-    default = match["default"]
-    return Parameter(
-        name=match["name"],
-        type=match["type"],
-        default=None if default is None else default.strip(),
-        about=match["about"],
-    )
-
-
 def _read(path: Path) -> SavedQuery:
-    lines = path.read_text(encoding="utf-8").splitlines()
+    text = path.read_text(encoding="utf-8")
+    lines = text.splitlines()
     head = [line.removeprefix("--").strip() for line in itertools.takewhile(lambda line: line.startswith("--"), lines)]
-    about = [line for line in head if not line.startswith("param ")]
-    parameters = tuple(_read_parameter(line, path.name) for line in head if line.startswith("param "))
-    sql = "\n".join(lines[len(head) :]).strip()
-    if not about or not sql.startswith(("SELECT", "WITH")):
-        raise DefinitionError(f"{path.name}: a saved query is a comment that says what it answers, and a SELECT")
-    declared, used = {parameter.name for parameter in parameters}, set(_USED.findall(sql)) - {"cluster"}
-    if declared != used:
-        wrong = ", ".join(sorted(declared ^ used))
-        raise DefinitionError(f"{path.name}: parameters that are declared and those that are used differ: {wrong}")
-    return SavedQuery(name=path.stem, about=" ".join(about), parameters=parameters, sql=sql)
+    return SavedQuery(
+        name=path.stem,
+        about=" ".join(line for line in head if not line.startswith("param ")),
+        parameters=tuple(Parameter(**match.groupdict()) for match in _PARAMETER.finditer(text)),
+        sql="\n".join(lines[len(head) :]).strip(),
+    )
 
 
 @cache
 def saved_queries() -> dict[str, SavedQuery]:
-    """All saved queries by name.
-
-    Raises:
-        DefinitionError: a file breaks the form.
-    """
+    """All saved queries by name."""
     return {path.stem: _read(path) for path in sorted(queries_folder().glob("*.sql"))}
 
 

@@ -1,29 +1,69 @@
-"""The files of ``schemas/tables`` as typed, validated definitions.
+"""The files of ``schemas/tables`` as typed definitions.
 
-The grammar stands in ``schemas/tables/README.md``. A definition says all there is to know of a table's shape; Arrow
-and Spark schemas, comments and documentation are derived from it and written nowhere else.
+The grammar stands in ``schemas/tables/README.md``; tests hold every file to it. A definition says all there is to know
+of a table's shape; Arrow and Spark schemas, comments and documentation are derived from it and written nowhere else.
 """
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources.abc import Traversable
 from types import MappingProxyType
-from typing import Any
 
 import pyarrow as pa
 
 from coordinator_replay.errors import DefinitionError
 from coordinator_replay.schemas_folder import schema_files
-from coordinator_replay.tables.types import SCALARS, parse_type
 
-MAX_CLUSTERING = 4
-"""Delta takes no more clustering columns."""
+SCALARS: dict[str, pa.DataType] = {
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "boolean": pa.bool_(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+}
+"""Types without parameters, by their name in Spark SQL."""
 
 _PLACES = ("cluster", "log_partition", "log_offset", "to_offset", "producer_id", "settled_at_offset")
-_NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+
+
+def parse_type(text: str) -> pa.DataType:
+    """The Arrow type of a column type; its text is Spark's own, so it goes into DDL as it stands.
+
+    >>> parse_type("map<int,bigint>")
+    MapType(map<int32, int64>)
+
+    Raises:
+        DefinitionError: the text is not a type of the grammar.
+    """
+    if text in SCALARS:
+        return SCALARS[text]
+    outer, _, inner = text.removesuffix(">").partition("<")
+    match outer:
+        case "array":
+            # Spark calls the elements so; Arrow's default name would make equal types print differently.
+            return pa.list_(pa.field("element", parse_type(inner)))
+        case "map":
+            return pa.map_(*map(parse_type, _parts(inner)))
+        case "struct":
+            fields = (part.partition(":") for part in _parts(inner))
+            return pa.struct([pa.field(name, parse_type(type_)) for name, _, type_ in fields])
+    raise DefinitionError(f"{text!r} is no type of a column")
+
+
+def _parts(text: str) -> list[str]:
+    """What stands between the commas of a type, those within its own parts left out."""
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character == "<") - (character == ">")
+        if character == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return parts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,89 +139,19 @@ class Table:
         return self.arrow_schema([column.name for column in self.columns if column.name not in self.partitioned_by])
 
 
-def _parse_column(raw: Mapping[str, Any], where: str) -> Column:
-    unknown = set(raw) - {"name", "type", "required", "about"}
-    if unknown:
-        raise DefinitionError(f"{where}.{raw.get('name')}: unknown entries {sorted(unknown)}")
-    column = Column(
-        name=str(raw["name"]),
-        type=str(raw["type"]),
-        about=str(raw["about"]),
-        is_required=bool(raw.get("required", False)),
-    )
-    if not _NAME.fullmatch(column.name):
-        raise DefinitionError(f"{where}: {column.name!r} is no column name: write lower case, words joined by _")
-    if not column.about:
-        raise DefinitionError(f"{where}.{column.name}: 'about' must say what the column means")
-    try:
-        parse_type(column.type)
-    except DefinitionError as problem:
-        raise DefinitionError(f"{where}.{column.name}: {problem}") from None
-    return column
-
-
-def _check_table(table: Table) -> None:
-    names = [column.name for column in table.columns]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise DefinitionError(f"{table.name}: columns {twice} stand twice")
-    if "cluster" not in names:
-        raise DefinitionError(f"{table.name}: every table has the column 'cluster'")
-    if not table.keys:
-        raise DefinitionError(f"{table.name}: 'keys' must say what identifies a row")
-    if len(table.clustering) > MAX_CLUSTERING:
-        raise DefinitionError(f"{table.name}: more than {MAX_CLUSTERING} clustering columns")
-    for name in (*table.keys, *table.clustering, *table.partitioned_by):
-        if table.column(name).type not in SCALARS:
-            raise DefinitionError(f"{table.name}: {name} is nested: it can be no key, clustering or partition column")
-
-
-def parse_table(raw: Mapping[str, Any], where: str) -> Table:
-    """Read one table.
-
-    Args:
-        raw: the parsed JSON of a file of ``schemas/tables``.
-        where: the file, for error messages.
-
-    Raises:
-        DefinitionError: an entry is missing, unknown, or of the wrong form.
-    """
-    unknown = set(raw) - {"name", "about", "keys", "clustering", "partitioned_by", "columns"}
-    if unknown:
-        raise DefinitionError(f"{where}: unknown entries {sorted(unknown)}")
-    try:
-        table = Table(
-            name=str(raw["name"]),
-            about=str(raw["about"]),
-            keys=tuple(raw["keys"]),
-            clustering=tuple(raw["clustering"]),
-            partitioned_by=tuple(raw["partitioned_by"]),
-            columns=tuple(_parse_column(entry, str(raw["name"])) for entry in raw["columns"]),
-        )
-    except (KeyError, TypeError) as problem:
-        raise DefinitionError(f"{where}: {problem!r} is missing or of the wrong form") from problem
-    _check_table(table)
-    return table
-
-
 def _read_table(path: Traversable) -> Table:
-    try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as problem:
-        raise DefinitionError(f"{path.name} is not JSON: {problem}") from problem
-    table = parse_table(raw, path.name)
-    if f"{table.name}.json" != path.name:
-        raise DefinitionError(f"{path.name}: holds the table {table.name!r}; file and table have one name")
-    return table
+    raw = json.loads(path.read_text(encoding="utf-8"))
+    lists = {name: tuple(raw[name]) for name in ("keys", "clustering", "partitioned_by")}
+    columns = (
+        Column(name=one["name"], type=one["type"], about=one["about"], is_required=one.get("required", False))
+        for one in raw["columns"]
+    )
+    return Table(name=raw["name"], about=raw["about"], columns=tuple(columns), **lists)
 
 
 @cache
 def tables() -> Mapping[str, Table]:
-    """All tables of the contract by name.
-
-    Raises:
-        DefinitionError: a file breaks the grammar.
-    """
+    """All tables of the contract by name."""
     read = map(_read_table, schema_files("tables", ".json"))
     return MappingProxyType({table.name: table for table in read})
 

@@ -7,7 +7,6 @@ from functools import cache
 from importlib.resources.abc import Traversable
 from types import MappingProxyType
 
-from coordinator_replay.errors import DefinitionError
 from coordinator_replay.schemas_folder import schema_files
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -29,10 +28,8 @@ class View:
 
 def _read_view(path: Traversable) -> View:
     lines = path.read_text(encoding="utf-8").splitlines()
-    comment = [line.removeprefix("--").strip() for line in lines if line.startswith("--")]
+    comment = (line.removeprefix("--").strip() for line in lines if line.startswith("--"))
     statement = "\n".join(line for line in lines if not line.startswith("--")).strip()
-    if not comment or not statement.startswith("SELECT"):
-        raise DefinitionError(f"{path.name}: a view is a comment that says what it is for, and a SELECT")
     return View(name=path.name.removesuffix(".sql"), about=" ".join(comment), sql=statement)
 
 
@@ -50,10 +47,6 @@ def views_in(statement: str) -> list[View]:
 
 @cache
 def views() -> Mapping[str, View]:
-    """All views over the tables by name.
-
-    Raises:
-        DefinitionError: a file breaks the grammar.
-    """
+    """All views over the tables by name."""
     read = map(_read_view, schema_files("tables/views", ".sql"))
     return MappingProxyType({view.name: view for view in read})

@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
-from coordinator_replay.errors import DefinitionError, UsageError
+from coordinator_replay.errors import UsageError
 from coordinator_replay.query import saved
 from coordinator_replay.query.saved import queries_folder, run_saved_query, saved_queries, saved_query
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.tables.definition import tables
 from tests.query.small_warehouse import ROWS, at, event, member, offset, owned, write_rows, write_small_warehouse
+
+TYPES = ("text", "number", "time")
 
 
 @pytest.fixture(scope="module")
@@ -217,13 +219,6 @@ def test_unknown_names_are_refused_with_the_nearest():
         saved_query("rewind")
 
 
-def test_a_file_without_explanation_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    (tmp_path / "mute.sql").write_text("SELECT 1")
-    monkeypatch.setattr(saved, "queries_folder", lambda: tmp_path)
-    with pytest.raises(DefinitionError, match="a saved query is a comment"):
-        saved_queries.__wrapped__()
-
-
 @pytest.fixture
 def parametrised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A query of this test's own among the saved ones."""
@@ -278,16 +273,12 @@ def test_wrong_parameters_are_named(parametrised, warehouse: Tables, values: dic
         run_saved_query(warehouse, "own", values)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("-- About.\n-- param group txt: x\nSELECT $group", "a parameter is declared as"),
-        ("-- About.\n-- param group: x\nSELECT $group", "a parameter is declared as"),
-        ("-- About.\n-- param group text: x\nSELECT 1", "differ: group"),
-        ("-- About.\nSELECT $since", "differ: since"),
-    ],
-)
-def test_declared_parameters_are_those_that_are_used(parametrised, text: str, message: str):
-    parametrised(text)
-    with pytest.raises(DefinitionError, match=message):
-        saved_query("own")
+@pytest.mark.parametrize("path", sorted(queries_folder().glob("*.sql")), ids=lambda path: path.stem)
+def test_a_file_says_what_it_answers_and_declares_the_parameters_that_it_uses(path: Path):
+    query, text = saved_query(path.stem), path.read_text(encoding="utf-8")
+    assert query.about
+    assert query.sql.startswith(("SELECT", "WITH"))
+    declared = [parameter.name for parameter in query.parameters]
+    assert len(declared) == len(re.findall("^-- param ", text, re.MULTILINE))
+    assert set(declared) == set(re.findall(r"\$([a-z_]+)", query.sql)) - {"cluster"}
+    assert all(parameter.type in TYPES for parameter in query.parameters)
