@@ -10,7 +10,7 @@ of the records, reading and writing are not: where these fail, the program or th
 
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from coordinator_replay.errors import CoordinatorReplayError
 
@@ -22,7 +22,7 @@ _PACKAGE = Path(__file__).parents[1]
 
 
 class GroupFailure(NamedTuple):
-    """Why a group could not be evaluated.
+    """Why a group could not be evaluated: the evidence of ``Evidence.FAILURE``.
 
     Attributes:
         step: what was done for it.
@@ -37,10 +37,6 @@ class GroupFailure(NamedTuple):
     where: str
     log_partition: int | None = None
     log_offset: int | None = None
-
-    def evidence(self) -> dict[str, Any]:
-        """As evidence of ``Evidence.FAILURE``."""
-        return self._asdict()
 
 
 class GroupGuard:

@@ -16,10 +16,11 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives 
 from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type
 from pyspark.sql.types import StructType
 
+from coordinator_replay.analysis.rows import Row
 from coordinator_replay.errors import InputError
 from coordinator_replay.pipeline.garbage import few_collections
 from coordinator_replay.pipeline.groups.input_rows import InputRow, records_in_order
-from coordinator_replay.pipeline.groups.replay import OutputRow, ReplayContext
+from coordinator_replay.pipeline.groups.replay import ReplayContext
 from coordinator_replay.pipeline.groups.replay import replay_groups as replay_rows
 from coordinator_replay.pipeline.groups.signs import LastCommits, find_departures
 from coordinator_replay.records.kinds import record_kinds
@@ -162,9 +163,9 @@ def replay_group(
     if not own:
         raise InputError(f"the DataFrame has no record of group {group_id!r}")
     context = ReplayContext(cluster=cluster, topic_names=dict(topic_names or {}))
-    for one in _replay(own, context):
-        if one.table in TABLES:
-            yield one.table, {name: value for name, value in one.row.items() if name not in _INTERNAL}
+    for name, row in _replay(own, context):
+        if name in TABLES:
+            yield name, {column: value for column, value in row.items() if column not in _INTERNAL}
 
 
 def replay_input(records: DataFrame) -> DataFrame:
@@ -227,9 +228,8 @@ def replay_in_pandas(
 
     def replay(records: pd.DataFrame) -> pd.DataFrame:
         batch = pa.RecordBatch.from_pandas(records, schema=STREAM, preserve_index=False)
-        rows: pd.DataFrame = batch_of(
-            [one.row for one in _replay([batch], context) if one.table == name], schema
-        ).to_pandas()
+        own = [row for table_name, row in _replay([batch], context) if table_name == name]
+        rows: pd.DataFrame = batch_of(own, schema).to_pandas()
         return rows
 
     return replay
@@ -239,7 +239,7 @@ def _commit_kinds() -> list[str]:
     return [kind.name for kind in record_kinds().values() if kind.is_offset_commit]
 
 
-def _replay(batches: Iterable[pa.RecordBatch], context: ReplayContext) -> Iterator[OutputRow]:
+def _replay(batches: Iterable[pa.RecordBatch], context: ReplayContext) -> Iterator[Row]:
     """Replay whole groups.
 
     Args:
@@ -274,14 +274,13 @@ def _replayed(batches: Iterable[pa.RecordBatch], context: ReplayContext) -> Iter
     """Replay whole groups: rows in ROW."""
     waiting: dict[str, list[Mapping[str, Any]]] = {name: [] for name in TABLES}
     with few_collections():
-        for one in _replay(batches, context):
-            if one.table not in waiting:
+        for name, row in _replay(batches, context):
+            if name not in waiting:
                 continue
-            rows = waiting[one.table]
-            rows.append(one.row)
-            if len(rows) >= _CHUNK_ROWS:
-                yield _batch(one.table, rows)
-                waiting[one.table] = []
+            waiting[name].append(row)
+            if len(waiting[name]) >= _CHUNK_ROWS:
+                yield _batch(name, waiting[name])
+                waiting[name] = []
         yield from (_batch(name, rows) for name, rows in waiting.items() if rows)
 
 

@@ -594,7 +594,7 @@ class Evaluation:
                 self._find(evaluator.add(row.tag, row.content))
             self._find(evaluator.finish())
         if guard.failure is not None:
-            self._find(self.context.evaluator(group_id).add(Evidence.FAILURE, guard.failure.evidence()))
+            self._find(self.context.evaluator(group_id).add(Evidence.FAILURE, guard.failure._asdict()))
         if guard.failure is not None or not is_replayed:
             self.result.failed.append(group_id)
         return rebalances

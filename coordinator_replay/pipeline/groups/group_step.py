@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from duckdb import DuckDBPyConnection
 
 from coordinator_replay.analysis.group_life import VERSION
+from coordinator_replay.analysis.rows import Row
 from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
 from coordinator_replay.pipeline.columns import as_bools
 from coordinator_replay.pipeline.garbage import few_collections
@@ -34,7 +35,6 @@ from coordinator_replay.pipeline.groups.replay import (
     STATE_TABLE,
     GroupKey,
     GroupSnapshot,
-    OutputRow,
     ReplayContext,
     replay_groups,
 )
@@ -208,10 +208,11 @@ class GroupStep:
                 writer.add(name, batch.filter(pa.array(is_other)), is_open=is_open)
 
 
-def write_rows(rows: Iterator[OutputRow], writer: TableWriter) -> None:
-    """Write what a replay gives, a chunk at a time."""
+def write_rows(rows: Iterator[Row], writer: TableWriter) -> None:
+    """Write what a replay gives, a chunk at a time; what no record settles is open."""
     waiting: dict[tuple[str, bool], list[Mapping[str, Any]]] = defaultdict(list)
-    for name, is_open, row in rows:
+    for name, row in rows:
+        is_open = name != STATE_TABLE and row["settled_at_offset"] is None
         kept = waiting[name, is_open]
         kept.append(row)
         if len(kept) >= _CHUNK_ROWS:

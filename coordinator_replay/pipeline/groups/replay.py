@@ -7,7 +7,7 @@ as a stream, so a group of any size takes no more memory than its state.
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -15,13 +15,13 @@ from coordinator_replay.analysis.findings.evidence import Evidence, evidence_row
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
 from coordinator_replay.analysis.group_life import VERSION, GroupReplay
 from coordinator_replay.analysis.reasons import TopicChanges
-from coordinator_replay.analysis.rows import Scope
+from coordinator_replay.analysis.rows import Row, Scope
 from coordinator_replay.engine.model import Record
 from coordinator_replay.engine.replay import NOWHERE
 from coordinator_replay.pipeline.completeness import LAST_OFFSET
 from coordinator_replay.pipeline.groups.input_rows import InputRow
 from coordinator_replay.pipeline.groups.proofs import Break, GroupProofs
-from coordinator_replay.pipeline.groups.signs import LastCommit, RecordKey
+from coordinator_replay.pipeline.groups.signs import LastCommits
 from coordinator_replay.pipeline.guard import GroupGuard
 
 GROUP_TABLES = (
@@ -41,20 +41,6 @@ NO_SNAPSHOT = 0
 """The snapshot's version where there is none, because a step for the group failed."""
 
 _LARGE_RECORD = ("kind", "record_bytes", "timestamp_ms", "log_partition", "log_offset")
-
-
-class OutputRow(NamedTuple):
-    """A row of a table.
-
-    Attributes:
-        table: one of GROUP_TABLES, or STATE_TABLE.
-        is_open: whether later records may change the row.
-        row: plain values, times in milliseconds.
-    """
-
-    table: str
-    is_open: bool
-    row: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,13 +81,6 @@ class GroupSnapshot(NamedTuple):
 
 
 NO_PROOFS = GroupProofs()
-
-
-class Signs(Protocol):
-    """Commits as signs of life, such as ``LastCommits``."""
-
-    def before(self, record: RecordKey) -> Iterable[LastCommit] | None:
-        """The last commits before a record that may show a departure; None where there are none."""
 
 
 class _GroupRun:
@@ -157,7 +136,7 @@ class _GroupRun:
         self.life.proven_ms = None if one.proven_from is None else one.proven_ms
         self.complete = None if one.proven_from is None else (one.proven_from, one.proven_ms)
 
-    def _pass(self, one: Break) -> Iterator[OutputRow]:
+    def _pass(self, one: Break) -> Iterator[Row]:
         """Pass a place where records begin to be missing."""
         yield from self._find_complete(one.offset)
         place = self.key[1], one.offset, one.at_ms
@@ -168,25 +147,23 @@ class _GroupRun:
             rows = self.life.interrupt(*place, own)
             self.life.replay.is_cleaned = True
         self._prove_from(one)
-        for table, made in rows:
-            yield OutputRow(table, False, made)
+        yield from rows
 
-    def _find_complete(self, before: int) -> Iterator[OutputRow]:
+    def _find_complete(self, before: int) -> Iterator[Row]:
         """Note from where on the group is proven, if that is at or before some offset."""
         if self.complete is None or self.complete[0] > before:
             return
         (offset, at_ms), self.complete = self.complete, None
-        for table, made in self.life.find_complete(self.key[1], offset, at_ms):
-            yield OutputRow(table, False, made)
+        yield from self.life.find_complete(self.key[1], offset, at_ms)
 
-    def _advance(self, row: InputRow, record: Record) -> Iterator[OutputRow]:
+    def _advance(self, row: InputRow, record: Record) -> Iterator[Row]:
         """Pass what lies between the last record and the next one."""
         while self.breaks and self.breaks[0].offset <= row.log_offset:
             yield from self._pass(self.breaks.pop(0))
         if self.complete is not None and not self.life.replay.continues(record):
             yield from self._find_complete(row.log_offset)
 
-    def feed(self, row: InputRow, signs: Signs | None) -> Iterator[OutputRow]:
+    def feed(self, row: InputRow, signs: LastCommits | None) -> Iterator[Row]:
         """Take the group's next record; where one before it failed, nothing follows from it.
 
         Raises:
@@ -204,33 +181,32 @@ class _GroupRun:
             return
         self.guard.place = row.log_partition, row.log_offset
         commits = None if signs is None else signs.before((row.group_id, row.log_partition, row.log_offset))
-        rows: list[OutputRow] = []
+        rows: list[Row] = []
         with self.guard:
             if self.breaks or self.complete is not None:
                 rows += self._advance(row, record)
             if commits is not None:
                 self.life.heed_commits(row.log_offset, commits)
-            rows += (OutputRow(table, False, made) for table, made in self.life.feed(record))
+            rows += self.life.feed(record)
         yield from rows
 
-    def finish(self) -> Iterator[OutputRow]:
+    def finish(self) -> Iterator[Row]:
         """The group's state, then what is not over as it stands; of a group that failed, that it did."""
-        rows: list[OutputRow] = []
+        rows: list[Row] = []
         if self.guard.failure is None:
             with self.guard:
                 for one in self.breaks:
                     rows += self._pass(one)
                 rows += self._find_complete(LAST_OFFSET)
                 rows.append(self._state(_json(self.life.snapshot())))
-                rows += (OutputRow(table, True, made) for table, made in self.life.finish())
+                rows += self.life.finish()
         if self.guard.failure is not None:
-            name, row = evidence_row(
-                Scope(self.context.cluster, self.key[0]), Evidence.FAILURE, self.guard.failure.evidence()
-            )
-            rows = [self._state(None), OutputRow(name, True, {**row, "settled_at_offset": None})]
+            scope = Scope(self.context.cluster, self.key[0])
+            name, row = evidence_row(scope, Evidence.FAILURE, self.guard.failure._asdict())
+            rows = [self._state(None), (name, {**row, "settled_at_offset": None})]
         yield from rows
 
-    def _state(self, snapshot: str | None) -> OutputRow:
+    def _state(self, snapshot: str | None) -> Row:
         """The group's row of STATE_TABLE; without a snapshot, the next run begins with the group's first record."""
         group = self.life.replay.group
         state = {
@@ -242,7 +218,7 @@ class _GroupRun:
             "snapshot": snapshot,
             "run_id": self.context.run_id,
         }
-        return OutputRow(STATE_TABLE, False, state)
+        return STATE_TABLE, state
 
 
 def replay_groups(
@@ -250,9 +226,9 @@ def replay_groups(
     context: ReplayContext,
     *,
     snapshots: Mapping[GroupKey, GroupSnapshot] | None = None,
-    signs: Signs | None = None,
+    signs: LastCommits | None = None,
     proofs: GroupProofs = NO_PROOFS,
-) -> Iterator[OutputRow]:
+) -> Iterator[Row]:
     """Replay groups and give the rows that come of it.
 
     Args:
@@ -294,7 +270,7 @@ def _json(snapshot: Mapping[str, Any]) -> str:
         return json.dumps(snapshot, separators=(",", ":"))
 
 
-def _large_record(row: InputRow, cluster: str) -> OutputRow:
+def _large_record(row: InputRow, cluster: str) -> Row:
     about = {name: getattr(row, name) for name in _LARGE_RECORD}
     table, made = evidence_row(Scope(cluster, row.group_id), Evidence.LARGE_RECORD, about, at=row.log_offset)
-    return OutputRow(table, False, {**made, "settled_at_offset": row.log_offset})
+    return table, {**made, "settled_at_offset": row.log_offset}
