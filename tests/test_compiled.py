@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from coordinator_replay import compiled
 from coordinator_replay.log import record_batch
 from coordinator_replay.log.checksum import count_intact, entry_checksum
-from coordinator_replay.log.record_batch import BatchColumns, scan_records
+from coordinator_replay.log.record_batch import scan_records
 
 REPOSITORY = Path(__file__).parents[1]
 SEGMENT = "tests/data/group-lifecycles/segments/__consumer_offsets-0/00000000000000000000.log"
@@ -73,24 +73,18 @@ def test_compiled_and_plain_scan_agree_on_any_bytes(bodies: list[tuple[bytes, in
     data = np.frombuffer(bytearray(b"".join(body for body, _, _ in bodies)), np.uint8)
     ends = np.cumsum([len(body) for body, _, _ in bodies], dtype=np.int64)
     counts = np.array([min(count, len(body) // 7) for body, count, _ in bodies], np.int64)
-    batches = BatchColumns(
-        starts=ends - [len(body) for body, _, _ in bodies],
-        ends=ends,
-        counts=counts,
-        after_deltas=np.full(len(bodies), -1),
-        last_deltas=np.array([last for _, _, last in bodies], np.int64),
-        offsets=np.arange(len(bodies)) * 1000,
-        timestamps=np.arange(len(bodies)) * -77,
-        has_own_timestamps=np.arange(len(bodies)) % 2 == 0,
-        positions=np.arange(len(bodies)) * 61,
-    )
-    fast = scan_records(data, batches, whole=whole)
+    several = np.arange(len(bodies))
+    lasts, own = np.array([last for _, _, last in bodies], np.int64), several % 2 == 0
+    starts = ends - [len(body) for body, _, _ in bodies]
+    limits = [starts, ends, counts, several * 0 - 1, lasts, np.full(len(bodies), whole)]
+    batches = np.stack([*limits, several * 1000, several * -77, own, several * 61]).astype(np.int64)
+    fast, fast_stops = scan_records(data, batches.copy())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(record_batch, "scan", record_batch.scan.__wrapped__)  # type: ignore[attr-defined]
         for name in ("_varint", "_long_varint", "_after", "_after_headers", "_record", "_copy"):
             patch.setattr(record_batch, name, getattr(record_batch, name).py_func)
-        plain = scan_records(data, batches, whole=whole)
-    assert fast.stops.tolist() == plain.stops.tolist()
+        plain, plain_stops = scan_records(data, batches.copy())
+    assert fast_stops.tolist() == plain_stops.tolist()
     assert fast.counts.tolist() == plain.counts.tolist()
     for name in ("offsets", "timestamps_ms", "batch_offsets", "batch_positions"):
         assert getattr(fast, name).tolist() == getattr(plain, name).tolist()

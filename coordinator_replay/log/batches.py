@@ -15,12 +15,9 @@ from coordinator_replay.log.coverage import ReadCounts
 from coordinator_replay.log.header import BATCH_OVERHEAD, Attribute, HeaderField
 from coordinator_replay.log.record_batch import (
     SHORTEST_RECORD,
-    BatchColumns,
-    ScannedRecords,
-    control_types,
     scan_records,
 )
-from coordinator_replay.log.rows import Damage, EntryColumns, RecordColumns, SegmentRows, in_file_order
+from coordinator_replay.log.rows import Damage, Records, SegmentRows, in_file_order
 from coordinator_replay.log.schema import DamageClass
 from coordinator_replay.log.walk import EntryRun
 
@@ -131,11 +128,11 @@ class Batches:
         if len(counts) == 1 and counts[0] > MOST_RECORDS:
             yield from self._read_in_slices(run, group, int(counts[0]))
             return
-        scanned = _scan(run, group, group.starts, counts, np.full(len(counts), -1))
-        for index in np.flatnonzero(scanned.stops != group.ends).tolist():
+        records, stops = _scan(run, group, group.starts, counts, np.full(len(counts), -1))
+        for index in np.flatnonzero(stops != group.ends).tolist():
             text = f"The {counts[index]} records of a batch are malformed, or do not end where the batch ends."
             group.failures.setdefault(index, (DamageClass.MALFORMED_BATCH, text))
-        parts = [self._records(run, group, scanned)] if len(scanned.offsets) else []
+        parts = [self._records(group, records)] if len(records.offsets) else []
         if group.failures:
             self._tally.damaged += len(group.failures)
             parts.append(self._rows.damage([_damage(run, group, index) for index in sorted(group.failures)]))
@@ -149,49 +146,23 @@ class Batches:
             position, after, left = group.starts, np.array([-1]), count
             while left:
                 wanted = np.array([min(left, most)])
-                scanned = _scan(run, group, position, wanted, after, whole=left <= most)
-                if scanned.stops[0] < 0:
+                records, stops = _scan(run, group, position, wanted, after, whole=left <= most)
+                if stops[0] < 0:
                     text = f"The {count} records of a batch are malformed, or do not end where the batch ends."
                     group.failures[0] = (DamageClass.MALFORMED_BATCH, text)
                     self._tally.damaged += 1
                     yield self._rows.damage([_damage(run, group, 0)])
                     return
                 if for_rows:
-                    yield self._records(run, group, scanned)
-                after = scanned.offsets[-1:] - group.headers[HeaderField.OFFSET]
-                position, left = scanned.stops, left - int(wanted[0])
+                    yield self._records(group, records)
+                after = records.offsets[-1:] - group.headers[HeaderField.OFFSET]
+                position, left = stops, left - int(wanted[0])
 
-    def _records(self, run: EntryRun, group: _Group, scanned: ScannedRecords) -> pa.RecordBatch:
-        headers, counts = group.headers, scanned.counts
-        attributes = headers[HeaderField.ATTRIBUTES]
-        is_control = (attributes & Attribute.CONTROL) != 0
-        offsets = scanned.offsets
-        first_expected = (self._tally.base_offset or 0) + self._tally.read_before
-        expected = np.arange(first_expected, first_expected + len(offsets))
-        if group.skipped_before[-1]:
-            expected += np.repeat(group.skipped_before, counts)
-        self._tally.count(len(offsets), int(counts[is_control].sum()))
-        return self._rows.records(
-            EntryColumns(
-                counts=counts,
-                magics=headers[HeaderField.MAGIC],
-                codecs=attributes & Attribute.CODEC,
-                leader_epochs=headers[HeaderField.LEADER_EPOCH],
-                producer_ids=headers[HeaderField.PRODUCER_ID],
-                producer_epochs=headers[HeaderField.PRODUCER_EPOCH],
-                transactional=(attributes & Attribute.TRANSACTIONAL) != 0,
-            ),
-            RecordColumns(
-                offsets=offsets,
-                timestamps_ms=scanned.timestamps_ms,
-                batch_offsets=scanned.batch_offsets,
-                batch_positions=scanned.batch_positions,
-                missing_before=offsets - expected,
-                control_types=control_types(scanned.keys, is_control, counts),
-                keys=scanned.keys,
-                values=scanned.values,
-            ),
-        )
+    def _records(self, group: _Group, records: Records) -> pa.RecordBatch:
+        is_control = (group.headers[HeaderField.ATTRIBUTES] & Attribute.CONTROL) != 0
+        control = int(records.counts[is_control].sum())
+        missing_before = self._tally.count(records.offsets, records.counts, group.skipped_before, control)
+        return self._rows.records(group.headers, records, missing_before)
 
 
 def _scan(
@@ -202,21 +173,25 @@ def _scan(
     after_deltas: np.ndarray,
     *,
     whole: bool = True,
-) -> ScannedRecords:
+) -> tuple[Records, np.ndarray]:
+    """Reads some records of each batch, and with ``whole`` they must be all: what there is, and where each stopped.
+
+    Args:
+        run: What the batches are of.
+        group: The batches.
+        starts: Where in its data the records begin.
+        counts: How many of each to read.
+        after_deltas: The offset delta that the first of them must exceed.
+        whole: Whether a batch with more is malformed.
+    """
     headers = group.headers
     is_append_time = (headers[HeaderField.ATTRIBUTES] & Attribute.LOG_APPEND_TIME) != 0
-    batches = BatchColumns(
-        starts=starts,
-        ends=group.ends,
-        counts=counts,
-        after_deltas=after_deltas,
-        last_deltas=headers[HeaderField.LAST_OFFSET_DELTA],
-        offsets=headers[HeaderField.OFFSET],
-        timestamps=np.where(is_append_time, headers[HeaderField.MAX_TIMESTAMP], headers[HeaderField.BASE_TIMESTAMP]),
-        has_own_timestamps=~is_append_time,
-        positions=headers[HeaderField.POSITION] + run.window.position,
-    )
-    return scan_records(group.data, batches, whole=whole)
+    times = np.where(is_append_time, headers[HeaderField.MAX_TIMESTAMP], headers[HeaderField.BASE_TIMESTAMP])
+    limits = [starts, group.ends, counts, after_deltas, headers[HeaderField.LAST_OFFSET_DELTA]]
+    positions = headers[HeaderField.POSITION] + run.window.position
+    inherited = [headers[HeaderField.OFFSET], times, ~is_append_time, positions]
+    batches = np.stack([*limits, np.full(len(starts), whole), *inherited])
+    return scan_records(group.data, batches.astype(np.int64, order="C", copy=False))
 
 
 def _cuts(counts: np.ndarray) -> Iterator[slice]:

@@ -1,8 +1,7 @@
-"""What a segment file covers, by the records that were read of it, and what is worth a note."""
+"""What a segment file covers, by the records that were read of it, and what is worth a note of the run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import NamedTuple
 
 import numpy as np
@@ -12,23 +11,9 @@ _MOST_EPOCHS = 1000
 """Where a file has more, its headers are not those of a log."""
 
 
-class NoteKind(StrEnum):
-    """What a note is about; none of these is damage."""
-
-    TORN_TAIL = "TORN_TAIL"
-    ZERO_PADDING = "ZERO_PADDING"
-    EMPTY_BATCHES = "EMPTY_BATCHES"
-    OFFSETS_DECREASE = "OFFSETS_DECREASE"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SegmentNote:
-    """A remark on a file: where in it, how many bytes it is about, and a sentence to show."""
-
-    kind: NoteKind
-    position: int
-    bytes: int
-    text: str
+def note(text: str, position: int) -> str:
+    """A remark on a file that is none on damage: a sentence to show, and where in the file that is."""
+    return f"{text} (byte {position})"
 
 
 class EpochStart(NamedTuple):
@@ -54,7 +39,6 @@ class SegmentCoverage:
         last_offset: The highest one; compaction keeps it when the record of it is removed.
         records: Records read, but for control records.
         control_records: Control records read.
-        missing_offsets: Offsets from first to last that no record was found for, read or skipped.
         damaged: Ranges of bytes that became rows of damage.
         skipped_records: Records hopped over as already audited, as their headers count them.
         skipped_control_records: Control records among what was hopped over, not counted in ``skipped_records``.
@@ -65,7 +49,6 @@ class SegmentCoverage:
     last_offset: int | None
     records: int
     control_records: int
-    missing_offsets: int
     damaged: int
     skipped_records: int
     skipped_control_records: int
@@ -151,10 +134,22 @@ class ReadCounts:
             self._empty_at = int(positions[0])
         self._empty += len(positions)
 
-    def count(self, records: int, control: int) -> None:
-        """Counts records read, and how many of them are control records."""
-        self.read_before += records
+    def count(self, offsets: np.ndarray, counts: np.ndarray, skipped_before: np.ndarray, control: int) -> np.ndarray:
+        """Counts records read: before each of them, how many offsets since the first of the file have none.
+
+        Args:
+            offsets: Those of the records.
+            counts: How many of them each entry has.
+            skipped_before: How many records of the file were hopped over before each entry.
+            control: How many are control records.
+        """
+        first_expected = (self.base_offset or 0) + self.read_before
+        expected = np.arange(first_expected, first_expected + len(offsets))
+        if skipped_before[-1]:
+            expected += np.repeat(skipped_before, counts)
+        self.read_before += len(offsets)
         self._control += control
+        return offsets - expected
 
     def skip(self, records: int, control: int) -> None:
         """Counts records hopped over, and how many of them are control records."""
@@ -163,31 +158,25 @@ class ReadCounts:
 
     def coverage(self) -> SegmentCoverage:
         """The sums."""
-        missing = 0
-        if self._first is not None and self._last is not None:
-            missing = max(0, self._last - self._first + 1 - self.read_before - self.skipped_before)
         return SegmentCoverage(
             first_offset=self._first,
             last_offset=self._last,
             records=self.read_before - self._control,
             control_records=self._control,
-            missing_offsets=missing,
             damaged=self.damaged,
             skipped_records=self.skipped_before - self._skipped_control,
             skipped_control_records=self._skipped_control,
             epochs=tuple(one for one in self._epochs if one.leader_epoch > _NO_EPOCH),
         )
 
-    def notes(self) -> list[SegmentNote]:
+    def notes(self) -> list[str]:
         """The remarks that follow from the sums."""
         notes = []
         if self._empty_at is not None:
             batches = "batch" if self._empty == 1 else "batches"
-            text = f"{self._empty} empty {batches}: compaction removed the records and kept the offsets."
-            notes.append(
-                SegmentNote(kind=NoteKind.EMPTY_BATCHES, position=self._empty_at, bytes=61 * self._empty, text=text)
-            )
+            text = f"{self._empty} empty {batches}: compaction removed the records and kept the offsets"
+            notes.append(note(text, self._empty_at))
         if self._decreases_at is not None:
-            text = "Offsets go back: parts of two copies, or damage; records are identified by their offset."
-            notes.append(SegmentNote(kind=NoteKind.OFFSETS_DECREASE, position=self._decreases_at, bytes=0, text=text))
+            text = "Offsets go back: parts of two copies, or damage; records are identified by their offset"
+            notes.append(note(text, self._decreases_at))
         return notes

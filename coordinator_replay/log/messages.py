@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 
 from coordinator_replay.log.coverage import ReadCounts, SkipRanges
-from coordinator_replay.log.header import Attribute, HeaderField
+from coordinator_replay.log.header import HeaderField
 from coordinator_replay.log.message_set import Message, MessageError, read_messages
-from coordinator_replay.log.rows import Damage, EntryColumns, RecordColumns, SegmentRows, in_file_order
+from coordinator_replay.log.rows import Damage, Records, SegmentRows, in_file_order
 from coordinator_replay.log.walk import EntryRun
 
 MOST_MESSAGES = 1 << 15
@@ -78,31 +78,18 @@ class Messages:
     def _records(self, run: EntryRun, part: "_Part") -> pa.RecordBatch:
         headers = run.headers[:, part.entries]
         counts = np.array(part.counts)
-        none = np.full(len(counts), -1)
         offsets = np.array([message.offset for message in part.messages], np.int64)
-        records_before = np.arange(len(offsets)) + np.repeat(part.skipped_before, counts) + self._tally.read_before
-        self._tally.count(len(offsets), 0)
-        return self._rows.records(
-            EntryColumns(
-                counts=counts,
-                magics=headers[HeaderField.MAGIC],
-                codecs=headers[HeaderField.ATTRIBUTES] & Attribute.CODEC,
-                leader_epochs=none,
-                producer_ids=none,
-                producer_epochs=none,
-                transactional=np.zeros(len(counts), np.bool_),
-            ),
-            RecordColumns(
-                offsets=offsets,
-                timestamps_ms=np.array([message.timestamp_ms for message in part.messages], np.int64),
-                batch_offsets=np.repeat(offsets[np.cumsum(counts) - counts], counts),
-                batch_positions=np.repeat(headers[HeaderField.POSITION] + run.window.position, counts),
-                missing_before=offsets - (self._tally.base_offset or 0) - records_before,
-                control_types=pa.nulls(len(offsets), pa.string()),
-                keys=pa.array([message.key for message in part.messages], pa.binary()),
-                values=pa.array([message.value for message in part.messages], pa.binary()),
-            ),
+        records = Records(
+            offsets=offsets,
+            timestamps_ms=np.array([message.timestamp_ms for message in part.messages], np.int64),
+            batch_offsets=np.repeat(offsets[np.cumsum(counts) - counts], counts),
+            batch_positions=np.repeat(headers[HeaderField.POSITION] + run.window.position, counts),
+            keys=pa.array([message.key for message in part.messages], pa.binary()),
+            values=pa.array([message.value for message in part.messages], pa.binary()),
+            counts=counts,
         )
+        missing_before = self._tally.count(offsets, counts, np.array(part.skipped_before), 0)
+        return self._rows.records(headers, records, missing_before)
 
 
 class _Part:

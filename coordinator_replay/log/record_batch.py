@@ -9,21 +9,16 @@ exactly where it ends and have rising offsets within its range, or else everythi
 malformed. Java's reader asks for less (it lets offsets repeat), but no broker has ever stored such a batch.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from coordinator_replay.compiled import compiled, inlined
-from coordinator_replay.log.schema import ControlType
+from coordinator_replay.log.rows import Records
 
 SHORTEST_RECORD = 7
 """Bytes of a record with neither key, value nor headers: a batch can't hold more records than this allows."""
-
-
-_CONTROL_NAMES = pa.array([ControlType.ABORT.value, ControlType.COMMIT.value, ControlType.OTHER.value], pa.string())
-_CONTROL_CODES = {b"\0\0": 0, b"\0\1": 1}
 
 
 @inlined
@@ -169,106 +164,37 @@ def scan(
     return count, key_end, value_end
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchColumns:
-    """What a scan needs to know of each batch.
-
-    Attributes:
-        starts: Where its records begin.
-        ends: Where they end.
-        counts: How many to read.
-        after_deltas: The offset delta that the first of them must exceed.
-        last_deltas: The one that the last may not exceed.
-        offsets: Its base offset.
-        timestamps: Its base timestamp, or the one of all its records.
-        has_own_timestamps: Whether its records have timestamps of their own.
-        positions: Where in the file it begins.
-    """
-
-    starts: np.ndarray
-    ends: np.ndarray
-    counts: np.ndarray
-    after_deltas: np.ndarray
-    last_deltas: np.ndarray
-    offsets: np.ndarray
-    timestamps: np.ndarray
-    has_own_timestamps: np.ndarray
-    positions: np.ndarray
-
-    def matrix(self, *, whole: bool) -> np.ndarray:
-        """The same in the order in which ``scan`` asks for it."""
-        limits = [self.starts, self.ends, self.counts, self.after_deltas, self.last_deltas]
-        must_end = np.full(len(self.starts), whole)
-        inherited = [self.offsets, self.timestamps, self.has_own_timestamps, self.positions]
-        return np.stack([*limits, must_end, *inherited]).astype(np.int64, order="C", copy=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScannedRecords:
-    """What a scan found: per record, and per batch how many records are of it and where its reading stopped.
-
-    Attributes:
-        batch_offsets: Of each record the base offset of its batch.
-        batch_positions: Of each record where in the file its batch begins.
-    """
-
-    offsets: np.ndarray
-    timestamps_ms: np.ndarray
-    batch_offsets: np.ndarray
-    batch_positions: np.ndarray
-    keys: pa.BinaryArray
-    values: pa.BinaryArray
-    counts: np.ndarray
-    stops: np.ndarray
-
-
-def scan_records(data: np.ndarray, batches: BatchColumns, *, whole: bool = True) -> ScannedRecords:
-    """Reads ``counts`` records of each batch into Arrow arrays; a malformed batch yields none and stops at -1.
-
-    With ``whole`` a batch must end after that many records, or else it is malformed too.
+def scan_records(data: np.ndarray, batches: np.ndarray) -> tuple[Records, np.ndarray]:
+    """Reads records of batches into Arrow arrays; a malformed batch yields none and stops at -1.
 
     The caller has made sure that the counts are possible (``SHORTEST_RECORD``): they decide how much memory is taken.
+
+    Args:
+        data: As ``scan`` takes it.
+        batches: As ``scan`` takes and changes it.
+
+    Returns:
+        The records, and where the reading of each batch stopped.
     """
-    matrix = batches.matrix(whole=whole)
-    capacity = int(batches.counts.sum())
-    size = int((batches.ends - batches.starts).sum())
+    starts, ends, wanted = batches[:3]
+    capacity, size = int(wanted.sum()), int((ends - starts).sum())
     numbers = np.empty((4, capacity), np.int64)
     keys, values = np.empty(size, np.uint8), np.empty(size, np.uint8)
     key_ends, value_ends = np.empty(capacity + 1, np.int32), np.empty(capacity + 1, np.int32)
     key_ends[0] = value_ends[0] = 0
     present = np.empty((2, capacity), np.uint8)
-    count, key_end, value_end = scan(data, matrix, numbers, keys, key_ends, values, value_ends, present)
+    count, key_end, value_end = scan(data, batches, numbers, keys, key_ends, values, value_ends, present)
     offsets, timestamps, batch_offsets, batch_positions = numbers[:, :count]
-    return ScannedRecords(
+    records = Records(
         offsets=offsets,
         timestamps_ms=timestamps,
         batch_offsets=batch_offsets,
         batch_positions=batch_positions,
         keys=_binary(keys[:key_end], key_ends[: count + 1], present[0, :count]),
         values=_binary(values[:value_end], value_ends[: count + 1], present[1, :count]),
-        counts=matrix[2],
-        stops=matrix[0],
+        counts=batches[2],
     )
-
-
-def control_types(keys: pa.BinaryArray, is_control: np.ndarray, counts: np.ndarray) -> pa.StringArray:
-    """What the control records say; null everywhere else.
-
-    A control record's key is version int16, type int16; versions above 0 are read as 0. Source: ControlRecordType.
-
-    Args:
-        keys: The keys of the records of some batches.
-        is_control: Which of these are control batches.
-        counts: How many records each has.
-    """
-    if not is_control.any():
-        return pa.nulls(len(keys), pa.string())
-    rows = np.repeat(is_control, counts)
-    codes = np.zeros(len(keys), np.int8)
-    for row in np.flatnonzero(rows).tolist():
-        key = keys[row].as_py() or b""
-        codes[row] = _CONTROL_CODES.get(key[2:4], 2)
-    return _CONTROL_NAMES.take(pa.array(codes, mask=~rows))
+    return records, batches[0]
 
 
 def _binary(data: np.ndarray, ends: np.ndarray, present: np.ndarray) -> pa.BinaryArray:

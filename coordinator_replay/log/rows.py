@@ -1,4 +1,4 @@
-"""Rows of ``LOG_RECORD`` for one segment file, built from columns of its entries and its records.
+"""Rows of ``LOG_RECORD`` for one segment file, built from the headers of its entries and its records.
 
 Most columns say something about a whole batch, so they are kept one value for each entry and repeated by its number of
 records at the very end; those that say the same of all batches, as most do, are slices of what is kept for the file.
@@ -11,39 +11,35 @@ import pyarrow as pa
 
 from coordinator_replay.arrow_times import timestamps
 from coordinator_replay.log.compression import Codec
-from coordinator_replay.log.schema import LOG_RECORD, DamageClass
+from coordinator_replay.log.header import Attribute, HeaderField
+from coordinator_replay.log.schema import LOG_RECORD, ControlType, DamageClass
 
 DAMAGE_VALUE_LIMIT = 1 << 20
 """How many bytes of a damaged range are kept."""
 
 _CODEC_NAMES = [codec.name.lower() for codec in Codec]
+_CONTROL_NAMES = pa.array([ControlType.ABORT.value, ControlType.COMMIT.value, ControlType.OTHER.value], pa.string())
+_CONTROL_CODES = {b"\0\0": 0, b"\0\1": 1}
+_ONLY_OF_BATCHES = [HeaderField.LEADER_EPOCH, HeaderField.PRODUCER_ID, HeaderField.PRODUCER_EPOCH]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EntryColumns:
-    """What records inherit from their batch or message set: one value for each entry, and how many records it has."""
+class Records:
+    """The records of some entries, one after the other.
 
-    counts: np.ndarray
-    magics: np.ndarray
-    codecs: np.ndarray
-    leader_epochs: np.ndarray
-    producer_ids: np.ndarray
-    producer_epochs: np.ndarray
-    transactional: np.ndarray
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordColumns:
-    """What differs from record to record, and where each one's batch or message set is."""
+    Attributes:
+        batch_offsets: Of each record the base offset of its batch (message sets: the offset of the set's first record).
+        batch_positions: Of each record where in the file its batch or message set begins.
+        counts: How many of them each entry has.
+    """
 
     offsets: np.ndarray
     timestamps_ms: np.ndarray
     batch_offsets: np.ndarray
     batch_positions: np.ndarray
-    missing_before: np.ndarray
-    control_types: pa.StringArray
     keys: pa.BinaryArray
     values: pa.BinaryArray
+    counts: np.ndarray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,23 +69,34 @@ class SegmentRows:
         self._log_partition = log_partition
         self._kept: dict[str, tuple[object, pa.Array | None]] = {}
 
-    def records(self, entries: EntryColumns, records: RecordColumns) -> pa.RecordBatch:
-        """One row for each record, in order."""
-        counts = entries.counts
+    def records(self, headers: np.ndarray, records: Records, missing_before: np.ndarray) -> pa.RecordBatch:
+        """One row for each record, in order.
+
+        Args:
+            headers: The entries that they are of, ``HeaderField`` by entry.
+            records: The records.
+            missing_before: How many offsets before each of them have no record.
+        """
+        counts = records.counts
+        attributes = headers[HeaderField.ATTRIBUTES]
+        is_batch = headers[HeaderField.MAGIC] == 2
+        is_control = is_batch & ((attributes & Attribute.CONTROL) != 0)
+        is_transactional = is_batch & ((attributes & Attribute.TRANSACTIONAL) != 0)
+        leader_epochs, producer_ids, producer_epochs = np.where(is_batch, headers[_ONLY_OF_BATCHES], -1)
         count = len(records.offsets)
         columns = {
             "log_partition": self._same("log_partition", self._log_partition, count),
             "log_offset": records.offsets,
             "log_timestamp": timestamps(records.timestamps_ms),
-            "leader_epoch": self._inherited("leader_epoch", entries.leader_epochs, counts, null_below_0=True),
+            "leader_epoch": self._inherited("leader_epoch", leader_epochs, counts, null_below_0=True),
             "batch_offset": records.batch_offsets,
-            "magic": self._inherited("magic", entries.magics, counts),
-            "compression": self._codecs(entries, count),
-            "producer_id": self._inherited("producer_id", entries.producer_ids, counts),
-            "producer_epoch": self._inherited("producer_epoch", entries.producer_epochs, counts),
-            "is_transactional": self._inherited("is_transactional", entries.transactional, counts),
-            "control_type": records.control_types,
-            "missing_before": records.missing_before,
+            "magic": self._inherited("magic", headers[HeaderField.MAGIC], counts),
+            "compression": self._codecs(attributes & Attribute.CODEC, counts),
+            "producer_id": self._inherited("producer_id", producer_ids, counts),
+            "producer_epoch": self._inherited("producer_epoch", producer_epochs, counts),
+            "is_transactional": self._inherited("is_transactional", is_transactional, counts),
+            "control_type": _control_types(records.keys, is_control, counts),
+            "missing_before": missing_before,
             "key": records.keys,
             "value": records.values,
             "source": self._same("source", self._source, count),
@@ -120,11 +127,11 @@ class SegmentRows:
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=LOG_RECORD)
 
-    def _codecs(self, entries: EntryColumns, count: int) -> pa.StringArray:
-        codec = int(entries.codecs[0])
-        if (entries.codecs == codec).all():
-            return self._same("compression", _CODEC_NAMES[codec], count)
-        return pa.array(_CODEC_NAMES, pa.string()).take(pa.array(np.repeat(entries.codecs, entries.counts)))
+    def _codecs(self, codecs: np.ndarray, counts: np.ndarray) -> pa.StringArray:
+        codec = int(codecs[0])
+        if (codecs == codec).all():
+            return self._same("compression", _CODEC_NAMES[codec], int(counts.sum()))
+        return pa.array(_CODEC_NAMES, pa.string()).take(pa.array(np.repeat(codecs, counts)))
 
     def _inherited(self, name: str, values: np.ndarray, counts: np.ndarray, *, null_below_0: bool = False) -> pa.Array:
         """A column whose values are those of the entries."""
@@ -150,6 +157,26 @@ def _repeated(value: object, type_: pa.DataType, count: int) -> pa.Array:
     if value is None or not pa.types.is_integer(type_):
         return pa.repeat(pa.scalar(value, type_), count)
     return pa.array(np.full(count, value, type_.to_pandas_dtype()))
+
+
+def _control_types(keys: pa.BinaryArray, is_control: np.ndarray, counts: np.ndarray) -> pa.StringArray:
+    """What the control records say; null everywhere else.
+
+    A control record's key is version int16, type int16; versions above 0 are read as 0. Source: ControlRecordType.
+
+    Args:
+        keys: The keys of the records of some batches.
+        is_control: Which of these are control batches.
+        counts: How many records each has.
+    """
+    if not is_control.any():
+        return pa.nulls(len(keys), pa.string())
+    rows = np.repeat(is_control, counts)
+    codes = np.zeros(len(keys), np.int8)
+    for row in np.flatnonzero(rows).tolist():
+        key = keys[row].as_py() or b""
+        codes[row] = _CONTROL_CODES.get(key[2:4], 2)
+    return _CONTROL_NAMES.take(pa.array(codes, mask=~rows))
 
 
 def _cut_note(damage: Damage) -> str:

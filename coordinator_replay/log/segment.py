@@ -15,11 +15,10 @@ from coordinator_replay.log.batches import Batches
 from coordinator_replay.log.compression import DEFAULT_LIMIT_BYTES
 from coordinator_replay.log.coverage import (
     NOTHING_SKIPPED,
-    NoteKind,
     ReadCounts,
     SegmentCoverage,
-    SegmentNote,
     SkipRanges,
+    note,
 )
 from coordinator_replay.log.header import OFFSET_LIMIT, SHORTEST_HEADER, is_plausible
 from coordinator_replay.log.messages import Messages
@@ -48,7 +47,7 @@ class SegmentPart:
     """
 
     records: pa.RecordBatch
-    notes: tuple[SegmentNote, ...] = ()
+    notes: tuple[str, ...] = ()
     coverage: SegmentCoverage | None = None
 
 
@@ -83,7 +82,7 @@ def read_segment(
     tally = ReadCounts()
     batches = Batches(rows, tally, part_bytes=window_bytes, max_plain_bytes=max_plain_bytes)
     messages = Messages(rows, tally, skip, part_bytes=window_bytes, max_plain_bytes=max_plain_bytes)
-    notes: list[SegmentNote] = []
+    notes: list[str] = []
     walk = Walk(window, max_batch_bytes=max_batch_bytes, skip=skip)
     for piece in _gather(walk, window_bytes):
         match piece:
@@ -93,15 +92,14 @@ def read_segment(
             case list():
                 tally.damaged += len(piece)
                 yield SegmentPart(records=rows.damage(piece))
-            case SegmentNote():
+            case str():
                 notes.append(piece)
     end = window.position + len(window.data)
     if window.failure is not None:
         tally.damaged += 1
         yield SegmentPart(records=rows.damage([_broken_gzip(end, window.failure)]))
     if window.is_cut:
-        text = "The gzip'ed file lacks its end."
-        notes.append(SegmentNote(kind=NoteKind.TORN_TAIL, position=end, bytes=0, text=text))
+        notes.append(note("The gzip'ed file lacks its end", end))
     yield SegmentPart(
         records=pa.RecordBatch.from_pylist([], schema=LOG_RECORD),
         notes=(*notes, *tally.notes()),
@@ -127,9 +125,7 @@ def looks_like_segment(first_bytes: bytes) -> bool:
     return 0 <= offset < OFFSET_LIMIT and is_plausible(memoryview(first_bytes), 0)
 
 
-def _gather(
-    walk: Iterable[EntryRun | Damage | SegmentNote], part_bytes: int
-) -> Iterator[EntryRun | list[Damage] | SegmentNote]:
+def _gather(walk: Iterable[EntryRun | Damage | str], part_bytes: int) -> Iterator[EntryRun | list[Damage] | str]:
     """The same, with damage upon damage gathered into lists: a file that is wrong all through would be many parts."""
     damages: list[Damage] = []
     kept_bytes = 0

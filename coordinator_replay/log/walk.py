@@ -24,7 +24,7 @@ from functools import partial
 import numpy as np
 
 from coordinator_replay.log.checksum import count_intact, entry_checksum
-from coordinator_replay.log.coverage import NoteKind, SegmentNote, SkipRanges
+from coordinator_replay.log.coverage import SkipRanges, note
 from coordinator_replay.log.header import (
     BATCH_OVERHEAD,
     LOG_OVERHEAD,
@@ -112,8 +112,8 @@ class Walk:
         self._last_offset = -1
         self._checksum_bytes = 0
 
-    def __iter__(self) -> Iterator[EntryRun | Damage | SegmentNote]:
-        """Everything in the file, in order."""
+    def __iter__(self) -> Iterator[EntryRun | Damage | str]:
+        """Everything in the file, in order; notes are texts."""
         window = self._window
         matrix = np.empty((len(HeaderField), _MOST_ENTRIES), np.int64)
         limit = _MOST_ENTRIES
@@ -211,7 +211,7 @@ class Walk:
             DamageClass.MALFORMED_BATCH, f"A batch claims {size} bytes, too few for its header.", claimed, size
         )
 
-    def _find_footing(self, at: int, fault: _Fault) -> Generator[Damage | SegmentNote, None, int | None]:
+    def _find_footing(self, at: int, fault: _Fault) -> Generator[Damage | str, None, int | None]:
         """Looks for the next entry after a faulty one; where it begins in the window, None at the end of the file."""
         window = self._window
         near = fault.size if fault.size is not None and fault.size <= self._max_batch_bytes else 0
@@ -226,11 +226,10 @@ class Walk:
         stop = window.position + (len(window.data) if footing is None else footing)
         size = stop - start
         if footing is None and search.is_zero:
-            text = f"{size} zero bytes at the end: the file was reserved at its full size."
-            yield SegmentNote(kind=NoteKind.ZERO_PADDING, position=start, bytes=size, text=text)
+            yield note(f"{size} zero bytes at the end: the file was reserved at its full size", start)
         elif footing is None and (size < SHORTEST_HEADER or fault.reaches_beyond(size)):
-            text = f"The last {size} bytes are part of a batch that was cut off: it was being written, or copied."
-            yield SegmentNote(kind=NoteKind.TORN_TAIL, position=start, bytes=size, text=text)
+            text = f"The last {size} bytes are part of a batch that was cut off: it was being written, or copied"
+            yield note(text, start)
         else:
             yield Damage(
                 error_class=fault.error_class,

@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 
 from coordinator_replay.errors import UsageError
 from coordinator_replay.filesystem import open_filesystem
-from coordinator_replay.log.coverage import SegmentNote
 from coordinator_replay.log.dump import Dump, DumpFile, Format
 from coordinator_replay.log.reading import BATCH_BYTES, bounded, read_file
 from coordinator_replay.pipeline.read.envelopes import KAFKA_ROW, LINES, check_kafka_columns, kafka_rows, log_records
@@ -89,12 +88,8 @@ def decode_lines(records: pa.RecordBatch) -> pa.StringArray:
 
 def _segment(file: DumpFile, notes: list[str]) -> Iterator[pa.RecordBatch]:
     for part in read_file(file):
-        notes += [_note_text(file, note) for note in part.notes]
+        notes += [f"{without_secrets(file.uri)}: {note}" for note in part.notes]
         yield from bounded(part.records)
-
-
-def _note_text(file: DumpFile, note: SegmentNote) -> str:
-    return f"{without_secrets(file.uri)}: {note.text.rstrip('.')} (byte {note.position})"
 
 
 def _parquet(path: str) -> Iterator[pa.RecordBatch]:

@@ -5,9 +5,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from coordinator_replay.log.coverage import SegmentCoverage, SegmentNote
+from coordinator_replay.log.coverage import SegmentCoverage
 from coordinator_replay.log.schema import LOG_RECORD
 from coordinator_replay.log.segment import read_segment
+
+_NOTES = {
+    "TORN_TAIL": "was cut off",
+    "TORN_GZIP": "lacks its end",
+    "ZERO_PADDING": "zero bytes",
+    "EMPTY_BATCHES": "empty batch",
+    "OFFSETS_DECREASE": "Offsets go back",
+}
 
 
 @dataclass(frozen=True)
@@ -15,7 +23,7 @@ class Reading:
     """What a file held."""
 
     rows: list[dict[str, Any]]
-    notes: tuple[SegmentNote, ...]
+    notes: tuple[str, ...]
     coverage: SegmentCoverage
 
     @property
@@ -28,7 +36,16 @@ class Reading:
 
     @property
     def note_kinds(self) -> list[str]:
-        return [str(note.kind) for note in self.notes]
+        return [next(kind for kind, text in _NOTES.items() if text in note) for note in self.notes]
+
+    @property
+    def missing_offsets(self) -> int:
+        """Offsets from first to last that no record was read or skipped for."""
+        of = self.coverage
+        if of.first_offset is None or of.last_offset is None:
+            return 0
+        records = of.records + of.control_records + of.skipped_records + of.skipped_control_records
+        return max(0, of.last_offset - of.first_offset + 1 - records)
 
 
 def read(data: bytes, **options: Any) -> Reading:

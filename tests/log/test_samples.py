@@ -69,7 +69,7 @@ def test_deleted_segments_agree_with_their_compacted_successors_and_hold_what_th
     for path in sorted((DATA / "compacted" / "segments").glob("*/*.log.deleted")):
         reading = read(path.read_bytes())
         assert not reading.damage
-        assert reading.coverage.missing_offsets == 0
+        assert reading.missing_offsets == 0
         for record in reading.records:
             survivor = survivors.get((int(path.parent.name.rsplit("-", 1)[1]), record["log_offset"]))
             if survivor is None:
@@ -84,7 +84,7 @@ def test_compaction_shows_as_missing_offsets_and_an_empty_batch() -> None:
     path = DATA / "compacted" / "segments" / "__consumer_offsets-0" / "00000000000000000000.log"
     reading = read(path.read_bytes())
     assert (reading.coverage.first_offset, reading.coverage.last_offset) == (1, 20)
-    assert reading.coverage.missing_offsets == 12
+    assert reading.missing_offsets == 12
     assert reading.note_kinds == ["EMPTY_BATCHES"]
     offsets = [record["log_offset"] for record in reading.records]
     assert [record["missing_before"] for record in reading.records] == [
@@ -97,7 +97,7 @@ def test_the_metadata_log_of_the_broker_reads_without_damage(sample: str) -> Non
     (path,) = (DATA / sample / "cluster-metadata").glob("*.log")
     reading = read(path.read_bytes())
     assert not reading.damage
-    assert reading.coverage.missing_offsets == 0
+    assert reading.missing_offsets == 0
     assert {record["control_type"] for record in reading.records} == {None, "OTHER"}
 
 

@@ -328,7 +328,7 @@ def _read(share: FileShare, passed_over: _PassedOver, done: DecodedFile) -> Iter
         counts.passed += int(is_passed.sum())
         counts.left_out += int((is_out & ~is_passed).sum())
         counts.unread += _unread(kept, passed_over.audited)
-        done.notes += [f"{file.uri}: {note.text.rstrip('.')} (byte {note.position})" for note in part.notes]
+        done.notes += [f"{file.uri}: {note}" for note in part.notes]
         if part.coverage is not None:
             _cover(done, part.coverage, share, counts)
             topic_id = None if share.metadata is None else read_topic_id(share.metadata)
