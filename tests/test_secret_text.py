@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_replay import errors
-from coordinator_replay.log.writer import LogEntry, write_batch
 from coordinator_replay.secret_text import without_secrets
+from tests.log.writer import LogEntry, write_batch
 from tests.pipeline.in_process import audit
 
 __all__ = ["audit"]

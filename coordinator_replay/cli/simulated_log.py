@@ -10,7 +10,7 @@ from coordinator_replay.coordinator.script import as_written
 from coordinator_replay.engine import Record
 from coordinator_replay.errors import UsageError
 from coordinator_replay.log.message_set import NO_TIMESTAMP
-from coordinator_replay.log.writer import LogEntry, write_batch, write_control
+from coordinator_replay.log.writer import LogEntry, write_control, write_records
 from coordinator_replay.records.plain import encode_key, encode_value
 
 SEGMENT = "00000000000000000000.log"
@@ -68,13 +68,7 @@ def _encoded(written: Batch | MarkerWritten) -> bytes:
         )
         for record in written.records
     ]
-    return write_batch(
-        entries,
-        base_offset=written.records[0].offset,
-        producer_id=written.producer_id,
-        producer_epoch=written.producer_epoch,
-        is_transactional=written.producer_id != -1,
-    )
+    return write_records(entries, producer_id=written.producer_id, producer_epoch=written.producer_epoch)
 
 
 def _value(record: Record, value: Mapping[str, Any]) -> bytes:

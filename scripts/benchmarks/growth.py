@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks.measured import Measured, Setting
 from coordinator_replay.log.dump import find_dump
-from coordinator_replay.log.writer import LogEntry, write_batch
+from coordinator_replay.log.writer import LogEntry, write_records
 from coordinator_replay.pipeline.groups.replay import InputRow, ReplayContext, replay_groups
 from coordinator_replay.pipeline.read.decode import FileShare, decode_files
 from coordinator_replay.pipeline.stage import together
@@ -87,9 +87,10 @@ def _decode(count: int, work: Path, ranges: Sequence[tuple[int, int]]) -> Callab
     place.mkdir(parents=True)
     key = encode_key("OffsetCommit", {"group": "group", "topic": "orders", "partition": 0})
     value = {"offset": 1, "leaderEpoch": -1, "metadata": "", "commitTimestamp": _BEGIN_MS}
-    entry = LogEntry(key=key, value=encode_value("OffsetCommit", 3, value), timestamp_ms=_BEGIN_MS)
+    encoded = encode_value("OffsetCommit", 3, value)
     for offset in range(0, 2 * count, 2):
-        (place / f"{offset:020}.log").write_bytes(write_batch([entry], base_offset=offset))
+        entry = LogEntry(key=key, value=encoded, timestamp_ms=_BEGIN_MS, offset=offset)
+        (place / f"{offset:020}.log").write_bytes(write_records([entry]))
     audited = {0: [(low, high + 1) for low, high in ranges]}
 
     def decode() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_replay.log.writer import LogEntry, write_batch
+from tests.log.writer import LogEntry, write_batch
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 from benchmarks.bulk_writer import write_batches

@@ -10,8 +10,8 @@ from crc32c import crc32c
 
 from coordinator_replay.log.header import Attribute
 from coordinator_replay.log.segment import read_segment
-from coordinator_replay.log.writer import LogEntry, write_batch
 from tests.log.batch_spans import walk_batches
+from tests.log.writer import LogEntry, write_batch
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _CRC_START = 21

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from coordinator_replay.log.writer import LogEntry
 from tests.cleaner.batches import Batch, control_type
 from tests.cleaner.broker_log import AbortedTransaction, BrokerLog, Producer, Segment
+from tests.log.writer import LogEntry
 
 _COMMIT = 1
 

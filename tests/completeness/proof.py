@@ -10,10 +10,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
-from coordinator_replay.log.writer import LogEntry
 from coordinator_replay.records.damage import RecordError
 from coordinator_replay.records.plain import DecodedRecord, decode_record
 from tests.cleaner.batches import control_type, read_batches
+from tests.log.writer import LogEntry
 
 CLASSIC = "GroupMetadata"
 COMMIT = "OffsetCommit"

@@ -24,11 +24,11 @@ from coordinator_replay.analysis.group_life import GroupReplay
 from coordinator_replay.engine import Record
 from coordinator_replay.log.schema import LOG_RECORD
 from coordinator_replay.log.segment import read_segment
-from coordinator_replay.log.writer import LogEntry, write_batch
 from coordinator_replay.pipeline.lines import decode_lines
 from coordinator_replay.records.blobs import open_blobs
 from coordinator_replay.records.decoder import Decoded, decode_records
 from tests.fuzz.mutants import log_records, mutated_batch, mutated_pair, recorded_pairs
+from tests.log.writer import LogEntry, write_batch
 
 LONG = int(os.environ.get("FUZZ_INPUTS", "1000000"))
 SEED = int(os.environ.get("FUZZ_SEED", "2026"))

@@ -15,7 +15,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from coordinator_replay.log.writer import LogEntry, write_batch
 from coordinator_replay.records.definition import Field, RecordDefinition
 from coordinator_replay.records.kinds import record_kinds
 from coordinator_replay.records.plain import DecodedRecord, encode_key, encode_value
@@ -23,6 +22,7 @@ from coordinator_replay.times import EPOCH
 from tests.hostile import lives
 from tests.hostile.lives import Entry, Life, Place
 from tests.log.message_sets import write_message_set
+from tests.log.writer import LogEntry, write_batch
 
 INNOCENT = 60
 FILLER = "filler"

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from coordinator_replay.log.segment import read_segment
-from coordinator_replay.log.writer import LogEntry, write_batch
 from coordinator_replay.records.definition import Field, RecordDefinition, Struct
 from coordinator_replay.records.kinds import blob, record_kinds
 from coordinator_replay.records.plain import DecodedRecord, decode_record, encode_blob, encode_key, encode_value
 from coordinator_replay.times import LATEST_MS
 from tests.hostile.test_hostile import HOSTILE_NAMES
+from tests.log.writer import LogEntry, write_batch
 from tests.samples import Sample
 
 SAMPLES = ("group-lifecycles", "kafka-3.9", "java-clients", "transactions", "old-format-none", "expiration")

@@ -13,9 +13,9 @@ from pathlib import Path
 import cramjam
 import pytest
 
-from coordinator_replay.log.writer import LogEntry, write_batch
 from coordinator_replay.records.damage import LARGEST_RECORD_BYTES
 from tests.hostile.test_hostile import compressed_batch
+from tests.log.writer import LogEntry, write_batch
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "wait4"), reason="asks the system for a child's memory")
 

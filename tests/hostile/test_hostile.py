@@ -15,11 +15,11 @@ from crc32c import crc32c
 from coordinator_replay.cli.main import main
 from coordinator_replay.log.dump import find_dump
 from coordinator_replay.log.segment import read_segment
-from coordinator_replay.log.writer import LogEntry, write_batch
 from coordinator_replay.pipeline import lines
 from coordinator_replay.pipeline.lines import decode_lines, read_without_spark
 from coordinator_replay.records.decoder import decode_records
 from tests.fuzz.mutants import log_records
+from tests.log.writer import LogEntry, write_batch
 
 HOSTILE_NAMES = [
     "\x1b[2J\x1b]0;owned\x07",

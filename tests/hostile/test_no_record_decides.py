@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from coordinator_replay.log.writer import LogEntry, write_batch
 from coordinator_replay.records.plain import encode_key, encode_value
 from coordinator_replay.times import LATEST_MS
 from tests.hostile.lives import encoded, recorded_lives, renamed, write_log
+from tests.log.writer import LogEntry, write_batch
 from tests.pipeline.in_process import audit, content, contents
 from tests.samples import Sample
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from coordinator_replay.log.writer import LogEntry, write_batch, write_control
 from tests.log.message_sets import write_message_set
 from tests.log.reading import moment
+from tests.log.writer import LogEntry, write_batch, write_control
 
 FIELD = st.none() | st.binary(max_size=40)
 TIME = st.integers(0, 2**41)

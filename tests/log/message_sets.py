@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from coordinator_replay.log.compression import Codec
 from coordinator_replay.log.header import Attribute
-from coordinator_replay.log.writer import LogEntry, compress, offsets_of
+from tests.log.writer import LogEntry, compress, offsets_of
 
 
 def write_message_set(

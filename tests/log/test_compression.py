@@ -16,7 +16,7 @@ from coordinator_replay.log.compression import (
     lz4_header_check,
     with_true_lz4_header,
 )
-from coordinator_replay.log.writer import compress
+from tests.log.writer import compress
 
 FORMS = [
     (Codec.GZIP, "gzip"),

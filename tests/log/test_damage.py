@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from coordinator_replay.log.coverage import SkipRanges
 from coordinator_replay.log.segment import looks_like_segment
-from coordinator_replay.log.writer import LogEntry, compress, write_batch
 from tests.log.batch_spans import walk_batches
 from tests.log.logs import WrittenLog, logs, shown
 from tests.log.message_sets import write_message_set
 from tests.log.reading import Reading, read
+from tests.log.writer import LogEntry, compress, write_batch
 
 ENTRIES = [LogEntry(key=b"key %d" % row, value=b"value" * row, timestamp_ms=row) for row in range(5)]
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from coordinator_replay.log.dump import DumpFile
 from coordinator_replay.log.gaps import missing_before_files
-from coordinator_replay.log.writer import LogEntry, write_batch
+from tests.log.writer import LogEntry, write_batch
 
 ENTRY = LogEntry(key=b"k", value=b"v", timestamp_ms=0)
 

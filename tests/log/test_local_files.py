@@ -7,7 +7,7 @@ import pytest
 
 from coordinator_replay.errors import InputError
 from coordinator_replay.log.dump import find_dump
-from coordinator_replay.log.writer import LogEntry, write_batch
+from tests.log.writer import LogEntry, write_batch
 
 PARTITION = "__consumer_offsets-3"
 

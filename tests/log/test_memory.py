@@ -17,7 +17,7 @@ import numpy as np, pyarrow as pa
 from benchmarks.bulk_writer import write_batches
 from crc32c import crc32c
 from coordinator_replay.log.segment import read_segment
-from coordinator_replay.log.writer import LogEntry, compress, write_batch
+from tests.log.writer import LogEntry, compress, write_batch
 
 class Endless:
     '''The same bytes over and over.'''

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_replay.log.coverage import SkipRanges
-from coordinator_replay.log.writer import LogEntry, write_batch, write_control
 from tests.log.logs import BATCH_CODECS, SET_CODECS, Written, WrittenLog, batches, logs, shown
 from tests.log.message_sets import write_message_set
 from tests.log.reading import Reading, moment, read
+from tests.log.writer import LogEntry, write_batch, write_control
 
 
 def _assert_reads_as_written(log: WrittenLog, reading: Reading) -> None:

@@ -11,10 +11,10 @@ import pytest
 from coordinator_replay.errors import InputError
 from coordinator_replay.log.dump import Dump, Format
 from coordinator_replay.log.schema import LOG_RECORD
-from coordinator_replay.log.writer import LogEntry, write_batch
 from coordinator_replay.pipeline.audit import Options
 from coordinator_replay.pipeline.audit import audit as run_stages
 from coordinator_replay.store.writer import conform
+from tests.log.writer import LogEntry, write_batch
 from tests.pipeline.in_process import InProcess, audit, content
 from tests.samples import Sample
 

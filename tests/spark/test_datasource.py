@@ -9,10 +9,10 @@ import pytest
 from chispa import assert_df_equality
 from pyspark.errors import PySparkException
 
-from coordinator_replay.log.writer import LogEntry, write_batch
 from coordinator_replay.pipeline.stage import TASK_BYTES
 from coordinator_replay.spark.datasource import SegmentReader, SourceOptions
 from coordinator_replay.spark.log_rows import LOG_ROW
+from tests.log.writer import LogEntry, write_batch
 from tests.samples import NAMES, Sample
 
 pytestmark = pytest.mark.spark

@@ -10,11 +10,11 @@ from coordinator_replay.engine import Marker, Record, StateReplay
 from coordinator_replay.engine.model import GroupState
 from coordinator_replay.log.dump import find_dump
 from coordinator_replay.log.segment import read_segment
-from coordinator_replay.log.writer import LogEntry, write_batch
 from coordinator_replay.pipeline.lines import read_without_spark
 from coordinator_replay.records.decoder import decode_records
 from tests.engine.described import describe
 from tests.fuzz.mutants import log_records
+from tests.log.writer import LogEntry, write_batch
 from tests.samples import Sample
 
 ORDERS = b"\x00\x06orders"

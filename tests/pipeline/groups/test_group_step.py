@@ -2,8 +2,8 @@
 
 import pytest
 
-from coordinator_replay.log.writer import write_batch, write_control
 from tests.hostile import lives
+from tests.log.writer import write_batch, write_control
 from tests.pipeline.in_process import audit, contents
 
 __all__ = ["audit"]

@@ -10,8 +10,8 @@ from coordinator_replay.log.dump import DumpFile
 from coordinator_replay.log.reading import gather_records, read_file
 from coordinator_replay.log.schema import LOG_RECORD
 from coordinator_replay.log.segment import read_segment
-from coordinator_replay.log.writer import LogEntry, write_batch
 from coordinator_replay.pipeline.read.anchors import MOST, Anchor, candidates, choose, compare, record_hash
+from tests.log.writer import LogEntry, write_batch
 from tests.samples import NAMES, Sample
 
 

@@ -5,7 +5,6 @@ import pytest
 from coordinator_replay.errors import InputError
 from coordinator_replay.log.coverage import EpochStart
 from coordinator_replay.log.dump import Dump, DumpFile, Format
-from coordinator_replay.log.writer import LogEntry, write_batch
 from coordinator_replay.pipeline.read.anchors import Anchor, Comparison
 from coordinator_replay.pipeline.read.extents import Extent
 from coordinator_replay.pipeline.read.same_log import (
@@ -19,6 +18,7 @@ from coordinator_replay.pipeline.read.same_log import (
     read_epochs,
     read_topic_id,
 )
+from tests.log.writer import LogEntry, write_batch
 
 FOLDER = "/d/__consumer_offsets-3"
 
