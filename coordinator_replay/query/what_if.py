@@ -36,11 +36,16 @@ _TOPICS = (
     "SELECT topic_id, topic, partition_count, changes FROM topics WHERE cluster = $cluster ORDER BY topic, topic_id"
 )
 
-_REBALANCES = """
-    SELECT group_id, epoch, epoch_ms(completed_at), cause, confidence, commit_pause_ms
+_REBALANCE = (
+    *("rebalance_id", "group_type", "epoch", "started_at", "completed_at", "cause", "confidence", "is_exact"),
+    *("members_before", "members_after", "members_joined", "members_left", "partitions_reassigned"),
+    *("unowned_ms_max", "unowned_ms_total", "commit_pause_ms", "metadata_delay_ms"),
+)
+_REBALANCES = f"""
+    SELECT group_id, {", ".join(f"epoch_ms({name})" if name.endswith("_at") else name for name in _REBALANCE)}
     FROM rebalances
-    WHERE cluster = $cluster {of_groups}
-"""
+    WHERE cluster = $cluster {{of_groups}}
+"""  # noqa: S608 - our own names
 
 _LAST_COMMITS = """
     SELECT group_id, owner_member_id, epoch_ms(max(valid_from))
@@ -172,12 +177,11 @@ def _read(warehouse: Tables, groups: Sequence[str], topics: _Topics) -> Iterator
     records = warehouse.rows_by_group(_RECORDS, groups)
     rebalances = warehouse.rows_by_group(_REBALANCES, groups)
     commits = warehouse.rows_by_group(_LAST_COMMITS, groups)
-    columns = ("epoch", "completed_at", "cause", "confidence", "commit_pause_ms")
     end_ms = milliseconds(warehouse.coverage.last)
     for group, rows in records.items():
         own = list(_records(rows))
         if own:
-            of_group = [dict(zip(columns, row, strict=True)) for row in rebalances.get(group, ())]
+            of_group = [dict(zip(_REBALANCE, row, strict=True)) for row in rebalances.get(group, ())]
             last = dict(commits.get(group, ()))
             yield Recorded(group, own, topics.names, topics.counts, topics.changes, of_group, end_ms, last)
 

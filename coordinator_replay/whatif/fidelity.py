@@ -159,7 +159,9 @@ def _mark(row: _Rebalance, by_member: Mapping[str, str], exchanged: Container[st
 
 def _sentence(row: _Rebalance) -> str:
     number = "generation" if row["group_type"] == "classic" else "epoch"
-    return f"{number} {row['epoch']}, {row['cause']}, {row['members_before']} to {row['members_after']} members"
+    on_record = "" if row["is_exact"] else "on record "
+    members = f"{on_record}{row['members_before']} to {row['members_after']} members"
+    return f"{number} {row['epoch']}, {row['cause']}, {members}"
 
 
 def _shares(life: Lived) -> dict[int, list[tuple[str, int]]]:

@@ -20,7 +20,8 @@ class Recorded:
         names: topic name by id.
         counts: partitions by topic name, as of the newest source.
         changes: when topics changed.
-        audited: rows of ``rebalances`` of an audit, which uses offset commits too; None to replay the group's records.
+        audited: rows of ``rebalances`` of an audit, which uses offset commits, too, and knows what the log proves; None
+            to replay the group's records.
         log_end_ms: the last record of the log, of whatever group; None where it is not known.
         last_commits: when each member committed last, by member id, where that is known.
     """
@@ -30,7 +31,7 @@ class Recorded:
     names: Mapping[str, str]
     counts: Mapping[str, int]
     changes: TopicChanges
-    audited: Sequence[Mapping[str, Any]] | None = None
+    audited: Sequence[dict[str, Any]] | None = None
     log_end_ms: int | None = None
     last_commits: Mapping[str, int] = field(default_factory=dict)
 
@@ -39,12 +40,7 @@ class Recorded:
         """Every table's rows; rebalances as the audit has them."""
         rows = rows_of(self.group_id, self.records, self.names, self.changes)
         if self.audited is not None:
-            by_id = {row["rebalance_id"]: row for row in rows.get("rebalances", ())}
-            for audited_row in self.audited:
-                place = (audited_row["epoch"], audited_row["completed_at"])
-                for row in by_id.values():
-                    if (row["epoch"], row["completed_at"]) == place:
-                        row |= {name: audited_row[name] for name in ("cause", "confidence", "commit_pause_ms")}
+            rows["rebalances"] = list(self.audited)
         return rows
 
     @cached_property

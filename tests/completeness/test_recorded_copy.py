@@ -2,6 +2,7 @@
 
 import pytest
 
+from coordinator_replay import Warehouse
 from tests.acceptance.recorded import answered, at
 from tests.completeness.asking import Reply, Told, ask_groups, ask_offsets
 from tests.completeness.held import open_held
@@ -58,6 +59,18 @@ def narrow(reply: Reply, names: tuple[str, ...]) -> None:
 def place(name: str) -> tuple[str, int]:
     topic, _, partition = name.rpartition("-")
     return topic, int(partition)
+
+
+def test_what_if_has_rebalances_as_the_table_of_what_the_log_proves(audit, tmp_path):
+    sample = Sample("compacted")
+    audit(tmp_path / "wh", sample.segments, cluster_metadata=str(sample.folder / "cluster-metadata"))
+    warehouse = Warehouse(str(tmp_path / "wh"))
+    answer = warehouse.what_if("mall-new", {"session.timeout.ms": 20000})
+    recorded = next(iter(answer))
+    unowned = "SELECT max(unowned_ms_max), sum(unowned_ms_total) FROM rebalances WHERE group_id = $group"
+    stored = warehouse.sql(unowned, group="mall-new")
+    assert next(iter(stored)) == (recorded.unowned_ms_max, recorded.unowned_ms_total) == (2290, 20610)
+    assert "are at least" in " ".join(answer.notes)
 
 
 def test_no_answer_is_other_than_the_brokers_and_none_is_open_without_need(tally: Tally):

@@ -4,7 +4,11 @@ import json
 from datetime import datetime
 from pathlib import Path
 
+from coordinator_replay.query.tables import Tables
+from coordinator_replay.query.what_if import recorded_of
 from coordinator_replay.tables.definition import tables
+from coordinator_replay.times import EPOCH, later
+from coordinator_replay.whatif.measure import rows_of
 from scripts.reasons.sample import Sample
 from tests.query.small_warehouse import Row, write_rows
 
@@ -27,7 +31,20 @@ def write_variants(folder: Path, records: list[Row] | None = None) -> Path:
     }
     for name in tables():
         write_rows(folder, name, rows.get(name, []))
+    groups = sorted({row["group_id"] for row in records})
+    write_rows(folder, "rebalances", [row for group in groups for row in rebalances_of(folder, group)])
     return folder
+
+
+def rebalances_of(folder: Path, group: str) -> list[Row]:
+    """The rows of ``rebalances`` that the group's records make."""
+    recorded = recorded_of(Tables(str(folder)), group)
+    made = rows_of(group, recorded.records, recorded.names, recorded.changes).get("rebalances", [])
+    last = {row["rebalance_id"]: row | {"cluster": "default"} for row in made}
+    return [
+        row | {name: None if row[name] is None else later(EPOCH, row[name]) for name in ("started_at", "completed_at")}
+        for row in last.values()
+    ]
 
 
 def row_of(line: Row) -> Row:
