@@ -41,7 +41,7 @@ CAUSE = Change(
         ],
         f"{REASONS}/change_rules.py": [
             (
-                "    return Explanation(Cause.SHARE_PARTITIONS_READY, CERTAIN, (fact,))\n",
+                'members and topics did not change"\n    return Explanation(CERTAIN, (fact,))\n',
                 '''
 
 @row(
@@ -57,7 +57,7 @@ def rack_change(situation: Situation) -> Explanation | None:
     moved = [one for one in situation.of_kind(EventKind.METADATA_CHANGED) if "rack_id" in one.changes]
     if not moved:
         return None
-    return Explanation(Cause.RACK_CHANGE, CERTAIN, (f"a member has another rack {situation.at(moved[0].offset)}",))
+    return Explanation(CERTAIN, (f"a member has another rack {situation.at(moved[0].offset)}",))
 ''',
             )
         ],

@@ -45,10 +45,8 @@ def pattern_resolved(situation: Situation) -> Explanation | None:
         return None
     evidence = [f"{sentence(situation.topic_changes, topic, change)} by then" for topic, change in changes]
     evidence += [_resubscribed(situation, *one) for one in situation.resubscribed]
-    triggers = tuple(member.member_id for _, member, _ in situation.resubscribed)
-    return Explanation(
-        Cause.TOPIC_METADATA_CHANGE, LIKELY, tuple(evidence), (Cause.SUBSCRIPTION_CHANGE,), triggers, tuple(moved)
-    )
+    triggers = [member.member_id for _, member, _ in situation.resubscribed]
+    return Explanation(LIKELY, evidence, (Cause.SUBSCRIPTION_CHANGE,), triggers, list(moved))
 
 
 @row(
@@ -67,11 +65,10 @@ def subscription_change(situation: Situation) -> Explanation | None:
         return None
     by_regex = all(_changed_regex(old, new) for old, new, _ in situation.resubscribed)
     return Explanation(
-        Cause.SUBSCRIPTION_CHANGE,
         CERTAIN if by_regex else LIKELY,
-        tuple(_resubscribed(situation, *one) for one in situation.resubscribed),
+        [_resubscribed(situation, *one) for one in situation.resubscribed],
         () if by_regex else (Cause.TOPIC_METADATA_CHANGE,),
-        tuple(member.member_id for _, member, _ in situation.resubscribed),
+        [member.member_id for _, member, _ in situation.resubscribed],
     )
 
 
@@ -109,7 +106,7 @@ def broker_upgrade(situation: Situation) -> Explanation | None:
     if old != 0 or not new or not dropped:
         return None
     fact = f"the topic metadata of brokers before 4.1 was replaced by a metadata hash {situation.at(dropped[0].offset)}"
-    return Explanation(Cause.BROKER_UPGRADE, LIKELY, (fact,), (Cause.TOPIC_METADATA_CHANGE,))
+    return Explanation(LIKELY, (fact,), (Cause.TOPIC_METADATA_CHANGE,))
 
 
 def _dropped(changes: Mapping[str, list[object]]) -> bool:
@@ -150,9 +147,7 @@ def topic_metadata_change(situation: Situation) -> Explanation | None:
         return None
     changes = situation.changes_since(situation.subscribed)
     evidence += [sentence(situation.topic_changes, topic, change) for topic, change in changes]
-    return Explanation(
-        Cause.TOPIC_METADATA_CHANGE, CERTAIN, tuple(evidence), topics=tuple(topic for topic, _ in changes)
-    )
+    return Explanation(CERTAIN, evidence, topics=[topic for topic, _ in changes])
 
 
 def _moved(changes: Mapping[str, list[list[str] | None]]) -> bool:
@@ -201,11 +196,10 @@ def coverage_change(situation: Situation) -> Explanation | None:
     shown += situation.changes_since(set(lost))
     evidence += [sentence(situation.topic_changes, topic, change) for topic, change in shown]
     return Explanation(
-        Cause.TOPIC_METADATA_CHANGE,
         CERTAIN if shown else LIKELY,
-        tuple(evidence),
+        evidence,
         () if shown else (Cause.LEADER_REJOIN,),
-        topics=tuple(topic for topic, _ in shown),
+        topics=[topic for topic, _ in shown],
     )
 
 
@@ -255,7 +249,7 @@ def share_partitions_ready(situation: Situation) -> Explanation | None:
         return None
     partition, offset = place
     fact = f"partitions were initialised {situation.at(offset, partition)}; members and topics did not change"
-    return Explanation(Cause.SHARE_PARTITIONS_READY, CERTAIN, (fact,))
+    return Explanation(CERTAIN, (fact,))
 
 
 @row(
@@ -272,7 +266,7 @@ def topology_change(situation: Situation) -> Explanation | None:
     if situation.of_kind(EventKind.METADATA_CHANGED):
         return None
     fact = f"a new epoch, and neither members nor topics changed {situation.at()}"
-    return Explanation(Cause.TOPOLOGY_CHANGE, LIKELY, (fact,))
+    return Explanation(LIKELY, (fact,))
 
 
 @row(
@@ -288,10 +282,9 @@ def member_metadata_change(situation: Situation) -> Explanation | None:
     if not changed:
         return None
     return Explanation(
-        Cause.MEMBER_METADATA_CHANGE,
         CERTAIN,
-        tuple(f"{called(event.member)} changed {situation.at(event.offset)}" for event in changed if event.member),
-        triggers=tuple(event.member_id for event in changed if event.member_id),
+        [f"{called(event.member)} changed {situation.at(event.offset)}" for event in changed if event.member],
+        triggers=[event.member_id for event in changed if event.member_id],
     )
 
 
@@ -312,7 +305,7 @@ def cooperative_follow_up(situation: Situation) -> Explanation | None:
     if not shown:
         return None
     fact = f"{len(shown)} partitions revoked in the generation before were assigned {situation.at()}: {listed(shown)}"
-    return Explanation(Cause.COOPERATIVE_FOLLOW_UP, CERTAIN, (fact,))
+    return Explanation(CERTAIN, (fact,))
 
 
 @row(
@@ -333,7 +326,7 @@ def passed_through(situation: Situation) -> Explanation | None:
         return None
     fact = f"nothing on record changed over {attempts} generations {situation.at()}: a member may have joined and left"
     alternatives = (Cause.MEMBER_LEAVE, Cause.SESSION_TIMEOUT, Cause.MEMBER_JOIN, Cause.LEADER_REJOIN)
-    return Explanation(Cause.LEAVE_OR_TIMEOUT, POSSIBLE, (fact,), alternatives)
+    return Explanation(POSSIBLE, (fact,), alternatives)
 
 
 @row(
@@ -355,4 +348,4 @@ def leader_rejoin(situation: Situation) -> Explanation | None:
     if "cooperative" in (situation.opening.changes.get("protocol") or ""):
         alternatives.append(Cause.COOPERATIVE_FOLLOW_UP)
     leader = situation.opening.changes.get("leader")
-    return Explanation(Cause.LEADER_REJOIN, POSSIBLE, (fact,), tuple(alternatives), (leader,) if leader else ())
+    return Explanation(POSSIBLE, (fact,), alternatives, (leader,) if leader else ())

@@ -47,12 +47,7 @@ def group_conversion(situation: Situation) -> Explanation | None:
     old, new, partition, offset = conversion
     evidence = [f"converted from a {old} to a {new} group {situation.at(offset, partition)}"]
     evidence += [f"{called(member)} joined {situation.at(at)}" for member, at in situation.joined]
-    return Explanation(
-        Cause.GROUP_CONVERSION,
-        CERTAIN,
-        tuple(evidence),
-        triggers=tuple(member.member_id for member, _ in situation.joined),
-    )
+    return Explanation(CERTAIN, evidence, triggers=[member.member_id for member, _ in situation.joined])
 
 
 @row(
@@ -75,10 +70,10 @@ def group_created(situation: Situation) -> Explanation | None:
         return None
     evidence = [f"{word} {number} is the first of the group {situation.at()}"]
     evidence += [f"{called(member)} joined {situation.at(at)}" for member, at in situation.joined]
-    triggers = tuple(member.member_id for member, _ in situation.joined)
+    triggers = [member.member_id for member, _ in situation.joined]
     if is_new:
-        return Explanation(Cause.GROUP_CREATED, CERTAIN, tuple(evidence), triggers=triggers)
-    return Explanation(Cause.GROUP_CREATED, LIKELY, tuple(evidence), (Cause.UNKNOWN,), triggers)
+        return Explanation(CERTAIN, evidence, triggers=triggers)
+    return Explanation(LIKELY, evidence, (Cause.UNKNOWN,), triggers)
 
 
 @row(
@@ -95,7 +90,7 @@ def beginning_unseen(situation: Situation) -> Explanation | None:
     if not situation.is_beginning_unseen or situation.history.conversion is not None:
         return None
     fact = f"first record of the group behind missing ones {situation.at()}"
-    return Explanation(Cause.UNKNOWN, POSSIBLE, (fact,))
+    return Explanation(POSSIBLE, (fact,))
 
 
 @row(
@@ -115,12 +110,7 @@ def protocol_change(situation: Situation) -> Explanation | None:
         replaced = situation.of_kind(EventKind.MEMBER_REPLACED)
         evidence = [f"assignor {new}, before {old} {situation.at(event.offset)}"]
         evidence += [f"static {called(one.member)} joined under a new member id" for one in replaced if one.member]
-        return Explanation(
-            Cause.PROTOCOL_CHANGE,
-            CERTAIN,
-            tuple(evidence),
-            triggers=tuple(one.member_id for one in replaced if one.member_id),
-        )
+        return Explanation(CERTAIN, evidence, triggers=[one.member_id for one in replaced if one.member_id])
     return None
 
 
@@ -137,7 +127,7 @@ def protocol_change(situation: Situation) -> Explanation | None:
 )
 def client_upgrade(situation: Situation) -> Explanation | None:
     """A client came back as another."""
-    return _changed(situation, Cause.CLIENT_UPGRADE, [one for one in returns(situation)[0] if one.is_upgrade])
+    return _changed(situation, [one for one in returns(situation)[0] if one.is_upgrade])
 
 
 @row(
@@ -152,10 +142,10 @@ def client_upgrade(situation: Situation) -> Explanation | None:
 )
 def client_downgrade(situation: Situation) -> Explanation | None:
     """A client was rolled back to the classic protocol."""
-    return _changed(situation, Cause.CLIENT_DOWNGRADE, [one for one in returns(situation)[0] if one.is_downgrade])
+    return _changed(situation, [one for one in returns(situation)[0] if one.is_downgrade])
 
 
-def _changed(situation: Situation, cause: Cause, upgraded: list[Return]) -> Explanation | None:
+def _changed(situation: Situation, upgraded: list[Return]) -> Explanation | None:
     """Clients came back as others."""
     if not upgraded:
         return None
@@ -165,8 +155,8 @@ def _changed(situation: Situation, cause: Cause, upgraded: list[Return]) -> Expl
         sure = POSSIBLE
     others = (Cause.MEMBER_RESTART, Cause.MEMBER_JOIN, *possible_timeouts(situation))
     alternatives = () if sure is CERTAIN else others
-    triggers = tuple(one.member.member_id for one in upgraded)
-    return Explanation(cause, sure, tuple(evidence), alternatives, triggers)
+    triggers = [one.member.member_id for one in upgraded]
+    return Explanation(sure, evidence, alternatives, triggers)
 
 
 def _spoken(one: Return) -> str:
@@ -217,11 +207,10 @@ def poll_timeout_rejoin(situation: Situation) -> Explanation | None:
     is_same = all(one.is_same_process for one in back)
     others = (Cause.MEMBER_JOIN,) if is_same else (Cause.MEMBER_RESTART, Cause.MEMBER_JOIN)
     return Explanation(
-        Cause.POLL_TIMEOUT_REJOIN,
         LIKELY if is_late and not any(one.is_ambiguous for one in back) else POSSIBLE,
-        tuple(evidence),
+        evidence,
         (*others, *possible_timeouts(situation)),
-        tuple(one.member.member_id for one in back),
+        [one.member.member_id for one in back],
     )
 
 
@@ -274,13 +263,7 @@ def member_restart(situation: Situation) -> Explanation | None:
                 f"the last record showing {one.departed.member_id} alive was {lasting(silence)} old when it was "
                 f"removed: it may have exceeded max.poll.interval.ms ({lasting(one.departed.timeout_ms)})"
             )
-    return Explanation(
-        Cause.MEMBER_RESTART,
-        sure,
-        tuple(evidence),
-        tuple(dict.fromkeys(alternatives)),
-        tuple(one.member.member_id for one in back),
-    )
+    return Explanation(sure, evidence, tuple(dict.fromkeys(alternatives)), [one.member.member_id for one in back])
 
 
 def _removals(situation: Situation) -> list[str]:
@@ -293,13 +276,13 @@ def _replaced(situation: Situation) -> Explanation | None:
     replaced = situation.of_kind(EventKind.MEMBER_REPLACED)
     if situation.group_type is not GroupType.CLASSIC or not replaced:
         return None
-    evidence = tuple(
+    evidence = [
         f"static {called(one.member)} replaced {one.before.member_id} {situation.at(one.offset)}"
         for one in replaced
         if one.member is not None and one.before is not None
-    )
-    triggers = tuple(one.member_id for one in replaced if one.member_id)
-    return Explanation(Cause.MEMBER_RESTART, LIKELY, evidence, (Cause.LEADER_REJOIN,), triggers)
+    ]
+    triggers = [one.member_id for one in replaced if one.member_id]
+    return Explanation(LIKELY, evidence, (Cause.LEADER_REJOIN,), triggers)
 
 
 @row(
@@ -327,9 +310,7 @@ def member_join(situation: Situation) -> Explanation | None:
             fact += f"; {other.member_id} has the same client.id and host and is still in the group"
         evidence.append(fact)
     alternatives = () if sure is CERTAIN else (Cause.MEMBER_RESTART,)
-    return Explanation(
-        Cause.MEMBER_JOIN, sure, tuple(evidence), alternatives, tuple(member.member_id for member, _ in new)
-    )
+    return Explanation(sure, evidence, alternatives, [member.member_id for member, _ in new])
 
 
 def _departure(situation: Situation, cause: Cause) -> Explanation | None:
@@ -340,13 +321,7 @@ def _departure(situation: Situation, cause: Cause) -> Explanation | None:
     evidence = [fact for one in removals for fact in one.evidence]
     if not situation.opening.member_count:
         evidence.append("the group is Empty")
-    return Explanation(
-        cause,
-        weakest.confidence,
-        tuple(evidence),
-        _unique(removals),
-        tuple(one.member_id for one in removals),
-    )
+    return Explanation(weakest.confidence, evidence, _unique(removals), [one.member_id for one in removals])
 
 
 _ORDER = {CERTAIN: 0, LIKELY: 1, POSSIBLE: 2}

@@ -16,7 +16,6 @@ from coordinator_replay.analysis.reasons.vocabulary import (
     JOIN_REASONS,
     Cause,
     Confidence,
-    Explanation,
     JoinReason,
     Reason,
 )
@@ -50,27 +49,27 @@ def reason_of(situation: Situation) -> Reason:
         fact = f"no record around this epoch shows why {situation.at()}"
         return Reason(Cause.UNKNOWN, JoinReason.UNKNOWN, Confidence.POSSIBLE, (fact,), (), (), None)
     rule, first = findings[0]
-    if not situation.opening.is_exact and first.cause not in PROVEN_ALONE:
+    cause = rule.cause
+    if not situation.opening.is_exact and cause not in PROVEN_ALONE:
         fact = f"records of the group just before it are missing: what changed is not on record {situation.at()}"
         return Reason(Cause.UNKNOWN, JoinReason.UNKNOWN, Confidence.POSSIBLE, (fact,), (), (), None)
-    evidence = list(first.evidence)
-    alternatives = list(first.alternatives)
+    evidence, alternatives = list(first.evidence), list(first.alternatives)
     confidence = first.confidence
-    for _, other in findings[1:]:
-        if other.cause is not first.cause and other.cause not in rule.explains:
+    for lower, other in findings[1:]:
+        if lower.cause is not cause and lower.cause not in rule.explains:
             evidence.extend(other.evidence)
             confidence = _at_most(confidence, Confidence.LIKELY)
-            alternatives.append(other.cause)
-    evidence.extend(_side_facts(situation, first))
+            alternatives.append(lower.cause)
+    evidence.extend(_side_facts(situation, cause))
     confidence = _limited(situation, confidence, evidence)
     return Reason(
-        first.cause,
-        _join_reason(situation, first.cause),
+        cause,
+        _join_reason(situation, cause),
         confidence,
         tuple(evidence),
-        tuple(dict.fromkeys(cause for cause in alternatives if cause is not first.cause)),
-        first.triggers,
-        _delay_ms(situation, first),
+        tuple(dict.fromkeys(one for one in alternatives if one is not cause)),
+        tuple(first.triggers),
+        _delay_ms(situation, first.topics) if cause is Cause.TOPIC_METADATA_CHANGE else None,
     )
 
 
@@ -93,9 +92,9 @@ def _at_most(confidence: Confidence, most: Confidence) -> Confidence:
     return max(confidence, most, key=order.index)
 
 
-def _side_facts(situation: Situation, first: Explanation) -> list[str]:
+def _side_facts(situation: Situation, cause: Cause) -> list[str]:
     """What changed along with it and is no row's finding."""
-    if first.cause in (Cause.PROTOCOL_CHANGE, Cause.GROUP_CONVERSION):
+    if cause in (Cause.PROTOCOL_CHANGE, Cause.GROUP_CONVERSION):
         return []
     facts = []
     for event in situation.of_kind(EventKind.PROTOCOL_CHANGED):
@@ -125,11 +124,9 @@ def _join_reason(situation: Situation, cause: Cause) -> JoinReason:
     return JOIN_REASONS.get(cause, JoinReason.UNKNOWN)
 
 
-def _delay_ms(situation: Situation, first: Explanation) -> int | None:
-    """From the change of a topic to the rebalance that it caused."""
-    if first.cause is not Cause.TOPIC_METADATA_CHANGE or not first.topics:
-        return None
-    changes = situation.changes_since(set(first.topics))
+def _delay_ms(situation: Situation, topics: Sequence[str]) -> int | None:
+    """From the change of some topics to the rebalance that it caused."""
+    changes = situation.changes_since(set(topics))
     if not changes and situation.group_type is GroupType.CLASSIC:
-        changes = between(situation.topic_changes, first.topics, None, situation.started_ms)[-1:]
+        changes = between(situation.topic_changes, topics, None, situation.started_ms)[-1:]
     return elapsed_ms(changes[0][1].at_ms, situation.started_ms) if changes else None

@@ -1,7 +1,7 @@
 """The words of a reason."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -101,20 +101,18 @@ class Explanation(NamedTuple):
     """What one row of the decision table found.
 
     Attributes:
-        cause: what it says the cause is.
-        confidence: how sure that is.
+        confidence: how sure its cause is.
         evidence: sentences, each naming the record it rests on.
         alternatives: causes that leave the same records.
         triggers: members whose doing it was.
         topics: topics that changed, where the cause is a topic.
     """
 
-    cause: Cause
     confidence: Confidence
-    evidence: tuple[str, ...]
-    alternatives: tuple[Cause, ...] = ()
-    triggers: tuple[str, ...] = ()
-    topics: tuple[str, ...] = ()
+    evidence: Sequence[str]
+    alternatives: Sequence[Cause] = ()
+    triggers: Sequence[str] = ()
+    topics: Sequence[str] = ()
 
 
 class Reason(NamedTuple):
