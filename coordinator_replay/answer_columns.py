@@ -31,12 +31,14 @@ class AnswerColumn:
         heading: its name above the table; empty for a column that only JSON, CSV and ``--wide`` have.
         rank: 1 for what an answer is about; the higher, the sooner a column gives way on a narrow terminal.
         least: cells that its text may be cut down to; None where it is shown whole or not at all.
-        is_id: whether it names one of several, so that shortened texts must stay different.
+        is_id: whether it names one of several, so that shortened texts must stay different; an id that is shown whole
+            or not at all is one that the next command takes.
         good: cells of its text that count for more than another column of a higher rank.
         only_with: the option or kind of group without which it is not shown; empty for what is always shown.
         sql: the expression that it is read by; empty for the stored column of its name.
         read: makes the value of what the engine returns; None where that is the value.
         text: makes what a table shows of the value; None where that is its usual text.
+        is_sentence: whether its texts stand below their rows where they don't fit beside others.
     """
 
     name: str
@@ -49,6 +51,7 @@ class AnswerColumn:
     sql: str = ""
     read: Callable[[Any], Any] | None = None
     text: Callable[[Any], str] | None = None
+    is_sentence: bool = False
 
 
 def column(

@@ -1,4 +1,4 @@
-"""Lists in sentences."""
+"""Lists and numbers in sentences."""
 
 from collections.abc import Sequence
 
@@ -13,3 +13,12 @@ def listed(names: Sequence[object], most: int = 5, separator: str = ", ") -> str
     if len(names) <= most:
         return shown
     return f"{shown}{' ' if separator == ', ' else separator}and {len(names) - most:,} more"
+
+
+def counted(number: int | None, what: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "member"), counted(2000, "partition"), counted(None, "member")
+    ('1 member', '2,000 partitions', '? members')
+    """
+    return f"{'?' if number is None else f'{number:,}'} {what}{'' if number == 1 else 's'}"

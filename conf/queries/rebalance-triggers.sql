@@ -7,12 +7,13 @@ WITH triggers AS (
     WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) AND coalesce(completed_at >= $from, completed_offset IS NULL OR $from IS NULL)
 ),
 names AS (
-    SELECT group_id, member_id, coalesce(min(instance_id), min(client_id)) AS client,
+    SELECT group_id, member_id, coalesce(min(instance_id), min(client_id)) AS client, min(instance_id) AS instance_id,
            min(client_host) FILTER (NOT coalesce(is_client_inherited, false)) AS client_host
     FROM member_timeline WHERE cluster = $cluster GROUP BY ALL
 )
 SELECT group_id, coalesce(client, member_id) AS client, count(DISTINCT rebalance_id) AS rebalances, histogram(cause) AS causes,
-       max(commit_pause_ms) AS longest_commit_pause_ms, client_host,
+       max(commit_pause_ms) AS longest_commit_pause_ms, string_agg(DISTINCT client_host, ', ' ORDER BY client_host) AS client_host,
        group_id IN (SELECT group_id FROM incomplete_groups WHERE cluster = $cluster AND coalesce($from <= until, true)) AS is_at_least
 FROM triggers LEFT JOIN names USING (group_id, member_id)
-GROUP BY ALL ORDER BY rebalances DESC, group_id, client LIMIT 50
+GROUP BY group_id, coalesce(client, member_id), CASE WHEN instance_id IS NULL THEN client_host END
+ORDER BY rebalances DESC, group_id, client LIMIT 50

@@ -20,7 +20,7 @@ from coordinator_replay.query.describe import describe_at, inherited_note, missi
 from coordinator_replay.query.diff import Side, changes_between, side_of_run
 from coordinator_replay.query.end_offsets import read_end_offsets
 from coordinator_replay.query.expired import ExpiredOffset, expired_offsets
-from coordinator_replay.query.findings import Finding, findings_of, terms_of
+from coordinator_replay.query.findings import Finding, findings_of, horizon_of, terms_of
 from coordinator_replay.query.group_partitions import unaudited_note
 from coordinator_replay.query.groups import (
     UNKNOWN,
@@ -47,7 +47,7 @@ from coordinator_replay.query.owner import Owners, owners_at, owners_between
 from coordinator_replay.query.rebalance_summary import summary_between
 from coordinator_replay.query.rebalances import Rebalance, rebalances_at, rebalances_of
 from coordinator_replay.query.removed import DeletedGroup, deleted_groups, removal_notes, removed_offsets
-from coordinator_replay.query.saved import SavedQuery, run_saved_query, saved_queries
+from coordinator_replay.query.saved import SavedQuery, run_saved_query, saved_queries, saved_terms
 from coordinator_replay.query.sql import run_sql
 from coordinator_replay.query.tables import END, Coverage, Tables, shown
 from coordinator_replay.query.timeline import MemberInterval, TimelineEvent, member_intervals_of, timeline_of
@@ -452,7 +452,10 @@ class Warehouse:
         return Answer(
             offsets,
             ExpiredOffset,
-            notes=[self._no("expired or expiring offset", offsets, group)],
+            notes=[
+                self._no("expired or expiring offset", offsets, group),
+                None if offsets or duration is not None else horizon_of(self._tables),
+            ],
             basis=self._from(None, group),
         )
 
@@ -533,8 +536,12 @@ class Warehouse:
             raise UsageError("allow_files is for statements: a saved query reads the tables only")
         texts = {name: _text(value) for name, value in parameters.items() if value is not None}
         names, rows = run_saved_query(self._tables, str(query), texts, most)
-        nothing = None if rows else f"No rows; cluster {self.cluster!r} is covered from {self.coverage}."
-        return SqlAnswer(names, rows, [nothing, undecoded_note(self._tables)], self._from())
+        nothing = (
+            []
+            if rows
+            else [f"No rows; cluster {self.cluster!r} is covered from {self.coverage}.", saved_terms(str(query), texts)]
+        )
+        return SqlAnswer(names, rows, [*nothing, undecoded_note(self._tables)], self._from())
 
     def what_if(
         self,

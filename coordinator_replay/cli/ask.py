@@ -323,5 +323,18 @@ def sql(
 
 
 def _columns_of_statement(names: Sequence[str]) -> list[AnswerColumn]:
-    """The columns of an SQL answer under their own names: all of one rank, so that those written first stay."""
-    return [AnswerColumn(name, name, least=12, is_id=name.endswith("_id")) for name in names]
+    """The columns of an SQL answer under their own names: but for ids of one rank, so that those written first stay."""
+    return [
+        AnswerColumn(name, name, 1, is_id=True)
+        if name in _NEXT_ARGUMENTS
+        else AnswerColumn(
+            name, name, least=12, is_id=name == "kind" or name.endswith("_id"), is_sentence=name in _SENTENCES
+        )
+        for name in names
+    ]
+
+
+_NEXT_ARGUMENTS = ("group_id", "topic")
+"""Ids of an SQL answer that other commands take."""
+
+_SENTENCES = ("reason", "reasons", "client_reason", "client_reasons", "note", "message", "error_message")

@@ -3,14 +3,18 @@
 What gives way, in this order, until the lines fit:
 
 1. The date: where all times fall on one day (or in one year) it stands once above the table.
-2. Columns, by their rank: those without a value in any row first, then those of the highest rank.
-3. Width: ids are shortened so that different ones stay different, milliseconds go where no two times become one, other
-   texts end in ``…``. A column never gets narrower than it is declared to.
+2. Sentences: they stand below their row, each with its heading.
+3. Ids that are shown whole, which the next command takes: where columns of rank 1 don't fit beside them, they stand on
+   a line of their own above the rows that share them.
+4. Columns, by their rank: those without a value in any row first, then those of the highest rank.
+5. Width: other ids are shortened so that different ones stay different, milliseconds go where no two times become one,
+   other texts end in ``…``. A column never gets narrower than it is declared to.
 
 A table that is not for a terminal, or is asked for with ``--wide``, is aligned and nothing else.
 """
 
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,8 +25,8 @@ from coordinator_replay.times import in_utc, moment_text
 GAP = "  "
 CUT = "…"
 
-_NARROWEST_ID = 8
-"""Cells that an id keeps; four of a uuid's digits and the mark behind them are among these."""
+_INDENT = "  "
+"""What rows and sentences begin with that belong to a line above them."""
 
 _UUID = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 _UUID_START = 5
@@ -45,7 +49,7 @@ class TextTable:
     Attributes:
         date: the day or year that all its times share, empty where they share none or stand in full.
         heading: the line of headings.
-        lines: a line for each row.
+        lines: a line for each row, and those above and below it.
         left_out: headings of the columns that did not fit.
         is_cut: whether a text was cut or an id shortened.
     """
@@ -162,6 +166,7 @@ class _Fitted:
     ) -> None:
         self.column = column
         self.is_number = is_number
+        self.nothing = nothing
         self.texts = [times.text(cell) if isinstance(cell, datetime) else cell for cell in cells]
         self.rank = LAST if all(text == nothing for text in self.texts) else column.rank
         self.longest = max(map(_cells, self.texts), default=0)
@@ -171,9 +176,9 @@ class _Fitted:
 
     def _least(self) -> int:
         """The least width that still says what the column is for."""
-        if self.is_number or (self.column.least is None and not self.column.is_id):
+        if self.is_number or self.column.least is None:
             return self.widest
-        least = min(self.column.least or _NARROWEST_ID, self.widest)
+        least = min(self.column.least, self.widest)
         if not self.column.is_id:
             return least
         return max([least, *map(_cells, shortened_ids(self.texts, least).values())])
@@ -191,6 +196,11 @@ class _Fitted:
     @property
     def is_cut(self) -> bool:
         return self.width < self.longest
+
+    @property
+    def is_whole_id(self) -> bool:
+        """Whether it has ids that are never cut, which may stand above the rows."""
+        return self.column.is_id and self.column.least is None and self.rank == 1
 
     def aligned(self) -> list[str]:
         """Heading and texts, each in exactly its width."""
@@ -230,6 +240,25 @@ def _chosen(fitted: Sequence[_Fitted], width: int) -> list[_Fitted]:
         if fits or not kept:
             kept.append(place)
     return [fitted[place] for place in sorted(kept)]
+
+
+def _split(fitted: Sequence[_Fitted], width: int) -> tuple[list[_Fitted], list[_Fitted], list[_Fitted]]:
+    """Columns whose texts stand above the rows, the columns of the table, and those whose texts stand below."""
+    valued = [one for one in fitted if one.rank < LAST]
+    below: list[_Fitted] = []
+    if sum(one.widest for one in valued) + len(GAP) * (len(valued) - 1) > width:
+        below = [one for one in valued[1:] if one.column.is_sentence]
+    table = [one for one in fitted if one not in below]
+    # Where ids alone are of rank 1, as in answers of statements, other columns have half of the line.
+    reserve = 0 if any(one.rank == 1 and not one.is_whole_id for one in table) else width // 2
+    above: list[_Fitted] = []
+    for one in [one for one in table if one.is_whole_id]:
+        first = [other for other in table if other.rank == 1]
+        if len(table) == 1 or sum(other.least + len(GAP) for other in first) - len(GAP) + reserve <= width:
+            break
+        above.append(one)
+        table.remove(one)
+    return above, table, below
 
 
 def _widen(chosen: Sequence[_Fitted], width: int) -> None:
@@ -286,20 +315,41 @@ def _laid_out(
         _Fitted(column, column_cells, times, is_number=is_number, nothing=nothing)
         for column, column_cells, is_number in zip(columns, cells, numbers, strict=True)
     ]
-    chosen = fitted
+    above, chosen, below = ([], fitted, []) if width is None else _split(fitted, width)
+    indent = _INDENT if above else ""
+    ids = [GAP.join(texts) for texts in zip(*(one.texts for one in above), strict=True)]
     if width is None:
         for one in fitted:
             one.width = one.widest
     else:
-        chosen = _chosen(fitted, width)
-        _widen(chosen, width)
-    heading, *lines = (GAP.join(line).rstrip() for line in zip(*(one.aligned() for one in chosen), strict=True))
+        chosen = _chosen(chosen, width - len(indent))
+        _widen(chosen, width - len(indent))
+    heading, *lines = (
+        indent + GAP.join(line).rstrip() for line in zip(*(one.aligned() for one in chosen), strict=True)
+    )
     if width is not None:
         heading, lines = cut(heading, width), [cut(line, width) for line in lines]
+        lines = _with_neighbours(ids, lines, below, width)
     return TextTable(
         date=times.date,
         heading=heading,
         lines=lines,
-        left_out=[one.column.heading for one in fitted if one not in chosen and one.rank < LAST],
-        is_cut=any(one.is_cut for one in chosen),
+        left_out=[one.column.heading for one in fitted if one not in (*above, *chosen, *below) and one.rank < LAST],
+        is_cut=any(one.is_cut for one in chosen) or any(_cells(text) > (width or 0) for text in ids),
     )
+
+
+def _with_neighbours(ids: Sequence[str], lines: Sequence[str], below: Sequence[_Fitted], width: int) -> list[str]:
+    """The lines of rows, with the ids that stand above those that share them, and the sentences below each."""
+    shown: list[str] = []
+    for place, line in enumerate(lines):
+        if ids and (not place or ids[place] != ids[place - 1]):
+            shown.append(cut(ids[place], width))
+        shown.append(line)
+        for one in below:
+            if one.texts[place] != one.nothing:
+                text = f"{one.column.heading}: {one.texts[place]}"
+                shown += textwrap.wrap(
+                    text, width, initial_indent=2 * _INDENT, subsequent_indent=3 * _INDENT, break_on_hyphens=False
+                )
+    return shown

@@ -10,8 +10,8 @@ import click
 from coordinator_replay.cli.answers import say
 from coordinator_replay.cli.clock import now
 from coordinator_replay.cli.options import Common, open_warehouse, warehouse_command
-from coordinator_replay.cli.reasons import counted
 from coordinator_replay.errors import PrerequisiteError, UsageError
+from coordinator_replay.listing import counted
 from coordinator_replay.safe_text import neutral
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from coordinator_replay.cli.output import print_text
-from coordinator_replay.listing import listed
+from coordinator_replay.listing import counted, listed
 from coordinator_replay.query.partitions import ranges_by_topic
 from coordinator_replay.times import moment_text
 
@@ -13,15 +13,6 @@ if TYPE_CHECKING:
 
 _MOST_NAMED = 8
 """Partitions or members that a line names; the rest is counted."""
-
-
-def counted(number: int | None, what: str) -> str:
-    """A number with its noun.
-
-    >>> counted(1, "member"), counted(2000, "partition")
-    ('1 member', '2,000 partitions')
-    """
-    return f"{'?' if number is None else f'{number:,}'} {what}{'' if number == 1 else 's'}"
 
 
 def _duration(one: "Rebalance") -> str:

@@ -19,10 +19,11 @@ from coordinator_replay.cli.answers import (
 )
 from coordinator_replay.cli.options import Common, open_warehouse, warehouse_command
 from coordinator_replay.cli.output import print_text, to_json
-from coordinator_replay.cli.reasons import counted, print_reason
+from coordinator_replay.cli.reasons import print_reason
 from coordinator_replay.cli.settings import known_option, settings_of
 from coordinator_replay.cli.times import Time
 from coordinator_replay.errors import UsageError
+from coordinator_replay.listing import counted
 
 
 def print_written(common: Common, path: Path, text: str, **facts: object) -> None:

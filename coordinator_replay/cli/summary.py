@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from coordinator_replay.cli.reasons import counted
+from coordinator_replay.listing import counted
 from coordinator_replay.safe_text import neutral
 from coordinator_replay.times import moment_text
 

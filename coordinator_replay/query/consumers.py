@@ -44,10 +44,10 @@ class TopicConsumer:
         is_exact: whether the log proves this, and lacks no record of the group in the time range.
     """
 
-    group_id: str = column("GROUP", 1, 12, is_id=True)
+    group_id: str = column("GROUP", 1, is_id=True)
     how: str = column("HOW", 1)
     client_id: str | None = column("CLIENT-ID", 1, 8, is_id=True)
-    instance_id: str | None = column("GROUP-INSTANCE-ID", 2, 8, is_id=True)
+    instance_id: str | None = column("GROUP-INSTANCE-ID", 1, 8, is_id=True)
     client_host: str | None = column("HOST", 1, 8, is_id=True)
     member_ids: int | None = column("#MEMBER-IDS", 4)
     partitions: list[int] = column("PARTITIONS", 1, 10, text=partition_ranges)

@@ -68,7 +68,7 @@ class DescribedMember:
         target_warmup_tasks: likewise.
     """
 
-    group_id: str = column("GROUP", LAST, 12, is_id=True)
+    group_id: str = column("GROUP", LAST, is_id=True)
     client_id: str | None = column("CLIENT-ID", 1, 8, is_id=True)
     client_host: str | None = column("HOST", 2, 8, is_id=True)
     instance_id: str | None = column("GROUP-INSTANCE-ID", 1, 8, is_id=True)
@@ -136,7 +136,7 @@ class DescribedGroup:
         deleting_topics: those whose state is being deleted.
     """
 
-    group_id: str = column("GROUP", 1, 12, is_id=True)
+    group_id: str = column("GROUP", 1, is_id=True)
     group_type: str = column("TYPE", 2)
     protocol_type: str | None
     assignor: str | None = column("ASSIGNMENT-STRATEGY", 3, 8)

@@ -31,7 +31,7 @@ class Change:
         is_exact: whether the log proves both sides; where it does not, what is not on record may have been there.
     """
 
-    group_id: str | None = column("GROUP", 1, 12, is_id=True)
+    group_id: str | None = column("GROUP", 1, is_id=True)
     what: str = column("WHAT", 1)
     change: str = column("CHANGE", 1)
     name: str | None = column("NAME", 1, 12, is_id=True)
@@ -50,7 +50,7 @@ class ChangeCount:
         detail: the change itself where it is the only one, else the names of what changed.
     """
 
-    group_id: str | None = column("GROUP", 1, 12, is_id=True)
+    group_id: str | None = column("GROUP", 1, is_id=True)
     what: str = column("WHAT", 1)
     change: str = column("CHANGE", 1)
     count: int = column("COUNT", 1)

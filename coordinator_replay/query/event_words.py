@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from coordinator_replay.analysis.coordinator_changes import NO_LEADER
-from coordinator_replay.listing import listed
+from coordinator_replay.listing import counted, listed
 from coordinator_replay.query import offset_events
 from coordinator_replay.query.partitions import partition_ranges
 from coordinator_replay.query.removed import RECORDS_MISSING
@@ -28,10 +28,6 @@ def _assignment(entries: Iterable[Mapping[str, Any]] | None) -> str:
 
 def _partition_count(assignments: Mapping[str, Any]) -> int:
     return sum(len(entry["partitions"]) for entries in assignments.values() for entry in entries or ())
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _pair(detail: Detail, name: str) -> tuple[Any, Any]:
@@ -98,7 +94,7 @@ def _completed(detail: Detail) -> list[str]:
         parts.append(f"protocol {detail['protocol']}")
     assigned = detail.get("assigned")
     if assigned is not None:
-        parts.append(f"{_counted(_partition_count(assigned), 'partition')} to {_counted(len(assigned), 'member')}")
+        parts.append(f"{counted(_partition_count(assigned), 'partition')} to {counted(len(assigned), 'member')}")
     if detail.get("leader"):
         parts.append(f"leader {detail['leader']}")
     return parts
@@ -144,7 +140,7 @@ def _topic_metadata(detail: Detail) -> list[str]:
         name = entry.get("topic") or entry.get("topic_id")
         old = left.pop(name, None)
         if old is None:
-            parts.append(f"{name} with {_counted(entry['partitions'], 'partition')}")
+            parts.append(f"{name} with {counted(entry['partitions'], 'partition')}")
         elif old != entry["partitions"]:
             parts.append(f"partitions of {name} increased from {old} to {entry['partitions']}")
     return parts + [f"{name} removed" for name in left]
@@ -199,13 +195,13 @@ def _of_partitions(detail: Detail) -> str:
 
 
 def _times(detail: Detail) -> str:
-    return f"{_counted(detail['times'], 'commit')}" if detail["times"] > len(detail["partitions"]) else ""
+    return f"{counted(detail['times'], 'commit')}" if detail["times"] > len(detail["partitions"]) else ""
 
 
 def _range(detail: Detail) -> str:
     low, high = detail["lowest"], detail["highest"]
     if low is None:
-        return _counted(len(detail["partitions"]), "offset")
+        return counted(len(detail["partitions"]), "offset")
     return f"offset {low}" if low == high else f"offsets {low} to {high}"
 
 
@@ -261,7 +257,7 @@ def _contradicted(detail: Detail) -> list[str]:
     members, recorded = detail.get("member_count"), detail.get("members_by_record")
     return [
         f"{'generation' if detail.get('log_partition') is None else 'leader epoch'} {detail.get('epoch')}",
-        "" if members is None else _counted(members, "member"),
+        "" if members is None else counted(members, "member"),
         "" if recorded is None else f"{recorded:,} by the record",
         f"log of broker {detail['broker']}" if "broker" in detail else "",
         f"not used: {detail.get('note')}",
@@ -275,7 +271,7 @@ def _pending(detail: Detail) -> list[str]:
     if detail["open"]:
         ended.append(f"{detail['open']:,} still open at the end of the log")
         ended.append(f"producer id {_listed(detail['producer_ids'])}")
-    return [f"{_of_partitions(detail)} {_counted(detail['times'], 'transactional commit')}", *ended]
+    return [f"{_of_partitions(detail)} {counted(detail['times'], 'transactional commit')}", *ended]
 
 
 _WORDS: Mapping[str, Callable[[Detail], list[str]]] = {

@@ -18,13 +18,13 @@ class ExpiredOffset:
         is_exact: whether the log proves that the offset was in force until then, and which rule applied.
     """
 
-    group_id: str = column("GROUP", 1, 12, is_id=True)
-    topic: str = column("TOPIC", 1, 12, is_id=True)
+    group_id: str = column("GROUP", 1, is_id=True)
+    topic: str = column("TOPIC", 1, is_id=True)
     partition: int = column("PARTITION", 1)
     committed_offset: int | None = column("OFFSET", 2)
     status: str = column("STATUS", 1)
     expire_at: datetime | None = column("EXPIRE-AT", 1)
-    rule: str | None = column("RULE", 1, 11)
+    rule: str | None = column("RULE", 1)
     confidence: str | None = column("CONFIDENCE", 4)
     commit_timestamp: datetime | None = column("COMMITTED-AT", 5)
     base_timestamp: datetime | None

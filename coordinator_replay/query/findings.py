@@ -29,8 +29,8 @@ class Finding:
 
     severity: str = column("SEVERITY", 1)
     rule: str = column("RULE", 3)
-    group_id: str | None = column("GROUP", 1, 12, is_id=True)
-    topic: str | None = column("TOPIC", 5, 8, is_id=True)
+    group_id: str | None = column("GROUP", 1, is_id=True)
+    topic: str | None = column("TOPIC", 5, is_id=True)
     partition: int | None = column("PARTITION", 5)
     member_id: str | None
     first_seen: datetime | None = column("FIRST-SEEN", 6)
@@ -108,10 +108,23 @@ _SETTINGS = """
 
 def terms_of(warehouse: Tables, rules: Sequence[str]) -> list[str]:
     """What it takes for each of these rules to find something, with the numbers of the last audit, in sentences."""
-    rows = warehouse.rows(_SETTINGS)
-    settings = json.loads(rows[0][0] or "{}") if rows else {}
+    settings = _settings(warehouse)
     limits = DEFAULTS.with_changes(settings.get("thresholds", {}))
     return [f"{name}: {_terms(RULES[name], limits, settings.get('horizon_ms'))}" for name in rules if name in RULES]
+
+
+def horizon_of(warehouse: Tables) -> str | None:
+    """How far ahead the last audit looked for offsets that expire, in a sentence; None where it doesn't say."""
+    horizon_ms = _settings(warehouse).get("horizon_ms")
+    if horizon_ms is None:
+        return None
+    return f"The last audit looked {lasting(horizon_ms)} ahead (--horizon); expired --within looks further."
+
+
+def _settings(warehouse: Tables) -> dict[str, Any]:
+    """What the last audit was asked to do."""
+    rows = warehouse.rows(_SETTINGS)
+    return json.loads(rows[0][0] or "{}") if rows else {}
 
 
 def _terms(rule: FindingRule, limits: Thresholds, horizon_ms: int | None) -> str:

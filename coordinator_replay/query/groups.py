@@ -192,7 +192,7 @@ class Group:
         log_partition: the partition of ``__consumer_offsets`` that its records are from.
     """
 
-    group_id: str = column("GROUP", 1, 12, is_id=True)
+    group_id: str = column("GROUP", 1, is_id=True)
     group_type: str = column("TYPE", 1)
     protocol_type: str | None = column("PROTOCOL", 4, 8)
     protocol: str | None = column(only_with=PYTHON)

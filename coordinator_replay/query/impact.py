@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from coordinator_replay.answer_columns import column, select_list
+from coordinator_replay.listing import counted
 from coordinator_replay.query.completeness import undecoded_note
 from coordinator_replay.query.tables import Tables, shown
 from coordinator_replay.times import LATEST
@@ -26,7 +27,7 @@ class GroupImpact:
             and the log may lack records of that time.
     """
 
-    group_id: str = column("GROUP", 1, 12, is_id=True)
+    group_id: str = column("GROUP", 1, is_id=True)
     group_type: str | None = column("TYPE", 5)
     rebalances: int = column("REBALANCES", 1)
     causes: dict[str, int] = column("CAUSES", 1, 14)
@@ -88,12 +89,12 @@ class Impact:
         """The cost in sentences."""
         rebalances = sum(one.rebalances for one in self.groups)
         least = "" if self.is_complete else "at least "
-        concerned = f"{least}{len(self.groups):,} of {self.group_count:,} groups concerned"
+        concerned = f"{least}{len(self.groups):,} of {counted(self.group_count, 'group')} concerned"
         head = f"{shown(self.start)} to {shown(self.end)}: {concerned}"
         if not self.groups:
             return [f"{head}."]
         causes = ", ".join(f"{cause} {count:,}" for cause, count in self.causes.items())
-        parts = [f"{head}, {rebalances:,} rebalances{f' ({causes})' if causes else ''}."]
+        parts = [f"{head}, {counted(rebalances, 'rebalance')}{f' ({causes})' if causes else ''}."]
         first = min((one for one in self.groups if one.first_at), key=_first_at, default=None)
         if first is not None:
             on_record = "" if self.is_complete else " on record"
@@ -120,7 +121,7 @@ class Impact:
         least = "at least " if self.is_at_least else ""
         paused = max((one for one in self.groups if one.commit_pause_ms), key=_pause, default=None)
         commits = f"; commits paused for up to {_pause(paused):,} ms ({paused.group_id})" if paused else ""
-        return f"Without owner: {least}{partitions:,} partitions, {seconds:,.1f} partition-seconds{commits}."
+        return f"Without owner: {least}{counted(partitions, 'partition')}, {seconds:,.1f} partition-seconds{commits}."
 
 
 def _first_at(one: GroupImpact) -> datetime:

@@ -29,7 +29,7 @@ class OffsetChange:
 
     group_id: str
     valid_from: datetime | None = column("FROM", 1)
-    topic: str = column("TOPIC", 6, 12, is_id=True)
+    topic: str = column("TOPIC", 6, is_id=True)
     partition: int = column("PARTITION", 1)
     committed_offset: int | None = column("OFFSET", 1)
     delta: int | None = column("DELTA", 1, sql="committed_offset::HUGEINT - previous_offset")

@@ -113,8 +113,8 @@ class CommittedOffset:
         lag: how far the log's end was ahead, None where no end offset was given.
     """
 
-    group_id: str = column("GROUP", LAST, 12, is_id=True)
-    topic: str = column("TOPIC", 1, 12, is_id=True)
+    group_id: str = column("GROUP", LAST, is_id=True)
+    topic: str = column("TOPIC", 1, is_id=True)
     partition: int = column("PARTITION", 1)
     committed_offset: int | None = column("CURRENT-OFFSET", 1)
     leader_epoch: int | None = column("LEADER-EPOCH", 6)

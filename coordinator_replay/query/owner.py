@@ -52,8 +52,8 @@ class Ownership:
             and those before it, carry no time.
     """
 
-    group_id: str = column("GROUP", LAST, 12, is_id=True)
-    topic: str | None = column("TOPIC", 3, 12, is_id=True)
+    group_id: str = column("GROUP", LAST, is_id=True)
+    topic: str | None = column("TOPIC", 3, is_id=True)
     topic_id: str | None
     partition: int = column("PARTITION", 1)
     client_id: str | None = column("CLIENT-ID", 1, 8, is_id=True)

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
+from coordinator_replay.listing import counted
 from coordinator_replay.query.impact import CommonTrait, traits_of
 from coordinator_replay.query.rebalances import Rebalance
 from coordinator_replay.query.tables import Tables, shown
@@ -40,7 +41,7 @@ def summary_of(
     most = f"Most of {_most((one.group_id for one in rebalances), 'in {} other group{}')}; " if len(groups) > 1 else ""
     second = f"{most}{_triggers(rebalances, clients)}{_in_common(traits)}."
     return [
-        f"{len(rebalances):,} rebalances of {len(groups):,} group{'s' * (len(groups) > 1)}{when}: {causes}.",
+        f"{counted(len(rebalances), 'rebalance')} of {counted(len(groups), 'group')}{when}: {causes}.",
         second[0].upper() + second[1:],
         f"Longest: {_longest(rebalances)}.",
     ]

@@ -40,7 +40,7 @@ class Rebalance:
     duration_ms_min: int | None = column("AT-LEAST-MS", 2)
     duration_ms_max: int | None = column("AT-MOST-MS", 4)
     commit_pause_ms: int | None = column("COMMIT-PAUSE-MS", 2)
-    group_id: str = column("GROUP", 1, 12, is_id=True)
+    group_id: str = column("GROUP", 1, is_id=True)
     group_type: str
     epoch: int | None = column("EPOCH", 2)
     attempts: int | None

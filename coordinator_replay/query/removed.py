@@ -123,7 +123,7 @@ class DeletedGroup:
         is_exact: whether the log proves when it was deleted.
     """
 
-    group_id: str = column("GROUP", 1, 12, is_id=True)
+    group_id: str = column("GROUP", 1, is_id=True)
     group_type: str = column("TYPE", 2)
     deleted_at: datetime | None = column("DELETED-AT", 1)
     absent_from: datetime | None

@@ -152,6 +152,14 @@ def saved_query(name: str) -> SavedQuery:
     return queries[name]
 
 
+def saved_terms(name: str, values: Mapping[str, str]) -> str:
+    """What a saved query looks for, with the values of its parameters, in a sentence."""
+    query = saved_query(name)
+    written = {one: values.get(one.name, one.default) for one in query.parameters}
+    parts = [f"{one.name}={value}: {one.about}" for one, value in written.items() if value is not None]
+    return "; ".join([f"{name}: {query.about.rstrip('.')}", *parts]) + "."
+
+
 def run_saved_query(
     warehouse: Tables, name: str, values: Mapping[str, str] | None = None, timeout: timedelta | None = None
 ) -> tuple[list[str], list[tuple[Any, ...]]]:

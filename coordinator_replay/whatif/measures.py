@@ -75,7 +75,7 @@ class Gain:
             by field; null where that was not tried.
     """
 
-    group_id: str = column("GROUP", 1, 12, is_id=True)
+    group_id: str = column("GROUP", 1, is_id=True)
     recorded_rebalances: int = column("RECORDED", 2)
     rebalances: int = column("PREDICTED", 2)
     rebalances_spared: int = column("SPARED", 1)

@@ -29,16 +29,17 @@ columns = st.builds(
     rank=st.integers(1, 9),
     least=st.one_of(st.none(), st.integers(8, 20)),
     is_id=st.booleans(),
+    is_sentence=st.booleans(),
 )
 
 
 @given(st.data(), st.integers(20, 200))
-def test_no_line_is_wider_than_the_terminal_and_every_row_is_one_line(data: st.DataObject, width: int):
+def test_no_line_is_wider_than_the_terminal_and_every_row_has_one(data: st.DataObject, width: int):
     shape = data.draw(st.lists(columns, min_size=1, max_size=8))
     cell = st.one_of(texts, st.datetimes(datetime(2020, 1, 1), datetime(2030, 1, 1)))  # noqa: DTZ001
     rows = data.draw(st.lists(st.tuples(*(cell for _ in shape)).map(list), max_size=6))
     told = table(shape, rows, width)
-    assert len(told.lines) == len(rows)
+    assert len(told.lines) >= len(rows)
     assert all(cell_len(line) <= width for line in (told.heading, *told.lines))
 
 
@@ -92,6 +93,39 @@ def test_columns_without_any_value_are_the_first_to_go_and_not_missed():
     told = table(shape, [["x" * 10, "-", "z" * 10]], 22)
     assert (told.lines, told.left_out, told.is_cut) == (["x" * 10 + "  " + "z" * 10], [], False)
     assert table(shape, [["x" * 10, "-", "z" * 10]], 29).heading == "FIRST       EMPTY  LAST"
+
+
+GROUP, TOPIC = AnswerColumn("g", "GROUP", 1, is_id=True), AnswerColumn("t", "TOPIC", 1, is_id=True)
+
+
+def test_ids_that_the_next_command_takes_stand_above_their_rows_where_the_answer_does_not_fit_beside_them():
+    shape = [GROUP, TOPIC, AnswerColumn("r", "RULE", 1)]
+    rows: list[list[Cell]] = [[group * 12, "t" * 8, "rule" * 4] for group in "aab"]
+    assert table(shape, rows, 40).lines == ["  ".join(map(str, row)) for row in rows]
+    told = table(shape, rows, 39)
+    below = "  " + "t" * 8 + "  " + "rule" * 4
+    assert (told.heading, told.lines) == ("  TOPIC     RULE", ["a" * 12, below, below, "b" * 12, below])
+    assert not (told.left_out or told.is_cut)
+    told = table(shape, rows, 22)
+    assert told.lines[:2] == ["a" * 12 + "  " + "t" * 8, "  " + "rule" * 4]
+    assert not told.is_cut
+    assert table(shape, rows, 21).is_cut
+
+
+def test_ids_leave_half_of_the_line_to_an_answer_without_other_columns_of_rank_1():
+    shape = [GROUP, AnswerColumn("n", "COUNT", 5)]
+    assert table(shape, [["g" * 20, "1"]], 40).lines == ["g" * 20 + "  1"]
+    assert table(shape, [["g" * 21, "1"]], 40).lines == ["g" * 21, "  1"]
+
+
+def test_sentences_stand_below_their_rows_where_they_do_not_fit():
+    shape = [AnswerColumn("a", "AT", 1), AnswerColumn("r", "reason", is_sentence=True)]
+    rows: list[list[Cell]] = [["1", "the consumer is being closed"], ["2", "-"]]
+    assert table(shape, rows, 32).lines == ["1   the consumer is being closed", "2   -"]
+    told = table(shape, rows, 31)
+    assert (told.heading, told.lines) == ("AT", ["1", "    reason: the consumer is", "      being closed", "2"])
+    assert not (told.left_out or told.is_cut)
+    assert table(shape, rows, None).lines == ["1   the consumer is being closed", "2   -"]
 
 
 def test_texts_are_cut_only_where_there_is_no_room():

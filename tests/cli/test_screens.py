@@ -125,10 +125,22 @@ def test_the_answer_of_a_saved_query_is_on_a_narrow_screen(screen, query: str, a
 
 
 def test_who_reads_a_topic_where_and_when_is_on_a_narrow_screen(screen):
-    heading = next(line for line in screen(80, *ASKED["consumers"]) if line.startswith("GROUP"))
-    assert [word for word in heading.split() if not word.startswith("CLIENT-")] == [
-        "GROUP", "HOW", "HOST", "PARTITIONS", "FROM", "TO",
+    shown = screen(80, *ASKED["consumers"])
+    heading = next(line for line in shown if "PARTITIONS" in line)
+    assert [word for word in heading.split() if not word.startswith(("CLIENT-", "GROUP-"))] == [
+        "HOW", "HOST", "PARTITIONS", "FROM", "TO",
     ]  # fmt: skip
+    assert GROUP in shown
+    assert any(" two " in line for line in shown), "the static member's group.instance.id"
+
+
+@pytest.mark.parametrize("name", ["groups", "consumers", "diff", "rebalances", "impact", "expired", "deleted"])
+def test_ids_that_the_next_command_takes_are_whole_on_a_narrow_screen(screen, name: str):
+    text = "\n".join(screen(80, *ASKED[name]))
+    wide = "\n".join(screen(80, *ASKED[name], "--wide"))
+    known = {group for group in (GROUP, "payments", "legacy", "simple", "zombie", "txn-only") if group in wide}
+    assert known
+    assert {group for group in known if group not in text} == set()
 
 
 def test_what_a_saved_query_answers_is_readable_on_a_narrow_screen(screen):

@@ -11,7 +11,6 @@ from coordinator_replay.analysis.findings.observation import (
     MOST_NAMED,
     Observation,
     at,
-    counted,
     has_lasted,
     lasting,
     moment,
@@ -19,6 +18,7 @@ from coordinator_replay.analysis.findings.observation import (
 )
 from coordinator_replay.analysis.findings.thresholds import MINUTE_MS
 from coordinator_replay.analysis.findings.totals import Sum, bursts_of
+from coordinator_replay.listing import counted
 from coordinator_replay.times import latest_ms, time_order
 
 
@@ -333,7 +333,7 @@ def never_committed(context: GroupContext) -> Iterator[Observation]:
             (topic,),
             since,
             context.end_ms,
-            f"{len(numbers)} partitions of {topic} have had an owner since {moment(since)} and no commit",
+            f"{of_partitions(topic, numbers)} owned since {moment(since)}, without any commit",
             None,
             None,
             {"partitions": numbers[:MOST_NAMED], "partition_count": len(numbers)},
@@ -383,7 +383,7 @@ def hot_committer(context: GroupContext) -> Iterator[Observation]:
         since,
         until,
         f"up to {peak} commits per partition and minute, in {commits['hot_minutes']} minutes from {moment(since)} to "
-        f"{moment(until)}; {commits['commits']} commits of {commits['bytes']} bytes in all",
+        f"{moment(until)}; {commits['commits']:,} commits of {commits['bytes']:,} bytes in all",
         context.log_partition,
         commits["last_offset"],
         {

@@ -12,13 +12,13 @@ from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.analysis.findings.observation import (
     MOST_NAMED,
     Observation,
-    counted,
     has_lasted,
     lasting,
     moment,
     of_partitions,
 )
 from coordinator_replay.analysis.findings.totals import ActiveTime, Range
+from coordinator_replay.listing import counted
 from coordinator_replay.times import elapsed_ms, latest_ms, time_order
 
 

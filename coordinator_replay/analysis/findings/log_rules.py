@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 from coordinator_replay.analysis.findings.context import GroupContext, LongTransaction, Row
 from coordinator_replay.analysis.findings.evidence import Evidence
-from coordinator_replay.analysis.findings.observation import MOST_NAMED, Observation, at, counted, lasting, moment
+from coordinator_replay.analysis.findings.observation import MOST_NAMED, Observation, at, lasting, moment
+from coordinator_replay.listing import counted
 from coordinator_replay.times import elapsed_ms
 
 
@@ -60,7 +61,7 @@ def long_transaction(context: GroupContext) -> Iterator[Observation]:
 def _transaction(
     context: GroupContext, one: LongTransaction, rule: str, until_ms: int, verb: str
 ) -> Iterator[Observation]:
-    since, counted = one.since_ms, one.partitions
+    since, count = one.since_ms, one.partitions
     if until_ms - since < context.limits.pending_ms:
         return
     yield Observation(
@@ -69,7 +70,7 @@ def _transaction(
         since,
         until_ms,
         f"a transaction of producer id {one.producer_id}, epoch {one.producer_epoch}, {verb} since {moment(since)} "
-        f"on {counted} partition{'' if counted == 1 else 's'}, for {lasting(until_ms - since)}",
+        f"on {counted(count, 'partition')}, for {lasting(until_ms - since)}",
         one.log_partition,
         one.log_offset,
         {
@@ -79,7 +80,7 @@ def _transaction(
             "pending_ms": until_ms - since,
         },
         goes_on_ms=None if one.settled_ms is None else 0,
-        occurrences=counted,
+        occurrences=count,
         topic=next(iter(one.topics)) if len(one.topics) == 1 else None,
     )
 

@@ -78,15 +78,6 @@ def of_partitions(topic: str, numbers: Sequence[int]) -> str:
     return f"{len(numbers):,} partitions of {topic} ({listed(numbers)})"
 
 
-def counted(n: int, what: str) -> str:
-    """So many of something, as messages show it.
-
-    >>> counted(1, "member"), counted(2, "member")
-    ('1 member', '2 members')
-    """
-    return f"{n} {what}{'' if n == 1 else 's'}"
-
-
 def finding_id(cluster: str, rule: str, group_id: str, *subject: object) -> str:
     """The id of a finding: the same in every run.
 

@@ -7,7 +7,6 @@ from typing import Any
 from coordinator_replay.analysis.findings.observation import (
     MOST_NAMED,
     Observation,
-    counted,
     has_lasted,
     lasting,
     moment,
@@ -20,7 +19,7 @@ from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import NOTHING, GroupState, GroupType, Member, MemberState, Subscription
 from coordinator_replay.engine.rules import EPOCHS_RISE
 from coordinator_replay.engine.rules import RULES as INVARIANTS
-from coordinator_replay.listing import listed
+from coordinator_replay.listing import counted, listed
 from coordinator_replay.times import elapsed_ms
 
 _ON_THE_WAY = frozenset({GroupState.ASSIGNING, GroupState.RECONCILING, GroupState.NOT_READY})

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from coordinator_replay.listing import counted
 from coordinator_replay.times import time_order
 
 CREATED, PARTITIONS_ADDED, REMOVED = "created", "partitions_added", "removed"
@@ -38,8 +39,7 @@ def sentence(changes: TopicChanges, topic: str, change: DatedTopicChange) -> str
     if change.change == REMOVED:
         return f"topic {topic} was deleted"
     if change.change == CREATED:
-        plural = "" if change.partition_count == 1 else "s"
-        return f"topic {topic} was created with {change.partition_count} partition{plural}"
+        return f"topic {topic} was created with {counted(change.partition_count, 'partition')}"
     earlier = [one.partition_count for one in changes.get(topic, ()) if one.at_ms < change.at_ms]
     before = f" from {earlier[-1]}" if earlier else ""
     return f"partitions of {topic} increased{before} to {change.partition_count}"

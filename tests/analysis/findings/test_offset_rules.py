@@ -146,7 +146,7 @@ def test_a_group_that_commits_each_partition_every_second_is_hot(minutes: int, c
     assert len(found) == is_told
     for one in found:
         assert one["occurrences"] == minutes
-        assert f"{minutes * commits} commits of {100 * minutes * commits} bytes" in one["message"]
+        assert f"{minutes * commits:,} commits of {100 * minutes * commits:,} bytes" in one["message"]
 
 
 def test_a_group_of_many_partitions_is_not_hot_for_committing_all():
