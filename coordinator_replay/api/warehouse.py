@@ -325,8 +325,9 @@ class Warehouse:
         nearby = nearby_note(self._tables, rebalances)
         absent = self._no("rebalance", rebalances, group)
         notes = [phase, perhaps, nearby, _alternatives(rebalances, causes), absent, note]
-        summary = summary_between(self._tables, rebalances, since, self._end(end))
-        return Reasons(rebalances, held_up, summary, notes, self._from(since, group))
+        basis = self._from(since, group)
+        summary = summary_between(self._tables, rebalances, since, self._end(end), is_complete=basis.is_complete)
+        return Reasons(rebalances, held_up, summary, notes, basis)
 
     def owner(
         self,

@@ -25,7 +25,11 @@ _MOST_NAMED = 3
 
 
 def summary_of(
-    rebalances: Sequence[Rebalance], clients: Mapping[tuple[str, str], str], traits: Sequence[CommonTrait]
+    rebalances: Sequence[Rebalance],
+    clients: Mapping[tuple[str, str], str],
+    traits: Sequence[CommonTrait],
+    *,
+    is_complete: bool = True,
 ) -> list[str]:
     """Three sentences over rebalances.
 
@@ -33,7 +37,9 @@ def summary_of(
         rebalances: at least one, in the order in which they began.
         clients: names of members, by group and member id.
         traits: what the groups have in common, the most telling first.
+        is_complete: whether no record of the time range is missing: there may have been others else.
     """
+    least = "" if is_complete and all(one.is_exact is not False for one in rebalances) else "At least "
     times = [one.began_by for one in rebalances if one.began_by is not None]
     when = f" from {shown(min(times))} to {shown(max(times))}" if times else ""
     causes = _most((one.cause or "UNKNOWN" for one in rebalances), "by {} other cause{}")
@@ -41,7 +47,7 @@ def summary_of(
     most = f"Most of {_most((one.group_id for one in rebalances), 'in {} other group{}')}; " if len(groups) > 1 else ""
     second = f"{most}{_triggers(rebalances, clients)}{_in_common(traits)}."
     return [
-        f"{counted(len(rebalances), 'rebalance')} of {counted(len(groups), 'group')}{when}: {causes}.",
+        f"{least}{counted(len(rebalances), 'rebalance')} of {counted(len(groups), 'group')}{when}: {causes}.",
         second[0].upper() + second[1:],
         f"Longest: {_longest(rebalances)}.",
     ]
@@ -53,13 +59,19 @@ def clients_of(tables: Tables, groups: Sequence[str]) -> dict[tuple[str, str], s
 
 
 def summary_between(
-    tables: Tables, rebalances: Sequence[Rebalance], start: datetime | None, end: datetime | None
+    tables: Tables,
+    rebalances: Sequence[Rebalance],
+    start: datetime | None,
+    end: datetime | None,
+    *,
+    is_complete: bool = True,
 ) -> list[str]:
     """Three sentences over the rebalances of a time range; none where they are few enough to be read one by one."""
     if len(rebalances) <= MOST_UNSUMMED:
         return []
     groups = sorted({one.group_id for one in rebalances})
-    return summary_of(rebalances, clients_of(tables, groups), traits_of(tables, groups, start, end))
+    traits = traits_of(tables, groups, start, end)
+    return summary_of(rebalances, clients_of(tables, groups), traits, is_complete=is_complete)
 
 
 def _most(names: Iterable[str], others: str) -> str:

@@ -108,11 +108,11 @@ class FleetPage:
                 )
                 for kind, states in types.items()
             ),
-            (f"{self.rebalances:,}", "rebalances", f"of {with_rebalances:,} groups"),
+            (f"{self.rebalances:,}", "rebalances on record", f"of {with_rebalances:,} groups"),
             (
                 f"{losing['DUE'] + losing['EXPIRING']:,}",
                 "offsets due or expiring",
-                f"{losing['EXPIRED']:,} expired already",
+                f"{losing['EXPIRED']:,} expired, on record",
             ),
             (f"{quarantined:,}", "records not decoded", f"{len(fleet.gaps):,} gaps in the log, over all audits"),
         ]

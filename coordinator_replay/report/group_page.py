@@ -74,7 +74,7 @@ def _tiles(life: GroupLife) -> list[Tile]:
     severities = Counter(one.severity for one in life.findings)
     return [
         (life.outcome.state, "state at the end", _kind(life)),
-        (f"{len(life.rebalances):,}", "rebalances", top),
+        (f"{len(life.rebalances):,}", "rebalances on record", top),
         bounds.worst(life.rebalances),
         (f"{len(members):,}", "members seen", f"{len(partitions):,} partitions owned"),
         (f"{life.commit_count:,}", "commits on record", ""),
@@ -83,7 +83,11 @@ def _tiles(life: GroupLife) -> list[Tile]:
             "findings",
             ", ".join(f"{severities[one]:,} {one}" for one in ("error", "warning", "info") if severities[one]),
         ),
-        (f"{statuses['EXPIRED']:,}", "offsets expired", f"{statuses['DUE']:,} due, {statuses['EXPIRING']:,} expiring"),
+        (
+            f"{statuses['EXPIRED']:,}",
+            "offsets expired, on record",
+            f"{statuses['DUE']:,} due, {statuses['EXPIRING']:,} expiring",
+        ),
     ]
 
 

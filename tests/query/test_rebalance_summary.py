@@ -31,6 +31,13 @@ def test_how_many_and_why_which_groups_and_what_they_cost(warehouse: Tables):
     ]
 
 
+def test_where_records_are_missing_there_may_have_been_more(warehouse: Tables):
+    some = many(warehouse)
+    inexact = [*some[:-1], replace(some[-1], is_exact=False)]
+    for lines in (summary_of(some, {}, (), is_complete=False), summary_of(inexact, {}, ())):
+        assert lines[0].startswith("At least 12 rebalances of 5 groups")
+
+
 def test_what_is_not_on_record_is_not_invented(warehouse: Tables):
     bare = [
         replace(one, cause=None, commit_pause_ms=None, duration_ms=None, trigger_members=None, started_at=at("02:01"))

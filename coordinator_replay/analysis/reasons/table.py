@@ -51,7 +51,7 @@ def reason_of(situation: Situation) -> Reason:
     rule, first = findings[0]
     cause = rule.cause
     if not situation.opening.is_exact and cause not in PROVEN_ALONE:
-        fact = f"records of the group just before it are missing: what changed is not on record {situation.at()}"
+        fact = f"records of the group around it are missing: what changed is not on record {situation.at()}"
         return Reason(Cause.UNKNOWN, JoinReason.UNKNOWN, Confidence.POSSIBLE, (fact,), (), (), None)
     evidence, alternatives = list(first.evidence), list(first.alternatives)
     confidence = first.confidence
