@@ -112,14 +112,8 @@ def what_if(
 def _print_gains(common: Common, gains: "Answer[Gain]") -> None:
     """A row for each group; predictions with their ranges."""
     columns = [column for column in columns_for(gains.row_type) if column.name != "ranges"]
-    ranged = ("rebalances", "interruptions")
     rows = [
-        [
-            with_range(getattr(one, column.name), (one.ranges or {}).get(column.name))
-            if column.name in ranged
-            else getattr(one, column.name)
-            for column in columns
-        ]
+        [with_range(getattr(one, column.name), (one.ranges or {}).get(column.name)) for column in columns]
         for one in gains
     ]
     print_rows(columns, rows, "table", is_wide=common.wide)

@@ -136,9 +136,8 @@ def what_if_all(
     leading = [one.group_id for one in ranked[:_RANGED]]
     ranges: dict[str, dict[str, tuple[int, int]]] = {}
     for recorded in _read(warehouse, leading, topics) if leading else ():
-        measures = _tried(recorded, [alternative], start, end, known, most_steps=_RANGED_STEPS).alternatives[0].ranges
-        names = {"rebalances": "rebalances", "members_interrupted": "interruptions"}
-        ranges[recorded.group_id] = {names[name]: spread for name, spread in measures.items() if name in names}
+        one = _tried(recorded, [alternative], start, end, known, most_steps=_RANGED_STEPS)
+        ranges[recorded.group_id] = dict(_ranges_of_gain(one))
     return [replace(one, ranges=ranges.get(one.group_id)) for one in ranked], notes
 
 
@@ -158,6 +157,22 @@ def _gain(one: WhatIf) -> Gain:
         interruptions_spared=before.members_interrupted - after.members_interrupted,
         pause_ms_spared=(before.pause_ms_total or 0) - (after.pause_ms_total or 0),
     )
+
+
+def _ranges_of_gain(one: WhatIf) -> Iterator[tuple[str, tuple[int, int]]]:
+    """The least and the most of what is predicted, and of what is spared with that."""
+    before, after = one.simulated, one.alternatives[0]
+    for name, predicted, spared in (
+        ("rebalances", "rebalances", "rebalances_spared"),
+        ("members_interrupted", "interruptions", "interruptions_spared"),
+        ("pause_ms_total", None, "pause_ms_spared"),
+    ):
+        if name in after.ranges:
+            least, most = after.ranges[name]
+            if predicted is not None:
+                yield predicted, (least, most)
+            count = getattr(before, name) or 0
+            yield spared, (count - most, count - least)
 
 
 def recorded_of(warehouse: Tables, group: str) -> Recorded:

@@ -9,7 +9,7 @@ from coordinator_replay.whatif.fidelity import LOWEST, Fidelity, compare
 from coordinator_replay.whatif.life import life_of
 from coordinator_replay.whatif.live_again import LivedAgain, clients_of, live_again
 from coordinator_replay.whatif.measure import Lived, lived, measured
-from coordinator_replay.whatif.measures import Measures, open_rankings
+from coordinator_replay.whatif.measures import Measures, open_rankings, range_text
 from coordinator_replay.whatif.ranges import MOST_STEPS, Ranges
 from coordinator_replay.whatif.recorded import Recorded
 from coordinator_replay.whatif.settings import changed
@@ -109,25 +109,30 @@ def what_if(
 
 def _differences(before: Measures, after: Measures) -> Iterable[str]:
     """What an alternative changes against the simulation of the recorded settings, in sentences."""
-    fewer = {cause: count - after.causes.get(cause, 0) for cause, count in before.causes.items()}
-    vanish = [f"{count} {cause}" for cause, count in fewer.items() if count > 0]
-    appear = [f"{-count} {cause}" for cause, count in fewer.items() if count < 0]
-    appear += [f"{count} {cause}" for cause, count in after.causes.items() if cause not in before.causes]
-    least_and_most = " ({:,} to {:,})".format(*after.ranges["rebalances"]) if "rebalances" in after.ranges else ""
-    parts = [f"{before.rebalances} rebalances become {after.rebalances}{least_and_most}"]
     if not after.is_predictable:
         least, most = after.ranges["rebalances"]
         yield f"{after.name}: can't be predicted from this record: from {least:,} to {most:,} rebalances are possible."
         return
-    if vanish:
-        parts.append(f"{', '.join(vanish)} vanish")
-    if appear:
-        parts.append(f"{', '.join(appear)} appear")
+    parts = [f"{before.rebalances} rebalances become {after.rebalances:,}{range_text(after.ranges.get('rebalances'))}"]
+    parts += _changes_by_cause(before, after)
     if before.pause_ms_total is not None and after.pause_ms_total is not None:
-        parts.append(
-            f"partitions pause for {after.pause_ms_total:,} ms in total instead of {before.pause_ms_total:,} ms"
-        )
+        pauses = f"{after.pause_ms_total:,}{range_text(after.ranges.get('pause_ms_total'))}"
+        parts.append(f"partitions pause for {pauses} ms in total instead of {before.pause_ms_total:,} ms")
     yield f"{after.name}: {'; '.join(parts)}."
+
+
+def _changes_by_cause(before: Measures, after: Measures) -> Iterable[str]:
+    """The causes of which there are fewer or more whatever is not on record, and how many."""
+    vanish, appear = [], []
+    for cause in dict.fromkeys((*before.causes, *after.causes)):
+        count, value = before.causes.get(cause, 0), after.causes.get(cause, 0)
+        bounds = after.ranges.get(cause)
+        least, most = bounds or (value, value)
+        if most < count:
+            vanish.append(f"{count - value:,}{range_text(bounds and (count - most, count - least))} {cause}")
+        elif least > count:
+            appear.append(f"{value - count:,}{range_text(bounds and (least - count, most - count))} {cause}")
+    yield from (f"{', '.join(causes)} {how}" for causes, how in ((vanish, "vanish"), (appear, "appear")) if causes)
 
 
 def _open_order(alternatives: Sequence[Measures]) -> Iterable[str]:

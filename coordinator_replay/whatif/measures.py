@@ -34,7 +34,8 @@ class Measures:
             audit has measured it, and in a simulation, whose consumers do not commit.
         stable_share: share of the time that the group was Stable; null for classic groups, whose join phases are not
             on record.
-        ranges: least and most of each measure that depends on what is not on record, by field; empty where none does.
+        ranges: least and most of each measure that depends on what is not on record, by field, and of the rebalances of
+            a cause by the cause; empty where none does.
         is_predictable: whether the record bounds the number of rebalances: the variant with most of them has less than
             twice those of the variant with least.
         variants_left_out: how many variants that the record allows were not simulated: with any, ranges may be too
@@ -71,8 +72,8 @@ class Gain:
         interruptions: times that a member which stays would have to give up partitions.
         interruptions_spared: how many fewer there would be.
         pause_ms_spared: by how much less partitions would stand still, in ms, summed over partitions.
-        ranges: least and most of ``rebalances`` and ``interruptions`` where the log and the question leave them open,
-            by field; null where that was not tried.
+        ranges: least and most of predictions and of what is spared, where the log and the question leave them open, by
+            field; null where that was not tried.
     """
 
     group_id: str = column("GROUP", 1, is_id=True)
@@ -102,14 +103,14 @@ MEASURES: Sequence[tuple[str, str]] = (
 
 
 AT_LEAST = {
-    "rebalances": (0.0, 0.125),
-    "partitions_reassigned": (0.2, 0.2),
+    "rebalances": (0.0, 0.14),
+    "partitions_reassigned": (0.2, 0.25),
     "members_interrupted": (0.25, 0.25),
-    "stop_the_world": (0.0, 0.125),
+    "stop_the_world": (0.0, 0.14),
 }
 """Counts: so much of the value a range reaches at least down and up, rounded: simulations rather miss rebalances."""
 
-UNSEEN = 0.2
+UNSEEN = 0.15
 """Counts: so much farther up a range reaches where the whole life would be unseen (``Life.unseen``)."""
 
 SPREAD = 0.15
@@ -132,6 +133,9 @@ which no record has, are taken to be off by as much as times without owner.
 RANGED = (*AT_LEAST, *BEYOND)
 """Measures that get a range."""
 
+CREATED = "GROUP_CREATED"
+"""The cause that a life has once, whatever else happens."""
+
 MOST_TIMES = 2
 """No prediction where the variant with most rebalances has more than so many times those of the one with least."""
 
@@ -147,16 +151,24 @@ def with_ranges(likely: Measures, others: Sequence[Measures], left_out: int, uns
     """
     if not others:
         return replace(likely, variants_left_out=left_out)
-    ranges = {}
-    for name in RANGED:
-        value = getattr(likely, name)
-        if value is not None:
-            bounds = _bounds(name, [value, *(getattr(one, name) for one in others)], unseen)
-            if bounds[0] < bounds[1]:
-                ranges[name] = bounds
-    counts = [one.rebalances for one in (likely, *others)]
+    lives = (likely, *others)
+    ranges = {
+        name: _bounds(name, [getattr(one, name) for one in lives], unseen)
+        for name in RANGED
+        if getattr(likely, name) is not None
+    }
+    for cause in dict.fromkeys(cause for one in lives for cause in one.causes if cause != CREATED):
+        ranges[cause] = _bounds_of_cause([one.causes.get(cause, 0) for one in lives], unseen)
+    ranges = {name: bounds for name, bounds in ranges.items() if bounds[0] < bounds[1]}
+    counts = [one.rebalances for one in lives]
     is_predictable = max(counts) < MOST_TIMES * max(min(counts), FEW)
     return replace(likely, ranges=ranges, is_predictable=is_predictable, variants_left_out=left_out)
+
+
+def _bounds_of_cause(counts: Sequence[int], unseen: float) -> tuple[int, int]:
+    """The range of the rebalances of a cause: at least one to either side, for which cause one has may be chance."""
+    least, most = _bounds("rebalances", counts, unseen)
+    return max(min(least, counts[0] - 1), 0), max(most, counts[0] + 1)
 
 
 def _bounds(name: str, numbers: Sequence[int], unseen: float) -> tuple[int, int]:
@@ -200,16 +212,14 @@ def table_of(lives: Sequence[Measures]) -> list[tuple[str, list[object]]]:
 
     A value with a range is a text: ``7 (5 to 9)``.
     """
-    causes = sorted({cause for one in lives for cause in one.causes})
-    rows = [(label, [_cell(one, name) for one in lives]) for name, label in MEASURES]
-    by_cause: list[tuple[str, list[object]]] = [
-        (cause, [one.causes.get(cause, 0) for one in lives]) for cause in causes
-    ]
+    causes = sorted({cause for one in lives for cause in (*one.causes, *(one.ranges.keys() - set(RANGED)))})
+    rows = [(label, [_cell(one, name, getattr(one, name)) for one in lives]) for name, label in MEASURES]
+    by_cause = [(cause, [_cell(one, cause, one.causes.get(cause, 0)) for one in lives]) for cause in causes]
     return [rows[0], *by_cause, *rows[1:]]
 
 
-def _cell(one: Measures, name: str) -> object:
-    value, bounds = getattr(one, name), one.ranges.get(name)
+def _cell(one: Measures, name: str, value: object) -> object:
+    bounds = one.ranges.get(name)
     if name == "rebalances" and bounds is not None and not one.is_predictable:
         return f"{bounds[0]:,} to {bounds[1]:,}"
     if one.variants_left_out and value is not None and name in RANGED:
@@ -219,4 +229,9 @@ def _cell(one: Measures, name: str) -> object:
 
 def with_range(value: object, bounds: tuple[int, int] | None) -> object:
     """A value as a table shows it, with the least and the most of its range where it has one."""
-    return value if bounds is None else f"{value:,} ({bounds[0]:,} to {bounds[1]:,})"
+    return value if bounds is None else f"{value:,}{range_text(bounds)}"
+
+
+def range_text(bounds: tuple[int, int] | None) -> str:
+    """What stands behind a value that has a range; nothing where it has none."""
+    return "" if bounds is None else f" ({bounds[0]:,} to {bounds[1]:,})"
