@@ -230,9 +230,14 @@ def _reasons(lines: Sequence[GroupLogLine]) -> dict[str, Any]:
     return {"reasons": [line.words for line in lines if line.event != "SESSION_EXPIRED"], "client_reasons": clients}
 
 
+def cause_of(reason: str | None) -> Cause | None:
+    """The cause that the coordinator's reason for a classic rebalance names."""
+    return next((cause for words, cause in _COORDINATOR_REASONS if words.match(reason or "")), None)
+
+
 def _named(row: Row, first: GroupLogLine, lines: Sequence[GroupLogLine]) -> _Named | None:
     """The cause that the coordinator names for a classic rebalance; None where it says no more than the records."""
-    named = next((cause for words, cause in _COORDINATOR_REASONS if words.match(first.reason or "")), None)
+    named = cause_of(first.reason)
     if named is Cause.MEMBER_JOIN:
         return _joined(row, first)
     if named in DEPARTURES:

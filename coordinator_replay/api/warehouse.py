@@ -34,6 +34,7 @@ from coordinator_replay.query.groups import (
 )
 from coordinator_replay.query.hold_ups import hold_ups
 from coordinator_replay.query.impact import impact_of
+from coordinator_replay.query.join_phases import awaited_members
 from coordinator_replay.query.offset_changes import OffsetChange, offset_changes
 from coordinator_replay.query.offsets import (
     CommittedOffset,
@@ -168,7 +169,10 @@ class Warehouse:
     def _join_phase(self, group: str, at: datetime | None) -> str | None:
         """What a broker's log says of a rebalance that was going on."""
         phase = join_phase_at(self._tables, group, at)
-        return None if phase is None else phase.note(group)
+        if phase is None:
+            return None
+        members = [one.member_id for one in describe_at(self._tables, group, at).members]
+        return phase.note(group, awaited_members(self._tables, group, phase, members, at))
 
     def offsets(
         self,

@@ -7,13 +7,14 @@ ended before, there would be a record of it. What was logged before the coordina
 once more does not count: a group that is loaded is in the state of its last record.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from coordinator_replay.analysis.broker_words import LONGEST_MS, SLACK_MS, step_of
+from coordinator_replay.analysis.broker_words import DEPARTURES, LONGEST_MS, SLACK_MS, cause_of, step_of
 from coordinator_replay.engine.model import GroupState
+from coordinator_replay.listing import listed
 from coordinator_replay.query.tables import END, Tables, shown
 
 _PREPARING = "PREPARING_REBALANCE"
@@ -38,6 +39,18 @@ _NOT_JOINED = """
                         AND ended.logged_at < expired.logged_at)
 """
 """Members whom the coordinator removed when the join phase was over, in which the group was."""
+
+_ASSIGNED, _JOINED = "MEMBER_ID_ASSIGNED", "MEMBER_JOINED"
+_OUT = ("MEMBER_LEFT", "MEMBER_REPLACED", "SESSION_EXPIRED", "PENDING_MEMBER_EXPIRED", "JOIN_EXPIRED", "SYNC_EXPIRED")
+_MEMBER_LINES = f"""
+    SELECT event, member_id, reason
+    FROM broker_log JOIN (SELECT DISTINCT log_partition AS own FROM group_timeline
+                          WHERE cluster = $cluster AND group_id = $group) ON coalesce(log_partition = own, true)
+    WHERE cluster = $cluster AND group_id = $group AND logged_at BETWEEN $since AND $at
+      AND event IN {(_PREPARING, _ASSIGNED, _JOINED, *_OUT)}
+    ORDER BY logged_at, event = '{_PREPARING}'
+"""  # noqa: S608 - put together from constants
+_MOST_NAMED = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +87,15 @@ class JoinPhase:
     reasons: Sequence[str]
     not_joined: str = ""
 
-    def note(self, group: str) -> str:
-        """What there is to say of the group."""
-        waited = f"; removed later, for they had not joined: {self.not_joined}" if self.not_joined else ""
+    def note(self, group: str, awaited: Sequence[str]) -> str:
+        """What there is to say of the group.
+
+        Args:
+            group: its name.
+            awaited: see ``awaited_members``.
+        """
+        waited = f"; not shown to have joined: {listed(awaited, _MOST_NAMED)}" if awaited else ""
+        waited += f"; removed later, for they had not joined: {self.not_joined}" if self.not_joined else ""
         return (
             f"By its coordinator's log group {group!r} was in {self.state} from {shown(self.since)} on, in a rebalance "
             f"that began at {shown(self.began_at)}: {'; '.join(self.reasons)}{waited}"
@@ -115,6 +134,42 @@ def join_phases(
         if name in phases and phases[name].state == GroupState.PREPARING_REBALANCE:
             phases[name] = replace(phases[name], not_joined=members.removeprefix("Set").strip("[]()"))
     return phases
+
+
+def awaited_members(
+    warehouse: Tables, group: str, phase: JoinPhase, members: Iterable[str], at: datetime | None
+) -> list[str]:
+    """Members that a coordinator in PreparingRebalance may be waiting for.
+
+    That a member joins again is logged only where a rebalance begins with it, so that others of these may have joined:
+    at most these have not. New members count from when they got an id.
+
+    Args:
+        warehouse: the tables.
+        group: the group.
+        phase: the rebalance that was going on.
+        members: of the generation on record.
+        at: the point in time; the end of the logs if None.
+    """
+    if phase.state != GroupState.PREPARING_REBALANCE:
+        return []
+    present, joined = dict.fromkeys(members), set[str]()
+    for event, member_id, reason in warehouse.rows(
+        _MEMBER_LINES, group=group, since=phase.began_at - _SLACK, at=at or END
+    ):
+        about = [one for one in present if one == member_id or one in (reason or "")]
+        if event in (_ASSIGNED, _JOINED) and member_id is not None:
+            present[member_id] = None
+        if event == _PREPARING:
+            # Who had joined the attempt before has to do so once more.
+            joined.clear()
+        if event == _JOINED:
+            joined.add(member_id)
+        elif event in _OUT or (event == _PREPARING and cause_of(reason) in DEPARTURES):
+            present = {one: None for one in present if one not in about}
+        elif event == _PREPARING:
+            joined.update(about)
+    return [one for one in present if one not in joined]
 
 
 def _order(line: tuple[Any, ...]) -> tuple[datetime, int]:

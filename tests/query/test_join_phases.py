@@ -72,6 +72,35 @@ def test_who_had_not_joined_is_said_where_the_coordinator_removed_it_later(tmp_p
         assert note.endswith("; removed later, for they had not joined: mig-0, mig-9") == is_said
 
 
+def test_who_may_not_have_joined_is_said(tmp_path: Path) -> None:
+    """Members of the last generation, but those that the log shows to have joined or to be out, and new ones."""
+    lines = (RECORDED / "server.log").read_bytes().splitlines(keepends=True)
+    _, began, *_ = [n for n, line in enumerate(lines) if b"Preparing to rebalance group " + GROUP.encode() in line]
+    head = lines[began].split(b"Preparing")[0]
+    added = [
+        b"Dynamic member with unknown member id joins group wharf-migrate in PreparingRebalance state. Created a new "
+        b"member id new-1 and requesting the member to rejoin with this id.",
+        b"Pending dynamic member with id new-1 joins group wharf-migrate in PreparingRebalance state. Adding to the "
+        b"group now.",
+        b"Group wharf-migrate removed dynamic members who haven't joined: [mig-1-08f306d4-7d99-4d36-9dea-44fc7b06f074]",
+    ]
+    added = [
+        head.replace(b",061]", b",%03d]" % (62 + 10 * n)) + line + b" (o.a.k.coordinator.group.GroupMetadataManager)\n"
+        for n, line in enumerate(added)
+    ]
+    (tmp_path / "server.log").write_bytes(b"".join([*lines[: began + 1], *added, *lines[began + 1 :]]))
+    audit_here(tmp_path / "wh", RECORDED / "segments", broker_logs=[str(tmp_path / "server.log")])
+    found = Warehouse(str(tmp_path / "wh"))
+    _, began_at, *_ = moments("Preparing to rebalance")
+    shown = []
+    for after in (1, 11, 21):
+        [note] = [one for one in found.why(GROUP, at=began_at + after * MILLISECOND).notes if "began at" in one]
+        shown.append(note.partition("; not shown to have joined: ")[2].partition("; ")[0])
+    # The other member has left, which began the rebalance.
+    mig = "mig-1-08f306d4-7d99-4d36-9dea-44fc7b06f074"
+    assert shown == [f"{mig}, new-1", mig, ""]
+
+
 def test_a_group_that_is_stuck_at_the_end_of_the_log(tmp_path: Path) -> None:
     """The log goes on after the last record, and nothing has ended the rebalance."""
     lines = (RECORDED / "server.log").read_bytes().splitlines(keepends=True)
