@@ -78,4 +78,4 @@ def print_reason(one: "Rebalance", hold_up: "HoldUp | None" = None) -> None:
     if one.alternatives:
         print_text(f"could also be: {', '.join(one.alternatives)}", indent="  ")
     if one.is_exact is False:
-        print_text("not exact: records are missing from the log, so that steps in between were not seen", indent="  ")
+        print_text("not exact: records are missing from the log", indent="  ")

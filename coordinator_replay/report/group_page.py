@@ -11,6 +11,7 @@ from typing import Any
 from coordinator_replay.analysis.reasons import by_frequency
 from coordinator_replay.query.basis import basis_of_group
 from coordinator_replay.query.broker_log_events import LoggedDeparture, departures
+from coordinator_replay.query.groups import UNKNOWN
 from coordinator_replay.query.life import GroupLife
 from coordinator_replay.query.lives import life_of
 from coordinator_replay.query.rebalances import Rebalance
@@ -96,7 +97,9 @@ def _kind(life: GroupLife) -> str:
     outcome = life.outcome
     if outcome.deletion is not None:
         return f"{outcome.group_type}, {outcome.deletion}"
-    return outcome.group_type if life.states else "only holds offsets"
+    if life.states:
+        return outcome.group_type
+    return "only its offsets are on record" if outcome.state == UNKNOWN else "only holds offsets"
 
 
 def _left(one: Rebalance, member_id: str, *, members: MemberIdentities, departed: Sequence[LoggedDeparture]) -> str:

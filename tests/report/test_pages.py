@@ -30,7 +30,17 @@ from coordinator_replay.whatif.alternative import Alternative
 from coordinator_replay.whatif.answer import what_if
 from coordinator_replay.whatif.recorded import Recorded
 from scripts.whatif.sample import recorded_groups
-from tests.query.small_warehouse import at, event, member, offset, owned, timeline, write_rows, write_small_warehouse
+from tests.query.small_warehouse import (
+    at,
+    event,
+    log_partition,
+    member,
+    offset,
+    owned,
+    timeline,
+    write_rows,
+    write_small_warehouse,
+)
 from tests.report.hostile import EVIL, GROUP
 from tests.report.pages import Page, strings
 from tests.whatif.variants import VARIANTS
@@ -222,6 +232,14 @@ def test_a_group_that_only_holds_offsets_has_a_page(warehouse: Tables):
     page = Page(group_page(warehouse, "simple")[0])
     assert "only holds offsets" in page.text
     assert "did not move: logs:0" in page.text
+
+
+def test_a_group_that_may_have_had_members_has_its_offsets_on_record(tmp_path: Path):
+    own = log_partition(3, "02:00", "02:20", missing_offsets=60, complete_from_offset=None, complete_ranges=[])
+    folder = write_small_warehouse(tmp_path, log_partitions=[log_partition(1, "02:02", "02:06"), own])
+    page = Page(group_page(Tables(str(folder)), "simple")[0])
+    assert "only its offsets are on record" in page.text
+    assert "only holds offsets" not in page.text
 
 
 def test_other_clusters_never_show_through(page: Page):
