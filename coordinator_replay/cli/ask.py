@@ -1,7 +1,8 @@
 """The commands that ask: they read the tables directly and start no JVM.
 
-Each parses, asks the Python API (``coordinator_replay.api``) and prints. The API is imported when a command runs, so
-that ``--help`` stays quick.
+Each parses, asks the Python API (``coordinator_replay.api``) and prints. What a command does not look at itself goes on
+as ``asked``: arguments and options have the names of the method's parameters. The API is imported when a command runs,
+so that ``--help`` stays quick.
 """
 
 import sys
@@ -128,13 +129,10 @@ def describe(common: Common, group: str, at: Time | None) -> None:
 @from_option
 @to_option
 @click.option("--members", is_flag=True, help="Show member intervals instead of events.")
-def timeline(common: Common, group: str, start: Time | None, end: Time | None, members: bool) -> None:
+def timeline(common: Common, members: bool, **asked: Any) -> None:
     """Show what happened to GROUP and to its committed offsets, in log order."""
     warehouse = open_warehouse(common)
-    if members:
-        show(common, warehouse.members(group, start=start, end=end))
-    else:
-        show(common, warehouse.timeline(group, start=start, end=end))
+    show(common, warehouse.members(**asked) if members else warehouse.timeline(**asked))
 
 
 @warehouse_command(
@@ -146,16 +144,9 @@ def timeline(common: Common, group: str, start: Time | None, end: Time | None, m
 @to_option
 @cause_option
 @last_option
-def rebalances(
-    common: Common,
-    group: str | None,
-    start: Time | None,
-    end: Time | None,
-    causes: Sequence[str],
-    last: int | None,
-) -> None:
+def rebalances(common: Common, causes: Sequence[str], **asked: Any) -> None:
     """List rebalances of GROUP, or of all groups: when, why, how sure that is, and what they cost."""
-    answer = open_warehouse(common).rebalances(group, start=start, end=end, causes=causes, last=last)
+    answer = open_warehouse(common).rebalances(causes=causes, **asked)
     shown = columns_for(answer.row_type)
     if causes and common.output == "table":
         # Each cause is followed by whether it is the one asked for.
@@ -176,20 +167,12 @@ def rebalances(
 @at_option
 @from_option
 @to_option
-def owner(
-    common: Common,
-    group: str,
-    topic: str,
-    partition: int,
-    at: Time | None,
-    start: Time | None,
-    end: Time | None,
-) -> None:
+def owner(common: Common, **asked: Any) -> None:
     """Show which member of GROUP owned PARTITION of TOPIC (a name or an id).
 
     With --from or --to all that owned it in that time range, in order.
     """
-    answer = open_warehouse(common).owner(group, topic, partition, at=at, start=start, end=end)
+    answer = open_warehouse(common).owner(**asked)
     # Programs read in fields what people read in a sentence: who owned it before and after.
     neighbours = () if common.output == "table" else answer.neighbours
     show_rows(common, columns_for(answer.row_type), [*answer, *neighbours])
@@ -214,25 +197,13 @@ def owner(
 )
 @click.option("--since", type=TIME, help="Only findings first stored by an audit that began at this time or later.")
 @click.option("--exit-code", is_flag=True, help="End with code 4 where there is no such finding.")
-def findings(
-    common: Common,
-    severity: str | None,
-    rules: Sequence[str],
-    group: str | None,
-    start: Time | None,
-    end: Time | None,
-    is_new: bool,
-    since: Time | None,
-    exit_code: bool,
-) -> None:
+def findings(common: Common, exit_code: bool, **asked: Any) -> None:
     """Show findings: what an operator should look at, the most severe first.
 
     --from and --to choose those that were the case in that time range: last seen in it or later, first seen before its
     end.
     """
-    answer = open_warehouse(common).findings(
-        severity=severity, rules=rules, group=group, start=start, end=end, is_new=is_new, since=since
-    )
+    answer = open_warehouse(common).findings(**asked)
     if common.output == "table" and not common.wide and terminal_width() is not None:
         _print_findings(answer)
         say_notes(answer)

@@ -4,11 +4,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import replace
-from datetime import datetime, timedelta
+from dataclasses import fields, replace
+from datetime import timedelta
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,9 +16,9 @@ from coordinator_replay.answer_columns import AnswerColumn
 from coordinator_replay.cli.guard import ended_by_signals, interruptible, log_line
 from coordinator_replay.cli.options import EXIT_FINDINGS, Common, command, wait_option, warehouse_command
 from coordinator_replay.cli.output import print_rows
-from coordinator_replay.cli.paths import absolute
+from coordinator_replay.cli.paths import PATH, absolute
 from coordinator_replay.cli.thresholds import THRESHOLD
-from coordinator_replay.cli.times import ABSOLUTE_TIME, DURATION
+from coordinator_replay.cli.times import ABSOLUTE_TIME, DURATION, DURATION_MS
 from coordinator_replay.errors import UsageError, WarehouseError
 from coordinator_replay.query.choices import SEVERITIES
 from coordinator_replay.safe_text import neutral_json
@@ -38,10 +38,6 @@ _PLAN_COLUMNS = (
     AnswerColumn("records", "RECORDS", 2),
     AnswerColumn("reason", "REASON", 1),
 )
-
-
-def _milliseconds(duration: timedelta) -> int:
-    return round(duration.total_seconds() * 1000)
 
 
 def _audit(options: "Options", common: Common, command: str, wait: timedelta = timedelta()) -> "Summary":
@@ -134,7 +130,7 @@ def _audit_alone(options: "Options", common: Common, dump: "Dump", logs: Sequenc
     "coordinator-replay audit /dumps/broker-1 /dumps/broker-2 --warehouse /data/audit",
     "coordinator-replay audit 's3://dumps/2026-11-20/*.parquet' --warehouse s3://lake/audit --cluster prod",
 )
-@click.argument("inputs", nargs=-1, required=True, metavar="INPUT…")
+@click.argument("inputs", nargs=-1, required=True, type=PATH, metavar="INPUT…")
 @click.option(
     "--format",
     "form",
@@ -148,12 +144,20 @@ def _audit_alone(options: "Options", common: Common, dump: "Dump", logs: Sequenc
     is_flag=True,
     help="Read .log.deleted files too, for records that compaction has dropped.",
 )
-@click.option("--topics", metavar="FILE", help="CSV or JSON lines of topic id, name and (optional) partition count.")
-@click.option("--cluster-metadata", metavar="PATH", help="Dump of the __cluster_metadata log: names and their times.")
+@click.option(
+    "--topics", type=PATH, metavar="FILE", help="CSV or JSON lines of topic id, name and (optional) partition count."
+)
+@click.option(
+    "--cluster-metadata",
+    type=PATH,
+    metavar="PATH",
+    help="Dump of the __cluster_metadata log: names and their times.",
+)
 @click.option(
     "--broker-log",
     "broker_logs",
     multiple=True,
+    type=PATH,
     metavar="PATH",
     help="Log of a broker: file, folder, glob or URI, .gz too. Can be given again.",
 )
@@ -168,11 +172,24 @@ def _audit_alone(options: "Options", common: Common, dump: "Dump", logs: Sequenc
     help="Point in time at which expiry is evaluated; default: the end of the log.",
 )
 @click.option(
-    "--retention", type=DURATION, help="offsets.retention.minutes of the brokers, as 7d or 90m; else inferred."
+    "--retention",
+    "retention_ms",
+    type=DURATION_MS,
+    help="offsets.retention.minutes of the brokers, as 7d or 90m; else inferred.",
 )
-@click.option("--horizon", type=DURATION, default="3d", show_default=True, help="How far ahead to look for expiry.")
 @click.option(
-    "--history-every", type=DURATION, help="Keep only the last commit of each such interval in offset_history."
+    "--horizon",
+    "horizon_ms",
+    type=DURATION_MS,
+    default="3d",
+    show_default=True,
+    help="How far ahead to look for expiry.",
+)
+@click.option(
+    "--history-every",
+    "history_every_ms",
+    type=DURATION_MS,
+    help="Keep only the last commit of each such interval in offset_history.",
 )
 @click.option("--database", metavar="NAME", help="Register the tables by name in the session's catalog.")
 @click.option("--records-only", is_flag=True, help="Write the records only; leave replay and expiry to a later run.")
@@ -210,20 +227,7 @@ def _audit_alone(options: "Options", common: Common, dump: "Dump", logs: Sequenc
 @wait_option
 def audit(
     common: Common,
-    inputs: Sequence[str],
     form: str,
-    include_deleted: bool,
-    topics: str | None,
-    cluster_metadata: str | None,
-    broker_logs: Sequence[str],
-    broker_log_zone: str | None,
-    as_of: datetime | None,
-    retention: timedelta | None,
-    horizon: timedelta,
-    history_every: timedelta | None,
-    database: str | None,
-    records_only: bool,
-    full: bool,
     is_plan: bool,
     strict: bool,
     fail_on: str | None,
@@ -232,6 +236,7 @@ def audit(
     every: timedelta,
     maintain_every: timedelta,
     wait: timedelta,
+    **asked: Any,
 ) -> None:
     """Read, decode and write a dump of __consumer_offsets.
 
@@ -246,25 +251,12 @@ def audit(
     from coordinator_replay.pipeline.audit import ExpiryOptions, Options
 
     options = Options(
-        inputs=[absolute(path) for path in inputs],
         warehouse=absolute(common.warehouse),
         cluster=_cluster(common),
         format=None if form == "auto" else Format(form),
-        include_deleted=include_deleted,
-        database=database,
-        records_only=records_only,
-        full=full,
-        topics=None if topics is None else absolute(topics),
-        cluster_metadata=None if cluster_metadata is None else absolute(cluster_metadata),
-        broker_logs=[absolute(path) for path in broker_logs],
-        broker_log_zone=broker_log_zone,
-        expiry=ExpiryOptions(
-            as_of=as_of,
-            retention_ms=None if retention is None else _milliseconds(retention),
-            horizon_ms=_milliseconds(horizon),
-            history_every_ms=None if history_every is None else _milliseconds(history_every),
-        ),
+        expiry=ExpiryOptions(**{one.name: asked.pop(one.name) for one in fields(ExpiryOptions)}),
         thresholds=DEFAULTS.with_changes(dict(thresholds)),
+        **asked,
     )
     if is_plan:
         _print_plan(options, common)

@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from coordinator_replay.cli.guard import ended_by_signals, interruptible, log_line
 from coordinator_replay.cli.options import command, config_option, output_option, verbose_option, wait_option
-from coordinator_replay.cli.paths import absolute
+from coordinator_replay.cli.paths import PATH
 from coordinator_replay.cli.times import DURATION
 from coordinator_replay.errors import LockedError, UsageError
 
@@ -85,7 +85,11 @@ def _print_exported(exported: "Exported", out: str, output: str) -> None:
 )
 @click.option("--bootstrap-servers", required=True, metavar="HOST:PORT,…", help="Brokers of the cluster.")
 @click.option(
-    "--out", required=True, metavar="DIR", help="Folder or URI of the dump; the same one for all exports of a cluster."
+    "--out",
+    required=True,
+    type=PATH,
+    metavar="DIR",
+    help="Folder or URI of the dump; the same one for all exports of a cluster.",
 )
 @click.option(
     "--kafka-option",
@@ -115,18 +119,15 @@ def _print_exported(exported: "Exported", out: str, output: str) -> None:
 @output_option
 @verbose_option
 def export(
-    bootstrap_servers: str,
-    out: str,
     kafka_options: Sequence[str],
     command_config: Path | None,
-    partitions: int | None,
-    min_partitions: int | None,
     again: bool,
     follow: bool,
     every: timedelta,
     wait: timedelta,
     output: str,
     verbose: bool,
+    **asked: Any,
 ) -> None:
     """Take a dump of __consumer_offsets from a running cluster, from where the last export into DIR ended.
 
@@ -144,14 +145,7 @@ def export(
 
     if follow and again:
         raise UsageError("--again reads the topic once, and --follow goes on: run one after the other")
-    options = ExportOptions(
-        bootstrap_servers=bootstrap_servers,
-        out=absolute(out),
-        client=client_settings(command_config, kafka_options),
-        partitions=partitions,
-        min_partitions=min_partitions,
-        again=again,
-    )
+    options = ExportOptions(client=client_settings(command_config, kafka_options), again=again, **asked)
     # What --again writes is in nobody's way.
     command = COMMAND if follow else "export"
     alone = nullcontext() if again else one_at_a_time(options.out, command, wait=wait, say=_note)

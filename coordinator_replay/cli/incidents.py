@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -41,14 +41,14 @@ _MOST_TRAITS = 4
 @click.argument("topic", type=ANY_TOPIC_NAME)
 @from_option
 @to_option
-def consumers(common: Common, topic: str, start: Time | None, end: Time | None) -> None:
+def consumers(common: Common, **asked: Any) -> None:
     """List the groups, clients and hosts that read TOPIC (a name or an id): how, from when to when, which partitions.
 
     HOW is subscribed (by name), regex, share, streams, assigned (a protocol whose topics are not on record), or
     commits: a consumer that uses assign(), a tool, or members that are not on record. TO is empty of members still
     there at the end of the log; of commits FROM and TO are the first and the last one.
     """
-    show(common, open_warehouse(common).consumers(topic, start=start, end=end))
+    show(common, open_warehouse(common).consumers(**asked))
 
 
 @warehouse_command(
@@ -57,14 +57,14 @@ def consumers(common: Common, topic: str, start: Time | None, end: Time | None) 
 )
 @from_option
 @to_option
-def impact(common: Common, start: Time | None, end: Time | None) -> None:
+def impact(common: Common, **asked: Any) -> None:
     """Sum up what a time range cost over all groups, and what the groups concerned have in common.
 
     A group is concerned that rebalanced in that time, or of which partitions had no owner. What the groups concerned
     have in common (host, client, topic, partition of __consumer_offsets; from brokers' logs also coordinator and its
     change) is named where it is commoner among them than among the other groups that had members in that time.
     """
-    answer = open_warehouse(common).impact(start=start, end=end)
+    answer = open_warehouse(common).impact(**asked)
     if common.output == "table":
         _print_impact(common, answer)
     elif common.output == "json":

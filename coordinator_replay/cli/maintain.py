@@ -1,6 +1,8 @@
 """The command that keeps a warehouse in good order."""
 
+from dataclasses import astuple
 from datetime import timedelta
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import click
@@ -37,19 +39,8 @@ _COLUMNS = (
 
 
 def _row(kept: "Kept") -> list[object]:
-    before, after = kept.before, kept.after
-    return [
-        kept.name,
-        kept.rows_removed,
-        before.files,
-        after.files,
-        before.size,
-        after.size,
-        before.stored_files,
-        after.stored_files,
-        before.stored,
-        after.stored,
-    ]
+    sizes = zip(astuple(kept.before), astuple(kept.after), strict=True)
+    return [kept.name, kept.rows_removed, *chain.from_iterable(sizes)]
 
 
 @command(

@@ -3,7 +3,7 @@
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -55,7 +55,7 @@ def _push(written: "Metrics", cluster: str, gateway: str) -> None:
     "coordinator-replay metrics --groups 'payments.*' --openmetrics",
     "coordinator-replay metrics --pushgateway http://pushgateway:9091",
 )
-@click.option("--groups", "pattern", metavar="REGEX", help="Only groups whose whole name matches get own series.")
+@click.option("--groups", metavar="REGEX", help="Only groups whose whole name matches get own series.")
 @click.option(
     "--limit",
     type=click.IntRange(min=0),
@@ -76,9 +76,7 @@ def _push(written: "Metrics", cluster: str, gateway: str) -> None:
     metavar="URL",
     help=f"Push to this Pushgateway, in place of what was pushed before for the cluster (job {PUSH_JOB}).",
 )
-def metrics(
-    common: Common, pattern: str | None, limit: int, is_openmetrics: bool, path: Path | None, gateway: str | None
-) -> None:
+def metrics(common: Common, path: Path | None, gateway: str | None, **asked: Any) -> None:
     """Write the groups at the end of the log as metrics for Prometheus.
 
     States, epochs, members, rebalances by cause, removed members, time without owner, expiring offsets, findings by
@@ -86,9 +84,9 @@ def metrics(
     collector or to a Pushgateway.
     """
     warehouse = open_warehouse(common)
-    written = warehouse.metrics(now=now(), groups=pattern, limit=limit, is_openmetrics=is_openmetrics)
+    written = warehouse.metrics(now=now(), **asked)
     if written.left_out:
-        say(f"{counted(written.left_out, 'group')} without own series: --limit allows {limit}.")
+        say(f"{counted(written.left_out, 'group')} without own series: --limit allows {asked['limit']}.")
     if gateway is not None:
         _push(written, warehouse.cluster, gateway)
         say(f"Pushed to {gateway}: {counted(written.groups, 'group')}.")

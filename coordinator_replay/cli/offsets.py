@@ -1,8 +1,8 @@
 """The commands about committed offsets: what was committed at a time, how it changed, what expires."""
 
 from collections.abc import Sequence
-from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -127,7 +127,6 @@ def offsets(
     type=DURATION,
     help="Only offsets that expire within this time after the end of the log, even beyond the audit's --horizon.",
 )
-def expired(common: Common, group: str | None, statuses: Sequence[str], within: timedelta | None) -> None:
+def expired(common: Common, **asked: Any) -> None:
     """Show offsets of GROUP, or of all groups, that expired, are past retention, or expire next."""
-    answer = open_warehouse(common).expired(group, statuses=statuses, within=within)
-    show(common, answer)
+    show(common, open_warehouse(common).expired(**asked))

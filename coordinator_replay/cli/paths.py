@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from coordinator_replay.cli.parsed import Parsed
 from coordinator_replay.errors import UsageError
 
 _REFUSED = re.compile(r"%[0-9A-Fa-f]{2}|[\\\x00-\x1f\x7f]|\[(?![^/]*\])")
@@ -27,3 +28,7 @@ def check_warehouse(path: str) -> str:
 def absolute(path: str) -> str:
     """A path as Spark's own processes can find it, wherever they were started; a URI as it is."""
     return path if "://" in path else str(Path(path).expanduser().absolute())
+
+
+PATH = Parsed("path", absolute)
+"""A path or URI for Spark's processes."""

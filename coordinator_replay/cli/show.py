@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -21,7 +22,6 @@ from coordinator_replay.cli.options import Common, open_warehouse, warehouse_com
 from coordinator_replay.cli.output import print_text, to_json
 from coordinator_replay.cli.reasons import print_reason
 from coordinator_replay.cli.settings import known_option, settings_of
-from coordinator_replay.cli.times import Time
 from coordinator_replay.errors import UsageError
 from coordinator_replay.listing import counted
 
@@ -52,22 +52,14 @@ def _is_folder(out: str, path: Path, *, is_fleet: bool) -> bool:
 @to_option
 @cause_option
 @last_option
-def why(
-    common: Common,
-    group: str | None,
-    at: Time | None,
-    start: Time | None,
-    end: Time | None,
-    causes: Sequence[str],
-    last: int | None,
-) -> None:
+def why(common: Common, **asked: Any) -> None:
     """Explain each rebalance of GROUP, or of all groups: its cause, how sure that is, and the evidence for it.
 
     With --at only the rebalance under way at that time, or else the last one before it. If a classic rebalance may have
     begun by then, that one too: its join phase leaves no record. More than ten begin with a summary. As json and csv
     the output is that of rebalances.
     """
-    reasons = open_warehouse(common).why(group, at=at, start=start, end=end, causes=causes, last=last)
+    reasons = open_warehouse(common).why(**asked)
     if common.output != "table":
         show(common, reasons)
         return
@@ -106,13 +98,7 @@ def why(
 )
 @known_option
 def report(
-    common: Common,
-    group: str | None,
-    start: Time | None,
-    end: Time | None,
-    out: str,
-    alternatives: Sequence[str],
-    known: Sequence[str],
+    common: Common, group: str | None, out: str, alternatives: Sequence[str], known: Sequence[str], **asked: Any
 ) -> None:
     """Draw what happened to GROUP, or to all groups, as HTML pages that need no network.
 
@@ -128,12 +114,12 @@ def report(
         raise UsageError("--what-if draws one group: give GROUP and a file")
     warehouse = open_warehouse(common)
     if is_folder:
-        pages = warehouse.write_pages(path, start=start, end=end)
+        pages = warehouse.write_pages(path, **asked)
         path, facts = pages.index, pages.facts
         say_notes(pages)
     else:
         tried = [settings_of([one]) for one in alternatives]
-        page = warehouse.report(group, start=start, end=end, what_if=tried, known=settings_of(known))
+        page = warehouse.report(group, what_if=tried, known=settings_of(known), **asked)
         page.save(path)
         facts = page.facts
         say_notes(page)
@@ -151,13 +137,13 @@ def report(
 @click.option(
     "--out", "path", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The JSON file to write."
 )
-def trace(common: Common, group: str | None, start: Time | None, end: Time | None, path: Path) -> None:
+def trace(common: Common, path: Path, **asked: Any) -> None:
     """Write what happened to GROUP, or to all groups, as a trace that Perfetto and chrome://tracing open.
 
     A track for each member and each partition, with states, rebalances and ownership as slices, and counters of members
     and of partitions without owner.
     """
-    traced = open_warehouse(common).trace(group, start=start, end=end)
+    traced = open_warehouse(common).trace(**asked)
     count = traced.save(path)
     say_notes(traced)
     print_written(

@@ -33,3 +33,6 @@ ABSOLUTE_TIME = Parsed("time", _by_the_clock)
 """A time where no log has been read yet: only full dates, and ``now`` by this machine's clock."""
 
 DURATION = Parsed("duration", parse_duration, timedelta)
+
+DURATION_MS = Parsed("duration", lambda text: round(parse_duration(text).total_seconds() * 1000))
+"""A duration, as milliseconds."""

@@ -11,7 +11,6 @@ from coordinator_replay.cli.completion import GROUP_NAME
 from coordinator_replay.cli.options import WAREHOUSE_VARIABLE, Common, open_warehouse, warehouse_command
 from coordinator_replay.cli.output import print_rows, print_text
 from coordinator_replay.cli.settings import known_option, settings_of
-from coordinator_replay.cli.times import Time
 from coordinator_replay.errors import UsageError
 from coordinator_replay.whatif.measures import table_of, with_range
 
@@ -57,15 +56,12 @@ if TYPE_CHECKING:
 def what_if(
     common: Common,
     group: str | None,
-    start: Time | None,
-    end: Time | None,
     settings: Sequence[str],
     alternatives: Sequence[str],
-    without_restarts: bool,
-    members: int | None,
     known: Sequence[str],
     is_all: bool,
     list_settings: bool,
+    **asked: Any,
 ) -> None:
     """Simulate a recorded GROUP under other settings.
 
@@ -84,25 +80,19 @@ def what_if(
         raise UsageError(f"give the warehouse, with --warehouse or in {WAREHOUSE_VARIABLE}")
     shared = settings_of(settings)
     tried = [shared | settings_of([one]) for one in alternatives] or ([shared] if shared else [])
-    if not tried and not without_restarts and members is None:
+    if not tried and not asked["without_restarts"] and asked["members"] is None:
         raise UsageError("give what to try: --set, --alternative, --without-restarts or --members")
-    choices: dict[str, Any] = {
-        "start": start,
-        "end": end,
-        "without_restarts": without_restarts,
-        "members": members,
-        "known": settings_of(known),
-    }
+    asked["known"] = settings_of(known)
     if group is None:
         if len(tried) > 1:
             raise UsageError("--all tries one alternative")
-        gains = open_warehouse(common).what_if_all(tried[0] if tried else {}, **choices)
+        gains = open_warehouse(common).what_if_all(tried[0] if tried else {}, **asked)
         if common.output == "table":
             _print_gains(common, gains)
         else:
             show(common, gains)
         return
-    answer = open_warehouse(common).what_if(group, *tried, **choices)
+    answer = open_warehouse(common).what_if(group, *tried, **asked)
     if common.output == "table":
         _print(common, answer)
     else:
