@@ -16,7 +16,7 @@ from coordinator_replay.coordinator.classic.join import Join
 from coordinator_replay.coordinator.consumer import classic_members as consumer_classic_members
 from coordinator_replay.coordinator.consumer.members import consumer_group_tombstones
 from coordinator_replay.coordinator.errors import RequestError
-from coordinator_replay.coordinator.java_order import set_order
+from coordinator_replay.coordinator.java_order import hash_set
 from coordinator_replay.coordinator.messages import Request
 from coordinator_replay.coordinator.operations import NOTHING_TO_DO, Outcome, Reply
 from coordinator_replay.coordinator.record_helpers import NewRecord
@@ -164,7 +164,7 @@ def delete_groups(shard: Shard, request: Request, _: Reply) -> Outcome:
     """Delete groups without members, in the order of a hash set: first offsets, then what else the records say."""
     records: list[NewRecord] = []
     results = []
-    for group_id in set_order(request.body["groupsNames"], string_hash):
+    for group_id in hash_set(request.body["groupsNames"], string_hash):
         try:
             group = deletable_group(shard, group_id)
         except RequestError as error:

@@ -143,12 +143,18 @@ def hash_map() -> HashOrder[str, V]:
     return HashOrder(string_hash)
 
 
-def set_order(items: Iterable[K], hash_of: Callable[[K], int]) -> list[K]:
-    """The order of a ``HashSet`` to which these were added one by one."""
-    table: HashOrder[K, None] = HashOrder(hash_of)
+def hash_set(items: Iterable[K], hash_of: Callable[[K], int], size: int = 0) -> HashOrder[K, None]:
+    """A ``HashSet`` to which these were added one by one.
+
+    Args:
+        items: its elements.
+        hash_of: ``hashCode`` of an element.
+        size: of the collection that the set was made from at once; 0 where it was made empty.
+    """
+    table: HashOrder[K, None] = HashOrder(hash_of, max(int(size / 0.75) + 1, DEFAULT_CAPACITY))
     for item in items:
         table[item] = None
-    return list(table)
+    return table
 
 
 class TimelineOrder(MutableMapping[K, V]):

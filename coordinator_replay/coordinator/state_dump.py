@@ -4,7 +4,7 @@ from typing import Any
 
 from coordinator_replay.coordinator.classic.classic_group import LiveClassicGroup
 from coordinator_replay.coordinator.consumer.current_assignment_builder import PartitionEpochs, assigned, pending
-from coordinator_replay.coordinator.consumer.members import NEW_SUBSCRIPTION, current_of
+from coordinator_replay.coordinator.consumer.members import current_of
 from coordinator_replay.coordinator.consumer.target_assignment_builder import most_wanted_assignor
 from coordinator_replay.coordinator.shard import Shard
 from coordinator_replay.engine import ConsumerGroup, Member
@@ -37,7 +37,7 @@ def _classic(group: LiveClassicGroup) -> State:
 
 
 def _classic_member(group: LiveClassicGroup, member: Member) -> State:
-    subscription, member_id = member.subscription or NEW_SUBSCRIPTION, member.member_id
+    subscription, member_id = member.subscription_or_empty, member.member_id
     return {
         "memberId": member_id,
         "instanceId": subscription.instance_id,
@@ -68,7 +68,7 @@ def _consumer(shard: Shard, group: ConsumerGroup) -> State:
 
 
 def _member(shard: Shard, group: ConsumerGroup, member: Member) -> State:
-    subscription, current = member.subscription or NEW_SUBSCRIPTION, current_of(member)
+    subscription, current = member.subscription_or_empty, current_of(member)
     holder: str | None = member.member_id
     if subscription.instance_id is not None:
         holder = shard.consumer_state(group.group_id).static_members.get(subscription.instance_id)

@@ -16,7 +16,7 @@ from coordinator_replay.coordinator.consumer.conversion import (
     replacement_downgrade_is_due,
     target_blob,
 )
-from coordinator_replay.coordinator.consumer.heartbeat import note_subscription, progress, reconcile
+from coordinator_replay.coordinator.consumer.heartbeat import progress, reconcile, take_over
 from coordinator_replay.coordinator.consumer.members import (
     GroupUpdate,
     check_size,
@@ -26,9 +26,8 @@ from coordinator_replay.coordinator.consumer.members import (
     owning_static_member,
     static_member,
 )
-from coordinator_replay.coordinator.consumer.target_assignment_builder import last_target, update_epoch
+from coordinator_replay.coordinator.consumer.target_assignment_builder import last_target
 from coordinator_replay.coordinator.consumer.timers import fence, fence_if_there, start_session
-from coordinator_replay.coordinator.consumer.topic_regex_resolver import RegexUpdate, update_expression
 from coordinator_replay.coordinator.errors import CODES, MemberSideError, RequestError
 from coordinator_replay.coordinator.messages import Request
 from coordinator_replay.coordinator.operations import NOTHING_TO_DO, Outcome, Reply
@@ -157,19 +156,12 @@ def _downgrade(
     owned: Sequence[Mapping[str, Any]],
 ) -> Member:
     """Take the place of the last member of the new protocol: the group becomes a classic one."""
-    changed = Member(member.member_id, subscription, current_of(member), member.target)
-    has_new_names = note_subscription(update, member, subscription)
-    before = member.subscription.regex if member.subscription is not None else None
-    expression = update_expression(update, before, subscription.regex)
-    is_bumped = has_new_names or expression is RegexUpdate.CHANGED_AND_RESOLVED
-    epoch = update.group.epoch
-    if is_bumped or update.state.metadata_has_expired(update.shard.now_ms, epoch):
-        epoch, _ = update_epoch(update, member, changed, is_bumped=is_bumped)
+    changed, epoch, _, has_changed = take_over(update, member, subscription)
     assignment_epoch = update.group.reconciliation.assignment_epoch
     is_behind = assignment_epoch < epoch
     if not is_behind:
         target = last_target(update, changed)
-        changed = reconcile(update, changed, assignment_epoch, target, owned, has_subscription_changed=is_bumped)
+        changed = reconcile(update, changed, assignment_epoch, target, owned, has_subscription_changed=has_changed)
     downgrade_by_replacement(update, replaced, changed, rebalances=is_behind)
     return changed
 

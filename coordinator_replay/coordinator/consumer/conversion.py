@@ -25,7 +25,7 @@ from coordinator_replay.coordinator.consumer.members import (
     member_value,
 )
 from coordinator_replay.coordinator.errors import RequestError
-from coordinator_replay.coordinator.java_order import HashOrder, TimelineOrder, set_order
+from coordinator_replay.coordinator.java_order import HashOrder, TimelineOrder, hash_set
 from coordinator_replay.coordinator.metadata_hash import group_hash
 from coordinator_replay.coordinator.operations import Outcome
 from coordinator_replay.coordinator.record_helpers import NewRecord
@@ -283,17 +283,8 @@ def target_blob(assignment: Assignment, metadata: str, topics: Topics) -> str:
     if version < 0:
         raise BlobError(f"version {version}")
     by_name = {
-        topics.by_id[topic_id].name: _partition_order(assignment[topic_id])
-        for topic_id in set_order(assignment, uuid_hash)
+        topics.by_id[topic_id].name: list(hash_set(numbers := assignment[topic_id], int, len(numbers)))
+        for topic_id in hash_set(assignment, uuid_hash)
         if topic_id in topics.by_id
     }
     return write_assignment(by_name, version)
-
-
-def _partition_order(numbers: Iterable[int]) -> list[int]:
-    """The order of a ``HashSet<Integer>`` made of these."""
-    ordered = list(numbers)
-    table: HashOrder[int, None] = HashOrder(lambda number: number, max(int(len(ordered) / 0.75) + 1, 16))
-    for number in ordered:
-        table[number] = None
-    return list(table)

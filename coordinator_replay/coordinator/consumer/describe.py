@@ -6,7 +6,7 @@ Mirrors ``GroupMetadataManager.consumerGroupDescribe`` and ``ConsumerGroup.asDes
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from coordinator_replay.coordinator.consumer.members import NEW_SUBSCRIPTION, current_of, existing_group
+from coordinator_replay.coordinator.consumer.members import current_of, existing_group
 from coordinator_replay.coordinator.consumer.target_assignment_builder import most_wanted_assignor
 from coordinator_replay.coordinator.errors import CODES, RequestError
 from coordinator_replay.coordinator.messages import Body, Request
@@ -50,7 +50,7 @@ def _described(shard: Shard, group_id: str) -> Body:
 
 
 def _member(shard: Shard, group: ConsumerGroup, member: Member) -> dict[str, Any]:
-    subscription, current = member.subscription or NEW_SUBSCRIPTION, current_of(member)
+    subscription, current = member.subscription_or_empty, current_of(member)
     target = group.reconciliation.target_of(member.member_id)
     return {
         "memberId": member.member_id,

@@ -5,7 +5,7 @@ subscription, raise the group epoch, compute the target assignment, take the mem
 all steps are one batch, in the order of the steps.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from coordinator_replay.coordinator import record_helpers
@@ -41,7 +41,7 @@ from coordinator_replay.coordinator.consumer.target_assignment_builder import (
 from coordinator_replay.coordinator.consumer.timers import fence, follow_reconciliation, start_session
 from coordinator_replay.coordinator.consumer.topic_regex_resolver import RegexUpdate, update_expression
 from coordinator_replay.coordinator.errors import RequestError
-from coordinator_replay.coordinator.java_order import set_order
+from coordinator_replay.coordinator.java_order import hash_set
 from coordinator_replay.coordinator.messages import Body, Request
 from coordinator_replay.coordinator.operations import Outcome, Reply
 from coordinator_replay.coordinator.shard import Shard
@@ -58,45 +58,40 @@ from coordinator_replay.java_strings import string_hash
 MADE_BY_MEMBER_VERSION = 1
 """From this version on members bring an id of their own."""
 
-Check = tuple[str, str, Callable[[Body, int], bool]]
+Check = tuple[str, Callable[[Mapping[str, Any], int], bool]]
 
 CHECKS: tuple[Check, ...] = (
     (
-        "INVALID_REQUEST",
         "MemberId can't be empty.",
         lambda body, version: (
             not body["memberId"].strip()
             and (version >= MADE_BY_MEMBER_VERSION or body["memberEpoch"] > 0 or body["memberEpoch"] == LEFT_EPOCH)
         ),
     ),
-    ("INVALID_REQUEST", "GroupId can't be empty.", lambda body, _: not body["groupId"].strip()),
-    ("INVALID_REQUEST", "InstanceId can't be empty.", lambda body, _: _is_blank(body["instanceId"])),
-    ("INVALID_REQUEST", "RackId can't be empty.", lambda body, _: _is_blank(body["rackId"])),
+    ("GroupId can't be empty.", lambda body, _: not body["groupId"].strip()),
+    ("InstanceId can't be empty.", lambda body, _: _is_blank(body["instanceId"])),
+    ("RackId can't be empty.", lambda body, _: _is_blank(body["rackId"])),
     (
-        "INVALID_REQUEST",
         "RebalanceTimeoutMs must be provided in first request.",
         lambda body, _: body["memberEpoch"] == 0 and body["rebalanceTimeoutMs"] == -1,
     ),
     (
-        "INVALID_REQUEST",
         "TopicPartitions must be empty when (re-)joining.",
         lambda body, _: body["memberEpoch"] == 0 and body["topicPartitions"] != [],
     ),
     (
-        "INVALID_REQUEST",
         "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.",
         lambda body, _: (
             body["memberEpoch"] == 0 and body["subscribedTopicNames"] is None and body["subscribedTopicRegex"] is None
         ),
     ),
     (
-        "INVALID_REQUEST",
         "InstanceId can't be null.",
         lambda body, _: body["memberEpoch"] == AWAY_EPOCH and body["instanceId"] is None,
     ),
-    ("INVALID_REQUEST", "MemberEpoch is invalid.", lambda body, _: body["memberEpoch"] < AWAY_EPOCH),
+    ("MemberEpoch is invalid.", lambda body, _: body["memberEpoch"] < AWAY_EPOCH),
 )
-"""What is looked at before the group is: error, message, and when it is refused; the first that holds counts."""
+"""What a heartbeat is refused for before the group is looked at: message and condition; the first that holds counts."""
 
 
 def heartbeat(shard: Shard, request: Request, _: Reply) -> Outcome:
@@ -118,16 +113,15 @@ def heartbeat(shard: Shard, request: Request, _: Reply) -> Outcome:
 HANDLERS: Mapping[str, Callable[[Shard, Request, Reply], Outcome]] = {"ConsumerGroupHeartbeat": heartbeat}
 
 
-def check_fields(request: Request) -> None:
+def check_fields(request: Request, checks: Iterable[Check] = CHECKS) -> None:
     """Refuse what Kafka refuses before it looks at the group.
 
     Raises:
         RequestError: INVALID_REQUEST.
     """
-    body = dict(request.body)
-    for error, message, is_refused in CHECKS:
-        if is_refused(body, request.version or 0):
-            raise RequestError(error, message)
+    for message, is_refused in checks:
+        if is_refused(request.body, request.version or 0):
+            raise RequestError("INVALID_REQUEST", message)
 
 
 def check_assignor(shard: Shard, body: Mapping[str, Any]) -> None:
@@ -138,7 +132,7 @@ def check_assignor(shard: Shard, body: Mapping[str, Any]) -> None:
     """
     assignor = body["serverAssignor"]
     if assignor is not None and assignor not in shard.config.assignors:
-        supported = ", ".join(set_order(shard.config.assignors, string_hash))
+        supported = ", ".join(hash_set(shard.config.assignors, string_hash))
         raise RequestError(
             "UNSUPPORTED_ASSIGNOR", f"ServerAssignor {assignor} is not supported. Supported assignors: {supported}."
         )
@@ -193,22 +187,36 @@ def progress(
     Raises:
         RequestError: INVALID_REGULAR_EXPRESSION, UNKNOWN_SERVER_ERROR.
     """
+    changed, epoch, homogeneous, has_changed = take_over(update, member, subscription, is_bumped=is_bumped)
+    if keeps_target:
+        target_epoch, target = update.group.assignment_epoch, last_target(update, changed)
+    else:
+        target_epoch, target = update_target(update, epoch, member, changed, homogeneous=homogeneous)
+    return reconcile(update, changed, target_epoch, target, owned, has_subscription_changed=has_changed)
+
+
+def take_over(
+    update: GroupUpdate, member: Member, subscription: Subscription, *, is_bumped: bool = False
+) -> tuple[Member, int, bool, bool]:
+    """Take over a member's subscription, and raise the group epoch where that asks for it.
+
+    Returns:
+        The member with it, the group epoch, whether the group counts as homogeneous, and whether the subscription is
+        another one.
+
+    Raises:
+        RequestError: INVALID_REGULAR_EXPRESSION.
+    """
     changed = Member(member.member_id, subscription, current_of(member), member.target)
     has_new_names = note_subscription(update, member, subscription)
-    before = member.subscription.regex if member.subscription is not None else None
-    expression = update_expression(update, before, subscription.regex)
+    expression = update_expression(update, member.subscription_or_empty.regex, subscription.regex)
     is_bumped = is_bumped or has_new_names or expression is RegexUpdate.CHANGED_AND_RESOLVED
     epoch, homogeneous = update.group.epoch, None
     if is_bumped or update.state.metadata_has_expired(update.shard.now_ms, epoch):
         epoch, homogeneous = update_epoch(update, member, changed, is_bumped=is_bumped)
     if homogeneous is None:
         homogeneous = update.state.is_homogeneous()
-    if keeps_target:
-        target_epoch, target = update.group.assignment_epoch, last_target(update, changed)
-    else:
-        target_epoch, target = update_target(update, epoch, member, changed, homogeneous=homogeneous)
-    has_changed = has_new_names or expression is not RegexUpdate.NONE
-    return reconcile(update, changed, target_epoch, target, owned, has_subscription_changed=has_changed)
+    return changed, epoch, homogeneous, has_new_names or expression is not RegexUpdate.NONE
 
 
 def note_subscription(update: GroupUpdate, member: Member, subscription: Subscription) -> bool:

@@ -125,7 +125,7 @@ def static_member(
         return owning_static_member(static_member, member_id, instance_id)
     if static_member is None:
         return dynamic_member(update, member_id, is_joining=True)
-    subscription = static_member.subscription or NEW_SUBSCRIPTION
+    subscription = static_member.subscription_or_empty
     is_away = current_of(static_member).epoch == AWAY_EPOCH
     if not uses_classic_protocol and not subscription.uses_classic_protocol and not is_away:
         raise RequestError(
@@ -181,7 +181,7 @@ def replace_member(update: GroupUpdate, old: Member, member_id: str) -> Member:
     target = update.state.targets.get(old.member_id, NOTHING)
     update.records += removal_records(group_id, old.member_id)
     update.records += (
-        record_helpers.member_metadata(group_id, member_id, member_value(new.subscription or NEW_SUBSCRIPTION)),
+        record_helpers.member_metadata(group_id, member_id, member_value(new.subscription_or_empty)),
         record_helpers.target(group_id, member_id, target),
         record_helpers.current_assignment(group_id, member_id, current_value(current_of(new), old=current_of(old))),
     )

@@ -8,12 +8,11 @@ from collections.abc import Mapping, Sequence
 
 from coordinator_replay.coordinator import record_helpers
 from coordinator_replay.coordinator.assignor.server import ASSIGNORS, GroupSpec, MemberSpec, PartitionAssignorError
-from coordinator_replay.coordinator.assignor.server.group_spec import DEFAULT_SET_CAPACITY
 from coordinator_replay.coordinator.consumer.group import change, is_homogeneous
-from coordinator_replay.coordinator.consumer.members import NEW_SUBSCRIPTION, GroupUpdate
+from coordinator_replay.coordinator.consumer.members import GroupUpdate
 from coordinator_replay.coordinator.consumer.topic_regex_resolver import METADATA_REFRESH_INTERVAL_MS
 from coordinator_replay.coordinator.errors import RequestError
-from coordinator_replay.coordinator.java_order import HashOrder, TimelineOrder
+from coordinator_replay.coordinator.java_order import HashOrder, TimelineOrder, hash_set
 from coordinator_replay.coordinator.metadata_hash import group_hash
 from coordinator_replay.engine import ConsumerGroup, Member
 from coordinator_replay.engine.model import NOTHING, Assignment, Regex, Subscription
@@ -33,7 +32,7 @@ def update_epoch(update: GroupUpdate, old: Member, new: Member, *, is_bumped: bo
         The group epoch, and whether the group counts as homogeneous.
     """
     group, state, shard = update.group, update.state, update.shard
-    before, after = old.subscription or NEW_SUBSCRIPTION, new.subscription or NEW_SUBSCRIPTION
+    before, after = old.subscription_or_empty, new.subscription_or_empty
     names, matches, expressions = dict(state.names), dict(state.matches), dict(state.expressions)
     if before.topics != after.topics:
         for topic in before.topics or ():
@@ -96,7 +95,7 @@ def _ascending(target: Assignment) -> Assignment:
 def last_target(update: GroupUpdate, member: Member) -> Assignment:
     """A member's target as last computed; a static member's by its instance id."""
     member_id: str | None = member.member_id
-    subscription = member.subscription or NEW_SUBSCRIPTION
+    subscription = member.subscription_or_empty
     if subscription.instance_id is not None:
         member_id = update.state.static_members.get(subscription.instance_id)
     target = update.group.reconciliation.target_of(member_id) if member_id is not None else None
@@ -117,8 +116,8 @@ def preferred_assignor(group: ConsumerGroup, old: Member, new: Member, default: 
     or again after its last vote was withdrawn, comes first in its place of the table.
     """
     votes: HashOrder[str, int] = HashOrder.copy_of(string_hash, assignor_votes(group).items())
-    before = (old.subscription or NEW_SUBSCRIPTION).assignor
-    after = (new.subscription or NEW_SUBSCRIPTION).assignor
+    before = old.subscription_or_empty.assignor
+    after = new.subscription_or_empty.assignor
     if before is not None and before in votes:
         votes[before] -= 1
         if not votes[before]:
@@ -153,19 +152,12 @@ def _is_due(update: GroupUpdate) -> bool:
     return not computed_ms or not interval_ms or update.shard.now_ms >= computed_ms + interval_ms
 
 
-def _name_set(names: Sequence[str]) -> list[str]:
-    """Names in the order of the ``HashSet`` that Kafka makes of a list."""
-    table: HashOrder[str, None] = HashOrder(string_hash, max(int(len(names) / 0.75) + 1, DEFAULT_SET_CAPACITY))
-    for name in names:
-        table[name] = None
-    return list(table)
-
-
 def _names_in_order(group: ConsumerGroup, subscription: Subscription, named_topics: Sequence[str] = ()) -> list[str]:
     """Topics that a member subscribes to, in the order in which Kafka's assignors meet them (``UnionSet``)."""
-    names = _name_set(named_topics or sorted(subscription.topics or ()))
+    listed = named_topics or sorted(subscription.topics or ())
     regex = group.regexes.get(subscription.regex) if subscription.regex is not None else None
-    matching = _name_set(sorted(regex.topics)) if regex is not None else []
+    resolved = sorted(regex.topics) if regex is not None else []
+    names, matching = (hash_set(some, string_hash, len(some)) for some in (listed, resolved))
     larger, smaller = (names, matching) if len(names) > len(matching) else (matching, names)
     return list(dict.fromkeys([*larger, *smaller]))
 
@@ -179,7 +171,7 @@ def _computed(
     ids_by_subscription: dict[tuple[object, object], tuple[tuple[str, ...], int]] = {}
 
     def spec(member: Member, target: Assignment, named_topics: Sequence[str] = ()) -> MemberSpec:
-        subscription = member.subscription or NEW_SUBSCRIPTION
+        subscription = member.subscription_or_empty
         key = (tuple(named_topics) or subscription.topics, subscription.regex)
         interned = ids_by_subscription.get(key)
         if interned is None:
@@ -193,7 +185,7 @@ def _computed(
     for member_id in state.members:
         members[member_id] = spec(group.members[member_id], targets.get(member_id, NOTHING))
     target_now = targets.get(new.member_id, NOTHING)
-    instance_id = (new.subscription or NEW_SUBSCRIPTION).instance_id
+    instance_id = new.subscription_or_empty.instance_id
     replaced = state.static_members.get(instance_id) if instance_id is not None else None
     if replaced is not None and replaced != new.member_id:
         target_now = targets.get(replaced, NOTHING)

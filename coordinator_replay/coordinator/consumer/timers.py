@@ -11,7 +11,6 @@ from coordinator_replay.coordinator import record_helpers
 from coordinator_replay.coordinator.consumer import conversion
 from coordinator_replay.coordinator.consumer.group import change
 from coordinator_replay.coordinator.consumer.members import (
-    NEW_SUBSCRIPTION,
     GroupUpdate,
     current_of,
     dynamic_member,
@@ -102,7 +101,7 @@ def _topics_left(update: GroupUpdate, leaving: Sequence[Member]) -> set[str]:
     names, matches = dict(state.names), dict(state.matches)
     users: dict[str, int] = {}
     for member in leaving:
-        subscription = member.subscription or NEW_SUBSCRIPTION
+        subscription = member.subscription_or_empty
         for topic in subscription.topics or ():
             change(names, topic, -1)
         if subscription.regex is not None:

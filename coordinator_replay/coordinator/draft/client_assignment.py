@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from coordinator_replay.coordinator import record_helpers
 from coordinator_replay.coordinator.consumer.current_assignment_builder import as_topics
 from coordinator_replay.coordinator.consumer.heartbeat import (
+    Check,
     check_assignor,
     check_fields,
     find_member,
@@ -28,7 +29,6 @@ from coordinator_replay.coordinator.consumer.heartbeat import (
     response_of,
 )
 from coordinator_replay.coordinator.consumer.members import (
-    NEW_SUBSCRIPTION,
     GroupUpdate,
     current_of,
     existing_group,
@@ -89,37 +89,26 @@ class Offer(NamedTuple):
     name: str | None
 
 
-def check(body: Mapping[str, Any]) -> None:
-    """The checks of a heartbeat that only the draft has.
-
-    Raises:
-        RequestError: INVALID_REQUEST.
-    """
-    refused = next((message for message, is_refused in CHECKS if is_refused(body)), None)
-    if refused is not None:
-        raise RequestError("INVALID_REQUEST", refused)
-
-
-CHECKS: tuple[tuple[str, Callable[[Mapping[str, Any]], bool]], ...] = (
+CHECKS: tuple[Check, ...] = (
     (
         "RebalanceTimeoutMs must be above 0 in first request.",
-        lambda body: body["memberEpoch"] == 0 and body["rebalanceTimeoutMs"] <= 0,
+        lambda body, _: body["memberEpoch"] == 0 and body["rebalanceTimeoutMs"] <= 0,
     ),
     (
         "SubscribedTopicNames and SubscribedTopicRegex can't be used together.",
-        lambda body: body["subscribedTopicNames"] is not None and body["subscribedTopicRegex"] is not None,
+        lambda body, _: body["subscribedTopicNames"] is not None and body["subscribedTopicRegex"] is not None,
     ),
     (
         "ServerAssignor and ClientAssignors can't be used together.",
-        lambda body: body["serverAssignor"] is not None and bool(body["clientAssignors"]),
+        lambda body, _: body["serverAssignor"] is not None and bool(body["clientAssignors"]),
     ),
     (
         "An assignor's name can't be empty.",
-        lambda body: any(not one["name"].strip() for one in body["clientAssignors"] or ()),
+        lambda body, _: any(not one["name"].strip() for one in body["clientAssignors"] or ()),
     ),
     (
         "An assignor's versions must be -1 <= minimum <= version <= maximum, and maximum >= 0.",
-        lambda body: any(
+        lambda body, _: any(
             one["minimumVersion"] < -1
             or one["maximumVersion"] < 0
             or not one["minimumVersion"] <= one["version"] <= one["maximumVersion"]
@@ -146,7 +135,7 @@ def heartbeat(shard: Shard, request: Request, _: Reply) -> Outcome:
     """
     body = request.body
     check_fields(request)
-    check(body)
+    check_fields(request, CHECKS)
     check_assignor(shard, body)
     if is_leaving(body):
         return leave(shard, body)
@@ -307,7 +296,7 @@ def _computing_member(shard: Shard, body: Mapping[str, Any]) -> tuple[GroupUpdat
 
 
 def _described(update: GroupUpdate, member: Member, name: str | None) -> Body:
-    subscription, current = member.subscription or NEW_SUBSCRIPTION, current_of(member)
+    subscription, current = member.subscription_or_empty, current_of(member)
     brought = client_assignment(update).assignors.get(member.member_id, ())
     assignor: Mapping[str, Any] = next((one for one in brought if one["name"] == name), {})
     by_name = update.shard.topics.by_name

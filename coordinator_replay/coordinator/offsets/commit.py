@@ -12,7 +12,7 @@ from coordinator_replay.coordinator import record_helpers
 from coordinator_replay.coordinator.classic import rebalance
 from coordinator_replay.coordinator.classic.classic_group import LiveClassicGroup
 from coordinator_replay.coordinator.consumer.current_assignment_builder import assigned, pending
-from coordinator_replay.coordinator.consumer.members import NEW_SUBSCRIPTION, current_of, unknown_member
+from coordinator_replay.coordinator.consumer.members import current_of, unknown_member
 from coordinator_replay.coordinator.errors import CODES, RequestError
 from coordinator_replay.coordinator.messages import ZERO_UUID, Request
 from coordinator_replay.coordinator.operations import Outcome, Reply
@@ -205,7 +205,7 @@ def _check_consumer(group: ConsumerGroup, member_id: str, epoch: int, *, speaks_
     member = group.members.get(member_id)
     if member is None:
         raise unknown_member(group.group_id, member_id)
-    is_classic = (member.subscription or NEW_SUBSCRIPTION).uses_classic_protocol
+    is_classic = member.subscription_or_empty.uses_classic_protocol
     if not speaks_epochs and not is_classic:
         raise RequestError("UNSUPPORTED_VERSION")
     stale = RequestError("ILLEGAL_GENERATION" if is_classic else "STALE_MEMBER_EPOCH")

@@ -8,7 +8,7 @@ from typing import Any
 
 from coordinator_replay.coordinator import record_helpers
 from coordinator_replay.coordinator.classic.classic_group import LiveClassicGroup
-from coordinator_replay.coordinator.consumer.members import NEW_SUBSCRIPTION, current_of, unknown_member
+from coordinator_replay.coordinator.consumer.members import current_of, unknown_member
 from coordinator_replay.coordinator.errors import CODES, RequestError
 from coordinator_replay.coordinator.messages import ZERO_UUID, Body, Request
 from coordinator_replay.coordinator.operations import Outcome, Reply
@@ -108,7 +108,7 @@ def _check_member(group: ConsumerGroup, member_id: str | None, epoch: int) -> No
     if member is None:
         raise unknown_member(group.group_id, member_id or "")
     if epoch != current_of(member).epoch:
-        is_classic = (member.subscription or NEW_SUBSCRIPTION).uses_classic_protocol
+        is_classic = member.subscription_or_empty.uses_classic_protocol
         raise RequestError("ILLEGAL_GENERATION" if is_classic else "STALE_MEMBER_EPOCH")
 
 

@@ -4,18 +4,16 @@ Mirrors ``GroupSpec`` and ``SubscribedTopicDescriber``. Where Kafka leaves an or
 decides who gets what, the table of ``java_order`` is used here.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from coordinator_replay.coordinator.java_order import HashOrder
+from coordinator_replay.coordinator.java_order import DEFAULT_CAPACITY, HashOrder, hash_set
 from coordinator_replay.coordinator.messages import uuid_bytes
 from coordinator_replay.coordinator.topics import Topic
 from coordinator_replay.engine.model import Assignment
 from coordinator_replay.errors import CoordinatorReplayError
-
-DEFAULT_SET_CAPACITY = 16
 
 
 class PartitionAssignorError(CoordinatorReplayError):
@@ -69,14 +67,6 @@ def uuid_order(topic_id: str) -> tuple[int, int]:
     return int.from_bytes(data[:8], "big", signed=True), int.from_bytes(data[8:], "big", signed=True)
 
 
-def topic_set(topic_ids: Iterable[str], size: int) -> list[str]:
-    """Topic ids in the order of a ``HashSet`` made from a collection of that size."""
-    table: HashOrder[str, None] = HashOrder(uuid_hash, max(int(size / 0.75) + 1, DEFAULT_SET_CAPACITY))
-    for topic_id in topic_ids:
-        table[topic_id] = None
-    return list(table)
-
-
 def in_tables(target: Assignment) -> Assignment:
     """A target assignment in the order of the ``HashMap`` and the ``HashSet``s that its record is read into.
 
@@ -92,11 +82,7 @@ def in_tables(target: Assignment) -> Assignment:
 
 
 def _partition_set(partitions: Sequence[int]) -> tuple[int, ...]:
-    capacity = max(int(len(partitions) / 0.75) + 1, DEFAULT_SET_CAPACITY)
-    if all(partition < capacity for partition in partitions):
+    if all(partition < max(len(partitions), DEFAULT_CAPACITY) for partition in partitions):
         # Each has a place of its own.
         return tuple(sorted(partitions))
-    table: HashOrder[int, None] = HashOrder(int, capacity)
-    for partition in partitions:
-        table[partition] = None
-    return tuple(table)
+    return tuple(hash_set(partitions, int, len(partitions)))

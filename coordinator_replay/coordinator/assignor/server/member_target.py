@@ -4,10 +4,8 @@ The order of topics and partitions goes into the record, from there into the tab
 then what a member keeps when its quota is smaller.
 """
 
-from collections.abc import Sequence
-
-from coordinator_replay.coordinator.assignor.server.group_spec import DEFAULT_SET_CAPACITY, uuid_hash
-from coordinator_replay.coordinator.java_order import HashOrder
+from coordinator_replay.coordinator.assignor.server.group_spec import uuid_hash
+from coordinator_replay.coordinator.java_order import DEFAULT_CAPACITY, HashOrder, hash_set
 from coordinator_replay.engine.model import Assignment
 
 Partitions = HashOrder[int, None]
@@ -26,7 +24,7 @@ class MemberTarget:
         self.target = target
         self._topics: HashOrder[str, Partitions] | None = None
 
-    def add(self, topic_id: str, partition: int, capacity: int = DEFAULT_SET_CAPACITY) -> None:
+    def add(self, topic_id: str, partition: int, capacity: int = DEFAULT_CAPACITY) -> None:
         """Give the member a partition.
 
         Args:
@@ -63,12 +61,5 @@ class MemberTarget:
         if self._topics is None:
             self._topics = HashOrder(uuid_hash, len(self.target))
             for topic_id, partitions in self.target.items():
-                self._topics[topic_id] = _copied(partitions)
+                self._topics[topic_id] = hash_set(partitions, int, len(partitions))
         return self._topics
-
-
-def _copied(partitions: Sequence[int]) -> Partitions:
-    copy: Partitions = HashOrder(int, max(int(len(partitions) / 0.75) + 1, DEFAULT_SET_CAPACITY))
-    for partition in partitions:
-        copy[partition] = None
-    return copy

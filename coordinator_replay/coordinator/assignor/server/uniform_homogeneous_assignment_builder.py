@@ -5,8 +5,9 @@ those with room. The quota is the smallest fair share; as many members as partit
 first ones that have use for it.
 """
 
-from coordinator_replay.coordinator.assignor.server.group_spec import GroupSpec, PartitionAssignorError, topic_set
+from coordinator_replay.coordinator.assignor.server.group_spec import GroupSpec, PartitionAssignorError, uuid_hash
 from coordinator_replay.coordinator.assignor.server.member_target import MemberTarget
+from coordinator_replay.coordinator.java_order import hash_set
 from coordinator_replay.engine.model import Assignment
 
 
@@ -17,7 +18,7 @@ def assign_equal(group: GroupSpec) -> dict[str, Assignment]:
         PartitionAssignorError: partitions are left over.
     """
     first = next(iter(group.members.values()))
-    topics = topic_set(first.topic_ids, first.subscribed)
+    topics = hash_set(first.topic_ids, uuid_hash, first.subscribed)
     if not topics:
         return {}
     free = [
