@@ -54,37 +54,16 @@ class AnswerColumn:
     is_sentence: bool = False
 
 
-def column(
-    heading: str = "",
-    rank: int = 5,
-    least: int | None = None,
-    *,
-    is_id: bool = False,
-    good: int = 24,
-    only_with: str = "",
-    sql: str = "",
-    read: Callable[[Any], Any] | None = None,
-    text: Callable[[Any], str] | None = None,
-    default: Any = MISSING,
-    is_computed: bool = False,
-) -> Any:
-    """A field of an answer's rows, see ``AnswerColumn``.
+def column(*shown: Any, default: Any = MISSING, is_computed: bool = False, **more: Any) -> Any:
+    """A field of an answer's rows.
 
     Args:
-        heading: as there, like all that follow.
-        rank: see there.
-        least: see there.
-        is_id: see there.
-        good: see there.
-        only_with: see there.
-        sql: see there.
-        read: see there.
-        text: see there.
+        shown: heading, rank and least width, as ``AnswerColumn`` has them.
         default: the field's default; a field that has one is not read from tables.
         is_computed: whether the row computes it from its other fields.
+        more: any other attribute of ``AnswerColumn``.
     """
-    shown = AnswerColumn("", heading, rank, least, is_id, good, only_with, sql, read, text)
-    return field(default=default, init=not is_computed, metadata={"column": shown})
+    return field(default=default, init=not is_computed, metadata={"column": AnswerColumn("", *shown, **more)})
 
 
 @cache
@@ -117,6 +96,12 @@ def parsed_json(text: str | None) -> Any:
         return None if text is None else json.loads(text)
     except ValueError:
         return text
+
+
+def row_with(row_type: type[Row], **values: Any) -> Row:
+    """A row of these values; any other stored column is None."""
+    nothing = dict.fromkeys(one.name for one in stored_columns(row_type))  # type: ignore[arg-type]  # as above
+    return row_type(**(nothing | values))
 
 
 def row_of(row_type: type[Row], values: Iterable[Any]) -> Row:

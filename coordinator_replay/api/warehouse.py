@@ -717,12 +717,10 @@ class Warehouse:
             start: from this time on; the start of the log if None.
             end: up to this time; the end of the log if None.
         """
-        from coordinator_replay.report.trace import trace_of, traces_of
+        from coordinator_replay.report.trace import traces_of
 
         since, until = self._time(start), self._end(end)
-        if group is not None:
-            return Trace([trace_of(self._tables, group, since, until)], basis=self._from(since, group))
-        names = lively_groups(self._tables, since, until)
+        names = lively_groups(self._tables, since, until) if group is None else [group]
         notes = []
         if len(names) > MOST_TRACED_GROUPS:
             notes = [

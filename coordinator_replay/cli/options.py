@@ -297,27 +297,13 @@ def warehouse_command(
 
     def decorate(function: Function) -> Command:
         @functools.wraps(function)
-        def run(
-            *args: Any,
-            warehouse: str | None,
-            cluster: str | None,
-            output: str,
-            wide: bool,
-            verbose: bool,
-            **others: Any,
-        ) -> Any:
+        def run(*, warehouse: str | None, cluster: str | None, **asked: Any) -> Any:
+            shared = {name: asked.pop(name) for name in ("output", "wide", "verbose")}
             other = None
             if compares and cluster is not None:
                 cluster, _, other = cluster.partition(",")
-            common = Common(
-                warehouse=warehouse or "",
-                cluster=cluster,
-                output=output,
-                wide=wide,
-                verbose=verbose,
-                other_cluster=other or None,
-            )
-            return function(common, *args, **others)
+            common = Common(warehouse=warehouse or "", cluster=cluster, other_cluster=other or None, **shared)
+            return function(common, **asked)
 
         options = [
             warehouse_option(is_required=needs_warehouse),

@@ -7,24 +7,19 @@ replaced a record by a later one. Table ``log_partitions`` says where that is.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from coordinator_replay.times import EPOCH, LATEST, later
+from coordinator_replay.answer_columns import column, select_list
+from coordinator_replay.times import LATEST, later, moment_of_us
 
 if TYPE_CHECKING:
     from coordinator_replay.query.tables import Tables
 
-_PARTITIONS = """
-    SELECT log_partition, first_offset, end_offset, end_timestamp, complete_from_offset, complete_since, records,
-           coalesce(missing_offsets, 0),
-           list_transform(complete_ranges, lambda one: [
-               one.from_offset, one.to_offset, epoch_us(one.from_timestamp), epoch_us(one.to_timestamp),
-               one.exact_from_offset, epoch_us(one.exact_from_timestamp)]),
-           list_transform(gaps, lambda one: [one.from_offset, one.to_offset])
-    FROM log_partitions WHERE cluster = $cluster ORDER BY log_partition
-"""
+_RANGES = """list_transform(complete_ranges, lambda one: [
+    one.from_offset, one.to_offset, epoch_us(one.from_timestamp), epoch_us(one.to_timestamp),
+    one.exact_from_offset, epoch_us(one.exact_from_timestamp)])"""
 
 _OF_GROUP = """
     SELECT DISTINCT log_partition FROM (
@@ -84,6 +79,20 @@ class CompleteRange:
         return not is_last and (self.to_timestamp is None or self.to_timestamp <= at)
 
 
+def _ranges(rows: Sequence[Sequence[Any]] | None) -> tuple[CompleteRange, ...]:
+    return tuple(
+        CompleteRange(
+            from_offset=first,
+            to_offset=end,
+            from_timestamp=moment_of_us(since),
+            to_timestamp=moment_of_us(until),
+            exact_from_offset=exact,
+            exact_from_timestamp=moment_of_us(exact_since),
+        )
+        for first, end, since, until, exact, exact_since in rows or ()
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogPartition:
     """What the audits have read of one partition of ``__consumer_offsets``: a row of ``log_partitions``.
@@ -103,9 +112,11 @@ class LogPartition:
     complete_from_offset: int | None
     complete_since: datetime | None
     records: int | None
-    missing_offsets: int
-    ranges: Sequence[CompleteRange]
-    gaps: Sequence[tuple[int, int]]
+    missing_offsets: int = column(sql="coalesce(missing_offsets, 0)")
+    ranges: Sequence[CompleteRange] = column(sql=_RANGES, read=_ranges)
+    gaps: Sequence[tuple[int, int]] = column(
+        sql="coalesce(list_transform(gaps, lambda one: [one.from_offset, one.to_offset]), [])"
+    )
 
     @property
     def is_whole(self) -> bool:
@@ -299,34 +310,11 @@ class CompleteSince:
         return start is not None and self.since is not None and start >= self.since
 
 
-def _moment(micros: int | None) -> datetime | None:
-    return None if micros is None else EPOCH + timedelta(microseconds=micros)
-
-
-def _partition(row: Sequence[Any]) -> LogPartition:
-    *values, ranges, gaps = row
-    names = ("log_partition", "first_offset", "end_offset", "end_timestamp", "complete_from_offset", "complete_since",
-             "records", "missing_offsets")  # fmt: skip
-    return LogPartition(
-        **dict(zip(names, values, strict=True)),
-        ranges=tuple(
-            CompleteRange(
-                from_offset=first,
-                to_offset=end,
-                from_timestamp=_moment(since),
-                to_timestamp=_moment(until),
-                exact_from_offset=exact,
-                exact_from_timestamp=_moment(exact_since),
-            )
-            for first, end, since, until, exact, exact_since in ranges or ()
-        ),
-        gaps=tuple((first, end) for first, end in gaps or ()),
-    )
-
-
 def read_completeness(warehouse: "Tables") -> Completeness:
     """What the audits have read of the log partitions of the warehouse's cluster."""
-    return Completeness({row[0]: _partition(row) for row in warehouse.rows(_PARTITIONS)})
+    columns = select_list(LogPartition)
+    sql = f"SELECT {columns} FROM log_partitions WHERE cluster = $cluster ORDER BY log_partition"  # noqa: S608 - constants
+    return Completeness({one.log_partition: one for one in warehouse.answers(LogPartition, sql)})
 
 
 def log_partitions_of(warehouse: "Tables", group: str) -> list[int]:

@@ -21,8 +21,8 @@ from coordinator_replay.answer_columns import (
     REQUIRE_STABLE,
     column,
     row_of,
+    row_with,
     select_list,
-    stored_columns,
 )
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.completeness import CompleteRange, LogPartition, log_partitions_of
@@ -299,18 +299,15 @@ def open_offsets(warehouse: Tables, group: str, at: datetime | None = None) -> l
     tombstones = {row[:2]: row for row in warehouse.rows(_TOMBSTONES, group=group, at=moment)}
     partitions = {one.log_partition: one for _, one in rows if one is not None and tombstones}
     kept = {number: _kept(warehouse, one, moment) for number, one in partitions.items()}
-    nothing = dict.fromkeys(one.name for one in stored_columns(CommittedOffset))
     return [
-        CommittedOffset(
-            **{
-                **nothing,
-                "group_id": group,
-                "topic": row[0],
-                "partition": row[1],
-                "log_partition": row[2],
-                "is_exact": False,
-                "is_begin_open": True,
-            }
+        row_with(
+            CommittedOffset,
+            group_id=group,
+            topic=row[0],
+            partition=row[1],
+            log_partition=row[2],
+            is_exact=False,
+            is_begin_open=True,
         )
         for row, partition in rows
         if not _is_removed(partition, moment, row, tombstones.get(row[:2], ()), kept.get(row[2], ()))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from coordinator_replay.answer_columns import column, parsed_json, select_list, stored_columns
+from coordinator_replay.answer_columns import column, parsed_json, row_with, select_list
 from coordinator_replay.query.broker_log_events import (
     GroupLine,
     contradictions,
@@ -192,9 +192,8 @@ def _in_words(event: TimelineEvent, lines: Sequence[GroupLine]) -> TimelineEvent
 
 def _event(group: str, event: str, at: datetime | None, detail: dict[str, Any], **place: Any) -> TimelineEvent:
     """An event that is not the group's own."""
-    nothing: dict[str, Any] = dict.fromkeys(one.name for one in stored_columns(TimelineEvent))
     values = {"group_id": group, "log_timestamp": at, "event": event, "summary": words_of(event, detail)}
-    return TimelineEvent(**{**nothing, **values, "detail": detail, **place})
+    return row_with(TimelineEvent, detail=detail, **values, **place)
 
 
 def member_intervals_of(

@@ -14,7 +14,7 @@ from typing import Any
 
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.life import GroupLife, MemberSpan
-from coordinator_replay.query.lives import Detail, Limits, life_of, lives_of, spans_of
+from coordinator_replay.query.lives import Detail, Limits, lives_of, spans_of
 from coordinator_replay.query.rebalances import COLUMNS
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.report.gaps import WantedTimes
@@ -252,24 +252,15 @@ def write_trace(lives: Sequence[GroupLife], path: Path, basis: str | None = None
     return count
 
 
-def trace_of(warehouse: Tables, group: str, start: datetime | None = None, end: datetime | None = None) -> GroupLife:
-    """What a trace of a group is made from.
-
-    Raises:
-        UsageError: the tables don't know the group, or nothing of that time range.
-    """
-    return life_of(warehouse, group, start, end, detail=Detail.OWNERS, limits=LIMITS)
-
-
 def traces_of(
     warehouse: Tables, groups: Sequence[str], start: datetime | None = None, end: datetime | None = None
 ) -> list[GroupLife]:
-    """What a trace of several groups is made from, in their order: as many statements for many groups as for one.
+    """What a trace of groups is made from, in their order: as many statements for many groups as for one.
 
     Raises:
-        UsageError: the tables know nothing of that time range.
+        UsageError: the tables don't know the only group, or nothing of that time range.
     """
-    wanted = set(groups)
-    spans = [span for span in spans_of(warehouse, None, start, end) if span.group in wanted]
+    only = groups[0] if len(groups) == 1 else None
+    spans = [span for span in spans_of(warehouse, only, start, end) if span.group in groups]
     lives = {life.group: life for life in lives_of(warehouse, spans, start, end, detail=Detail.OWNERS, limits=LIMITS)}
     return [lives[group] for group in groups if group in lives]

@@ -82,34 +82,21 @@ def schedule_heartbeat(shard: Shard, live: LiveClassicGroup, member_id: str, tim
     shard.schedule(heartbeat_key(group_id, member_id), timeout_ms, lambda: _expire_member(shard, group_id, member_id))
 
 
-def _on_live_group(
-    shard: Shard, group_id: str, operation: Callable[[LiveClassicGroup], Records]
-) -> Callable[[], Outcome]:
-    """What a timer runs: an operation on the classic group of that name, if there is one by then."""
+def _schedule(
+    shard: Shard, live: LiveClassicGroup, phase: str, delay_ms: int, operation: Callable[[LiveClassicGroup], Records]
+) -> None:
+    """Let the timer of a phase run an operation on the classic group of that name, if there is one by then."""
+    group_id = live.group_id
 
     def run() -> Outcome:
-        live = shard.group(group_id)
-        return Outcome(operation(live)) if isinstance(live, LiveClassicGroup) else NOTHING_TO_DO
+        group = shard.group(group_id)
+        return Outcome(operation(group)) if isinstance(group, LiveClassicGroup) else NOTHING_TO_DO
 
-    return run
-
-
-def _schedule_join_end(shard: Shard, live: LiveClassicGroup) -> None:
-    group_id = live.group_id
-    operation = _on_live_group(shard, group_id, lambda group: complete_join(shard, group))
-    shard.schedule(("join", group_id), live.rebalance_timeout_ms, operation)
+    shard.schedule((phase, group_id), delay_ms, run)
 
 
 def _schedule_initial_join_end(shard: Shard, live: LiveClassicGroup, delay_ms: int, remaining_ms: int) -> None:
-    group_id = live.group_id
-    operation = _on_live_group(shard, group_id, lambda group: _end_initial_join(shard, group, delay_ms, remaining_ms))
-    shard.schedule(("join", group_id), delay_ms, operation)
-
-
-def _schedule_sync_end(shard: Shard, live: LiveClassicGroup) -> None:
-    group_id, generation = live.group_id, live.generation
-    operation = _on_live_group(shard, group_id, lambda group: _expire_pending_syncs(shard, group, generation))
-    shard.schedule(("sync", group_id), live.rebalance_timeout_ms, operation)
+    _schedule(shard, live, "join", delay_ms, lambda group: _end_initial_join(shard, group, delay_ms, remaining_ms))
 
 
 # -- the join phase --------------------------------------------------------------------------------------------------
@@ -140,7 +127,7 @@ def prepare_rebalance(shard: Shard, live: LiveClassicGroup) -> Records:
         return NO_RECORDS
     if live.all_have_joined:
         return complete_join(shard, live)
-    _schedule_join_end(shard, live)
+    _schedule(shard, live, "join", live.rebalance_timeout_ms, lambda group: complete_join(shard, group))
     return NO_RECORDS
 
 
@@ -177,7 +164,7 @@ def complete_join(shard: Shard, live: LiveClassicGroup) -> Records:
         live.remove(member_id)
         shard.timers.cancel(heartbeat_key(live.group_id, member_id))
     if not live.elect_leader(live.waiting_joins.keys()) and live.members:
-        _schedule_join_end(shard, live)
+        _schedule(shard, live, "join", live.rebalance_timeout_ms, lambda group: complete_join(shard, group))
         return NO_RECORDS
     live.next_generation(shard.now_ms)
     if live.state == GroupState.EMPTY:
@@ -190,7 +177,8 @@ def complete_join(shard: Shard, live: LiveClassicGroup) -> Records:
         schedule_heartbeat(shard, live, member_id)
         live.new_members.discard(member_id)
         live.pending_syncs.add(member_id)
-    _schedule_sync_end(shard, live)
+    timeout_ms, generation = live.rebalance_timeout_ms, live.generation
+    _schedule(shard, live, "sync", timeout_ms, lambda group: _expire_pending_syncs(shard, group, generation))
     return NO_RECORDS
 
 

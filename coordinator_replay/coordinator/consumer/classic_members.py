@@ -27,7 +27,7 @@ from coordinator_replay.coordinator.consumer.members import (
     static_member,
 )
 from coordinator_replay.coordinator.consumer.target_assignment_builder import last_target
-from coordinator_replay.coordinator.consumer.timers import fence, fence_if_there, start_session
+from coordinator_replay.coordinator.consumer.timers import JOIN, SYNC, fence, start, start_session
 from coordinator_replay.coordinator.errors import CODES, MemberSideError, RequestError
 from coordinator_replay.coordinator.messages import Request
 from coordinator_replay.coordinator.operations import NOTHING_TO_DO, Outcome, Reply
@@ -42,8 +42,6 @@ from coordinator_replay.records.blobs import (
 )
 
 REQUIRES_MEMBER_ID_SINCE = 4
-JOIN, SYNC = "join", "sync"
-"""Timers: until a member that must join again does so, and until one that joined sends SyncGroup."""
 
 
 # -- JoinGroup -------------------------------------------------------------------------------------------------------
@@ -104,7 +102,7 @@ def _join(shard: Shard, request: Request, reply: Reply) -> Outcome:
         shard.timers.cancel((JOIN, update.group_id, updated.member_id))
         if not downgrades:
             start_session(shard, update.group_id, updated.member_id, body["sessionTimeoutMs"])
-            _start(shard, SYNC, update.group_id, updated.member_id, body["rebalanceTimeoutMs"])
+            start(shard, SYNC, update.group_id, updated.member_id, body["rebalanceTimeoutMs"])
 
     return Outcome(update.records, response, when_written=start_timers)
 
@@ -257,15 +255,9 @@ def _check_protocol(subscription: Subscription, body: Mapping[str, Any]) -> None
         raise RequestError("INCONSISTENT_GROUP_PROTOCOL")
 
 
-def _start(shard: Shard, kind: str, group_id: str, member_id: str, timeout_ms: int) -> None:
-    shard.schedule(
-        (kind, group_id, member_id), timeout_ms, lambda: fence_if_there(shard, group_id, member_id), is_retried=True
-    )
-
-
 def _start_join_if_absent(update: GroupUpdate, member: Member, subscription: Subscription) -> None:
     if not update.shard.timers.is_running((JOIN, update.group_id, member.member_id)):
-        _start(update.shard, JOIN, update.group_id, member.member_id, subscription.rebalance_timeout_ms)
+        start(update.shard, JOIN, update.group_id, member.member_id, subscription.rebalance_timeout_ms)
 
 
 # -- LeaveGroup ------------------------------------------------------------------------------------------------------

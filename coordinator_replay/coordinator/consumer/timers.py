@@ -25,8 +25,11 @@ from coordinator_replay.coordinator.topics import TopicChange
 from coordinator_replay.engine import ConsumerGroup, Member, MemberState
 
 SESSION, REBALANCE = "session-timeout", "rebalance-timeout"
-MEMBER_TIMERS = (SESSION, REBALANCE, "join", "sync")
-"""Timers of a member of a consumer group; the last two only of a member that speaks the classic protocol."""
+JOIN, SYNC = "join", "sync"
+"""Of a classic member: until it joins again where it must, and until it sends SyncGroup once it has joined."""
+
+MEMBER_TIMERS = (SESSION, REBALANCE, JOIN, SYNC)
+"""Timers of a member of a consumer group."""
 
 
 def start_session(shard: Shard, group_id: str, member_id: str, timeout_ms: int | None = None) -> None:
@@ -40,25 +43,30 @@ def start_session(shard: Shard, group_id: str, member_id: str, timeout_ms: int |
     """
     if timeout_ms is None:
         timeout_ms = shard.config.group_number(group_id, "consumer.session.timeout.ms")
+    start(shard, SESSION, group_id, member_id, timeout_ms)
+
+
+def start(
+    shard: Shard, timer: str, group_id: str, member_id: str, timeout_ms: int, *, epoch: int | None = None
+) -> None:
+    """Remove a member after a while, unless its epoch is another than the one that the timer counts for."""
     shard.schedule(
-        (SESSION, group_id, member_id), timeout_ms, lambda: fence_if_there(shard, group_id, member_id), is_retried=True
+        (timer, group_id, member_id),
+        timeout_ms,
+        lambda: fence_if_there(shard, group_id, member_id, epoch),
+        is_retried=True,
     )
 
 
 def start_rebalance(shard: Shard, group_id: str, member: Member) -> None:
     """Count the time a member has to give up partitions."""
-    epoch = current_of(member).epoch
     timeout_ms = member.subscription.rebalance_timeout_ms if member.subscription is not None else 0
-
-    def fire() -> Outcome:
-        return fence_if_there(shard, group_id, member.member_id, epoch)
-
-    shard.schedule((REBALANCE, group_id, member.member_id), timeout_ms, fire, is_retried=True)
+    start(shard, REBALANCE, group_id, member.member_id, timeout_ms, epoch=current_of(member).epoch)
 
 
 def follow_reconciliation(shard: Shard, group_id: str, member: Member) -> None:
     """Start or stop the rebalance timer of a member whose assignment has changed; classic ones have others."""
-    if member.subscription is not None and member.subscription.uses_classic_protocol:
+    if member.subscription_or_empty.uses_classic_protocol:
         return
     if current_of(member).state is MemberState.UNREVOKED_PARTITIONS:
         start_rebalance(shard, group_id, member)

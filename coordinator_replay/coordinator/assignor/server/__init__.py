@@ -4,8 +4,21 @@ from collections.abc import Callable, Mapping
 
 from coordinator_replay.coordinator.assignor.server.group_spec import GroupSpec, MemberSpec, PartitionAssignorError
 from coordinator_replay.coordinator.assignor.server.range_assignor import assign_ranges
-from coordinator_replay.coordinator.assignor.server.uniform_assignor import assign_uniformly
+from coordinator_replay.coordinator.assignor.server.uniform_heterogeneous_assignment_builder import assign_different
+from coordinator_replay.coordinator.assignor.server.uniform_homogeneous_assignment_builder import assign_equal
 from coordinator_replay.engine.model import Assignment
+
+
+def assign_uniformly(group: GroupSpec) -> dict[str, Assignment]:
+    """``uniform``, balanced over all topics together, and sticky: another algorithm where subscriptions differ.
+
+    Raises:
+        PartitionAssignorError: partitions are left over.
+    """
+    if not group.members:
+        return {}
+    return assign_equal(group) if group.is_homogeneous else assign_different(group)
+
 
 ASSIGNORS: Mapping[str, Callable[[GroupSpec], dict[str, Assignment]]] = {
     "uniform": assign_uniformly,
