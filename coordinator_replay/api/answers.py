@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from coordinator_replay.whatif.answer import WhatIf
 
 
+_AT_LEAST = "Records of that time may be missing from the log: what is recorded is at least so much."
 _MOST_CHANGES = 5000
 """Changes that a page lists one by one; the answer has all of them."""
 
@@ -151,10 +152,11 @@ class Replayed(Answer[Measures]):
     def __init__(self, what_if: "WhatIf", basis: Basis | None = None) -> None:
         lives = (what_if.recorded, what_if.simulated, *what_if.alternatives)
         rows = [replace(one, group_id=what_if.group_id) for one in lives]
-        notes = [str(what_if.fidelity), *what_if.fidelity.misses, *what_if.differences, *what_if.assumptions]
-        super().__init__(rows, Measures, notes=notes, basis=basis)
+        is_complete = basis is None or basis.is_complete
         self.fidelity = what_if.fidelity
-        self.assumptions = what_if.assumptions
+        self.assumptions = (*what_if.assumptions, *[_AT_LEAST] * (not is_complete))
+        notes = [str(what_if.fidelity), *what_if.fidelity.misses, *what_if.differences, *self.assumptions]
+        super().__init__(rows, Measures, notes=notes, basis=basis)
         self.differences = what_if.differences
 
 

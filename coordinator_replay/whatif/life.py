@@ -130,4 +130,4 @@ def _gaps(operations: Sequence[RecordedOperation], start_ms: int, end_ms: int) -
     gaps = sum(any(not event.is_exact for event in one.events) for one in operations if start_ms <= one.at_ms < end_ms)
     if gaps:
         where = f"{gaps} operation{'' if gaps == 1 else 's'} of that time"
-        yield f"Records are missing before {where}: sums of what is recorded are at least, since steps were not seen."
+        yield f"Records are missing before {where}: steps in between were not seen."

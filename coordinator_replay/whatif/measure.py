@@ -83,18 +83,19 @@ def measured(name: str, life: Lived, start_ms: int, end_ms: int, *, is_eager: bo
         is_eager: whether its rebalances stop every member.
     """
     rebalances = life.rebalances
-    longest = [row["unowned_ms_max"] for row in rebalances]
-    totals = [row["unowned_ms_total"] for row in rebalances]
+    longest = max((row["unowned_ms_max"] or 0 for row in rebalances), default=0)
+    total = sum(row["unowned_ms_total"] or 0 for row in rebalances)
     stopped = [_stayed(row) for row in rebalances] if is_eager else []
-    is_known = not is_eager
+    # That there was none is not on record where records are missing.
+    is_known = not is_eager and (total > 0 or all(row["is_exact"] for row in rebalances))
     pauses = None if life.pauses is None else [one.length_ms for one in life.pauses]
     return Measures(
         name=name,
         rebalances=len(rebalances),
         causes=by_frequency(row["cause"] for row in rebalances),
         partitions_reassigned=sum(row["partitions_reassigned"] or 0 for row in rebalances),
-        unowned_ms_max=max((one or 0 for one in longest), default=0) if is_known else None,
-        unowned_ms_total=sum(one or 0 for one in totals) if is_known else None,
+        unowned_ms_max=longest if is_known else None,
+        unowned_ms_total=total if is_known else None,
         members_interrupted=sum(stopped) if is_eager else _interrupted(life.rows, start_ms, end_ms),
         stop_the_world=sum(one > 0 for one in stopped),
         pause_ms_max=None if pauses is None else max(pauses, default=0),

@@ -23,7 +23,7 @@ class Measures:
         causes: how many by cause, most frequent first.
         partitions_reassigned: partitions that got another owner, summed over rebalances.
         unowned_ms_max: longest time in ms that the records show a partition without an owner; null where they can't
-            (an eager classic rebalance happens within one join phase).
+            (an eager classic rebalance happens within one join phase), or records are missing and none shows one.
         unowned_ms_total: the same, summed over partitions.
         members_interrupted: how often a member that stayed had to give up partitions: in an eager rebalance every
             member all of them, in an incremental one only who lost some.

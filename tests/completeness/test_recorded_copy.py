@@ -70,7 +70,9 @@ def test_what_if_has_rebalances_as_the_table_of_what_the_log_proves(audit, tmp_p
     unowned = "SELECT max(unowned_ms_max), sum(unowned_ms_total) FROM rebalances WHERE group_id = $group"
     stored = warehouse.sql(unowned, group="mall-new")
     assert next(iter(stored)) == (recorded.unowned_ms_max, recorded.unowned_ms_total) == (2290, 20610)
-    assert "are at least" in " ".join(answer.notes)
+    assert "is at least so much" in " ".join(answer.notes)
+    open_one = next(iter(warehouse.what_if("mall-newstatic", {"session.timeout.ms": 20000})))
+    assert (open_one.rebalances, open_one.unowned_ms_max, open_one.unowned_ms_total) == (1, None, None)
 
 
 def test_no_answer_is_other_than_the_brokers_and_none_is_open_without_need(tally: Tally):
