@@ -1,6 +1,6 @@
-"""Lists and numbers in sentences."""
+"""Lists, numbers and partitions in sentences."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 
 def listed(names: Sequence[object], most: int = 5, separator: str = ", ") -> str:
@@ -22,3 +22,31 @@ def counted(number: int | None, what: str) -> str:
     ('1 member', '2,000 partitions', '? members')
     """
     return f"{'?' if number is None else f'{number:,}'} {what}{'' if number == 1 else 's'}"
+
+
+def partition_ranges(partitions: Sequence[int]) -> str:
+    """Partitions as people write them.
+
+    >>> partition_ranges([0, 1, 2, 5, 7, 8])
+    '0-2,5,7,8'
+    """
+    runs: list[list[int]] = []
+    for partition in partitions:
+        if runs and partition == runs[-1][-1] + 1:
+            runs[-1].append(partition)
+        else:
+            runs.append([partition])
+    parts = [f"{run[0]}-{run[-1]}" if len(run) > 2 else ",".join(map(str, run)) for run in runs]
+    return ",".join(parts)
+
+
+def ranges_by_topic(partitions: Iterable[tuple[str, int]]) -> str:
+    """Partitions of several topics as people write them.
+
+    >>> ranges_by_topic([("orders", 1), ("orders", 0), ("audit", 2), ("orders", 2)])
+    'audit:2; orders:0-2'
+    """
+    by_topic: dict[str, set[int]] = {}
+    for topic, number in partitions:
+        by_topic.setdefault(topic, set()).add(number)
+    return "; ".join(f"{topic}:{partition_ranges(sorted(numbers))}" for topic, numbers in sorted(by_topic.items()))

@@ -3,8 +3,7 @@
 from typing import TYPE_CHECKING
 
 from coordinator_replay.cli.output import print_text
-from coordinator_replay.listing import counted, listed
-from coordinator_replay.query.partitions import ranges_by_topic
+from coordinator_replay.listing import counted, listed, ranges_by_topic
 from coordinator_replay.times import moment_text
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from coordinator_replay.answer_columns import column, select_list
 from coordinator_replay.errors import UsageError
-from coordinator_replay.query.partitions import partition_ranges
+from coordinator_replay.listing import partition_ranges
 from coordinator_replay.query.similar import did_you_mean
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.tables.views import views_in

@@ -6,8 +6,8 @@ from datetime import datetime
 
 from coordinator_replay.answer_columns import column, select_list
 from coordinator_replay.errors import UsageError
+from coordinator_replay.listing import partition_ranges
 from coordinator_replay.query.groups import Group, groups_at
-from coordinator_replay.query.partitions import partition_ranges
 from coordinator_replay.query.tables import AS_OF, END, MEMBERS_AS_OF, Tables
 
 ADDED, REMOVED, CHANGED = "added", "removed", "changed"

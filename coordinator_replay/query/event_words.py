@@ -5,9 +5,8 @@ from functools import partial
 from typing import Any
 
 from coordinator_replay.analysis.coordinator_changes import NO_LEADER
-from coordinator_replay.listing import counted, listed
+from coordinator_replay.listing import counted, listed, partition_ranges
 from coordinator_replay.query import offset_events
-from coordinator_replay.query.partitions import partition_ranges
 from coordinator_replay.query.removed import RECORDS_MISSING
 
 Detail = Mapping[str, Any]
@@ -109,7 +108,7 @@ def _started(detail: Detail) -> list[str]:
 def _target(detail: Detail) -> list[str]:
     targets = detail.get("targets") or {}
     shown = "; ".join(f"{member}: {_assignment(entries)}" for member, entries in list(targets.items())[:_MOST_NAMES])
-    more = f"; and {len(targets) - _MOST_NAMES} more members" if len(targets) > _MOST_NAMES else ""
+    more = f"; and {counted(len(targets) - _MOST_NAMES, 'more member')}" if len(targets) > _MOST_NAMES else ""
     return [f"{shown}{more}", _changed(detail, "assignment_epoch", "assignment epoch")]
 
 

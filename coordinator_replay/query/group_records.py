@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from coordinator_replay.query.partitions import TopicPartitions, partition_ranges, topic_partitions
+from coordinator_replay.listing import partition_ranges
+from coordinator_replay.query.partitions import TopicPartitions, topic_partitions
 from coordinator_replay.query.tables import END, Tables
 
 _NEWEST = """

@@ -25,9 +25,9 @@ from coordinator_replay.answer_columns import (
     select_list,
 )
 from coordinator_replay.errors import UsageError
+from coordinator_replay.listing import partition_ranges
 from coordinator_replay.query.completeness import CompleteRange, LogPartition, log_partitions_of
 from coordinator_replay.query.groups import check_group
-from coordinator_replay.query.partitions import partition_ranges
 from coordinator_replay.query.removed import RECORDS_MISSING
 from coordinator_replay.query.similar import did_you_mean
 from coordinator_replay.query.tables import AS_OF, END, Tables, shown

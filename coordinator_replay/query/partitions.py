@@ -1,36 +1,10 @@
 """Partitions of topics, as answers hold and show them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-
-def partition_ranges(partitions: Sequence[int]) -> str:
-    """Partitions as people write them.
-
-    >>> partition_ranges([0, 1, 2, 5, 7, 8])
-    '0-2,5,7,8'
-    """
-    runs: list[list[int]] = []
-    for partition in partitions:
-        if runs and partition == runs[-1][-1] + 1:
-            runs[-1].append(partition)
-        else:
-            runs.append([partition])
-    parts = [f"{run[0]}-{run[-1]}" if len(run) > 2 else ",".join(map(str, run)) for run in runs]
-    return ",".join(parts)
-
-
-def ranges_by_topic(partitions: Iterable[tuple[str, int]]) -> str:
-    """Partitions of several topics as people write them.
-
-    >>> ranges_by_topic([("orders", 1), ("orders", 0), ("audit", 2), ("orders", 2)])
-    'audit:2; orders:0-2'
-    """
-    by_topic: dict[str, set[int]] = {}
-    for topic, number in partitions:
-        by_topic.setdefault(topic, set()).add(number)
-    return "; ".join(f"{topic}:{partition_ranges(sorted(numbers))}" for topic, numbers in sorted(by_topic.items()))
+from coordinator_replay.listing import partition_ranges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from coordinator_replay.analysis.expiration import TOPIC_DELETED
 from coordinator_replay.answer_columns import column
-from coordinator_replay.query.partitions import partition_ranges
+from coordinator_replay.listing import partition_ranges
 from coordinator_replay.query.tables import AS_OF, END, Tables, shown
 
 # The last removal of each partition; the caller knows whether a later commit took its place by then.

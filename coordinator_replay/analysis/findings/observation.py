@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from coordinator_replay.analysis.findings.rules import RULES
 from coordinator_replay.analysis.findings.thresholds import DAY_MS
 from coordinator_replay.analysis.rows import Scope
-from coordinator_replay.listing import listed
+from coordinator_replay.listing import listed, partition_ranges
 from coordinator_replay.times import elapsed_ms, moment_of_ms
 
 MOST_NAMED = 20
@@ -71,11 +71,11 @@ def of_partitions(topic: str, numbers: Sequence[int]) -> str:
     """Partitions of a topic, as messages show them.
 
     >>> of_partitions("orders", [3]), of_partitions("orders", [0, 1, 2, 3, 4, 5, 8])
-    ('orders-3', '7 partitions of orders (0, 1, 2, 3, 4 and 2 more)')
+    ('orders-3', '7 partitions of orders (0-5, 8)')
     """
     if len(numbers) == 1:
         return f"{topic}-{numbers[0]}"
-    return f"{len(numbers):,} partitions of {topic} ({listed(numbers)})"
+    return f"{len(numbers):,} partitions of {topic} ({listed(partition_ranges(sorted(numbers)).split(','))})"
 
 
 def finding_id(cluster: str, rule: str, group_id: str, *subject: object) -> str:

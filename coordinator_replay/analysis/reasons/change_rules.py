@@ -9,7 +9,7 @@ from coordinator_replay.analysis.reasons.topic_changes import PARTITIONS_ADDED, 
 from coordinator_replay.analysis.reasons.vocabulary import Cause, Confidence, Explanation
 from coordinator_replay.engine.events import EventKind
 from coordinator_replay.engine.model import GroupType, Member, Subscription, without
-from coordinator_replay.listing import listed
+from coordinator_replay.listing import listed, partition_ranges, ranges_by_topic
 from coordinator_replay.times import time_order
 
 CHANGE_RULES: list[ReasonRule] = []
@@ -205,7 +205,7 @@ def coverage_change(situation: Situation) -> Explanation | None:
 
 def _range(topic: str, first: int, end: int) -> str:
     """Partitions of a topic from one up to another, not included."""
-    return f"{topic}-{first}" if end - first == 1 else f"{topic}-{first}..{end - 1}"
+    return f"{topic}:{partition_ranges(range(first, end))}"
 
 
 def _that_made(situation: Situation, topic: str, count: int) -> tuple[str, DatedTopicChange] | None:
@@ -301,10 +301,10 @@ def cooperative_follow_up(situation: Situation) -> Explanation | None:
     revoked = _revoked(situation)
     after = situation.covered_after
     handed = {topic: sorted(partitions & after.get(topic, set())) for topic, partitions in revoked.items()}
-    shown = [f"{topic}-{partition}" for topic in sorted(handed) for partition in handed[topic]]
+    shown = [(topic, partition) for topic, partitions in handed.items() for partition in partitions]
     if not shown:
         return None
-    fact = f"{len(shown)} partitions revoked in the generation before were assigned {situation.at()}: {listed(shown)}"
+    fact = f"revoked in the generation before and assigned {situation.at()}: {ranges_by_topic(shown)}"
     return Explanation(CERTAIN, (fact,))
 
 

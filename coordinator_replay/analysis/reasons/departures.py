@@ -195,8 +195,8 @@ def _fell_silent(situation: Situation, member: Member, fact: str) -> Departure |
         return None
     why = (
         f"its partitions were last committed {lasting(silent_ms)} earlier "
-        f"{situation.at(own.offset, own.partition)}, others of the group went on "
-        f"{situation.at(others.offset, others.partition)} ({_timeout(member)})"
+        f"{situation.at(own.offset, own.partition)}, while other partitions of the group were "
+        f"{situation.at(others.offset, others.partition)}; {_timeout(member)}"
     )
     return Departure(member.member_id, Cause.SESSION_TIMEOUT, Confidence.LIKELY, (fact, why), (Cause.MEMBER_LEAVE,))
 

@@ -56,7 +56,7 @@ def revisions(situation: Situation) -> list[Revision]:
                 )
     for departure in departures(situation):
         if departure.back_as is not None:
-            fact = f"{departure.member_id} was removed later {situation.at()}: it had not left before"
+            fact = f"{departure.member_id} was still in the group then, and was removed {situation.at()}"
             changed.append(Revision(departure.back_as, True, Cause.MEMBER_RESTART, departure.confidence, fact))
     return changed
 

@@ -89,7 +89,7 @@ def beginning_unseen(situation: Situation) -> Explanation | None:
     """Nothing is known of what was before."""
     if not situation.is_beginning_unseen or situation.history.conversion is not None:
         return None
-    fact = f"first record of the group behind missing ones {situation.at()}"
+    fact = f"the group's first record after those that are missing {situation.at()}"
     return Explanation(POSSIBLE, (fact,))
 
 
@@ -108,7 +108,7 @@ def protocol_change(situation: Situation) -> Explanation | None:
     for event in situation.of_kind(EventKind.PROTOCOL_CHANGED):
         old, new = event.changes["protocol"]
         replaced = situation.of_kind(EventKind.MEMBER_REPLACED)
-        evidence = [f"assignor {new}, before {old} {situation.at(event.offset)}"]
+        evidence = [f"the assignor changed from {old} to {new} {situation.at(event.offset)}"]
         evidence += [f"static {called(one.member)} joined under a new member id" for one in replaced if one.member]
         return Explanation(CERTAIN, evidence, triggers=[one.member_id for one in replaced if one.member_id])
     return None
@@ -167,8 +167,8 @@ def _spoken(one: Return) -> str:
         return "downgraded to the classic protocol" if one.is_downgrade else "now on the consumer protocol"
     protocol, version = chosen(subscription)
     if protocol == one.departed.protocol:
-        return f"subscription version {version}, before {one.departed.version}"
-    return f"assignor {protocol}, before {one.departed.protocol}"
+        return f"its subscription's version changed from {one.departed.version} to {version}"
+    return f"its assignor changed from {one.departed.protocol} to {protocol}"
 
 
 POLL_SLACK_MS = 15_000
@@ -199,8 +199,8 @@ def poll_timeout_rejoin(situation: Situation) -> Explanation | None:
     if not back:
         return None
     evidence = [
-        f"{one.sentence(situation)}; the last record showing it alive was {lasting(one.silence_ms)} older "
-        f"(max.poll.interval.ms {lasting(one.departed.timeout_ms)})"
+        f"{one.sentence(situation)}; the last record showing it alive was {lasting(one.silence_ms)} old when it was "
+        f"removed (max.poll.interval.ms {lasting(one.departed.timeout_ms)})"
         for one in back
     ] + _removals(situation)
     is_late = all(one.silence_ms >= one.departed.timeout_ms > 0 for one in back)

@@ -109,7 +109,7 @@ def _limited(situation: Situation, confidence: Confidence, evidence: list[str]) 
     """No more confidence than the log allows."""
     opening = situation.opening
     if not opening.is_exact:
-        evidence.append("records may be missing in between: this is the sum of what happened")
+        evidence.append("records may be missing in between: several rebalances may show as this one")
         confidence = _at_most(confidence, Confidence.LIKELY)
     attempts = opening.changes.get("attempts") or 1
     if attempts > 1:
