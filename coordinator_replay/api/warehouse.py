@@ -27,7 +27,7 @@ from coordinator_replay.query.groups import (
     UNRECORDED_STATES,
     Group,
     groups_at,
-    join_phase_at,
+    join_phases_at,
     lively_groups,
     unknown_states_note,
     unrecorded_states_note,
@@ -131,7 +131,7 @@ class Warehouse:
         wanted = {state.lower() for state in states}
         chosen = [group for group in of_types if not wanted or group.state.lower() in wanted]
         nothing = None if chosen else f"No group matches; cluster {self.cluster!r} is covered from {self.coverage}."
-        notes = [nothing, unknown_states_note(of_types, states), unrecorded_states_note(states), note]
+        notes = [nothing, unknown_states_note(of_types, states), unrecorded_states_note(chosen, states), note]
         return Answer(chosen, Group, notes=[*notes, unaudited_note(self._tables)], basis=self._at(moment))
 
     def deleted_groups(self, *, at: Time | None = None, types: Sequence[str] = ()) -> Answer[DeletedGroup]:
@@ -168,7 +168,7 @@ class Warehouse:
 
     def _join_phase(self, group: str, at: datetime | None) -> str | None:
         """What a broker's log says of a rebalance that was going on."""
-        phase = join_phase_at(self._tables, group, at)
+        phase = join_phases_at(self._tables, at, group=group).get(group)
         if phase is None:
             return None
         members = [one.member_id for one in describe_at(self._tables, group, at).members]

@@ -61,11 +61,12 @@ def print_reason(one: "Rebalance", hold_up: "HoldUp | None" = None) -> None:
     began = one.started_at or one.completed_at
     sure = f", {one.confidence}" if one.confidence else ""
     when = "at an unknown time" if began is None else moment_text(began)
-    number = f"{'generation' if one.group_type == 'classic' else 'epoch'} {one.epoch}"
+    number = "" if one.epoch is None else f"  {'generation' if one.group_type == 'classic' else 'epoch'} {one.epoch}"
     matched = " (matched by an alternative)" if one.matched_by == "alternative" else ""
-    print_text(f"{when}  {one.group_id}  {number}  {one.cause or 'UNKNOWN'}{sure}{matched}", style={"bold": True})
+    print_text(f"{when}  {one.group_id}{number}  {one.cause or 'UNKNOWN'}{sure}{matched}", style={"bold": True})
     print_text(_duration(one), indent="  ")
-    print_text(_cost(one), indent="  ")
+    if one.members_after is not None:
+        print_text(_cost(one), indent="  ")
     if hold_up is not None and hold_up.waited_ms >= SHORT_WAIT_MS:
         print_text(_blocked(hold_up), indent="  ")
     for fact in one.evidence or ():

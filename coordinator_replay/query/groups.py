@@ -219,13 +219,14 @@ class LastState(NamedTuple):
     deletion: str | None = None
 
 
-def unrecorded_states_note(states: Sequence[str]) -> str | None:
+def unrecorded_states_note(groups: Sequence[Group], states: Sequence[str]) -> str | None:
     """What to say of a search for groups by states that no group is recorded in.
 
     Args:
+        groups: those in the states, by records or brokers' logs.
         states: the states asked for, in any case.
     """
-    asked = {state.lower() for state in states}
+    asked = {state.lower() for state in states} - {group.state.lower() for group in groups}
     unrecorded = [state for state in UNRECORDED_STATES if state.lower() in asked]
     if not unrecorded:
         return None
@@ -328,16 +329,15 @@ def _phases(warehouse: Tables, groups: Sequence[Group], at: datetime | None, gro
     return join_phases(warehouse, recorded, at, group=group) if recorded else {}
 
 
-def join_phase_at(warehouse: Tables, group: str, at: datetime | None = None) -> JoinPhase | None:
-    """The rebalance of a classic group that was going on at a point in time by a broker's log; None if none was.
+def join_phases_at(warehouse: Tables, at: datetime | None = None, *, group: str | None = None) -> dict[str, JoinPhase]:
+    """The rebalances of classic groups that were going on at a point in time by the brokers' logs, by group.
 
     Args:
         warehouse: the tables.
-        group: the group.
         at: the point in time; the end of the log if None.
+        group: only this one.
     """
-    recorded = _recorded_groups(warehouse, at, group, only_own=True)
-    return _phases(warehouse, recorded, at, group).get(group)
+    return _phases(warehouse, _recorded_groups(warehouse, at, group, only_own=True), at, group)
 
 
 def group_names(warehouse: Tables) -> list[str]:

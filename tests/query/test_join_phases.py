@@ -116,10 +116,29 @@ def test_a_group_that_is_stuck_at_the_end_of_the_log(tmp_path: Path) -> None:
     found = Warehouse(str(tmp_path / "wh"))
     assert found.describe(GROUP).group.state == "PreparingRebalance"
     assert any("removing member m on heartbeat expiration" in note for note in found.why(GROUP).notes)
+    for rebalances in (list(found.rebalances()), list(found.rebalances(GROUP)), list(found.why(GROUP))):
+        going_on = rebalances[-1]
+        assert (going_on.group_id, going_on.is_over, going_on.cause, going_on.confidence) == (
+            GROUP,
+            False,
+            "SESSION_TIMEOUT",
+            "likely",
+        )
+        assert going_on.reasons == ["removing member m on heartbeat expiration"]
+    answer = found.groups(states=["PreparingRebalance", "CompletingRebalance"])
+    assert [one.group_id for one in answer] == [GROUP]
+    assert [note.partition(":")[0] for note in answer.notes if "is recorded as" in note] == [
+        "No group is recorded as CompletingRebalance"
+    ]
+    began_at = going_on.started_at
+    assert began_at is not None
+    assert all(one.is_over for one in found.rebalances(GROUP, end=began_at))
     # A coordinator that loads the group has it as its last record says.
     loaded = b"[2026-11-23 13:58:40,000] INFO [GroupCoordinator id=1] Finished loading of metadata from "
     loaded += b"__consumer_offsets-2 with epoch 2 in 5ms where 5ms was spent in the scheduler. (o.C)\n"
     with (tmp_path / "server.log").open("ab") as log:
         log.write(loaded)
     audit_here(tmp_path / "wh", RECORDED / "segments", broker_logs=[str(tmp_path / "server.log")])
-    assert Warehouse(str(tmp_path / "wh")).describe(GROUP).group.state == "Stable"
+    loaded_again = Warehouse(str(tmp_path / "wh"))
+    assert loaded_again.describe(GROUP).group.state == "Stable"
+    assert all(one.is_over for one in loaded_again.rebalances(GROUP))
