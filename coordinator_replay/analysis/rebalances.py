@@ -394,6 +394,8 @@ class Rebalances:
 
     def _row(self, one: OpenRebalance) -> Row:
         is_classic = one.group_type == GroupType.CLASSIC
+        # That no partition was without an owner is not on record where records are missing.
+        is_unowned_known = one.is_unowned_known and (one.is_exact or bool(one.unowned_ms_total))
         least_ms = elapsed_ms(one.started_ms, one.completed_ms)
         return TABLE, {
             "rebalance_id": one.rebalance_id,
@@ -423,8 +425,8 @@ class Rebalances:
             "partitions_reassigned": one.moved,
             "partitions_added": one.added,
             "partitions_total": one.partitions,
-            "unowned_ms_max": one.unowned_ms_max if one.is_unowned_known else None,
-            "unowned_ms_total": one.unowned_ms_total if one.is_unowned_known else None,
+            "unowned_ms_max": one.unowned_ms_max if is_unowned_known else None,
+            "unowned_ms_total": one.unowned_ms_total if is_unowned_known else None,
             "held_up_by": one.held_up_by,
             "held_up_ms": one.held_up_ms,
             "metadata_delay_ms": one.reason.metadata_delay_ms,

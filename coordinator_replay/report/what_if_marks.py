@@ -55,7 +55,7 @@ def rebalance_rows(answer: WhatIf, clock: Clock) -> list[dict[str, Any]]:
             "cause": neutral(str(one["cause"])),
             "colour": colours[str(one["cause"])],
             "epoch": counted_as(one["epoch"]),
-            "members": f"{counted_as(one['members_before'])} → {counted_as(one['members_after'])}",
+            "members": _members_text(one),
             "moved": counted_as(one["partitions_reassigned"]),
             "partitions_reassigned": one["partitions_reassigned"],
             "unowned": "not on record" if one["unowned_ms_max"] is None else duration(one["unowned_ms_max"]),
@@ -65,6 +65,12 @@ def rebalance_rows(answer: WhatIf, clock: Clock) -> list[dict[str, Any]]:
         for number, (label, life) in enumerate(zip(life_labels(answer), answer.lives, strict=True))
         for one in life.rebalances
     ]
+
+
+def _members_text(rebalance: Mapping[str, Any]) -> str:
+    """How many members there were before and after."""
+    text = f"{counted_as(rebalance['members_before'])} → {counted_as(rebalance['members_after'])}"
+    return text if rebalance["is_exact"] else f"{text} on record"
 
 
 def _clients_text(member_ids: Iterable[str] | None, by_member: Mapping[str, str]) -> str:

@@ -3,6 +3,7 @@
 from operator import itemgetter
 from typing import Any
 
+from coordinator_replay.query.basis import basis_from
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.report.columns import Clock, columns
 from coordinator_replay.report.members import MOST_IN_LEGEND
@@ -56,6 +57,7 @@ def what_if_page(warehouse: Tables, answer: WhatIf) -> str:
         start=start,
         end=end,
         cluster=warehouse.cluster,
+        basis=str(basis_from(warehouse, start, group=answer.group_id)),
         labels=labels,
         measures=[(label, [_shown(value) for value in values]) for label, values in table_of(answer.measures)],
         causes=list(causes_of(answer).items()),

@@ -73,6 +73,7 @@ def test_what_if_has_rebalances_as_the_table_of_what_the_log_proves(audit, tmp_p
     assert "is at least so much" in " ".join(answer.notes)
     open_one = next(iter(warehouse.what_if("mall-newstatic", {"session.timeout.ms": 20000})))
     assert (open_one.rebalances, open_one.unowned_ms_max, open_one.unowned_ms_total) == (1, None, None)
+    assert next(iter(warehouse.sql(unowned, group="mall-newstatic"))) == (None, None)
 
 
 def test_no_answer_is_other_than_the_brokers_and_none_is_open_without_need(tally: Tally):

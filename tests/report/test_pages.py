@@ -329,6 +329,7 @@ def test_names_in_replayed_lives_are_text_and_never_markup(warehouse: Tables):
     answer = what_if(Recorded(GROUP, records, {}, {}, {}), [Alternative(values={"group.instance.id": "per-client"})])
     page = Page(what_if_page(warehouse, answer))
     assert page.cells[0] == f"{neutral_text(GROUP)}: what if"
+    assert "Cluster default, log up to" in page.text
     assert not [tag for tag, _ in page.elements if tag == "img"]
     clients = [text for text in page.column("lives-owned", "client") if "onerror" in text]
     assert clients
