@@ -131,7 +131,7 @@ def _requests() -> str:
 
 
 def _checks() -> str:
-    rows = "\n".join(f"| {error} | {message} |" for error, message, _ in CHECKS)
+    rows = "\n".join(f"| INVALID_REQUEST | {message} |" for message, _ in CHECKS)
     codes = ", ".join(f"{name} ({code})" for name, code in sorted(CODES.items(), key=lambda item: item[1]))
     return (
         "## Errors\n\nWhat a ConsumerGroupHeartbeat is refused for before its group is looked at, in this order:\n\n"
