@@ -154,4 +154,5 @@ def diff(
         _print_part(common, answer.counts, _MOST_CHANGES, "line")
     else:
         show_rows(common, columns_for(answer.row_type), answer)
+    say(f"{answer.sides}.")
     say_notes(answer)
