@@ -266,7 +266,7 @@ def audit(
         return
     summary = _audit(options, common, "audit", wait)
     failing = () if fail_on is None else SEVERITIES[: SEVERITIES.index(fail_on) + 1]
-    is_incomplete = summary.run.records_quarantined or summary.run.groups_failed
+    is_incomplete = summary.new_quarantined or summary.run.groups_failed
     if (strict and is_incomplete) or any(summary.new_findings[severity] for severity in failing):
         sys.exit(EXIT_FINDINGS)
 

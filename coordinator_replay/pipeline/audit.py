@@ -30,7 +30,7 @@ from coordinator_replay.pipeline.derived import (
     take_findings,
 )
 from coordinator_replay.pipeline.findings.evaluation import TOTALS
-from coordinator_replay.pipeline.findings.news import news_of
+from coordinator_replay.pipeline.findings.news import last_reading, news_of
 from coordinator_replay.pipeline.groups import topics
 from coordinator_replay.pipeline.groups.replay import ReplayContext
 from coordinator_replay.pipeline.host.catalog import register_tables
@@ -112,6 +112,7 @@ def audit(
         results = _run_buckets(job, run, plan, names, sums, has_logs=has_logs)
         summary = Summary(run)
         count_records(results, reading.tally.records(), summary)
+        summary.new_quarantined = last_reading(run, reading.history.runs).records_quarantined
         news = news_of(job.files(FINDINGS), run, reading.history.runs)
         changes = _write_topics(job, names)
         if logs:

@@ -85,6 +85,7 @@ class Summary:
         expired: offsets of the cluster that expired, are past retention, or expire within the horizon, by status.
         findings: what the tables now say that deserves a look, by severity.
         new_findings: those of them that no run had stored before the last one that read new records.
+        new_quarantined: records that this last one could not decode.
     """
 
     run: Run
@@ -96,3 +97,4 @@ class Summary:
     expired: Counter[str] = field(default_factory=Counter)
     findings: Counter[str] = field(default_factory=Counter)
     new_findings: Counter[str] = field(default_factory=Counter)
+    new_quarantined: int = 0

@@ -59,6 +59,10 @@ def news_of(stored: Iterable[TableFile], run: Run, earlier: Sequence[Run]) -> Ne
         run: this run, its records counted.
         earlier: runs that are done, the newest first.
     """
-    reading = (one.run_id for one in earlier if one.has_new_records)
-    since = run.run_id if run.has_new_records else next(reading, run.run_id)
+    since = last_reading(run, earlier).run_id
     return News(run_id=run.run_id, since=since, earlier=[file.uri for file in stored])
+
+
+def last_reading(run: Run, earlier: Sequence[Run]) -> Run:
+    """The last run that read new records: this one, or where it repeats an earlier one, that one."""
+    return next((one for one in (run, *earlier) if one.has_new_records), run)

@@ -1,6 +1,7 @@
 """A finding is new until a later run has read new records, and the same however often a run is tried."""
 
 import json
+import shutil
 from pathlib import Path
 
 from click.testing import CliRunner
@@ -53,6 +54,18 @@ def test_a_later_night_has_as_new_what_it_found_first_however_often_it_is_tried(
     assert {json.loads(line)["finding_id"] for line in shown.stdout.splitlines()} == ids(warehouse, is_new=True)
     nothing = CliRunner().invoke(main, [*command, "--rule", "log_truncated", "--exit-code"])
     assert (nothing.exit_code, nothing.stdout) == (4, "")
+
+
+def test_a_record_that_could_not_be_decoded_counts_in_each_try_of_the_night_that_read_it(tmp_path: Path):
+    dump = shutil.copytree(Sample("transactions").segments, tmp_path / "first")
+    file = max(dump.rglob("*.log"), key=lambda one: one.stat().st_size)
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    file.write_bytes(content)
+    first = audit_here(tmp_path / "warehouse", dump)
+    assert first.new_quarantined == first.run.records_quarantined == 1
+    retried = audit_here(tmp_path / "warehouse", dump)
+    assert (retried.new_quarantined, retried.run.records_quarantined) == (1, 0)
 
 
 def test_what_an_earlier_release_has_stored_is_not_new():
