@@ -113,7 +113,12 @@ def test_all_groups_have_ranges_where_the_log_leaves_something_open(tmp_path: Pa
     patient = next(one for one in found if one["group_id"] == "shop-v-patient")
     least, most = patient["ranges"]["rebalances"]
     assert least <= patient["rebalances"] <= most
-    assert f"{patient['rebalances']} ({least} to {most})" in run(folder, *asked).stdout
+    # What is spared is as open as what is predicted.
+    spared = patient["rebalances_spared"]
+    assert patient["ranges"]["rebalances_spared"] == [spared + patient["rebalances"] - bound for bound in (most, least)]
+    shown = run(folder, *asked).stdout
+    assert f"{patient['rebalances']} ({least} to {most})" in shown
+    assert "{} ({} to {})".format(spared, *patient["ranges"]["rebalances_spared"]) in shown
 
 
 def test_last_commits_of_members_come_from_the_tables(tmp_path: Path) -> None:

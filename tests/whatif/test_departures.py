@@ -141,6 +141,27 @@ def test_a_range_reaches_farther_up_where_members_may_have_come_and_gone_without
     assert ranges == [(20, 23), (20, 24)]
 
 
+def test_a_cause_has_a_range_also_where_the_likeliest_variant_has_none_of_it() -> None:
+    model = what_if(group(), []).recorded
+    likely, other = (
+        replace(model, causes={"GROUP_CREATED": 1} | causes) for causes in ({"MEMBER_JOIN": 2}, {"SESSION_TIMEOUT": 3})
+    )
+    one = with_ranges(likely, [other], 0, unseen=0.0)
+    assert one.ranges["MEMBER_JOIN"] == (0, 3)
+    rows = dict(table_of([one]))
+    assert (rows["GROUP_CREATED"], rows["SESSION_TIMEOUT"]) == ([1], ["0 (0 to 3)"])
+
+
+def test_a_cause_is_said_to_vanish_where_its_whole_range_says_so() -> None:
+    """Of two session timeouts the likeliest variant has none, but another one has them."""
+    consumer = Alternative(values={"group.protocol": "consumer", "session.timeout.ms": "5000"})
+    answer = what_if(recorded_groups_of_variants()["shop-v-static"], [consumer])
+    (one,) = answer.alternatives
+    for cause, count in answer.simulated.causes.items():
+        least, most = one.ranges.get(cause, (one.causes.get(cause, 0),) * 2)
+        assert (f" {cause}" in answer.differences[0]) is (not least <= count <= most)
+
+
 def test_a_value_says_where_not_all_variants_were_simulated() -> None:
     answer = what_if(group(), [Alternative(values={"group.protocol": "consumer"})], most_steps=1_000)
     (one,) = answer.alternatives
