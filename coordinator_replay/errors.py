@@ -4,6 +4,9 @@ Bad *data* is no exception here: it travels as a row with an ``error_class`` and
 raised is what the user can do something about: a wrong call, an input that is not a dump, a broken warehouse.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from coordinator_replay.secret_text import without_secrets
 
 
@@ -51,3 +54,16 @@ class LockedError(CoordinatorReplayError):
 
 class SnapshotError(CoordinatorReplayError):
     """An engine snapshot is of a version that this release can't read."""
+
+
+@contextmanager
+def writing(place: object) -> Iterator[None]:
+    """Let a file or folder that can't be written in the block be an error of the call.
+
+    Raises:
+        UsageError: it can't.
+    """
+    try:
+        yield
+    except OSError as problem:
+        raise UsageError(f"{place} can't be written: {problem.strerror}") from problem

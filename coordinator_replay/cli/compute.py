@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from coordinator_replay.answer_columns import AnswerColumn
-from coordinator_replay.cli.guard import ended_by_signals, interruptible, log_line
+from coordinator_replay.cli.guard import ended_by_signals, log_line, spark_session
 from coordinator_replay.cli.options import EXIT_FINDINGS, Common, command, wait_option, warehouse_command
 from coordinator_replay.cli.output import print_rows
 from coordinator_replay.cli.paths import PATH, absolute
@@ -84,18 +84,16 @@ def _session(
     """Stages on a Spark session of their own, and what shows their progress."""
     from coordinator_replay.cli.progress import shown_progress
     from coordinator_replay.log.dump import Format
-    from coordinator_replay.pipeline.host.failure import failing_in_a_sentence
-    from coordinator_replay.pipeline.host.session import open_session
     from coordinator_replay.pipeline.stage import SparkStages
 
     click.echo("starting Spark …", err=True)
-    with interruptible(f"the run was interrupted; {then}"), failing_in_a_sentence("the run", then):
-        has_names = options.database is not None
-        spark = open_session(
-            verbose=common.verbose, with_delta=has_names or dump.format is Format.DELTA, with_catalog=has_names
-        )
-        with shown_progress(spark) as report:
-            yield SparkStages(spark), report
+    has_names = options.database is not None
+    loaded = {"with_delta": has_names or dump.format is Format.DELTA, "with_catalog": has_names}
+    with (
+        spark_session("the run", then, verbose=common.verbose, **loaded) as spark,
+        shown_progress(spark) as report,
+    ):
+        yield SparkStages(spark), report
 
 
 def _print_plan(options: "Options", common: Common) -> None:
@@ -278,8 +276,6 @@ def _follow(
     from coordinator_replay.export.audit_follow import AuditFollower, audited_batches
     from coordinator_replay.export.folders import ExportedDump
     from coordinator_replay.pipeline.audit import run_audit
-    from coordinator_replay.pipeline.host.failure import failing_in_a_sentence
-    from coordinator_replay.pipeline.host.session import open_session
     from coordinator_replay.pipeline.ledger import finished_runs
     from coordinator_replay.store.layout import LEDGER
     from coordinator_replay.store.lock import one_at_a_time
@@ -314,13 +310,12 @@ def _follow(
         audited=audited_batches([] if ledger is None else finished_runs(ledger, options.cluster), dump.stream),
     )
     log_line("starting Spark")
-    then = "the next run cleans up after it"
-    with interruptible(f"the run was interrupted; {then}"), failing_in_a_sentence("the run", then):
-        has_names = options.database is not None
-        spark = open_session(verbose=common.verbose, with_delta=has_names, with_catalog=has_names)
+    has_names = options.database is not None
+    loaded = {"with_delta": has_names, "with_catalog": has_names}
+    session = spark_session("the run", "the next run cleans up after it", verbose=common.verbose, **loaded)
+    with session as spark, ended_by_signals() as stopped:
         log_line(f"following {options.inputs[0]}")
-        with ended_by_signals() as stopped:
-            follower.run(stopped, every.total_seconds())
+        follower.run(stopped, every.total_seconds())
     log_line("ended")
 
 

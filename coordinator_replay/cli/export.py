@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from coordinator_replay.cli.guard import ended_by_signals, interruptible, log_line
+from coordinator_replay.cli.guard import ended_by_signals, log_line, spark_session
 from coordinator_replay.cli.options import command, config_option, output_option, verbose_option, wait_option
 from coordinator_replay.cli.paths import PATH
 from coordinator_replay.cli.times import DURATION
@@ -170,28 +170,23 @@ def _note(text: str) -> None:
 def _export(options: "ExportOptions", verbose: bool) -> "Exported":
     from coordinator_replay.cli.progress import shown_progress
     from coordinator_replay.export.topic import run_export
-    from coordinator_replay.pipeline.host.failure import failing_in_a_sentence
-    from coordinator_replay.pipeline.host.session import open_session
 
     _note("starting Spark …")
     then = "the next one continues where the last finished one ended"
-    with interruptible(f"the export was interrupted; {then}"), failing_in_a_sentence("the export", then):
-        spark = open_session(verbose=verbose, with_kafka=True)
-        with shown_progress(spark) as report:
-            return run_export(spark, options, report)
+    with (
+        spark_session("the export", then, verbose=verbose, with_kafka=True) as spark,
+        shown_progress(spark) as report,
+    ):
+        return run_export(spark, options, report)
 
 
 def _follow(options: "ExportOptions", every: timedelta, verbose: bool) -> None:
     """Follow the topic until a signal ends it."""
     from coordinator_replay.export.follow import Following, follow_topic
-    from coordinator_replay.pipeline.host.failure import failing_in_a_sentence
-    from coordinator_replay.pipeline.host.session import open_session
 
     log_line("starting Spark")
     then = "started again, it continues where it ended"
-    with interruptible(f"the export was interrupted; {then}"), failing_in_a_sentence("the export", then):
-        spark = open_session(verbose=verbose, with_kafka=True)
-        with ended_by_signals() as stopped:
-            every_ms = max(1, round(every.total_seconds() * 1000))
-            follow_topic(spark, options, Following(every_ms=every_ms, stopped=stopped, log=log_line))
+    with spark_session("the export", then, verbose=verbose, with_kafka=True) as spark, ended_by_signals() as stopped:
+        every_ms = max(1, round(every.total_seconds() * 1000))
+        follow_topic(spark, options, Following(every_ms=every_ms, stopped=stopped, log=log_line))
     log_line(f"ended; {then}")

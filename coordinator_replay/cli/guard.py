@@ -55,6 +55,22 @@ def interruptible(what: str) -> Iterator[None]:
 
 
 @contextmanager
+def spark_session(what: str, then: str, **options: Any) -> Iterator[Any]:
+    """A Spark session for the work in the block, which ends in a sentence where it fails or Ctrl-C ends it.
+
+    Args:
+        what: the work.
+        then: what becomes of what was done.
+        options: of the session.
+    """
+    from coordinator_replay.pipeline.host.failure import failing_in_a_sentence
+    from coordinator_replay.pipeline.host.session import open_session
+
+    with interruptible(f"{what} was interrupted; {then}"), failing_in_a_sentence(what, then):
+        yield open_session(**options)
+
+
+@contextmanager
 def ended_by_signals() -> Iterator[threading.Event]:
     """An event that SIGTERM and Ctrl-C set while the block runs; the second one ends the process at once."""
     stopped = threading.Event()

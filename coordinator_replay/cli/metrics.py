@@ -10,7 +10,7 @@ import click
 from coordinator_replay.cli.answers import say
 from coordinator_replay.cli.clock import now
 from coordinator_replay.cli.options import Common, open_warehouse, warehouse_command
-from coordinator_replay.errors import PrerequisiteError, UsageError
+from coordinator_replay.errors import PrerequisiteError, writing
 from coordinator_replay.listing import counted
 from coordinator_replay.safe_text import neutral
 
@@ -29,13 +29,11 @@ _READABLE = 0o644
 
 def _write(text: str, path: Path) -> None:
     """Put a file in place at once: a collector reads it at any moment."""
-    try:
+    with writing(path):
         with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as file:
             file.write(text)
         Path(file.name).chmod(_READABLE)
         Path(file.name).replace(path)
-    except OSError as problem:
-        raise UsageError(f"{path} can't be written: {problem.strerror}") from problem
 
 
 def _push(written: "Metrics", cluster: str, gateway: str) -> None:

@@ -8,7 +8,7 @@ from coordinator_replay.coordinator.config import Config
 from coordinator_replay.coordinator.coordinator import Coordinator
 from coordinator_replay.coordinator.ids import MemberIds
 from coordinator_replay.coordinator.messages import Request
-from coordinator_replay.coordinator.results import Batch, Failure, MarkerWritten, Response, Result
+from coordinator_replay.coordinator.operations import Batch, Failure, MarkerWritten, Response, Result
 from coordinator_replay.coordinator.topics import Topic, Topics
 
 __all__ = [

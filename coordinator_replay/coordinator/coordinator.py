@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from coordinator_replay.coordinator import group_metadata_manager
-from coordinator_replay.coordinator.classic import describe as classic_describe
+from coordinator_replay.coordinator.classic import members as classic_members
 from coordinator_replay.coordinator.config import Config
 from coordinator_replay.coordinator.consumer import describe as consumer_describe
 from coordinator_replay.coordinator.consumer import heartbeat, timers
@@ -26,8 +26,7 @@ from coordinator_replay.coordinator.draft import client_assignment
 from coordinator_replay.coordinator.ids import MemberIds
 from coordinator_replay.coordinator.messages import Request, complete
 from coordinator_replay.coordinator.offsets import commit, expiration, fetch
-from coordinator_replay.coordinator.operations import Outcome, Reply
-from coordinator_replay.coordinator.results import Result
+from coordinator_replay.coordinator.operations import Outcome, Reply, Result
 from coordinator_replay.coordinator.shard import Shard
 from coordinator_replay.coordinator.state_dump import dump
 from coordinator_replay.coordinator.topics import Topic, TopicChange, Topics
@@ -40,7 +39,7 @@ HANDLERS: Mapping[str, Handler] = {
     **heartbeat.HANDLERS,
     **consumer_describe.HANDLERS,
     **group_metadata_manager.HANDLERS,
-    **classic_describe.HANDLERS,
+    **classic_members.HANDLERS,
     **commit.HANDLERS,
     **fetch.HANDLERS,
 }

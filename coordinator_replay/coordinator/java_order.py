@@ -48,7 +48,30 @@ def table_size_for(capacity: int) -> int:
     return 1 << max(capacity - 1, 0).bit_length()
 
 
-class HashOrder(MutableMapping[K, V]):
+class _Order(MutableMapping[K, V]):
+    """A mapping that iterates in an order of its own."""
+
+    __slots__ = ("_hash_of", "_places", "_values")
+
+    def __init__(self, hash_of: Callable[[K], int]) -> None:
+        self._hash_of = hash_of
+        self._values: dict[K, V] = {}
+        self._places: dict[K, tuple[int, int]] = {}
+
+    def __getitem__(self, key: K) -> V:
+        return self._values[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._values
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({dict(self.items())!r})"
+
+
+class HashOrder(_Order[K, V]):
     """A mapping that iterates as a ``java.util.HashMap`` of the same history does.
 
     Bins are iterated by the low bits of the spread hash. Inside a bin ``put`` appends, and growing keeps the order,
@@ -59,13 +82,11 @@ class HashOrder(MutableMapping[K, V]):
         capacity: what the table was created with; later it only grows.
     """
 
-    __slots__ = ("_capacity", "_counts", "_hash_of", "_head", "_places", "_tail", "_values")
+    __slots__ = ("_capacity", "_counts", "_head", "_tail")
 
     def __init__(self, hash_of: Callable[[K], int], capacity: int = DEFAULT_CAPACITY) -> None:
-        self._hash_of = hash_of
+        super().__init__(hash_of)
         self._capacity = table_size_for(capacity)
-        self._values: dict[K, V] = {}
-        self._places: dict[K, tuple[int, int]] = {}
         self._counts: Counter[int] = Counter()
         self._tail = 0
         self._head = 0
@@ -78,9 +99,6 @@ class HashOrder(MutableMapping[K, V]):
         for key, value in entries:
             table[key] = value
         return table
-
-    def __getitem__(self, key: K) -> V:
-        return self._values[key]
 
     def __setitem__(self, key: K, value: V) -> None:
         """Put: a new key goes to the end of its bin."""
@@ -109,15 +127,6 @@ class HashOrder(MutableMapping[K, V]):
     def __iter__(self) -> Iterator[K]:
         mask, places = self._capacity - 1, self._places
         return iter(sorted(places, key=lambda key: (places[key][0] & mask, places[key][1])))
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._values
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    def __repr__(self) -> str:
-        return f"HashOrder({dict(self.items())!r})"
 
     def _place(self, key: K, turn: int, crowd: int) -> None:
         """Put a new key into its bin, which is crowded with so many keys."""
@@ -157,24 +166,19 @@ def hash_set(items: Iterable[K], hash_of: Callable[[K], int], size: int = 0) -> 
     return table
 
 
-class TimelineOrder(MutableMapping[K, V]):
+class TimelineOrder(_Order[K, V]):
     """A mapping that iterates as a ``TimelineHashMap`` created for no particular size does.
 
     The place is the highest bits of the hash multiplied by a constant; in one place the youngest key comes first, and
     growing keeps the order.
     """
 
-    __slots__ = ("_hash_of", "_log2_capacity", "_places", "_turn", "_values")
+    __slots__ = ("_log2_capacity", "_turn")
 
     def __init__(self, hash_of: Callable[[K], int]) -> None:
-        self._hash_of = hash_of
+        super().__init__(hash_of)
         self._log2_capacity = 1
-        self._values: dict[K, V] = {}
-        self._places: dict[K, tuple[int, int]] = {}
         self._turn = 0
-
-    def __getitem__(self, key: K) -> V:
-        return self._values[key]
 
     def __setitem__(self, key: K, value: V) -> None:
         """Put: a key keeps its turn. Before a put that could make four keys to three places, the table doubles."""
@@ -192,12 +196,3 @@ class TimelineOrder(MutableMapping[K, V]):
     def __iter__(self) -> Iterator[K]:
         shift, places = 64 - self._log2_capacity, self._places
         return iter(sorted(places, key=lambda key: (places[key][0] >> shift, places[key][1])))
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._values
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    def __repr__(self) -> str:
-        return f"TimelineOrder({dict(self.items())!r})"

@@ -1,16 +1,17 @@
-"""What an operation of the coordinator is given and gives back.
+"""What an operation of the coordinator is given and gives back, and what the coordinator gives back of all of them.
 
 An operation is a request that is handled, a timer that fired, or a background job that is done. It reads the state,
 checks, and gives back an ``Outcome``; nothing of the state changes before its records are written. An operation that
-raises ``RequestError`` writes nothing.
+raises ``RequestError`` writes nothing. Results are records written and responses sent, in the order they happened.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from coordinator_replay.coordinator.errors import RequestError
-from coordinator_replay.coordinator.messages import Request
+from coordinator_replay.coordinator.messages import Body, Request
 from coordinator_replay.coordinator.record_helpers import NewRecord
+from coordinator_replay.engine import Marker, Record
 
 
 class Outcome(NamedTuple):
@@ -76,3 +77,54 @@ class Reply:
             self._deferred = answer
         else:
             self._send(self.request, answer)
+
+
+class Batch(NamedTuple):
+    """Records of one operation, written together.
+
+    Attributes:
+        at_ms: when they were written.
+        records: the records, as the engine replayed them.
+        producer_id: producer of a transactional batch, -1 for none.
+        producer_epoch: its epoch, -1 for none.
+    """
+
+    at_ms: int
+    records: tuple[Record, ...]
+    producer_id: int = -1
+    producer_epoch: int = -1
+
+
+class MarkerWritten(NamedTuple):
+    """A control record was written: the end of a producer's transaction."""
+
+    at_ms: int
+    marker: Marker
+    producer_epoch: int
+
+
+class Response(NamedTuple):
+    """A response, to the request with this correlation id; JoinGroup and SyncGroup may be answered long after."""
+
+    at_ms: int
+    correlation_id: int
+    api: str
+    body: Body
+
+
+class Failure(NamedTuple):
+    """A call that has no error response of its own failed.
+
+    Attributes:
+        error: Kafka's name of the error.
+        message: what it says.
+    """
+
+    at_ms: int
+    correlation_id: int
+    api: str
+    error: str
+    message: str | None
+
+
+Result = Batch | MarkerWritten | Response | Failure

@@ -16,9 +16,8 @@ from coordinator_replay.coordinator.errors import IllegalStateError, RequestErro
 from coordinator_replay.coordinator.ids import MemberIds
 from coordinator_replay.coordinator.java_order import TimelineOrder
 from coordinator_replay.coordinator.messages import Request, respond
-from coordinator_replay.coordinator.operations import Outcome, Reply
+from coordinator_replay.coordinator.operations import Batch, Failure, MarkerWritten, Outcome, Reply, Response, Result
 from coordinator_replay.coordinator.record_helpers import NewRecord
-from coordinator_replay.coordinator.results import Batch, Failure, MarkerWritten, Response, Result
 from coordinator_replay.coordinator.timers import Key, Timers
 from coordinator_replay.coordinator.topics import Topics
 from coordinator_replay.engine import ClassicGroup, Marker, Record, StateReplay

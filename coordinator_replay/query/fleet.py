@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from coordinator_replay.answer_columns import column, select_list
 from coordinator_replay.query.findings import Finding, findings_of
 from coordinator_replay.query.groups import groups_at
 from coordinator_replay.query.tables import Coverage, Tables
@@ -30,12 +31,6 @@ _EXPIRING = """
     FROM expired_offsets WHERE cluster = $cluster
     GROUP BY group_id, topic, status
     ORDER BY list_position(['DUE', 'EXPIRING', 'EXPIRED'], status), 5, group_id, topic
-"""
-
-_RUNS = """
-    SELECT started_at, finished_at, status, records_read, records_decoded, records_quarantined, control_records,
-           duplicates_dropped, already_audited, len(gaps), inputs, run_id
-    FROM audit_runs WHERE cluster = $cluster ORDER BY started_at DESC, run_id
 """
 
 _GAPS = """
@@ -86,9 +81,12 @@ class AuditRun:
     control_records: int | None
     duplicates_dropped: int | None
     already_audited: int | None
-    gap_count: int | None
+    gap_count: int | None = column(sql="len(gaps)")
     inputs: list[str] | None
     run_id: str
+
+
+_RUNS = f"SELECT {select_list(AuditRun)} FROM audit_runs WHERE cluster = $cluster ORDER BY started_at DESC, run_id"  # noqa: S608
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

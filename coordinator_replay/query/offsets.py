@@ -24,7 +24,7 @@ from coordinator_replay.answer_columns import (
     row_with,
     select_list,
 )
-from coordinator_replay.errors import UsageError
+from coordinator_replay.errors import UsageError, writing
 from coordinator_replay.listing import partition_ranges
 from coordinator_replay.query.completeness import CompleteRange, LogPartition, log_partitions_of
 from coordinator_replay.query.groups import check_group
@@ -440,9 +440,6 @@ def write_reset_file(offsets: Iterable[CommittedOffset], path: Path) -> int:
     ]
     if not rows:
         raise UsageError("there is no committed offset to write into a reset file")
-    try:
-        with path.open("w", encoding="utf-8", newline="") as file:
-            csv.writer(file, lineterminator="\n").writerows(rows)
-    except OSError as problem:
-        raise UsageError(f"{path} can't be written: {problem.strerror}") from problem
+    with writing(path), path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(rows)
     return len(rows)

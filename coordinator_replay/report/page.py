@@ -21,7 +21,7 @@ from bokeh.resources import INLINE, Resources
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from coordinator_replay.errors import UsageError
+from coordinator_replay.errors import writing
 from coordinator_replay.query.tables import shown
 from coordinator_replay.report.wording import duration
 from coordinator_replay.safe_text import neutral, neutral_json
@@ -201,7 +201,5 @@ def write_page(text: str, path: Path) -> None:
     Raises:
         UsageError: the file can't be written.
     """
-    try:
+    with writing(path):
         path.write_text(text, encoding="utf-8", errors="replace")
-    except OSError as problem:
-        raise UsageError(f"{path} can't be written: {problem.strerror}") from problem

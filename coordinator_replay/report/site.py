@@ -8,12 +8,11 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
-from coordinator_replay.errors import UsageError
+from coordinator_replay.errors import writing
 from coordinator_replay.query.life import GroupLife
 from coordinator_replay.query.lives import GROUPS_AT_ONCE, lives_of, spans_of
 from coordinator_replay.query.tables import Tables
-from coordinator_replay.report.fleet_figures import fleet_figures
-from coordinator_replay.report.fleet_page import FleetPage
+from coordinator_replay.report.fleet_page import FleetPage, fleet_figures
 from coordinator_replay.report.group_page import Ways, life_page
 from coordinator_replay.report.life_figures import life_figures
 from coordinator_replay.report.page import undrawn_page, write_assets, write_page
@@ -87,11 +86,9 @@ def write_site(
         UsageError: the tables don't know the cluster, or nothing of that range; or a file can't be written.
     """
     page = FleetPage(warehouse, start, end)
-    try:
+    with writing(folder):
         for part in (GROUPS, ASSETS):
             (folder / part).mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise UsageError(f"{folder} can't be written: {problem.strerror}") from problem
     write_assets(folder / ASSETS, [fleet_figures, life_figures])
     spans = spans_of(warehouse, None, start, end)
     ways = _ways_of(sorted(span.group for span in spans))

@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from coordinator_replay.errors import UsageError
+from coordinator_replay.errors import writing
 from coordinator_replay.query.life import GroupLife, MemberSpan
 from coordinator_replay.query.lives import Detail, Limits, lives_of, spans_of
 from coordinator_replay.query.rebalances import COLUMNS
@@ -235,20 +235,17 @@ def write_trace(lives: Sequence[GroupLife], path: Path, basis: str | None = None
         UsageError: the file can't be written.
     """
     count = 0
-    try:
-        with path.open("w", encoding="utf-8") as file:
-            about = {"otherData": {"basis": basis}} if basis is not None else {}
-            file.write(json.dumps({"displayTimeUnit": "ms", **about}, separators=(",", ":"))[:-1])
-            file.write(',"traceEvents":[\n')
-            for number, life in enumerate(lives):
-                for event in trace_events(life):
-                    event["pid"] += 2 * number
-                    file.write(",\n" if count else "")
-                    file.write(json.dumps(event, separators=(",", ":")))
-                    count += 1
-            file.write("\n]}\n")
-    except OSError as problem:
-        raise UsageError(f"{path} can't be written: {problem.strerror}") from problem
+    with writing(path), path.open("w", encoding="utf-8") as file:
+        about = {"otherData": {"basis": basis}} if basis is not None else {}
+        file.write(json.dumps({"displayTimeUnit": "ms", **about}, separators=(",", ":"))[:-1])
+        file.write(',"traceEvents":[\n')
+        for number, life in enumerate(lives):
+            for event in trace_events(life):
+                event["pid"] += 2 * number
+                file.write(",\n" if count else "")
+                file.write(json.dumps(event, separators=(",", ":")))
+                count += 1
+        file.write("\n]}\n")
     return count
 
 

@@ -1,27 +1,209 @@
-"""The page of a group's recorded life and its life under other settings, on one time axis."""
+"""The page of a group's recorded life and its life under other settings, on one time axis.
 
+It shows of each life its rebalances, who owned each partition, and when nobody did. A client has one colour in all
+lives, whatever member ids it had in them.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
+from bokeh.plotting import figure
+
 from coordinator_replay.query.basis import basis_from
-from coordinator_replay.query.tables import Tables
-from coordinator_replay.report.columns import Clock, columns
+from coordinator_replay.query.tables import Tables, shown
+from coordinator_replay.report.columns import Clock, Columns, columns
+from coordinator_replay.report.figures import Axis, add_hover, rows_figure, source, unowned_bars
 from coordinator_replay.report.members import MOST_IN_LEGEND
 from coordinator_replay.report.page import render_page
-from coordinator_replay.report.what_if_figures import what_if_figures
-from coordinator_replay.report.what_if_marks import (
-    REBALANCES,
-    causes_of,
-    clients_of,
-    life_labels,
-    owner_columns,
-    place_labels,
-    rebalance_rows,
+from coordinator_replay.report.wording import (
+    COLOURS,
+    GAP_COLOUR,
+    UNKNOWN_COLOUR,
+    cause_colour,
+    counted_as,
+    duration,
+    neutral,
 )
-from coordinator_replay.report.wording import GAP_COLOUR
 from coordinator_replay.times import EPOCH, later, milliseconds
 from coordinator_replay.whatif.answer import WhatIf
+from coordinator_replay.whatif.measure import Lived, moment_of
 from coordinator_replay.whatif.measures import table_of
+
+MOST_ROWS = 600
+"""Rows of the figure of owners, over all lives."""
+
+REBALANCES = ("at", "row", "life", "cause", "colour", "epoch", "members", "moved", "unowned", "joined", "left")
+OWNED = ("left", "right", "row", "life", "partition", "client", "colour", "release")
+IDLE = ("left", "right", "row", "life", "partition", "length", "seen")
+_ENDS = ("left", "right")
+
+Place = tuple[int, str, int]
+"""A row of owners: number of the life, topic, partition."""
+
+
+def life_labels(answer: WhatIf) -> list[str]:
+    """What each life is called on an axis: an alternative by its number, which the page explains."""
+    return ["recorded", "simulated", *(f"what if {number}" for number in range(1, len(answer.lives) - 1))]
+
+
+def clients_of(answer: WhatIf) -> Mapping[str, str]:
+    """The colour of each client, those of the record first."""
+    names = dict.fromkeys(name for life in answer.lives for name in life.by_member.values())
+    return {name: COLOURS[place % len(COLOURS)] for place, name in enumerate(names)}
+
+
+def causes_of(answer: WhatIf) -> Mapping[str, str]:
+    """The colour of each cause of a rebalance, over all lives."""
+    causes = dict.fromkeys(str(row["cause"]) for life in answer.lives for row in life.rebalances)
+    return {cause: cause_colour(cause) for cause in causes}
+
+
+def rebalance_rows(answer: WhatIf, clock: Clock) -> list[dict[str, Any]]:
+    """Each rebalance of each life, as its mark in the figure and its line in the table show it."""
+    colours = causes_of(answer)
+    return [
+        {
+            "at": clock.left(later(EPOCH, moment_of(one))),
+            "at_ms": moment_of(one),
+            "shown_at": shown(later(EPOCH, moment_of(one))),
+            "row": number,
+            "life": label,
+            "cause": neutral(str(one["cause"])),
+            "colour": colours[str(one["cause"])],
+            "epoch": counted_as(one["epoch"]),
+            "members": _members_text(one),
+            "moved": counted_as(one["partitions_reassigned"]),
+            "partitions_reassigned": one["partitions_reassigned"],
+            "unowned": "not on record" if one["unowned_ms_max"] is None else duration(one["unowned_ms_max"]),
+            "joined": _clients_text(one["members_joined"], life.by_member),
+            "left": _clients_text(one["members_left"], life.by_member),
+        }
+        for number, (label, life) in enumerate(zip(life_labels(answer), answer.lives, strict=True))
+        for one in life.rebalances
+    ]
+
+
+def _members_text(rebalance: Mapping[str, Any]) -> str:
+    """How many members there were before and after."""
+    text = f"{counted_as(rebalance['members_before'])} → {counted_as(rebalance['members_after'])}"
+    return text if rebalance["is_exact"] else f"{text} on record"
+
+
+def _clients_text(member_ids: Iterable[str] | None, by_member: Mapping[str, str]) -> str:
+    """The clients behind member ids, by name."""
+    return neutral(", ".join(sorted(by_member.get(one, one) for one in member_ids or ()))) or "none"
+
+
+def places_of(answer: WhatIf) -> list[Place]:
+    """The rows of owners: the partitions of each life, as many of them as there is room for in every life."""
+    partitions = sorted({(row["topic"] or "", row["partition"]) for life in answer.lives for row in _ownerships(life)})
+    most = max(MOST_ROWS // len(answer.lives), 1)
+    return [(number, *partition) for number in range(len(answer.lives)) for partition in partitions[:most]]
+
+
+def place_labels(answer: WhatIf) -> list[str]:
+    """What the rows of owners are called."""
+    labels = life_labels(answer)
+    return [neutral(f"{labels[number]}  {topic}-{partition}") for number, topic, partition in places_of(answer)]
+
+
+def owner_columns(answer: WhatIf, clock: Clock) -> Mapping[str, Columns]:
+    """Who owned each partition in each life, and when nobody did; of simulated lives also when nobody worked on it."""
+    rows = {place: row for row, place in enumerate(places_of(answer))}
+    colours, labels = clients_of(answer), life_labels(answer)
+    owned: list[dict[str, Any]] = []
+    idle: list[dict[str, Any]] = []
+    for number, life in enumerate(answer.lives):
+        by_partition: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
+        for one in _ownerships(life):
+            by_partition.setdefault((one["topic"] or "", one["partition"]), []).append(one)
+        for (topic, partition), ownerships in by_partition.items():
+            row = rows.get((number, topic, partition))
+            if row is None:
+                continue
+            about = {"row": row, "life": labels[number], "partition": neutral(f"{topic}-{partition}")}
+            owned += [{**about, **_owned(one, life, clock, colours)} for one in ownerships]
+            idle += [{**about, **one} for one in _idle(ownerships, clock)]
+        idle += list(_paused(life, number, labels[number], rows, clock))
+    visible = [one for one in owned if one["right"] > one["left"]]
+    return {"lives-owned": columns(visible, OWNED, _ENDS), "lives-idle": columns(idle, IDLE, _ENDS)}
+
+
+def _ownerships(life: Lived) -> Sequence[Mapping[str, Any]]:
+    return life.rows.get("partition_ownership", ())
+
+
+def _owned(one: Mapping[str, Any], life: Lived, clock: Clock, colours: Mapping[str, str]) -> dict[str, Any]:
+    name = life.by_member.get(one["member_id"], one["member_id"])
+    return {
+        "left": clock.left(_moment(one["owned_from"])),
+        "right": clock.right(_moment(one["owned_to"])),
+        "client": neutral(name),
+        "colour": colours.get(name, UNKNOWN_COLOUR),
+        "release": neutral(str(one["released_by"] or "still owned")),
+    }
+
+
+def _idle(ownerships: Sequence[Mapping[str, Any]], clock: Clock) -> Iterable[dict[str, Any]]:
+    """When the record shows no owner between two owners."""
+    ordered = sorted(ownerships, key=lambda one: one["owned_from"])
+    until: int | None = None
+    for one in ordered:
+        if until is not None and one["owned_from"] > until:
+            yield _span(until, one["owned_from"], "no owner on record", clock)
+        until = max(until or 0, one["owned_to"]) if one["owned_to"] is not None else None
+
+
+def _paused(life: Lived, number: int, label: str, rows: Mapping[Place, int], clock: Clock) -> Iterable[dict[str, Any]]:
+    """When simulated consumers did not work on a partition."""
+    for (topic, partition), since_ms, until_ms in life.pauses or ():
+        row = rows.get((number, topic, partition))
+        if row is not None and until_ms > since_ms:
+            about = {"row": row, "life": label, "partition": neutral(f"{topic}-{partition}")}
+            yield {**about, **_span(since_ms, until_ms, "no consumer at work (simulated)", clock)}
+
+
+def _span(since_ms: int, until_ms: int, seen: str, clock: Clock) -> dict[str, Any]:
+    left, right = clock.left(_moment(since_ms)), clock.right(_moment(until_ms))
+    return {"left": left, "right": right, "length": duration(until_ms - since_ms), "seen": seen}
+
+
+def _moment(at_ms: int | None) -> Any:
+    return None if at_ms is None else later(EPOCH, at_ms)
+
+
+def what_if_figures() -> list[figure]:
+    """The figures of the page, from the top, without data."""
+    axis = Axis()
+    return [_rebalances(axis), _owners(axis)]
+
+
+def _rebalances(axis: Axis) -> figure:
+    """A row for each life: a mark for each of its rebalances."""
+    drawn = rows_figure("lives", axis)
+    shown = drawn.scatter(
+        "at", "row", size=11, color="colour", fill_alpha=0.7, source=source("lives-rebalances", REBALANCES)
+    )
+    lines = [("life", "@life"), ("cause", "@cause"), ("at", "@at"), ("epoch", "@epoch"), ("members", "@members")]
+    lines += [("joined", "@joined"), ("removed", "@left"), ("reassigned", "@moved"), ("without owner", "@unowned")]
+    add_hover(drawn, [shown], lines, ["at"])
+    return drawn
+
+
+def _owners(axis: Axis) -> figure:
+    """A row for each partition of each life: who owned it, and hatched in red when nobody did or worked on it."""
+    drawn = rows_figure("lives-owners", axis)
+    bars = drawn.hbar(
+        left="left", right="right", y="row", height=0.8, color="colour", source=source("lives-owned", OWNED)
+    )
+    idle = unowned_bars(drawn, source("lives-idle", IDLE), fill_alpha=0.35, hatch_alpha=0.8)
+    lines = [("life", "@life"), ("partition", "@partition"), ("owner", "@client"), ("from", "@left"), ("to", "@right")]
+    add_hover(drawn, [bars], [*lines, ("released by", "@release")], ["left", "right"])
+    lines = [("life", "@life"), ("partition", "@partition"), ("", "@seen"), ("for", "@length")]
+    add_hover(drawn, [idle], [*lines, ("from", "@left"), ("to", "@right")], ["left", "right"])
+    return drawn
+
 
 MOST_TABLE_ROWS = 2000
 """Rows of the table of rebalances, over all lives."""

@@ -1,18 +1,13 @@
 """A group's records as operations of the coordinator, with the moments that a script of its life needs."""
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
-from statistics import fmean
 from typing import NamedTuple
 
 from coordinator_replay.analysis.reasons.topic_changes import CREATED, PARTITIONS_ADDED, DatedTopicChange
 from coordinator_replay.engine.events import Event
-from coordinator_replay.engine.model import GroupType, Member, MemberState, Record
+from coordinator_replay.engine.model import GroupType, Member, Record
 from coordinator_replay.engine.replay import StateReplay
 from coordinator_replay.errors import UsageError
-
-FEW = 4
-"""Fewer gaps than this say nothing about how soon members join again."""
 
 
 class RecordedOperation(NamedTuple):
@@ -88,96 +83,6 @@ def _append(operations: list[RecordedOperation], events: Sequence[Event], first_
     at_ms = max(events[-1].timestamp_ms or 0, before_ms or first_ms)
     join_done = min(max(done[-1], before_ms or 0), at_ms) if done else None
     operations.append(RecordedOperation(at_ms, before_ms, events, join_done))
-
-
-def measured_heartbeat(operations: Sequence[RecordedOperation]) -> int | None:
-    """How soon members take part in a rebalance, in ms, where enough operations show it.
-
-    In a consumer group: the longest time from a new target to a member's first step. In a classic group the join phase
-    is not on record; two generations that follow each other closely bound it: half of the second-shortest time
-    between two generations with an arrival or departure.
-    """
-    if not operations:
-        return None
-    if operations[-1].is_classic:
-        gaps = sorted(
-            one.join_done_ms - one.before_ms
-            for one in operations
-            if one.join_done_ms is not None
-            and one.before_ms is not None
-            and one.has_arrivals_or_departures
-            and one.events[-1].member_count > 1
-        )
-        return max(gaps[1] // 2, 1) if len(gaps) >= FEW else None
-    waits = []
-    target_ms: int | None = None
-    stepped: set[str | None] = set()
-    for one in operations:
-        kinds = {str(event.kind) for event in one.events}
-        if target_ms is not None:
-            for event in one.events:
-                if str(event.kind) in ("MEMBER_RECONCILING", "MEMBER_RECONCILED") and event.member_id not in stepped:
-                    stepped.add(event.member_id)
-                    waits.append(one.at_ms - target_ms)
-        # A rebalance of one member is over with its target: what the member does next is no step towards it.
-        if "REBALANCE_COMPLETED" in kinds:
-            target_ms = None
-        elif "TARGET_ASSIGNED" in kinds:
-            target_ms, stepped = one.at_ms, {event.member_id for event in one.events}
-    return max(*waits, 1) if len(waits) >= FEW else None
-
-
-def measured_session(operations: Sequence[RecordedOperation]) -> int | None:
-    """Session timeout of a consumer group in ms, where a static member that went away was removed after it."""
-    away: dict[str | None, int] = {}
-    sessions: list[int] = []
-    for one in operations:
-        for event in one.events:
-            kind = str(event.kind)
-            if kind == "MEMBER_AWAY":
-                away[event.member_id] = one.at_ms
-            elif kind == "MEMBER_LEFT" and event.member_id in away:
-                sessions.append(one.at_ms - away[event.member_id])
-            elif event.member_id in away:
-                del away[event.member_id]
-    return max(min(sessions), 1) if sessions else None
-
-
-def chosen_protocols(operations: Sequence[RecordedOperation]) -> list[str]:
-    """Protocols that a classic group chose, most frequent first."""
-    counts: dict[str, int] = {}
-    for one in operations:
-        for event in one.events:
-            name = event.changes.get("protocol")
-            if isinstance(name, str):
-                counts[name] = counts.get(name, 0) + 1
-    return sorted(counts, key=lambda name: (-counts[name], name))
-
-
-def measured_initial_delay(operations: Sequence[RecordedOperation]) -> int | None:
-    """``group.initial.rebalance.delay.ms``, where generation 0 was written while the group's first member joined."""
-    for before, one in pairwise(operations):
-        if one.is_classic and one.join_done_ms is not None and before.events[-1].member_count == 0:
-            joined = sum(str(event.kind) == "MEMBER_JOINED" for event in one.events)
-            is_first = before.events[-1].epoch == 0 and joined == one.events[-1].member_count
-            if is_first and joined:
-                return max(one.join_done_ms - before.at_ms, 0) // (1 if joined == 1 else 2)
-    return None
-
-
-def measured_revocation(operations: Sequence[RecordedOperation]) -> int | None:
-    """How long members of a consumer group take to give up partitions, in ms: the mean on record."""
-    asked: dict[str | None, int] = {}
-    times: list[int] = []
-    for one in operations:
-        for event in one.events:
-            since = asked.pop(event.member_id, None) if event.member_id is not None else None
-            current = event.member.current if event.member is not None else None
-            if since is not None and str(event.kind) in ("MEMBER_RECONCILING", "MEMBER_RECONCILED"):
-                times.append(one.at_ms - since)
-            if current is not None and current.state == MemberState.UNREVOKED_PARTITIONS:
-                asked[event.member_id] = one.at_ms
-    return round(fmean(times)) if times else None
 
 
 def assigned_partitions(operations: Sequence[RecordedOperation]) -> dict[str, list[DatedTopicChange]]:

@@ -17,7 +17,7 @@ from coordinator_replay.query.tables import Tables
 _PRESSED_AGAIN_AND_AGAIN = """
 import os, signal, threading
 import duckdb
-from coordinator_replay.query.interrupts import ended_by_ctrl_c
+from coordinator_replay.query.fetch import ended_by_ctrl_c
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 # Two threads: while the first is told, the other is in the middle of a join that ends tomorrow.

@@ -15,10 +15,8 @@ from coordinator_replay.query.fleet import fleet_of
 from coordinator_replay.query.lives import life_of, spans_of
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.report.columns import Clock
-from coordinator_replay.report.fleet_figures import causes_of
-from coordinator_replay.report.fleet_page import fleet_page
+from coordinator_replay.report.fleet_page import UNITS, causes_of, fleet_page, lane_of
 from coordinator_replay.report.group_page import group_page, life_page
-from coordinator_replay.report.lanes import UNITS, lane_of
 from coordinator_replay.report.life_figures import life_figures
 from coordinator_replay.report.members import MemberIdentities
 from coordinator_replay.report.trace import trace_events

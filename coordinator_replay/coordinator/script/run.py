@@ -27,7 +27,7 @@ from coordinator_replay.coordinator.config import Config
 from coordinator_replay.coordinator.coordinator import Coordinator
 from coordinator_replay.coordinator.errors import NAMES
 from coordinator_replay.coordinator.messages import Request
-from coordinator_replay.coordinator.results import Batch, Failure, MarkerWritten, Response, Result
+from coordinator_replay.coordinator.operations import Batch, Failure, MarkerWritten, Response, Result
 from coordinator_replay.coordinator.script.assign import assign
 from coordinator_replay.coordinator.script.lines import (
     Line,
