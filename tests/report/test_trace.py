@@ -10,7 +10,7 @@ import pytest
 
 import coordinator_replay
 from coordinator_replay.query.tables import Tables
-from coordinator_replay.report.trace import trace_of, traces_of, write_trace
+from coordinator_replay.report.trace import traces_of, write_trace
 from tests.query.small_warehouse import ORDERS, at, event, owned, write_rows, write_small_warehouse
 from tests.report.hostile import EVIL, GROUP
 
@@ -20,7 +20,7 @@ Event = dict[str, Any]
 @pytest.fixture(scope="module")
 def path(warehouse: Tables, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("trace") / "payments.json"
-    write_trace([trace_of(warehouse, "payments"), trace_of(warehouse, GROUP)], path)
+    write_trace(traces_of(warehouse, ["payments", GROUP]), path)
     return path
 
 
@@ -79,7 +79,7 @@ def test_slices_of_a_track_lie_apart_or_within_each_other(events: list[Event]):
 def test_owners_at_the_same_time_go_on_tracks_side_by_side(tmp_path: Path):
     folder = write_small_warehouse(tmp_path / "warehouse")
     write_rows(folder, "partition_ownership", [owned(0, "m-7", "02:05", "02:15"), owned(0, "m-8", "02:06", "02:20")])
-    write_trace([trace_of(Tables(str(folder)), "payments")], tmp_path / "trace.json")
+    write_trace(traces_of(Tables(str(folder)), ["payments"]), tmp_path / "trace.json")
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     assert overlapping(events) == []
     assert {"orders-0", "orders-0 (2)", "orders-0 (3)"} <= set(tracks(events).values())
@@ -117,7 +117,7 @@ def test_a_classic_rebalance_is_as_long_as_is_certain(tmp_path: Path):
     }
     bounds = {"duration_ms_min": 20, "duration_ms_max": 4000}
     write_rows(folder, "rebalances", [{**own, **bounds, "completed_at": at("02:04"), "is_exact": True}])
-    write_trace([trace_of(Tables(str(folder)), "legacy")], tmp_path / "trace.json")
+    write_trace(traces_of(Tables(str(folder)), ["legacy"]), tmp_path / "trace.json")
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     names = tracks(events)
     found = {
@@ -193,7 +193,7 @@ def test_many_groups_ask_no_more_than_one_and_have_the_same_lives(tmp_path: Path
 
     assert statements(more[:2]) == statements([*more[5:], "payments", "legacy"]) <= 15
     together = traces_of(Tables(str(folder)), ["payments", "group-3", "legacy"])
-    assert together == [trace_of(Tables(str(folder)), life.group) for life in together]
+    assert together == [one for life in together for one in traces_of(Tables(str(folder)), [life.group])]
 
 
 def test_the_file_says_what_it_stands_on(folder: Path, tmp_path: Path):
