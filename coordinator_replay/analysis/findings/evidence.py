@@ -60,14 +60,14 @@ class Evidence(IntEnum):
 
 
 def evidence_row(
-    scope: Scope, kind: Evidence, content: dict[str, Any], *, at: int | None = 0, name: str = "", seq: int = 0
+    scope: Scope, kind: Evidence, content: dict[str, Any] | None, *, at: int | None = 0, name: str = "", seq: int = 0
 ) -> Row:
     """Evidence as a row of ``group_evidence``.
 
     Args:
         scope: the group.
         kind: its tag.
-        content: the evidence, fit for JSON.
+        content: the evidence, fit for JSON; None where its name says all.
         at: its time, the first thing that rows of a kind are sorted by; those that have none come first.
         name: what they are sorted by next.
         seq: what they are sorted by last.
@@ -79,7 +79,7 @@ def evidence_row(
         "at": at,
         "name": name,
         "seq": seq,
-        "detail": scope.encode(content),
+        "detail": "" if content is None else scope.encode(content),
     }
 
 
@@ -99,12 +99,4 @@ def state_row(scope: Scope, group_type: GroupType, state: GroupState, *, at: int
         at: when, in milliseconds; None before the group's first record with a time.
         seq: which of its states it is.
     """
-    return TABLE, {
-        "cluster": scope.cluster,
-        "group_id": scope.group_id,
-        "tag": int(Evidence.STATE),
-        "at": at,
-        "name": KINDS[group_type, state],
-        "seq": seq,
-        "detail": "",
-    }
+    return evidence_row(scope, Evidence.STATE, None, at=at, name=KINDS[group_type, state], seq=seq)
