@@ -1,6 +1,6 @@
 """The files of one bucket while a run works on it: those that the tables have, those to add and those to remove."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -64,17 +64,23 @@ class TableWriter:
             name = self._part(table, is_open, self.bucket if bucket is None else bucket)
             self._writer.add(name, conform(rows, self._writer.open[name].part.schema))
 
-    def add_rows(self, table: str, rows: Sequence[Mapping[str, Any]], *, is_open: bool | None = None) -> None:
+    def add_rows(self, table: str, rows: Iterable[Mapping[str, Any]], *, is_open: bool | None = None) -> None:
         """Add rows of plain values to a table, times in milliseconds."""
-        if rows:
-            self._writer.add_rows(self._part(table, is_open, self.bucket), rows)
+        self._writer.add_rows(self._part(table, is_open, self.bucket), rows)
 
     def stage(self, name: str, rows: pa.RecordBatch) -> None:
         """Add rows to the staged files of some name, which only live as long as the run."""
         if rows.num_rows:
-            if name not in self._writer.open:
-                self._writer.add_part(name, staged_part(f"{self.place.folder}/{name}", rows.schema))
-            self._writer.add(name, rows)
+            self._writer.add(self._staged(name, rows.schema), rows)
+
+    def stage_rows(self, name: str, rows: Iterable[Mapping[str, Any]], schema: pa.Schema) -> None:
+        """Add rows of plain values to the staged files of some name."""
+        self._writer.add_rows(self._staged(name, schema), rows)
+
+    def _staged(self, name: str, schema: pa.Schema) -> str:
+        if name not in self._writer.open:
+            self._writer.add_part(name, staged_part(f"{self.place.folder}/{name}", schema))
+        return name
 
     def close(self) -> list[DataFile]:
         """Finish the files; staged ones have no table."""

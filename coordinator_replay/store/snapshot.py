@@ -1,6 +1,6 @@
 """One version of a table: its files with their partition values and bounds, as Delta's log has them."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 from urllib.parse import unquote
@@ -25,7 +25,6 @@ class TableFile:
         is_open: likewise; None for a table that does not keep open rows apart.
         lowest: lower bounds by column, where the log has them.
         highest: upper bounds likewise.
-        nulls: how many nulls by column likewise.
     """
 
     table: str
@@ -38,7 +37,6 @@ class TableFile:
     is_open: bool | None = None
     lowest: Mapping[str, Any] = field(default_factory=dict)
     highest: Mapping[str, Any] = field(default_factory=dict)
-    nulls: Mapping[str, int] = field(default_factory=dict)
 
     def partition_values(self) -> dict[str, Any]:
         """Values of the partition columns that the table has."""
@@ -75,17 +73,9 @@ class Snapshot:
         """
         return cls(name, uri, opened.version(), properties_of(opened), tuple(_files_of(name, uri, opened)))
 
-    def files(
-        self, *, cluster: str | None = None, buckets: Collection[int] | None = None, is_open: bool | None = None
-    ) -> list[TableFile]:
-        """Those files that hold rows of a cluster, of some buckets, open or closed ones; None takes any."""
-        return [
-            file
-            for file in self.every
-            if (cluster is None or file.cluster == cluster)
-            and (buckets is None or file.bucket in buckets)
-            and (is_open is None or file.is_open == is_open)
-        ]
+    def files(self, *, cluster: str | None = None) -> list[TableFile]:
+        """Those files that hold rows of a cluster; None takes any."""
+        return [file for file in self.every if cluster is None or file.cluster == cluster]
 
     def rows(self, cluster: str) -> int:
         """How many rows a cluster has."""
@@ -96,8 +86,7 @@ def _files_of(name: str, uri: str, opened: DeltaTable) -> Iterator[TableFile]:
     actions = opened.get_add_actions(flatten=True)
     columns = {column: actions.column(column).to_pylist() for column in actions.schema.names}
     bounded = {
-        kind: [column.removeprefix(kind) for column in columns if column.startswith(kind)]
-        for kind in ("min.", "max.", "null_count.")
+        kind: [column.removeprefix(kind) for column in columns if column.startswith(kind)] for kind in ("min.", "max.")
     }
     for place, path in enumerate(columns.get("path", [])):
 
@@ -120,5 +109,4 @@ def _files_of(name: str, uri: str, opened: DeltaTable) -> Iterator[TableFile]:
             is_open=value("is_open"),
             lowest=bounds_of("min."),
             highest=bounds_of("max."),
-            nulls=bounds_of("null_count."),
         )

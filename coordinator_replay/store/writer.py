@@ -24,6 +24,8 @@ from coordinator_replay.filesystem import make_folder, open_filesystem
 from coordinator_replay.store.layout import partition_text
 from coordinator_replay.tables.definition import Table
 
+_PLAIN_ROWS = 10_000
+"""So many rows of plain values wait, to become columns at once."""
 _GROUP_ROWS = 50_000
 _GROUP_BYTES = 32 << 20
 """Rows of so many bytes are written as a row group too: whoever reads them holds a row group at a time."""
@@ -249,11 +251,12 @@ def _described(name: str, part: Part, path: str, written: pq.FileMetaData, size:
 
 
 class _OpenFile:
-    """A part's file that is being written, and the rows that wait for a row group."""
+    """A part's file that is being written, and the rows that wait: as plain values, and for a row group."""
 
     def __init__(self, name: str, part: Part) -> None:
         self.name = name
         self.part = part
+        self.plain: list[Mapping[str, Any]] = []
         self.waiting: list[pa.RecordBatch] = []
         self.waiting_rows = 0
         self.waiting_bytes = 0
@@ -334,10 +337,18 @@ class FileWriter:
         if file.rows >= _FILE_ROWS:
             self._end(file)
 
-    def add_rows(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Add rows of plain values to a part, see ``batch_of``."""
-        if rows:
-            self.add(name, batch_of(rows, self.open[name].part.schema))
+    def add_rows(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Add rows of plain values to a part, see ``batch_of``; they wait until there are many."""
+        plain = self.open[name].plain
+        plain.extend(rows)
+        if len(plain) >= _PLAIN_ROWS:
+            self._add_plain(name)
+
+    def _add_plain(self, name: str) -> None:
+        file = self.open[name]
+        if file.plain:
+            rows, file.plain = file.plain, []
+            self.add(name, batch_of(rows, file.part.schema))
 
     def _end(self, file: _OpenFile) -> None:
         done = file.close()
@@ -346,6 +357,7 @@ class FileWriter:
 
     def close(self) -> list[DataFile]:
         """Finish all files; what was written."""
-        for file in self.open.values():
+        for name, file in self.open.items():
+            self._add_plain(name)
             self._end(file)
         return self.done

@@ -193,7 +193,7 @@ def test_an_undo_without_its_files_is_refused_in_a_sentence(store: Store, remove
     before = store.snapshot("rebalances")
     assert before is not None
     Run(store, 2).commit("rebalances")
-    [open_file] = before.files(is_open=True)
+    [open_file] = [file for file in before.every if file.is_open]
     remove(open_file.uri)
     with pytest.raises(WarehouseError, match="can't be undone by restoring version 1"):
         begin(store)

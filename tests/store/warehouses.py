@@ -92,7 +92,7 @@ class Run:
             added += write(
                 self.store, name, [rebalance_row(self.number + 1, is_over=False)], cluster=self.cluster, is_open=True
             )
-            removed = self.snapshots[name].files(cluster=self.cluster, is_open=True)
+            removed = [file for file in self.snapshots[name].files(cluster=self.cluster) if file.is_open]
         self.versions[name] = self.store.commit(self.snapshots[name], added, removed, {RUN_PROPERTY: self.run_id})
 
     def finish(self) -> None:

@@ -91,7 +91,6 @@ _NO_SUMS = pa.table(
 )
 
 _CHUNK_ROWS = 50_000
-_WRITE_ROWS = 10_000
 _READ = {
     EVIDENCE: (*STATES.names, "detail"),
     TOTALS: ("group_id", "what", "topic", "partition", "sums"),
@@ -453,7 +452,6 @@ class Evaluation:
         self.context = context
         self.until_ms = milliseconds(context.until)
         self.writer = TableWriter(context.place, share.bucket)
-        self.rows: dict[str, list[Mapping[str, Any]]] = {FINDINGS: [], TOTALS: []}
         self.first_runs = context.news.first_runs()
         self.result = EvaluationResult(share.bucket)
 
@@ -472,8 +470,6 @@ class Evaluation:
         for steps in minute_steps(sources[EVIDENCE], pa.concat_tables(happened)).to_batches():
             self.writer.stage(STEP_ROWS, steps)
         self._evaluate_quarantine()
-        for name in self.rows:
-            self._write(name)
         self.result.files = self.writer.close()
         return self.result
 
@@ -611,24 +607,14 @@ class Evaluation:
         if not dated:  # as of nearly all evidence
             return
         self.result.new += self.context.news.count(dated)
-        for finding in dated:
-            self.result.severities[finding["severity"]] += 1
-            self._keep(FINDINGS, finding)
+        self.result.severities.update(finding["severity"] for finding in dated)
+        self.writer.add_rows(FINDINGS, dated)
 
     def _keep_totals(self, group_id: str, totals: Totals) -> None:
         for what, key, sums in totals.kept():
             topic, partition = (None, None) if key == WHOLE else key
             row = {"what": what, "until": self.until_ms, "sums": encode(sums)}
-            self._keep(TOTALS, row | {"group_id": group_id, "topic": topic, "partition": partition})
-
-    def _keep(self, name: str, row: Mapping[str, Any]) -> None:
-        self.rows[name].append(row)
-        if len(self.rows[name]) >= _WRITE_ROWS:
-            self._write(name)
-
-    def _write(self, name: str) -> None:
-        rows, self.rows[name] = self.rows[name], []
-        self.writer.add_rows(name, rows)
+            self.writer.add_rows(TOTALS, [row | {"group_id": group_id, "topic": topic, "partition": partition}])
 
 
 def _by_group(chunk: Chunk) -> dict[str, GroupEvidence]:

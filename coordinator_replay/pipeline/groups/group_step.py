@@ -4,12 +4,10 @@ A run adds rows that no later record changes and exchanges the bucket's open one
 are copied.
 """
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from itertools import chain, starmap
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -43,10 +41,9 @@ from coordinator_replay.pipeline.log_partitions import PartitionStep
 from coordinator_replay.pipeline.rebalance_pauses import REBALANCE_ROWS, as_recorded
 from coordinator_replay.pipeline.rebalance_pauses import TABLE as REBALANCES
 from coordinator_replay.store.scan import read_paths, reader_of
-from coordinator_replay.store.writer import batch_of, conform
+from coordinator_replay.store.writer import conform
 from coordinator_replay.tables.definition import table
 
-_CHUNK_ROWS = 10_000
 _REBALANCES = table(REBALANCES).file_schema().remove_metadata()
 _RECORDS, _QUARANTINE, _COMMITS = "group_records", "quarantine", "offset_commits"
 _STATE_COLUMNS = ("group_id", "log_partition", "snapshot", "to_offset")
@@ -209,22 +206,12 @@ class GroupStep:
 
 
 def write_rows(rows: Iterator[Row], writer: TableWriter) -> None:
-    """Write what a replay gives, a chunk at a time; what no record settles is open."""
-    waiting: dict[tuple[str, bool], list[Mapping[str, Any]]] = defaultdict(list)
+    """Write what a replay gives; what no record settles is open.
+
+    Rebalances are written with their pause, when the commits around them were followed.
+    """
     for name, row in rows:
-        is_open = name != STATE_TABLE and row["settled_at_offset"] is None
-        kept = waiting[name, is_open]
-        kept.append(row)
-        if len(kept) >= _CHUNK_ROWS:
-            _add(writer, name, kept, is_open=is_open)
-            waiting[name, is_open] = []
-    for (name, is_open), kept in waiting.items():
-        _add(writer, name, kept, is_open=is_open)
-
-
-def _add(writer: TableWriter, name: str, rows: Sequence[Mapping[str, Any]], *, is_open: bool) -> None:
-    """Write rows; rebalances are written with their pause, when the commits around them were followed."""
-    if name == REBALANCES:
-        writer.stage(REBALANCE_ROWS, batch_of(rows, _REBALANCES))
-    else:
-        writer.add_rows(name, rows, is_open=is_open)
+        if name == REBALANCES:
+            writer.stage_rows(REBALANCE_ROWS, [row], _REBALANCES)
+        else:
+            writer.add_rows(name, [row], is_open=name != STATE_TABLE and row["settled_at_offset"] is None)

@@ -146,9 +146,7 @@ SELECT retention_ms FROM rounded WHERE retention_ms IS NOT NULL ORDER BY groups 
 """  # noqa: S608 - names and numbers of our own
 
 
-def infer_retention(
-    removed: pa.Table, survivors: pa.Table, check_interval_ms: int = DEFAULT_CHECK_INTERVAL_MS
-) -> int | None:
+def infer_retention(removed: pa.Table, survivors: pa.Table) -> int | None:
     """What the retention must have been, from the ages at which offsets of several groups were removed.
 
     Retention is at most the age of each offset it removed, and at least the age of each offset it left, less one check.
@@ -161,12 +159,11 @@ def infer_retention(
     Args:
         removed: removed offsets, in the columns of STAGED about their age.
         survivors: for how long each group has kept an offset that could expire by age, in SURVIVORS.
-        check_interval_ms: offsets.retention.check.interval.ms, or a bound of it.
 
     Returns:
         The retention in milliseconds; None where nothing can be inferred.
     """
-    [inferred] = select(_INFERENCE, {"check": check_interval_ms}, removed=removed, survivors=survivors).columns
+    [inferred] = select(_INFERENCE, {"check": DEFAULT_CHECK_INTERVAL_MS}, removed=removed, survivors=survivors).columns
     return next((int(one) for one in inferred.to_pylist()), None)
 
 
@@ -343,7 +340,6 @@ CAUSES = pa.schema(
 def tombstone_causes(
     removed: pa.Table,
     retention: Retention,
-    check_interval_ms: int = DEFAULT_CHECK_INTERVAL_MS,
     deletions: Sequence[tuple[str, int]] = (),
     logged: Sequence[LoggedRemoval] = (),
 ) -> Batches:
@@ -352,14 +348,13 @@ def tombstone_causes(
     Args:
         removed: removed offsets, in STAGED.
         retention: for how long offsets are kept.
-        check_interval_ms: offsets.retention.check.interval.ms, or a bound of it.
         deletions: topics and when they were deleted, in milliseconds.
         logged: removals that brokers' logs name.
     """
     asked = {
         "retention": retention.ms,
         "is_known": retention.is_known,
-        "check": check_interval_ms,
+        "check": DEFAULT_CHECK_INTERVAL_MS,
         "spread": TOPIC_DELETION_SPREAD_MS,
         "several": SEVERAL_GROUPS,
     }
