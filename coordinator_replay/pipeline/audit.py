@@ -280,7 +280,8 @@ def _add_log_lines(job: Job, results: Sequence[BucketResult], changes: Changes) 
     """The stage that joins the rebalances of each bucket with the lines of brokers' logs."""
     new = [file.path for file in changes.added if file.table == broker_logs.TABLE]
     context = LinesContext(place=job.place, lines=job.uris(broker_logs.TABLE, changes), new=new)
-    joined = job.stages.run("join rebalances with logs of brokers", results, partial(add_log_lines, context=context))
-    for result, files in zip(results, joined, strict=True):
-        result.files.take(files.added)
-        result.files.removed += files.removed
+    buckets = [result.files for result in results]
+    joined = job.stages.run("join rebalances with logs of brokers", buckets, partial(add_log_lines, context=context))
+    for bucket, files in zip(buckets, joined, strict=True):
+        bucket.take(files.added)
+        bucket.removed += files.removed

@@ -43,16 +43,12 @@ class BucketResult:
     """What has become of a bucket.
 
     Attributes:
-        bucket: its number.
         files: what its files become, and staged files for later stages.
         settled: what became of its records.
-        is_rebuild: whether its rows were derived from the first record on.
     """
 
-    bucket: int
     files: BucketFiles
     settled: Settled
-    is_rebuild: bool = False
 
 
 def _partitions(share: BucketShare, run_id: str, files: BucketFiles, settled: Settled) -> PartitionStep:
@@ -85,7 +81,7 @@ def reasons_to_rebuild(share: BucketShare, names: Mapping[str, str], renamed: Co
         names: topic name by id.
         renamed: ids of topics whose name was learned, or changed, since the last run.
     """
-    files = BucketFiles(share.files)
+    files = BucketFiles(share.bucket, share.is_rebuild, share.files)
     reasons = groups_not_to_continue(files, names, renamed)
     if share.copies:
         step = _partitions(share, "", files, Settled(offsets=offsets_by_copy(share.staged)))
@@ -100,11 +96,11 @@ def run_bucket(share: BucketShare, context: BucketContext) -> BucketResult:
         share: the bucket.
         context: what every bucket is worked on with.
     """
-    files = BucketFiles(share.files)
+    files = BucketFiles(share.bucket, share.is_rebuild, share.files)
     writer = TableWriter(context.place, share.bucket)
     settled = Settlement(share, files).run(writer)
     files.take(writer.close())
-    result = BucketResult(share.bucket, files, settled, share.is_rebuild)
+    result = BucketResult(files, settled)
     partitions = _partitions(share, context.replay.run_id, files, settled)
     writer = TableWriter(context.place, share.bucket)
     partitions.write(writer)
@@ -119,7 +115,7 @@ def run_bucket(share: BucketShare, context: BucketContext) -> BucketResult:
         groups.resume(writer)
     files.take(writer.close())
     writer = TableWriter(context.place, share.bucket)
-    pauses = PauseStep(files, reached_ms=partitions.reached_ms(), is_rebuild=share.is_rebuild)
+    pauses = PauseStep(files, partitions.reached_ms())
     OffsetStep(share, files, context.offsets, partitions, pauses.pauses).run(writer)
     pauses.write(writer, awaits_logs=context.has_logs)
     files.take(writer.close())

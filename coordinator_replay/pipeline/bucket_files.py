@@ -105,15 +105,19 @@ class Changes:
 
 @dataclass(slots=True)
 class BucketFiles:
-    """What a bucket's files become.
+    """A bucket with what its files become, as it goes from one stage to the next.
 
     Attributes:
+        bucket: its number.
+        is_rebuild: whether its rows are derived from the first record on.
         existing: files that the tables have, by table.
         added: files to add.
         removed: files to remove.
         staged: files for later stages, by name.
     """
 
+    bucket: int
+    is_rebuild: bool
     existing: Mapping[str, tuple[TableFile, ...]]
     added: list[DataFile] = field(default_factory=list)
     removed: list[TableFile] = field(default_factory=list)

@@ -19,7 +19,6 @@ from coordinator_replay.pipeline.findings.evaluation import (
     TOTALS,
     EvaluationContext,
     EvaluationResult,
-    EvaluationShare,
     counted,
     evaluate_bucket,
 )
@@ -93,7 +92,7 @@ def explain_tombstones(job: Job, results: Sequence[BucketResult], log: Log, line
         buckets=job.buckets,
     )
     [causes] = job.stages.run("explain tombstones", [share], find_causes)
-    by_bucket = {result.bucket: result.files for result in results}
+    by_bucket = {result.files.bucket: result.files for result in results}
     for file in causes.files:
         by_bucket[int(dict(file.partition)["bucket"] or 0)].added.append(file)
     return causes
@@ -107,18 +106,15 @@ def evaluate(
     context = EvaluationContext(
         place=job.place,
         end=log.end,
-        until=log.sums.until,
-        since=log.sums.since,
+        sums=log.sums,
         limits=job.options.thresholds,
         retention=causes.retention,
         as_of=expiry.as_of or log.end,
         horizon_ms=expiry.horizon_ms,
         news=news,
     )
-    shares = [
-        EvaluationShare(bucket=result.bucket, files=result.files, is_rebuild=result.is_rebuild) for result in results
-    ]
-    return job.stages.run("evaluate findings by bucket", shares, partial(evaluate_bucket, context=context))
+    buckets = [result.files for result in results]
+    return job.stages.run("evaluate findings by bucket", buckets, partial(evaluate_bucket, context=context))
 
 
 def add_up_metrics(

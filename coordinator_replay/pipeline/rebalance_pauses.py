@@ -183,16 +183,14 @@ class PauseStep:
     Args:
         files: the bucket's; records and staged rows of rebalances that are new stand in it.
         reached_ms: up to when earlier runs have read any log partition of the bucket.
-        is_rebuild: whether all rebalances of the bucket are derived from its first record on.
     """
 
-    def __init__(self, files: BucketFiles, *, reached_ms: int, is_rebuild: bool) -> None:
+    def __init__(self, files: BucketFiles, reached_ms: int) -> None:
         self.files = files
         self.reached_ms = reached_ms
-        self.is_rebuild = is_rebuild
         new = pa.Table.from_batches(self._new(), _SCHEMA)
         self.new_count = self.open_count = new.num_rows
-        if is_rebuild or not (files.old(TABLE) or files.old("offset_history")):
+        if files.is_rebuild or not (files.old(TABLE) or files.old("offset_history")):
             whole = new.combine_chunks()
             self.pauses = CommitPauses(whole, self._ownership(whole))
             return
@@ -313,7 +311,7 @@ class PauseStep:
         are_final |= places >= self.open_count
         # A row that was not settled before may have been over for long: by records that earlier runs have read.
         unsure = is_settled & ~are_final & (places < self.new_count) & (until < self.reached_ms)
-        if unsure.any() and not self.is_rebuild:
+        if unsure.any() and not self.files.is_rebuild:
             since = pc.field("log_timestamp") > pa.scalar(moment_of_ms(int(until[unsure].min())), TIMESTAMP)
             of_groups = pc.field("group_id").isin(pc.unique(rows.column("group_id").filter(pa.array(unsure))))
             every = [uri for name in _RECORDS for uri in self.files.uris(name)]
@@ -322,7 +320,7 @@ class PauseStep:
 
     def _uris(self, *tables: str) -> list[str]:
         """The records that rows new in this run are derived from."""
-        if self.is_rebuild:
+        if self.files.is_rebuild:
             return [uri for name in tables for uri in self.files.uris(name)]
         return [file.path for name in tables for file in self.files.new(name)]
 

@@ -20,7 +20,6 @@ from coordinator_replay.analysis.broker_words import (
     searched_from_ms,
     with_broker_log,
 )
-from coordinator_replay.pipeline.bucket import BucketResult
 from coordinator_replay.pipeline.bucket_files import BucketFiles, Changes, Place, TableWriter
 from coordinator_replay.pipeline.by_group import extremes
 from coordinator_replay.pipeline.columns import Bools, plain_rows
@@ -67,19 +66,19 @@ class LinesContext:
     new: Sequence[str]
 
 
-def add_log_lines(result: BucketResult, context: LinesContext) -> Changes:
+def add_log_lines(files: BucketFiles, context: LinesContext) -> Changes:
     """A stage: the rebalances of a bucket with the lines that belong to them.
 
     Args:
-        result: of the bucket; its rows of this run are staged.
+        files: the bucket's; its rows of this run are staged.
         context: what every bucket is worked on with.
 
     Returns:
         what its files become, apart from what the run has decided before.
     """
-    written, files = Changes(), result.files
+    written = Changes()
     partitions = _log_partitions(files)
-    writer = TableWriter(context.place, result.bucket)
+    writer = TableWriter(context.place, files.bucket)
     for is_open, name in AWAITING_LOGS.items():
         staged = [file.path for file in files.staged.get(name, [])]
         rows = pa.Table.from_batches((conform(one, _SCHEMA) for one in read_paths(staged, _SCHEMA.names)), _SCHEMA)

@@ -52,6 +52,7 @@ from coordinator_replay.pipeline.commit_sums import (
     PAUSE,
     PAUSES,
     REWIND_SUMS,
+    SumsRange,
     pauses,
 )
 from coordinator_replay.pipeline.findings.metrics import BEGAN, ENDED, happened_rows, minute_steps
@@ -346,8 +347,7 @@ class EvaluationContext:
     Attributes:
         place: where rows go.
         end: timestamp of the last record of the log.
-        until: the time before which what commits come to is kept for the next run.
-        since: the time from which on commits were added up again; None where all were.
+        sums: which commits the run has added up.
         limits: from when on something is a finding.
         retention: for how long offsets are kept.
         as_of: the time that expiry is evaluated at.
@@ -357,8 +357,7 @@ class EvaluationContext:
 
     place: Place
     end: datetime
-    until: datetime
-    since: datetime | None
+    sums: SumsRange
     limits: Thresholds
     retention: Retention
     as_of: datetime
@@ -370,27 +369,11 @@ class EvaluationContext:
         return Evaluator(self.place.cluster, group_id, milliseconds(self.end), self.limits, commits)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvaluationShare:
-    """A bucket to evaluate.
-
-    Attributes:
-        bucket: its number.
-        files: its files, as far as the run has come.
-        is_rebuild: whether its rows were derived from the first record on.
-    """
-
-    bucket: int
-    files: BucketFiles
-    is_rebuild: bool
-
-
 @dataclass(slots=True)
 class EvaluationResult:
     """What evaluating a bucket came to.
 
     Attributes:
-        bucket: its number.
         files: what was written: tables' files and staged ones.
         severities: how many findings have each severity.
         new: how many of these are new.
@@ -399,7 +382,6 @@ class EvaluationResult:
         failed: groups that could not be evaluated.
     """
 
-    bucket: int
     files: list[DataFile] = field(default_factory=list)
     severities: Counter[str] = field(default_factory=Counter)
     new: Counter[str] = field(default_factory=Counter)
@@ -442,18 +424,17 @@ class Evaluation:
     """Evaluates one bucket.
 
     Args:
-        share: the bucket.
+        files: the bucket, as far as the run has come.
         context: what every bucket is evaluated with.
     """
 
-    def __init__(self, share: EvaluationShare, context: EvaluationContext) -> None:
-        self.share = share
-        self.files = share.files
+    def __init__(self, files: BucketFiles, context: EvaluationContext) -> None:
+        self.files = files
         self.context = context
-        self.until_ms = milliseconds(context.until)
-        self.writer = TableWriter(context.place, share.bucket)
+        self.until_ms = milliseconds(context.sums.until)
+        self.writer = TableWriter(context.place, files.bucket)
         self.first_runs = context.news.first_runs()
-        self.result = EvaluationResult(share.bucket)
+        self.result = EvaluationResult()
 
     def run(self) -> EvaluationResult:
         """Write what expires, findings, steps of the metrics and what commits come to."""
@@ -514,8 +495,8 @@ class Evaluation:
 
     def _totals(self) -> pa.Table:
         """What earlier runs added up, as far as this run has not added it up again."""
-        kept = [GROUP.name] if self.context.since is not None else []
-        kept += [] if self.share.is_rebuild else [PARTITION.name, REWIND.name, EMPTY_REWIND.name, PAST.name]
+        kept = [GROUP.name] if self.context.sums.since is not None else []
+        kept += [] if self.files.is_rebuild else [PARTITION.name, REWIND.name, EMPTY_REWIND.name, PAST.name]
         where = pc.field("what").isin(pa.array(kept, pa.string()))
         uris = [file.uri for file in self.files.old(TOTALS)]
         return rows_of(read_paths(uris, _READ[TOTALS], where), _schema(TOTALS))
@@ -631,6 +612,6 @@ def _by_group(chunk: Chunk) -> dict[str, GroupEvidence]:
     return groups
 
 
-def evaluate_bucket(share: EvaluationShare, context: EvaluationContext) -> EvaluationResult:
+def evaluate_bucket(files: BucketFiles, context: EvaluationContext) -> EvaluationResult:
     """Evaluate a bucket, see ``Evaluation``."""
-    return Evaluation(share, context).run()
+    return Evaluation(files, context).run()
