@@ -1,17 +1,20 @@
 """Records random lives: ``python -m lab.record_life --out DIR SEED …``, each under all of its settings at once.
 
 Kept of each are the segments of ``__consumer_offsets``, the log of the cluster's metadata, the lines of the broker's
-own log that are about groups, and ``life.json``.
+own log that are about groups, and ``life.json``. A life tells nothing where the machine was too busy: clients act late
+then (``late_seconds``), or join long after they were started (``joined_seconds``).
 """
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaException, Producer
@@ -27,6 +30,7 @@ _ASSIGNORS = {
     "range": "org.apache.kafka.clients.consumer.RangeAssignor",
     "cooperative-sticky": "org.apache.kafka.clients.consumer.CooperativeStickyAssignor",
 }
+_GROUP = re.compile(r"\blife-\d+-\w+")
 _RESTART_SECONDS = 0.1
 _PRODUCE_SECONDS = 2.0
 _QUICK = ["-Xmx768m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
@@ -72,6 +76,7 @@ class _Recording:
         self.members: dict[str, _Restarted] = {}
         self.lock = threading.Lock()
         self.late = 0.0
+        self.began_at = 0.0
 
     def play(self) -> None:
         """Let everything happen at its time."""
@@ -88,7 +93,7 @@ class _Recording:
         actions.append(lambda began: self._grow(began, admin))
         if self.life.commits:
             actions.append(self._produce)
-        began = time.monotonic() + 1
+        self.began_at, began = time.time() + 1, time.monotonic() + 1
         threads = [threading.Thread(target=action, args=(began,), daemon=True) for action in actions]
         for thread in threads:
             thread.start()
@@ -159,6 +164,20 @@ class _Recording:
         self.java.wait()
 
 
+def joined_seconds(log: Path, began_at: float) -> float:
+    """How long after the beginning the last group had its first member: consumers of Java start on their own threads.
+
+    Args:
+        log: lines of the broker's own log that are about groups.
+        began_at: when the life began, in seconds.
+    """
+    first: dict[str, float] = {}
+    for line in log.read_text(encoding="utf-8").splitlines():
+        if " joins " in line and (group := _GROUP.search(line)):
+            first.setdefault(group[0], datetime.strptime(line.split()[0], "%Y-%m-%dT%H:%M:%S.%f%z").timestamp())
+    return round(max(first.values(), default=began_at) - began_at, 2)
+
+
 def broker_settings(life: Drawn) -> dict[str, str]:
     """Settings of the broker."""
     session = next(group["session.timeout.ms"] for name, group in life.groups.items() if name.endswith("-new"))
@@ -185,8 +204,11 @@ def record(seed: int, folder: Path) -> None:
         recording.end()
         copy_segments(broker, folder)
         copy_server_log(broker, folder / "server.log")
-    (folder / "life.json").write_text(json.dumps(life.as_json() | {"late_seconds": round(recording.late, 2)}, indent=1))
-    print(f"life {seed}: {life.seconds:.0f} s, at most {recording.late:.2f} s late", file=sys.stderr)
+    joined = joined_seconds(folder / "server.log", recording.began_at)
+    timing = {"late_seconds": round(recording.late, 2), "joined_seconds": joined}
+    (folder / "life.json").write_text(json.dumps(life.as_json() | timing, indent=1))
+    said = f"at most {recording.late:.2f} s late, all groups joined after {joined:.2f} s"
+    print(f"life {seed}: {life.seconds:.0f} s, {said}", file=sys.stderr)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
