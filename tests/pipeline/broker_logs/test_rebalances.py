@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from coordinator_replay.analysis.broker_words import LOG_COLUMNS, by_records
 from scripts.reasons.durations import durations
 from scripts.reasons.sample import Sample
-from tests.pipeline.in_process import audit, contents, cut
+from tests.pipeline.in_process import audit, audit_here, contents, cut
 from tests.samples import DATA
 
 __all__ = ["audit"]
@@ -82,3 +84,38 @@ def test_a_dump_and_its_log_end_in_the_same_tables_in_whichever_order(audit, tmp
         if row["group_type"] == "classic":
             logged_ms = took[row["group_id"], row["epoch"]]
             assert logged_ms <= row["duration_ms"] <= logged_ms + CLOCK_MS
+
+
+@pytest.fixture(scope="module")
+def at_once(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """The tables of one run over a dump and its log."""
+    warehouse = tmp_path_factory.mktemp("at-once")
+    audit_here(warehouse, RECORDED / "4.1" / "segments", broker_logs=[str(RECORDED / "4.1" / "server.log")])
+    return tables_of(warehouse)
+
+
+@pytest.mark.long
+@settings(max_examples=12, deadline=None)
+@given(data=st.data())
+def test_any_slices_of_a_dump_and_its_log_in_any_order_end_in_the_same_tables(at_once, tmp_path_factory, data):
+    folder = tmp_path_factory.mktemp("slices")
+
+    def bounds(length: int, parts: int) -> list[int]:
+        return sorted(data.draw(st.lists(st.integers(0, length), min_size=parts - 1, max_size=parts - 1)))
+
+    dumps = [folder / f"dump-{number}" for number in range(data.draw(st.integers(1, 3)))]
+    cut(str(RECORDED / "4.1" / "segments"), dumps, lambda batches: [0, *bounds(batches, len(dumps))])
+    lines = (RECORDED / "4.1" / "server.log").read_bytes().splitlines(keepends=True)
+    starts = [0, *bounds(len(lines), data.draw(st.integers(1, 3)))]
+    logs = [folder / f"server-{number}.log" for number in range(len(starts))]
+    for log, first, end in zip(logs, starts, [*starts[1:], len(lines)], strict=True):
+        # A part may have lines of the one before as well.
+        log.write_bytes(b"".join(lines[max(first - data.draw(st.sampled_from([0, 30])), 0) : end]))
+    there = [dump for dump in dumps if dump.exists()]
+    given_last = there[0]
+    for item in data.draw(st.permutations([*there, *logs])):
+        if item in there:
+            given_last = item
+        brought = [str(item)] if item in logs else []
+        audit_here(folder / "wh", given_last, broker_logs=brought, broker_log_zone="UTC")
+    assert tables_of(folder / "wh") == at_once
