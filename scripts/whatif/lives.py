@@ -19,7 +19,7 @@ FIRST_THAT_JUDGES = 180
 
 JOINED_LATE = frozenset({"192", "199"})
 """Lives whose clients of Java joined 13 to 19 s after they had been started, as the broker's log shows; in the other
-judging ones it was at most 7 s. The lab doesn't measure that: Java's consumers start on threads of their own."""
+judging ones it was at most 7 s. The lab did not measure that yet: Java's consumers start on threads of their own."""
 
 JUDGED = (
     ("rebalances", "rebalances"),
@@ -154,7 +154,7 @@ def lives_part(judged: Sequence[JudgedLife]) -> Iterable[str]:
         "",
         "The machine was busy when 190 to 203 were recorded. In 192 and 199 Java's clients joined 13 to 19 s after",
         "they had been started, when the first of them were to be closed; in the other judging lives it was at most",
-        "7 s. The lab doesn't measure that, and it was seen after all had been judged: the last row is without them.",
+        "7 s. The lab did not measure that yet; it was seen after all had been judged: the last row is without them.",
         "",
         "| lives | " + " | ".join(label for _, label in JUDGED) + " | refused |",
         "|---" * 5 + "|",
