@@ -1,4 +1,4 @@
--- Lines of the brokers' logs (audit --broker-log) that the records contradict: generations that ended with other members, or of which there is no record; leader epochs of a log partition of which there is none, or one of another broker. Records count, and such lines are used for nothing.
+-- Lines of the brokers' logs (audit --broker-log) that the records contradict: generations that ended with other members, or of which there is no record; leader epochs of a log partition of which there is none, or one of another broker. Answers follow the records, and use none of these lines.
 -- param group text: only this group and its log partition
 -- param from time: lines of then or later
 WITH ended AS (

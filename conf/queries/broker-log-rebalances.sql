@@ -1,4 +1,4 @@
--- Rebalances that the brokers' logs (audit --broker-log) say more of: when each began, how long it took with its join phase, every reason in order, those of the clients too, and the cause that records alone show.
+-- Rebalances of which the brokers' logs (audit --broker-log) say more: when each began, how long it took with its join phase, every reason in order, the clients' too, and the cause by the records alone.
 -- param group text: only this group
 -- param from time: rebalances that ended then or later
 SELECT group_id, epoch, started_at, duration_ms, cause, reasons, client_reasons, attempts, confidence, group_type,

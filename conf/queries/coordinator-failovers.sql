@@ -1,4 +1,4 @@
--- Was it a failover? Each change of the coordinator of a partition of __consumer_offsets: who led it before and since, how long loading took, and which groups of the partition rebalanced within a minute. Who was elected needs the cluster metadata or brokers' logs, loading the logs.
+-- Was it a failover? Each change of the coordinator of a partition of __consumer_offsets: who led it before and since, how long loading took, and which groups of the partition rebalanced within a minute. Who was elected is in the cluster metadata (audit --cluster-metadata) or the brokers' logs (audit --broker-log), loading times are in the logs.
 -- param partition number: only this partition of __consumer_offsets
 -- param from time: changes of then or later
 WITH changes AS (

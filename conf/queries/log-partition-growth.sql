@@ -1,4 +1,4 @@
--- Which partition of __consumer_offsets grows: records and bytes by log partition, a day's bytes, and the group that wrote most; what is_at_least lacks what compaction took.
+-- Which partition of __consumer_offsets grows: records and bytes by log partition, a day's bytes, and the group that wrote most; where is_at_least, compaction has removed more.
 WITH written AS (
     SELECT log_partition, group_id, record_bytes, log_timestamp FROM offset_commits WHERE cluster = $cluster
     UNION ALL

@@ -1,4 +1,4 @@
--- Partitions that nobody owned for longest between two owners on record, and why the last owner let go.
+-- Partitions that nobody owned for longest between two owners on record, and how the ownership before ended.
 -- param group text: only this group
 -- param threshold number = 1: milliseconds from which on it counts
 SELECT group_id, coalesce(topic, topic_id) AS topic, partition, unowned_ms, released_by, owned_to AS unowned_from,

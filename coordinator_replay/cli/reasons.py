@@ -72,7 +72,8 @@ def print_reason(one: "Rebalance", hold_up: "HoldUp | None" = None) -> None:
     for fact in one.evidence or ():
         print_text(f"- {fact}", indent="  ")
     if one.reasons and len(one.reasons) > 1:
-        print_text(f"reasons of the coordinator: {'; '.join(one.reasons)}", indent="  ")
+        reasons = "; ".join(reason.rstrip(".") for reason in one.reasons)
+        print_text(f"reasons of the coordinator: {reasons}", indent="  ")
     if one.client_reasons:
         print_text(f"reasons of clients: {'; '.join(one.client_reasons)}", indent="  ")
     if one.alternatives:

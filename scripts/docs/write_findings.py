@@ -35,7 +35,9 @@ longer due.
 
 Durations are measured up to the last record of the whole dump. If the partitions of `__consumer_offsets` were
 copied at very different times, groups of the earlier copies seem silent; a finding that the records between the copies
-deny is gone with the audit that reads them, for it never held.
+deny is gone with the audit that reads them, for it never held. `silent_group` and `commit_stall` take the mean time
+between commits of the whole log for usual: where a group commits more rarely later, an earlier pause may count as usual
+from then on, and its finding is gone too.
 """
 
 _THRESHOLDS = """## Thresholds
