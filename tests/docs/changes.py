@@ -125,7 +125,7 @@ TABLE = Change(
     edits={
         "coordinator_replay/analysis/group_life.py": [
             (
-                "        rows.extend(self._expiry_rules.fold(record))\n",
+                "        rows.extend(self._expiry_rules.fold(record, self.replay.group))\n",
                 """        if record.value is None and record.kind.endswith("GroupMetadata"):
             place = {"log_partition": record.partition, "log_offset": record.offset}
             whose = {"cluster": self._scope.cluster, "group_id": self._scope.group_id}
