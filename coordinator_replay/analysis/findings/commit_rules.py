@@ -141,7 +141,7 @@ def look_for_reset(context: GroupContext, topic: "TopicCommits", row: Row) -> No
     records.
     """
     last = row["into_empty"]
-    if not last["count"] or last["valid_from"] is None:
+    if last is None or last["valid_from"] is None:
         return
     status = context.status
     if status is None or not status["has_had_members"]:

@@ -1,13 +1,13 @@
 """What rules over a group's evidence look at: its status, its owners and sums, and never the rows of evidence."""
 
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.analysis.findings.thresholds import MINUTE_MS, Thresholds
-from coordinator_replay.analysis.findings.totals import ActiveTime, Range
+from coordinator_replay.analysis.findings.totals import ABANDONED, STALL, ActiveTime, Range
 from coordinator_replay.times import elapsed_ms, latest_ms, time_order
 
 Row = Mapping[str, Any]
@@ -76,7 +76,10 @@ class GroupContext:
         largest: the largest record near the topic's limit.
         transactions: by producer and the marker that settled them.
         expiries: by topic, status, rule, time where they expired, and whether they no longer are as the status says.
-        ended: evidence of what no longer is so, by its kind.
+        quiet: evidence of times without a record of the group's own.
+        uncommitted: evidence of partitions that had an owner and no commit yet.
+        stalls: times in which a partition was not committed for longer than usual, with ``usual_ms``.
+        abandoned: times in which an offset was of a topic that no member subscribed to.
     """
 
     cluster: str
@@ -92,7 +95,10 @@ class GroupContext:
     transactions: dict[tuple[int, int | None], LongTransaction] = field(default_factory=dict)
     expiries: dict[tuple[str, str, str, int | None, bool], ExpiringOffsets] = field(default_factory=dict)
     rebalances: deque[tuple[int | None, str]] = field(default_factory=lambda: deque(maxlen=_MOST_REBALANCES))
-    ended: defaultdict[Evidence, list[Row]] = field(default_factory=lambda: defaultdict(list))
+    quiet: list[Row] = field(default_factory=list)
+    uncommitted: list[Row] = field(default_factory=list)
+    stalls: list[Row] = field(default_factory=list)
+    abandoned: list[Row] = field(default_factory=list)
     active: ActiveTime | None = field(init=False)
 
     def __post_init__(self) -> None:
@@ -108,8 +114,7 @@ class GroupContext:
             case Evidence.REBALANCE:
                 self.rebalances.append((row["started_at"], row["rebalance_id"]))
             case Evidence.OFFSETS:
-                if (row["topic"], row["partition"]) in self.owned:
-                    self.committed.add((row["topic"], row["partition"]))
+                self._add_partition(row)
             case Evidence.LARGE_RECORD:
                 if self.largest is None or row["record_bytes"] > self.largest["record_bytes"]:
                     self.largest = row
@@ -117,8 +122,10 @@ class GroupContext:
                 self._add_pending(row)
             case Evidence.EXPIRY:
                 self._add_expiry(row)
-            case Evidence.QUIET | Evidence.STALL | Evidence.UNCOMMITTED | Evidence.ABANDONED:
-                self.ended[kind].append(row)
+            case Evidence.QUIET:
+                self.quiet.append(row)
+            case Evidence.UNCOMMITTED:
+                self.uncommitted.append(row)
 
     def add_status(self, row: Row) -> None:
         """Take the group at its last record."""
@@ -127,6 +134,19 @@ class GroupContext:
             owners.update(
                 {(topic, number): PartitionOwner(member_id, at_ms) for topic, number, member_id, at_ms in rows}
             )
+
+    def _add_partition(self, row: Row) -> None:
+        """Take a partition that was committed, and what is over of it: times without commits if longer than usual."""
+        if (row["topic"], row["partition"]) in self.owned:
+            self.committed.add((row["topic"], row["partition"]))
+        about = {name: row[name] for name in ("topic", "partition")}
+        for one in row["past"]:
+            if one["status"] == ABANDONED:
+                self.abandoned.append({**one, **about})
+            elif one["status"] == STALL and one["went_on_ms"] >= self.limits.stall_ms:
+                usual_ms = self.usual_ms(row, one["pause"])
+                if usual_ms is not None and one["went_on_ms"] >= self.limits.patience * usual_ms:
+                    self.stalls.append({**one, **about, "usual_ms": usual_ms})
 
     def _add_pending(self, row: Row) -> None:
         key = row["producer_id"], row["to_offset"]

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
 
 from coordinator_replay.analysis.findings.context import FEWEST_COMMITS, GroupContext, Row, mean_interval_ms
-from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.analysis.findings.observation import (
     MOST_NAMED,
     Observation,
@@ -32,16 +31,7 @@ def _by(rows: Iterable[Row], *names: str) -> Iterable[tuple[tuple[str, ...], lis
 
 def commit_stall_over(context: GroupContext) -> Iterator[Observation]:
     """Partitions of one owner of which commits had stopped while the group went on."""
-    limits = context.limits
-    for (topic, member_id), rows in _by(context.ended[Evidence.STALL], "topic", "member_id"):
-        timed = [(one, context.usual_ms(one, one["pause"])) for one in rows]
-        stalls = [
-            {**one, "usual_ms": usual_ms}
-            for one, usual_ms in timed
-            if usual_ms is not None and one["went_on_ms"] >= max(limits.stall_ms, limits.patience * usual_ms)
-        ]
-        if not stalls:
-            continue
+    for (topic, member_id), stalls in _by(context.stalls, "topic", "member_id"):
         last = max(stalls, key=itemgetter("until", "partition"))
         numbers = sorted({one["partition"] for one in stalls})
         went_on_ms = last["at"] + last["went_on_ms"]
@@ -77,7 +67,7 @@ def silent_group_over(context: GroupContext) -> Iterator[Observation]:
     if commits is None:
         return
     silences: dict[int, list[tuple[int, int, Row]]] = {}
-    for one in [*context.ended[Evidence.QUIET], *_quiet_at_end(context)]:
+    for one in [*context.quiet, *_quiet_at_end(context)]:
         for since, until, pause_ms in _pauses(commits.get("active") or (), one["at"], one["until"]):
             usual_ms = mean_interval_ms(commits, pause_ms)
             is_usual_known = commits["commits"] - bool(pause_ms) >= FEWEST_COMMITS
@@ -135,7 +125,7 @@ def never_committed_over(context: GroupContext) -> Iterator[Observation]:
     status = context.status
     if status is None or status["has_gap"] or status["group_type"] == "share":
         return
-    for (topic,), rows in _by(context.ended[Evidence.UNCOMMITTED], "topic"):
+    for (topic,), rows in _by(context.uncommitted, "topic"):
         waiting = [
             (one["until"], latest_ms(one["at"], status["proven_from"]), one["partition"])
             for one in rows
@@ -164,7 +154,7 @@ def never_committed_over(context: GroupContext) -> Iterator[Observation]:
 
 def abandoned_topic_over(context: GroupContext) -> Iterator[Observation]:
     """Offsets of a topic that no member subscribed to, until they were removed or a member subscribed again."""
-    for (topic,), rows in _by(context.ended[Evidence.ABANDONED], "topic"):
+    for (topic,), rows in _by(context.abandoned, "topic"):
         until_ms = max(one["until"] for one in rows)
         last = max((one for one in rows if one["until"] == until_ms), key=itemgetter("since", "partition"))
         count = len({one["partition"] for one in rows})

@@ -22,7 +22,7 @@ class Evidence(IntEnum):
         STATUS: the group at its last record.
         REBALANCE: one rebalance.
         LARGE_RECORD: a record near the topic's limit.
-        OFFSETS: the sums of one partition's commits.
+        OFFSETS: the sums of one partition's commits, and what is over of its offsets.
         PENDING: a transactional commit that waited long for its marker.
         EXPIRY: an offset that expired, is past retention or expires next.
         OBSERVATION: what a rule over the group's steps observed.
@@ -34,9 +34,7 @@ class Evidence(IntEnum):
         LOST: a range of log offsets that a leader election has truncated.
         LOADING: a coordinator that loaded a log partition.
         QUIET: a long time in which a Stable group wrote no record of its own.
-        STALL: a time in which a partition was not committed though its owner stayed, and that is over.
         UNCOMMITTED: a time in which a partition had an owner and no commit yet, and that is over.
-        ABANDONED: a time in which an offset was not committed and no member subscribed to its topic, and that is over.
     """
 
     STATUS = 0
@@ -54,9 +52,7 @@ class Evidence(IntEnum):
     LOST = 12
     LOADING = 13
     QUIET = 14
-    STALL = 15
-    UNCOMMITTED = 16
-    ABANDONED = 17
+    UNCOMMITTED = 15
 
 
 def evidence_row(

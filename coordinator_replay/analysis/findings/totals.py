@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from heapq import nsmallest
 from itertools import accumulate, pairwise
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -96,8 +97,8 @@ def ranges_of(ranges: Iterable[Range], pause_ms: int = 0) -> list[Range]:
             joined[-1][1] = max(joined[-1][1], last)
         else:
             joined.append([first, last])
-    pauses = sorted(pairwise(joined), key=lambda pair: pair[1][0] - pair[0][1])
-    for before, after in sorted(pauses[: max(len(pauses) - _MOST_PAUSES, 0)], reverse=True):
+    shortest = nsmallest(len(joined) - 1 - _MOST_PAUSES, pairwise(joined), key=lambda pair: pair[1][0] - pair[0][1])
+    for before, after in sorted(shortest, reverse=True):
         joined.remove(after)
         before[1] = after[1]
     return list(joined)
@@ -222,6 +223,10 @@ def last_past(rows: Iterable[Sum]) -> list[Sum]:
     """What was of a partition before the end of the log, the last of it."""
     return sorted(rows, key=itemgetter("from_offset", "at", "status"))[-_MOST_PAST:]
 
+
+STALL, ABANDONED = "STALL", "ABANDONED"
+"""What is over, by ``status``: a time in which a partition was not committed though its owner stayed, and one in which
+an offset was not committed and no member subscribed to its topic."""
 
 PAST = SummaryKind("past", {"past": lambda one, other: last_past([*one, *other])})
 """What rules about the end of the log would have shown of a partition at times before it; the last of these."""

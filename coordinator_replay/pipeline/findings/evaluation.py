@@ -4,14 +4,14 @@ No rule sees a commit: what commits come to is added up before. So what goes thr
 groups, partitions committed and rebalances.
 """
 
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from heapq import merge
-from itertools import groupby
+from itertools import chain, groupby
 from math import ceil
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -27,11 +27,13 @@ from coordinator_replay.analysis.findings.evaluate import FINDINGS, Evaluator, F
 from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.analysis.findings.thresholds import Thresholds
 from coordinator_replay.analysis.findings.totals import (
+    ABANDONED,
     EMPTY_REWIND,
     GROUP,
     PARTITION,
     PAST,
     REWIND,
+    STALL,
     SUMMARIES,
     WHOLE,
     ActiveTime,
@@ -78,9 +80,6 @@ PENDING = "pending_offsets"
 
 STALLS, UNCOMMITTED, ENDANGERED = "stalls", "uncommitted", "endangered"
 """Evidence from the tables of offsets and owners: see the statements."""
-
-_STALL, _ABANDONED = "STALL", "ABANDONED"
-_PAST_KINDS = {_STALL: Evidence.STALL, _ABANDONED: Evidence.ABANDONED}
 
 _NO_SUMS = pa.table(
     {
@@ -163,11 +162,11 @@ WITH periods AS (
     UNION ALL BY NAME
     SELECT 'DUE' AS status, greatest(since, ends) AS begin_ms, * EXCLUDE (since) FROM pieces WHERE NOT is_expired
     UNION ALL BY NAME
-    SELECT '{_ABANDONED}' AS status, epoch_ms(valid_from) AS begin_ms, * EXCLUDE (since) FROM pieces
+    SELECT '{ABANDONED}' AS status, epoch_ms(valid_from) AS begin_ms, * EXCLUDE (since) FROM pieces
     WHERE rule = '{ExpiryRule.UNSUBSCRIBED_TOPIC}' AND NOT is_empty AND until - epoch_ms(valid_from) >= $abandoned
 )
 SELECT group_id, topic, partition, log_partition, from_offset, status, rule, begin_ms AS since, until,
-    CASE WHEN status = '{_ABANDONED}' THEN begin_ms ELSE ends END AS at, NULL::BIGINT AS log_offset,
+    CASE WHEN status = '{ABANDONED}' THEN begin_ms ELSE ends END AS at, NULL::BIGINT AS log_offset,
     CASE WHEN $is_known THEN 'certain' ELSE 'likely' END AS confidence,
     coalesce(ended_by = 'COMMIT', false) AS is_over
 FROM past WHERE until > begin_ms
@@ -235,7 +234,7 @@ class GroupEvidence:
         for row in self.rows[STALLS]:
             pause = [row["at"], row.pop("pause_until")]
             if (continued_ms := went_on_ms(active, row)) > 0:
-                about = {"status": _STALL, "pause": pause, "went_on_ms": continued_ms}
+                about = {"status": STALL, "pause": pause, "went_on_ms": continued_ms}
                 past[_key(row), row.pop("is_over")].append(row | about)
         for row in self.rows[ENDANGERED]:
             past[_key(row), row.pop("is_over")].append(row)
@@ -254,17 +253,27 @@ class GroupEvidence:
         rows += (EvidenceRow(Evidence.EXPIRY, one["at"], one["topic"], one["at"], one) for one in self.expiries())
         rows += (EvidenceRow(Evidence.UNCOMMITTED, one["at"], one["topic"], 0, one) for one in self.rows[UNCOMMITTED])
         rows += _past(totals)
+        rows = _in_order(rows)
+        of_partitions = bisect_left(rows, Evidence.OFFSETS, key=attrgetter("tag"))
         # A group may have committed millions of partitions: their rows are made one at a time.
-        return merge(_in_order(rows), self._of_partitions(totals), key=attrgetter("tag"))
+        return chain(rows[:of_partitions], self._of_partitions(totals), rows[of_partitions:])
 
     def _of_partitions(self, totals: Totals) -> Iterator[EvidenceRow]:
         """What the history of each partition comes to, in order."""
         open_keys = {_key(row): bool(row["is_exact"]) for row in self.rows[OFFSETS]}
-        sums = totals.every[PARTITION.name]
-        for key in sorted(sums):
-            is_last_known = open_keys.get(key, not sums[key]["is_lost"])
-            content = _of_partition(sums[key], key, has_offset=key in open_keys, is_last_known=is_last_known)
-            yield EvidenceRow(Evidence.OFFSETS, 0, key[0], key[1], content)
+        past = totals.every[PAST.name]
+        for key, sums in sorted(totals.every[PARTITION.name].items(), key=itemgetter(0)):
+            topic, partition = key
+            content = {
+                **sums,
+                "topic": topic,
+                "partition": partition,
+                "has_offset": key in open_keys,
+                "is_last_known": open_keys.get(key, not sums["is_lost"]),
+                "into_empty": _into_empty(sums),
+                "past": past[key]["past"] if key in past else (),
+            }
+            yield EvidenceRow(Evidence.OFFSETS, 0, topic, partition, content)
 
     def expiries(self) -> Iterator[Row]:
         """What retention removed or removes of partitions that ever had an owner, as far as the log proves it."""
@@ -298,14 +307,12 @@ def _rewinds(totals: Totals) -> Iterator[EvidenceRow]:
 
 
 def _past(totals: Totals) -> Iterator[EvidenceRow]:
-    """What is over of offsets, as evidence of its kind; of stalls, with how often commits usually came."""
+    """Offsets that were to expire, and no longer are."""
     for (topic, partition), sums in totals.every[PAST.name].items():
-        usual = totals.every[PARTITION.name].get((topic, partition), {})
-        about = {name: usual.get(name) for name in ("commits", "first_at", "last_at")}
         for one in sums["past"]:
-            kind = _PAST_KINDS.get(one["status"], Evidence.EXPIRY)
-            content = {**one, **about, "topic": topic, "partition": partition}
-            yield EvidenceRow(kind, one["at"], topic, partition, content)
+            if one["status"] not in (STALL, ABANDONED):
+                content = {**one, "topic": topic, "partition": partition}
+                yield EvidenceRow(Evidence.EXPIRY, one["at"], topic, partition, content)
 
 
 def _place(row: EvidenceRow) -> tuple[Any, ...]:
@@ -313,12 +320,14 @@ def _place(row: EvidenceRow) -> tuple[Any, ...]:
     return (*row[:4], _number(row.content.get("log_partition")), _number(row.content.get("log_offset")))
 
 
-def _in_order(rows: list[EvidenceRow]) -> Iterator[EvidenceRow]:
+def _in_order(rows: list[EvidenceRow]) -> list[EvidenceRow]:
     """Rows by their place, those of one place by what they say: no order is left to how files were read."""
     rows.sort(key=_place)
+    ordered: list[EvidenceRow] = []
     for _, same in groupby(rows, _place):
         tied = list(same)
-        yield from sorted(tied, key=lambda row: encode(row.content)) if len(tied) > 1 else tied
+        ordered += sorted(tied, key=lambda row: encode(row.content)) if len(tied) > 1 else tied
+    return ordered
 
 
 def _number(value: Any) -> int:
@@ -333,11 +342,11 @@ def _key(row: Row) -> Key:
 _INTO_EMPTY = "empty_"
 
 
-def _of_partition(sums: Sum, key: Key, *, has_offset: bool, is_last_known: bool) -> Row:
-    """What the history of a partition comes to, as evidence."""
-    inner = {name.removeprefix(_INTO_EMPTY): value for name, value in sums.items() if name.startswith(_INTO_EMPTY)}
-    about = {"topic": key[0], "partition": key[1], "has_offset": has_offset, "is_last_known": is_last_known}
-    return {**sums, **about, "into_empty": inner}
+def _into_empty(sums: Sum) -> Sum | None:
+    """Commits of a partition into an Empty group; None where there are none."""
+    if not sums["empty_count"]:
+        return None
+    return {name.removeprefix(_INTO_EMPTY): value for name, value in sums.items() if name.startswith(_INTO_EMPTY)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -561,6 +570,7 @@ class Evaluation:
     def _evaluate_group(self, group_id: str, evidence: GroupEvidence, totals: Totals) -> list[int]:
         """Let the rules look at a group; returns when each of its rebalances was, in milliseconds."""
         guard, rebalances, is_replayed = GroupGuard("evaluating findings"), list[int](), True
+        findings: list[FindingRow] = []
         with guard:
             evaluator = self.context.evaluator(group_id, totals.every[GROUP.name].get(WHOLE))
             for row in evidence.ordered(totals):
@@ -568,8 +578,9 @@ class Evaluation:
                 # What has no time happened in no minute.
                 if row.tag == Evidence.REBALANCE and row.content["is_over"] and row.content["at"] is not None:
                     rebalances.append(row.at)
-                self._find(evaluator.add(row.tag, row.content))
-            self._find(evaluator.finish())
+                findings += evaluator.add(row.tag, row.content)
+            findings += evaluator.finish()
+        self._find(findings)
         if guard.failure is not None:
             self._find(self.context.evaluator(group_id).add(Evidence.FAILURE, guard.failure._asdict()))
         if guard.failure is not None or not is_replayed:
@@ -585,8 +596,6 @@ class Evaluation:
 
     def _find(self, findings: Iterable[FindingRow]) -> None:
         dated = self.context.news.dated(findings, self.first_runs)
-        if not dated:  # as of nearly all evidence
-            return
         self.result.new += self.context.news.count(dated)
         self.result.severities.update(finding["severity"] for finding in dated)
         self.writer.add_rows(FINDINGS, dated)
@@ -594,8 +603,8 @@ class Evaluation:
     def _keep_totals(self, group_id: str, totals: Totals) -> None:
         for what, key, sums in totals.kept():
             topic, partition = (None, None) if key == WHOLE else key
-            row = {"what": what, "until": self.until_ms, "sums": encode(sums)}
-            self.writer.add_rows(TOTALS, [row | {"group_id": group_id, "topic": topic, "partition": partition}])
+            about = {"group_id": group_id, "topic": topic, "partition": partition}
+            self.writer.add_rows(TOTALS, [{"what": what, "until": self.until_ms, "sums": encode(sums), **about}])
 
 
 def _by_group(chunk: Chunk) -> dict[str, GroupEvidence]:

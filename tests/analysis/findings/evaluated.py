@@ -8,7 +8,7 @@ from coordinator_replay.analysis.findings.evaluate import Evaluator
 from coordinator_replay.analysis.findings.evidence import TABLE, Evidence
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
 from coordinator_replay.analysis.group_life import GroupReplay
-from coordinator_replay.engine import Record
+from coordinator_replay.engine.model import Record
 from tests.engine.lives import GROUP
 
 FindingRow = dict[str, Any]
@@ -146,7 +146,8 @@ def offsets(topic: str = "orders", partition: int = 0, **changes: Any) -> tuple[
         "metadata_bytes": 0,
         "from_offset": 900,
         "committed_offset": 50,
-        "into_empty": NO_COMMITS,
+        "into_empty": None,
+        "past": (),
     }
     return Evidence.OFFSETS, {**row, **changes}
 
