@@ -7,7 +7,7 @@ from typing import Any
 
 from coordinator_replay.coordinator import Batch, MarkerWritten, Topic
 from coordinator_replay.coordinator.script import as_written
-from coordinator_replay.engine import Record
+from coordinator_replay.engine.model import Record
 from coordinator_replay.errors import UsageError
 from coordinator_replay.log.message_set import NO_TIMESTAMP
 from coordinator_replay.log.writer import LogEntry, write_control, write_records

@@ -30,7 +30,7 @@ from coordinator_replay.coordinator.operations import Outcome, Reply, Result
 from coordinator_replay.coordinator.shard import Shard
 from coordinator_replay.coordinator.state_dump import dump
 from coordinator_replay.coordinator.topics import Topic, TopicChange, Topics
-from coordinator_replay.engine import StateReplay
+from coordinator_replay.engine.replay import StateReplay
 from coordinator_replay.errors import UsageError
 
 Handler = Callable[[Shard, Request, Reply], Outcome]

@@ -21,7 +21,9 @@ from coordinator_replay.coordinator.messages import Request
 from coordinator_replay.coordinator.operations import NOTHING_TO_DO, Outcome, Reply
 from coordinator_replay.coordinator.record_helpers import NewRecord
 from coordinator_replay.coordinator.shard import Shard
-from coordinator_replay.engine import ClassicGroup, ConsumerGroup, GroupState, GroupType
+from coordinator_replay.engine.classic_group import ClassicGroup
+from coordinator_replay.engine.consumer_group import ConsumerGroup
+from coordinator_replay.engine.model import GroupState, GroupType
 from coordinator_replay.engine.notes import Group
 from coordinator_replay.java_strings import string_hash
 

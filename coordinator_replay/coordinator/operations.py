@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from coordinator_replay.coordinator.errors import RequestError
 from coordinator_replay.coordinator.messages import Body, Request
 from coordinator_replay.coordinator.record_helpers import NewRecord
-from coordinator_replay.engine import Marker, Record
+from coordinator_replay.engine.model import Marker, Record
 
 
 class Outcome(NamedTuple):

@@ -20,8 +20,10 @@ from coordinator_replay.coordinator.operations import Batch, Failure, MarkerWrit
 from coordinator_replay.coordinator.record_helpers import NewRecord
 from coordinator_replay.coordinator.timers import Key, Timers
 from coordinator_replay.coordinator.topics import Topics
-from coordinator_replay.engine import ClassicGroup, Marker, Record, StateReplay
+from coordinator_replay.engine.classic_group import ClassicGroup
+from coordinator_replay.engine.model import Marker, Record
 from coordinator_replay.engine.notes import Group
+from coordinator_replay.engine.replay import StateReplay
 from coordinator_replay.java_strings import string_hash
 
 RETRY_BACKOFF_MS = 500

@@ -7,7 +7,8 @@ from coordinator_replay.coordinator.consumer.current_assignment_builder import P
 from coordinator_replay.coordinator.consumer.members import current_of
 from coordinator_replay.coordinator.consumer.target_assignment_builder import most_wanted_assignor
 from coordinator_replay.coordinator.shard import Shard
-from coordinator_replay.engine import ConsumerGroup, Member
+from coordinator_replay.engine.consumer_group import ConsumerGroup
+from coordinator_replay.engine.model import Member
 
 State = dict[str, Any]
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from coordinator_replay.engine import Record
+from coordinator_replay.engine.model import Record
 from tests.engine.lives import GROUP
 
 

@@ -1,7 +1,8 @@
 import pytest
 
 from coordinator_replay.analysis.expiration import ExpiryRule, deciding
-from coordinator_replay.engine import Record, StateReplay
+from coordinator_replay.engine.model import Record
+from coordinator_replay.engine.replay import StateReplay
 
 KEY = {"group": "g"}
 

@@ -11,7 +11,9 @@ from hypothesis import given
 
 from coordinator_replay.analysis.group_life import GroupReplay
 from coordinator_replay.analysis.rows import Row
-from coordinator_replay.engine import EventKind, Record, StateReplay
+from coordinator_replay.engine.events import EventKind
+from coordinator_replay.engine.model import Record
+from coordinator_replay.engine.replay import StateReplay
 from coordinator_replay.errors import SnapshotError
 from tests.analysis.classic_log import ClassicLog, member
 from tests.engine.coordinator import TOPIC, Coordinator

@@ -12,7 +12,7 @@ import pytest
 from coordinator_replay.analysis.group_life import GroupReplay
 from coordinator_replay.analysis.reasons import TABLE, Cause, DatedTopicChange, JoinReason
 from coordinator_replay.analysis.reasons.vocabulary import JOIN_REASONS, MEANING
-from coordinator_replay.engine import Record
+from coordinator_replay.engine.model import Record
 from scripts.reasons.judge import COMPACTED, DOCUMENT, Verdict, document, judge_all, whole
 from tests.analysis.classic_log import ClassicLog, member
 from tests.engine.coordinator import TOPIC, Coordinator

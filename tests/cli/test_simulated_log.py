@@ -11,8 +11,8 @@ import pytest
 from coordinator_replay.cli.simulated_log import write_log
 from coordinator_replay.coordinator import Batch, MarkerWritten
 from coordinator_replay.coordinator.script import ScriptRun, as_written
-from coordinator_replay.engine import Marker, Record, StateReplay
-from coordinator_replay.engine.model import Assignment, merged
+from coordinator_replay.engine.model import Assignment, Marker, Record, merged
+from coordinator_replay.engine.replay import StateReplay
 from coordinator_replay.log.segment import read_segment
 from coordinator_replay.records.plain import decode_record
 from tests.coordinator.recorded_scripts import SCRIPTS, commands

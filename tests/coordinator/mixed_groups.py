@@ -15,7 +15,7 @@ from typing import Protocol
 
 from coordinator_replay.coordinator import Topic
 from coordinator_replay.coordinator.assignor.client import Partition
-from coordinator_replay.engine import Record
+from coordinator_replay.engine.model import Record
 from coordinator_replay.records.blobs import read_assignment
 
 

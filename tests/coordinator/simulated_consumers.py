@@ -6,7 +6,7 @@ from typing import Any
 
 from coordinator_replay.coordinator import Batch, Coordinator, Request, Response, Result
 from coordinator_replay.coordinator.assignor.client import ASSIGNORS, ClientSubscription, Partition
-from coordinator_replay.engine import Record
+from coordinator_replay.engine.model import Record
 from coordinator_replay.records.blobs import read_assignment, read_subscription, write_assignment, write_subscription
 from tests.coordinator.mixed_groups import Conversions
 

@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from coordinator_replay.coordinator.classic.classic_group import LEGAL_PREDECESSORS, TRANSITIONS, LiveClassicGroup
 from coordinator_replay.coordinator.errors import IllegalStateError, RequestError
-from coordinator_replay.engine import GroupState, Member
-from coordinator_replay.engine.model import Protocol, Subscription
+from coordinator_replay.engine.model import GroupState, Member, Protocol, Subscription
 from coordinator_replay.records.blobs import write_subscription
 
 CLASSIC_STATES = sorted(LEGAL_PREDECESSORS)

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_replay.coordinator import Config, Coordinator, Request, Response
-from coordinator_replay.engine import GroupState, GroupType, StateReplay
-from coordinator_replay.engine.model import merged
+from coordinator_replay.engine.model import GroupState, GroupType, merged
+from coordinator_replay.engine.replay import StateReplay
 from coordinator_replay.records.blobs import read_assignment
 from tests.coordinator.lives import MAKERS, TOPICS, Step, do
 from tests.coordinator.simulated_consumers import Fleet, ModernConsumer

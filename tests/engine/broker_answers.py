@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from coordinator_replay.engine import GroupType, StateReplay
-from coordinator_replay.engine.model import NOTHING, Assignment, merged
+from coordinator_replay.engine.model import NOTHING, Assignment, GroupType, merged
+from coordinator_replay.engine.replay import StateReplay
 from tests.engine.described import GroupDescription, MemberDescription
 
 DEFAULT_ASSIGNOR = "uniform"

@@ -1,7 +1,8 @@
 """A group as somebody knows it who has read the events and nothing else."""
 
-from coordinator_replay.engine import Event, EventKind, GroupState, GroupType, Member, StateReplay
-from coordinator_replay.engine.model import Current, Subscription, Target
+from coordinator_replay.engine.events import Event, EventKind
+from coordinator_replay.engine.model import Current, GroupState, GroupType, Member, Subscription, Target
+from coordinator_replay.engine.replay import StateReplay
 
 
 class EventModel:

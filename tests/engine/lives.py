@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from coordinator_replay.engine import Record
+from coordinator_replay.engine.model import Record
 from tests.engine.blobs import opened
 from tests.records.strategies import KINDS_AND_VERSIONS, records
 

@@ -6,7 +6,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from coordinator_replay.engine import Marker, Record, StateReplay
+from coordinator_replay.engine.model import Marker, Record
+from coordinator_replay.engine.replay import StateReplay
 from tests.engine.blobs import opened
 from tests.samples import DATA
 

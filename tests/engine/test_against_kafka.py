@@ -2,8 +2,10 @@
 
 import pytest
 
-from coordinator_replay.engine import ClassicGroup, ConsumerGroup, Marker, Member, Record, StateReplay
-from coordinator_replay.engine.model import Assignment, Current
+from coordinator_replay.engine.classic_group import ClassicGroup
+from coordinator_replay.engine.consumer_group import ConsumerGroup
+from coordinator_replay.engine.model import Assignment, Current, Marker, Member, Record
+from coordinator_replay.engine.replay import StateReplay
 from tests.engine.recordings import group_of, lines, logs
 
 SAMPLES = ["java-clients", "kafka-3.9"]

@@ -6,7 +6,8 @@ PreparingRebalance) is not a quiet one.
 
 import pytest
 
-from coordinator_replay.engine import Record, StateReplay
+from coordinator_replay.engine.model import Record
+from coordinator_replay.engine.replay import StateReplay
 from tests.engine.broker_answers import answered, only_what_was_asked, told_of
 from tests.engine.described import describe
 from tests.engine.recordings import Log, lines, logs, replayed

@@ -2,8 +2,10 @@
 
 import pytest
 
-from coordinator_replay.engine import ClassicGroup, EventKind, Record, StateReplay
-from coordinator_replay.engine.classic_group import WRITTEN_TRANSITIONS
+from coordinator_replay.engine.classic_group import WRITTEN_TRANSITIONS, ClassicGroup
+from coordinator_replay.engine.events import EventKind
+from coordinator_replay.engine.model import Record
+from coordinator_replay.engine.replay import StateReplay
 from tests.engine.lives import GROUP, Writer
 
 

@@ -3,8 +3,10 @@
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from coordinator_replay.engine import ConsumerGroup, EventKind, GroupState, MemberState, Record, StateReplay
-from coordinator_replay.engine.consumer_group import MEMBER_TRANSITIONS, TRANSITIONS
+from coordinator_replay.engine.consumer_group import MEMBER_TRANSITIONS, TRANSITIONS, ConsumerGroup
+from coordinator_replay.engine.events import EventKind
+from coordinator_replay.engine.model import GroupState, MemberState, Record
+from coordinator_replay.engine.replay import StateReplay
 from tests.engine.coordinator import TOPIC, Coordinator
 from tests.engine.described import describe
 from tests.engine.event_model import EventModel, told_by

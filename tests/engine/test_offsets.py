@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
-from coordinator_replay.engine import Marker, Offsets, Record, StateReplay
+from coordinator_replay.engine.model import Marker, Record
+from coordinator_replay.engine.offsets import Offsets
+from coordinator_replay.engine.replay import StateReplay
 from tests.engine.described import describe
 
 KEY = ("x", 0)

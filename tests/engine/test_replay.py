@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_replay.engine import Event, EventKind, GroupState, Marker, Record, StateReplay
 from coordinator_replay.engine.consumer_group import TRANSITIONS as CONSUMER_TRANSITIONS
+from coordinator_replay.engine.events import Event, EventKind
+from coordinator_replay.engine.model import GroupState, Marker, Record
+from coordinator_replay.engine.replay import StateReplay
 from coordinator_replay.engine.share_group import TRANSITIONS as SHARE_TRANSITIONS
 from coordinator_replay.engine.streams_group import TRANSITIONS as STREAMS_TRANSITIONS
 from coordinator_replay.errors import SnapshotError, UsageError

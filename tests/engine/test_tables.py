@@ -5,7 +5,9 @@ from pathlib import Path
 
 import coordinator_replay.engine as engine
 from coordinator_replay.coordinator.classic.classic_group import LEGAL_PREDECESSORS, TRANSITIONS
-from coordinator_replay.engine import EventKind, GroupState, classic_group, consumer_group, share_group, streams_group
+from coordinator_replay.engine import classic_group, consumer_group, share_group, streams_group
+from coordinator_replay.engine.events import EventKind
+from coordinator_replay.engine.model import GroupState
 from coordinator_replay.engine.operation import PHASE
 from coordinator_replay.engine.replay import HANDLERS, SHARE_STATE
 from coordinator_replay.engine.rules import RULES

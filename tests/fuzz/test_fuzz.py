@@ -21,7 +21,7 @@ from coordinator_replay.analysis.findings.evaluate import Evaluator
 from coordinator_replay.analysis.findings.evidence import TABLE, Evidence
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS
 from coordinator_replay.analysis.group_life import GroupReplay
-from coordinator_replay.engine import Record
+from coordinator_replay.engine.model import Record
 from coordinator_replay.log.schema import LOG_RECORD
 from coordinator_replay.log.segment import read_segment
 from coordinator_replay.pipeline.lines import decode_lines

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from coordinator_replay.engine import ConsumerGroup, StateReplay
+from coordinator_replay.engine.consumer_group import ConsumerGroup
+from coordinator_replay.engine.replay import StateReplay
 from scripts.reasons.judge import judge
 from scripts.reasons.sample import Sample
 from tests.brokers import need_kafka

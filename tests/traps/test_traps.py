@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from coordinator_replay.engine import Marker, Record, StateReplay
-from coordinator_replay.engine.model import GroupState
+from coordinator_replay.engine.model import GroupState, Marker, Record
+from coordinator_replay.engine.replay import StateReplay
 from coordinator_replay.log.dump import find_dump
 from coordinator_replay.log.segment import read_segment
 from coordinator_replay.pipeline.lines import read_without_spark

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator_replay.engine import Record
+from coordinator_replay.engine.model import Record
 from coordinator_replay.errors import UsageError
 from coordinator_replay.whatif.alternative import Alternative
 from coordinator_replay.whatif.answer import WhatIf, what_if

@@ -18,9 +18,8 @@ from coordinator_replay.coordinator.errors import IllegalStateError, RequestErro
 from coordinator_replay.coordinator.java_order import HashOrder, hash_map
 from coordinator_replay.coordinator.operations import Reply
 from coordinator_replay.coordinator.record_helpers import NewRecord
-from coordinator_replay.engine import ClassicGroup, GroupState, Member
-from coordinator_replay.engine.classic_group import CONSUMER_PROTOCOL_TYPE
-from coordinator_replay.engine.model import Current, Subscription
+from coordinator_replay.engine.classic_group import CONSUMER_PROTOCOL_TYPE, ClassicGroup
+from coordinator_replay.engine.model import Current, GroupState, Member, Subscription
 from coordinator_replay.records.blobs import BlobError, subscribed_topics
 
 LEGAL_PREDECESSORS: Mapping[GroupState, frozenset[GroupState]] = {

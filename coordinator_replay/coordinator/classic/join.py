@@ -14,8 +14,7 @@ from coordinator_replay.coordinator.errors import MemberSideError, RequestError
 from coordinator_replay.coordinator.messages import Request
 from coordinator_replay.coordinator.operations import NOTHING_TO_DO, Outcome, Reply
 from coordinator_replay.coordinator.shard import Shard
-from coordinator_replay.engine import GroupState, Member
-from coordinator_replay.engine.model import Current, Protocol, Subscription
+from coordinator_replay.engine.model import Current, GroupState, Member, Protocol, Subscription
 
 REQUIRES_MEMBER_ID_SINCE = 4
 SKIPS_ASSIGNMENT_SINCE = 9

@@ -14,7 +14,7 @@ from coordinator_replay.coordinator.errors import CODES, RequestError
 from coordinator_replay.coordinator.messages import Request
 from coordinator_replay.coordinator.operations import NOTHING_TO_DO, Outcome, Reply
 from coordinator_replay.coordinator.shard import Shard
-from coordinator_replay.engine import GroupState, Member
+from coordinator_replay.engine.model import GroupState, Member
 
 
 def sync(shard: Shard, live: LiveClassicGroup, request: Request, reply: Reply) -> Outcome:

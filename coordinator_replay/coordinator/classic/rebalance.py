@@ -17,7 +17,7 @@ from coordinator_replay.coordinator.operations import NOTHING_TO_DO, Outcome, Re
 from coordinator_replay.coordinator.record_helpers import NewRecord
 from coordinator_replay.coordinator.shard import Shard
 from coordinator_replay.coordinator.timers import Key
-from coordinator_replay.engine import GroupState
+from coordinator_replay.engine.model import GroupState
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
 """How long a new member's first JoinGroup may be parked (``group.new.member.join.timeout``, not configurable)."""

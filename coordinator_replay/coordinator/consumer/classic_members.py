@@ -32,9 +32,8 @@ from coordinator_replay.coordinator.errors import CODES, MemberSideError, Reques
 from coordinator_replay.coordinator.messages import Request
 from coordinator_replay.coordinator.operations import NOTHING_TO_DO, Outcome, Reply
 from coordinator_replay.coordinator.shard import Shard
-from coordinator_replay.engine import Member, MemberState
 from coordinator_replay.engine.classic_group import CONSUMER_PROTOCOL_TYPE
-from coordinator_replay.engine.model import NOTHING, Subscription
+from coordinator_replay.engine.model import NOTHING, Member, MemberState, Subscription
 from coordinator_replay.records.blobs import (
     BlobError,
     ConsumerSubscription,

@@ -31,9 +31,10 @@ from coordinator_replay.coordinator.operations import Outcome
 from coordinator_replay.coordinator.record_helpers import NewRecord
 from coordinator_replay.coordinator.shard import Shard
 from coordinator_replay.coordinator.topics import Topics
-from coordinator_replay.engine import ConsumerGroup, GroupState, Member, MemberState, Record, StateReplay
 from coordinator_replay.engine.classic_group import CONSUMER_PROTOCOL_TYPE
-from coordinator_replay.engine.model import NOTHING, Assignment, Current
+from coordinator_replay.engine.consumer_group import ConsumerGroup
+from coordinator_replay.engine.model import NOTHING, Assignment, Current, GroupState, Member, MemberState, Record
+from coordinator_replay.engine.replay import StateReplay
 from coordinator_replay.java_strings import string_hash
 from coordinator_replay.records.blobs import (
     BlobError,

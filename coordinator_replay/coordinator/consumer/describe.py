@@ -12,8 +12,8 @@ from coordinator_replay.coordinator.errors import CODES, RequestError
 from coordinator_replay.coordinator.messages import Body, Request
 from coordinator_replay.coordinator.operations import Outcome, Reply
 from coordinator_replay.coordinator.shard import Shard
-from coordinator_replay.engine import ConsumerGroup, Member
-from coordinator_replay.engine.model import NOTHING, Assignment
+from coordinator_replay.engine.consumer_group import ConsumerGroup
+from coordinator_replay.engine.model import NOTHING, Assignment, Member
 
 CONSUMER_MEMBER, CLASSIC_MEMBER = 1, 0
 """Types of members in ConsumerGroupDescribe: which protocol a member speaks."""

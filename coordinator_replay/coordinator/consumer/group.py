@@ -6,8 +6,7 @@ but the deadline follows from the records, one by one as they are replayed, so t
 
 from coordinator_replay.coordinator.assignor.server.group_spec import in_tables
 from coordinator_replay.coordinator.java_order import TimelineOrder
-from coordinator_replay.engine import Record
-from coordinator_replay.engine.model import Assignment
+from coordinator_replay.engine.model import Assignment, Record
 from coordinator_replay.java_strings import string_hash
 
 NEVER = 0

@@ -45,12 +45,14 @@ from coordinator_replay.coordinator.java_order import hash_set
 from coordinator_replay.coordinator.messages import Body, Request
 from coordinator_replay.coordinator.operations import Outcome, Reply
 from coordinator_replay.coordinator.shard import Shard
-from coordinator_replay.engine import GroupState, Member, MemberState
 from coordinator_replay.engine.model import (
     AWAY_EPOCH,
     LEFT_EPOCH,
     NOTHING,
     Assignment,
+    GroupState,
+    Member,
+    MemberState,
     Subscription,
 )
 from coordinator_replay.java_strings import string_hash

@@ -14,12 +14,13 @@ from coordinator_replay.coordinator.consumer.group import ConsumerState
 from coordinator_replay.coordinator.errors import RequestError
 from coordinator_replay.coordinator.record_helpers import NewRecord
 from coordinator_replay.coordinator.shard import Shard
-from coordinator_replay.engine import ConsumerGroup, Member
+from coordinator_replay.engine.consumer_group import ConsumerGroup
 from coordinator_replay.engine.model import (
     AWAY_EPOCH,
     JOINING,
     NOTHING,
     Current,
+    Member,
     MemberState,
     Subscription,
 )

@@ -14,8 +14,8 @@ from coordinator_replay.coordinator.consumer.topic_regex_resolver import METADAT
 from coordinator_replay.coordinator.errors import RequestError
 from coordinator_replay.coordinator.java_order import HashOrder, TimelineOrder, hash_set
 from coordinator_replay.coordinator.metadata_hash import group_hash
-from coordinator_replay.engine import ConsumerGroup, Member
-from coordinator_replay.engine.model import NOTHING, Assignment, Regex, Subscription
+from coordinator_replay.engine.consumer_group import ConsumerGroup
+from coordinator_replay.engine.model import NOTHING, Assignment, Member, Regex, Subscription
 from coordinator_replay.java_strings import string_hash
 
 

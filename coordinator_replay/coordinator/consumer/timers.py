@@ -22,7 +22,8 @@ from coordinator_replay.coordinator.metadata_hash import group_hash
 from coordinator_replay.coordinator.operations import NOTHING_TO_DO, Outcome
 from coordinator_replay.coordinator.shard import Shard
 from coordinator_replay.coordinator.topics import TopicChange
-from coordinator_replay.engine import ConsumerGroup, Member, MemberState
+from coordinator_replay.engine.consumer_group import ConsumerGroup
+from coordinator_replay.engine.model import Member, MemberState
 
 SESSION, REBALANCE = "session-timeout", "rebalance-timeout"
 JOIN, SYNC = "join", "sync"

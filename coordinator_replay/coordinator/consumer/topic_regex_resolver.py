@@ -16,7 +16,7 @@ from coordinator_replay.coordinator.metadata_hash import group_hash
 from coordinator_replay.coordinator.operations import NOTHING_TO_DO, Outcome
 from coordinator_replay.coordinator.shard import Shard
 from coordinator_replay.coordinator.topics import Topics
-from coordinator_replay.engine import ConsumerGroup
+from coordinator_replay.engine.consumer_group import ConsumerGroup
 from coordinator_replay.re2_patterns import compile_pattern
 
 MIN_INTERVAL_MS = 10_000

@@ -41,8 +41,7 @@ from coordinator_replay.coordinator.messages import Body, Request
 from coordinator_replay.coordinator.operations import Outcome, Reply
 from coordinator_replay.coordinator.record_helpers import NewRecord
 from coordinator_replay.coordinator.shard import Shard
-from coordinator_replay.engine import Member
-from coordinator_replay.engine.model import NOTHING, Assignment, partitions_by_topic, without
+from coordinator_replay.engine.model import NOTHING, Assignment, Member, partitions_by_topic, without
 
 Assignors = tuple[Mapping[str, Any], ...]
 """What a member brings, in the order of its preference: name, versions, reason and metadata of each."""

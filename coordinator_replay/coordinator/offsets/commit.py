@@ -18,7 +18,8 @@ from coordinator_replay.coordinator.messages import ZERO_UUID, Request
 from coordinator_replay.coordinator.operations import Outcome, Reply
 from coordinator_replay.coordinator.record_helpers import NewRecord
 from coordinator_replay.coordinator.shard import Shard
-from coordinator_replay.engine import ConsumerGroup, GroupState, Member
+from coordinator_replay.engine.consumer_group import ConsumerGroup
+from coordinator_replay.engine.model import GroupState, Member
 
 EPOCH_SINCE = 9
 """Version of OffsetCommit from which on members of the consumer protocol may commit."""

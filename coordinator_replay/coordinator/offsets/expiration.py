@@ -15,8 +15,9 @@ from coordinator_replay.coordinator.operations import NOTHING_TO_DO, Outcome
 from coordinator_replay.coordinator.record_helpers import NewRecord
 from coordinator_replay.coordinator.shard import Shard
 from coordinator_replay.coordinator.topics import TopicChange
-from coordinator_replay.engine import ConsumerGroup, GroupState
 from coordinator_replay.engine.classic_group import CONSUMER_PROTOCOL_TYPE
+from coordinator_replay.engine.consumer_group import ConsumerGroup
+from coordinator_replay.engine.model import GroupState
 from coordinator_replay.engine.notes import Group
 from coordinator_replay.engine.offsets import StoredOffset
 

@@ -14,10 +14,11 @@ from coordinator_replay.coordinator.messages import ZERO_UUID, Body, Request
 from coordinator_replay.coordinator.operations import Outcome, Reply
 from coordinator_replay.coordinator.record_helpers import NewRecord
 from coordinator_replay.coordinator.shard import Shard
-from coordinator_replay.engine import ConsumerGroup, GroupState, Offsets
 from coordinator_replay.engine.classic_group import CONSUMER_PROTOCOL_TYPE
+from coordinator_replay.engine.consumer_group import ConsumerGroup
+from coordinator_replay.engine.model import GroupState
 from coordinator_replay.engine.notes import Group
-from coordinator_replay.engine.offsets import StoredOffset
+from coordinator_replay.engine.offsets import Offsets, StoredOffset
 
 GROUPS_SINCE = 8
 """Version of OffsetFetch from which on a request may name several groups."""

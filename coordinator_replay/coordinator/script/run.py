@@ -42,7 +42,7 @@ from coordinator_replay.coordinator.script.lines import (
     text_of,
 )
 from coordinator_replay.coordinator.topics import Topic
-from coordinator_replay.engine import Record
+from coordinator_replay.engine.model import Record
 from coordinator_replay.errors import UsageError
 from coordinator_replay.records.kinds import kinds_by_name
 
