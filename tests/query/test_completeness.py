@@ -213,6 +213,18 @@ def test_a_transaction_that_ended_behind_the_first_copy_hides_no_commit_that_wai
     assert stable == {"02:10:30": [False], "02:12": [True], "02:14": [True]}
 
 
+def test_who_waited_for_longest_is_open_where_the_cleaner_may_have_taken_one(tmp_path: Path):
+    warehouse = holed_warehouse(tmp_path / "wh", True)
+    write_rows(tmp_path / "wh", "pending_offsets", [
+        {"cluster": "default", "group_id": "eos", "topic": "logs", "partition": 1, "log_partition": 3,
+         "producer_id": producer, "producer_epoch": 0, "valid_from": at(start), "valid_to": at(end),
+         "pending_since": at(start), "from_offset": place, "to_offset": place + 5, "is_exact": True}
+        for producer, start, end, place in ((1, "02:10:25", "02:11", 35), (2, "02:11:30", "02:13", 55))
+    ])  # fmt: skip
+    asked = (next(iter(warehouse.offsets("eos", at=at(clock), require_stable=True))) for clock in ("02:10:30", "02:12"))
+    assert [(one.is_unstable, one.producer_id, one.is_exact) for one in asked] == [(True, 1, False), (True, 2, True)]
+
+
 def test_no_offset_is_written_to_a_reset_file_that_is_not_on_record(warehouse: Warehouse, tmp_path: Path):
     from coordinator_replay.query.offsets import write_reset_file
 
