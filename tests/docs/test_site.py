@@ -15,7 +15,8 @@ from coordinator_replay.query.saved import saved_queries
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
-READ = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("[es]*/*/README.md")), *PAGES]
+BESIDE = [page for folder in ("examples", "schemas", "scripts") for page in sorted((ROOT / folder).rglob("README.md"))]
+READ = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *BESIDE, *PAGES]
 """Whatever somebody types from: the pages, and what lies beside examples, schemas and scripts."""
 BLOCK = re.compile(r"^ *```(?:sh|console)?\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 
