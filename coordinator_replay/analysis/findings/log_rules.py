@@ -48,14 +48,14 @@ def open_transaction(context: GroupContext) -> Iterator[Observation]:
     """Pending at the end of the log, longer than a transaction may last."""
     for one in context.transactions.values():
         if one.settled_ms is None:
-            yield from _transaction(context, one, "open_transaction", context.end_ms, "is open")
+            yield from _transaction(context, one, "open_transaction", context.end_ms, "has been open since")
 
 
 def long_transaction(context: GroupContext) -> Iterator[Observation]:
     """Pending for longer than a transaction may last, and settled then."""
     for one in context.transactions.values():
         if one.settled_ms is not None:
-            yield from _transaction(context, one, "long_transaction", one.settled_ms, "was open")
+            yield from _transaction(context, one, "long_transaction", one.settled_ms, "was open from")
 
 
 def _transaction(
@@ -69,8 +69,8 @@ def _transaction(
         (one.producer_id, one.log_partition, one.log_offset),
         since,
         until_ms,
-        f"a transaction of producer id {one.producer_id}, epoch {one.producer_epoch}, {verb} since {moment(since)} "
-        f"on {counted(count, 'partition')}, for {lasting(until_ms - since)}",
+        f"a transaction of producer id {one.producer_id}, epoch {one.producer_epoch}, {verb} {moment(since)}, "
+        f"for {lasting(until_ms - since)}, on {counted(count, 'partition')}",
         one.log_partition,
         one.log_offset,
         {

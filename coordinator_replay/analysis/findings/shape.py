@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from coordinator_replay.analysis.findings.observation import MOST_NAMED, Observation, moment
+from coordinator_replay.analysis.findings.observation import MOST_NAMED, Observation, moment, of_partitions
 from coordinator_replay.analysis.findings.steps import Memory, Step
 from coordinator_replay.engine.events import EventKind
 from coordinator_replay.engine.model import GroupState, GroupType
@@ -47,7 +47,7 @@ def partition_unowned(step: Step, memory: Memory) -> Iterator[Observation]:
         topic_id, name = step.topics.shown(now.group_type, topic)[0]
         released = max((owned.gaps[topic, partition].to_ms for partition in partitions), key=time_order)
         since = memory.since(topic, latest_ms(released, step.exact_from))
-        shown = f"{name or topic_id} {', '.join(map(str, partitions[:MOST_NAMED]))}"
+        shown = of_partitions(str(name or topic_id), partitions)
         memory.begin(
             topic,
             Observation(
@@ -55,7 +55,7 @@ def partition_unowned(step: Step, memory: Memory) -> Iterator[Observation]:
                 (topic, now.partition, now.offset),
                 since,
                 None,
-                f"nobody in the Stable group owns {shown} since {moment(since)}",
+                f"no member of the Stable group has owned {shown} since {moment(since)}",
                 now.partition,
                 now.offset,
                 {"topic_id": topic_id, "partitions": partitions[:MOST_NAMED], "partition_count": len(partitions)},
@@ -86,8 +86,8 @@ def unbalanced_assignment(step: Step, memory: Memory) -> Iterator[Observation]:
             (now.partition, now.offset),
             since,
             None,
-            f"of {members} members with the same subscription one owns {most[0]} of {partitions} partitions and one "
-            f"{least[0]} since {moment(since)}",
+            f"of {members} members with the same subscription one has owned {most[0]} of {partitions} partitions and "
+            f"one {least[0]} since {moment(since)}",
             now.partition,
             now.offset,
             {
@@ -148,8 +148,8 @@ def mixed_protocols(step: Step, memory: Memory) -> Iterator[Observation]:
             (now.partition, now.offset),
             since,
             None,
-            f"{len(classic)} of {len(protocols)} members speak the classic protocol, the others the consumer protocol, "
-            f"since {moment(since)}",
+            f"{len(classic)} of {len(protocols)} members have used the classic protocol, the others the consumer "
+            f"protocol, since {moment(since)}",
             now.partition,
             now.offset,
             {
