@@ -8,9 +8,9 @@ import click
 from coordinator_replay.answer_columns import AnswerColumn, columns_of
 from coordinator_replay.cli import clock
 from coordinator_replay.cli.completion import CAUSE_NAME, GROUP_NAME
+from coordinator_replay.cli.option_types import TIME
 from coordinator_replay.cli.options import Common
 from coordinator_replay.cli.output import print_note, print_rows
-from coordinator_replay.cli.times import TIME
 
 if TYPE_CHECKING:
     from coordinator_replay.api.answer import Answer

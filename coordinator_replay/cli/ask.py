@@ -34,9 +34,9 @@ from coordinator_replay.cli.completion import (
     RULE_NAME,
     TOPIC_NAME,
 )
+from coordinator_replay.cli.option_types import DURATION, TIME, Time
 from coordinator_replay.cli.options import EXIT_NOTHING, WAREHOUSE_VARIABLE, Common, open_warehouse, warehouse_command
 from coordinator_replay.cli.output import print_rows, print_text, terminal_width
-from coordinator_replay.cli.times import DURATION, TIME, Time
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.choices import GROUP_STATES, GROUP_TYPES, SEVERITIES
 from coordinator_replay.times import moment_text

@@ -14,11 +14,10 @@ import click
 
 from coordinator_replay.answer_columns import AnswerColumn
 from coordinator_replay.cli.guard import ended_by_signals, log_line, spark_session
+from coordinator_replay.cli.option_types import ABSOLUTE_TIME, DURATION, DURATION_MS, PATH, absolute
 from coordinator_replay.cli.options import EXIT_FINDINGS, Common, command, wait_option, warehouse_command
 from coordinator_replay.cli.output import print_rows
-from coordinator_replay.cli.paths import PATH, absolute
 from coordinator_replay.cli.thresholds import THRESHOLD
-from coordinator_replay.cli.times import ABSOLUTE_TIME, DURATION, DURATION_MS
 from coordinator_replay.errors import UsageError, WarehouseError
 from coordinator_replay.query.choices import SEVERITIES
 from coordinator_replay.safe_text import neutral_json

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from coordinator_replay.cli.guard import ended_by_signals, log_line, spark_session
+from coordinator_replay.cli.option_types import DURATION, PATH
 from coordinator_replay.cli.options import command, config_option, output_option, verbose_option, wait_option
-from coordinator_replay.cli.paths import PATH
-from coordinator_replay.cli.times import DURATION
 from coordinator_replay.errors import LockedError, UsageError
 
 if TYPE_CHECKING:

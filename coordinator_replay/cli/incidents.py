@@ -18,10 +18,10 @@ from coordinator_replay.cli.answers import (
     to_option,
 )
 from coordinator_replay.cli.completion import ANY_TOPIC_NAME
+from coordinator_replay.cli.option_types import TIME_OR_RUN, Time
 from coordinator_replay.cli.options import Common, open_warehouse, warehouse_command
 from coordinator_replay.cli.output import print_rows, print_text
 from coordinator_replay.cli.show import print_written
-from coordinator_replay.cli.times import TIME_OR_RUN, Time
 from coordinator_replay.errors import UsageError
 from coordinator_replay.listing import counted
 

@@ -9,6 +9,7 @@ import click
 
 from coordinator_replay.answer_columns import AnswerColumn
 from coordinator_replay.cli.guard import interruptible
+from coordinator_replay.cli.option_types import DURATION, absolute
 from coordinator_replay.cli.options import (
     command,
     config_option,
@@ -18,8 +19,6 @@ from coordinator_replay.cli.options import (
     wide_option,
 )
 from coordinator_replay.cli.output import print_note, print_rows
-from coordinator_replay.cli.paths import absolute
-from coordinator_replay.cli.times import DURATION
 
 if TYPE_CHECKING:
     from coordinator_replay.store.maintain import Kept

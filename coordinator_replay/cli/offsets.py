@@ -17,9 +17,8 @@ from coordinator_replay.cli.answers import (
     to_option,
 )
 from coordinator_replay.cli.completion import COMMITTED_TOPIC_NAME
+from coordinator_replay.cli.option_types import DURATION, Parsed, Time
 from coordinator_replay.cli.options import Common, open_warehouse, warehouse_command
-from coordinator_replay.cli.parsed import Parsed
-from coordinator_replay.cli.times import DURATION, Time
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.choices import STATUSES
 

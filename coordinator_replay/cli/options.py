@@ -15,9 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 import click
 
 from coordinator_replay.cli.guard import GuardedCommand
-from coordinator_replay.cli.parsed import Parsed
-from coordinator_replay.cli.paths import check_warehouse
-from coordinator_replay.cli.times import ABSOLUTE_TIME, CLOCK_RULE, DURATION, TIME
+from coordinator_replay.cli.option_types import ABSOLUTE_TIME, CLOCK_RULE, DURATION, TIME, Parsed, check_warehouse
 from coordinator_replay.errors import CoordinatorReplayError, InputError, UsageError, WarehouseError
 from coordinator_replay.query.similar import did_you_mean
 from coordinator_replay.query.times import RULE

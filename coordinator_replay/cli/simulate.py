@@ -41,7 +41,7 @@ def simulate(script: str, out: Path | None, verbose: bool) -> None:
         if line.strip():
             click.echo(_answer(run, line, f"{script}, line {number}"))
     if out is not None:
-        segment = write_log(out, run.written, run.topics.values(), run.partition)
+        segment = write_log(out, run.written, run.topics.values())
         click.echo(f"{run.end_offset} records in {segment}", err=True)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from coordinator_replay.coordinator import Batch, MarkerWritten, Topic
 from coordinator_replay.coordinator.script import as_written
+from coordinator_replay.coordinator.shard import PARTITION
 from coordinator_replay.engine.model import Record
 from coordinator_replay.errors import UsageError
 from coordinator_replay.log.message_set import NO_TIMESTAMP
@@ -19,14 +20,13 @@ ABORT, COMMIT = 0, 1
 """Types of control records."""
 
 
-def write_log(folder: Path, written: Sequence[Batch | MarkerWritten], topics: Iterable[Topic], partition: int) -> Path:
+def write_log(folder: Path, written: Sequence[Batch | MarkerWritten], topics: Iterable[Topic]) -> Path:
     """Write the records as one segment of their log partition, and the topics next to it.
 
     Args:
         folder: made for it; the segment comes into ``segments/__consumer_offsets-N`` of it.
         written: all batches and control records, in order.
         topics: every topic there was.
-        partition: number of the log partition.
 
     Returns:
         The segment's file.
@@ -34,7 +34,7 @@ def write_log(folder: Path, written: Sequence[Batch | MarkerWritten], topics: It
     Raises:
         UsageError: the folder has a log already, or can't be written.
     """
-    segment = folder / "segments" / f"__consumer_offsets-{partition}" / SEGMENT
+    segment = folder / "segments" / f"__consumer_offsets-{PARTITION}" / SEGMENT
     if segment.exists():
         raise UsageError(f"{segment} already exists; give another folder")
     try:

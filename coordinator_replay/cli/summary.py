@@ -15,6 +15,16 @@ if TYPE_CHECKING:
     from coordinator_replay.query.completeness import Completeness
 
 _MOST_NOTES = 10
+_COUNTS = {
+    "records_read": "",
+    "records_decoded": "decoded and written",
+    "records_quarantined": "quarantined",
+    "control_records": "transaction markers and other control records",
+    "duplicates_dropped": "further copies dropped",
+    "already_audited": "already audited",
+}
+"""Of a run, and what people read of each below the first."""
+
 _STATUSES = {
     "EXPIRED": "expired",
     "DUE": "past retention without a tombstone yet",
@@ -31,14 +41,7 @@ def _facts(summary: "Summary", history: "Completeness", seconds: float) -> dict[
     run = summary.run
     since = history.since()
     return {
-        "run_id": run.run_id,
-        "cluster": run.cluster,
-        "records_read": run.records_read,
-        "records_decoded": run.records_decoded,
-        "records_quarantined": run.records_quarantined,
-        "control_records": run.control_records,
-        "duplicates_dropped": run.duplicates_dropped,
-        "already_audited": run.already_audited,
+        **{name: getattr(run, name) for name in ("run_id", "cluster", *_COUNTS)},
         "log_partitions": len(run.to_offsets),
         "gaps": len(run.gaps),
         "is_history_complete": since.is_whole,
@@ -60,14 +63,9 @@ def _facts(summary: "Summary", history: "Completeness", seconds: float) -> dict[
 def _print_records(summary: "Summary", kinds: dict[str, int]) -> None:
     run = summary.run
     click.echo(f"Read {counted(run.records_read, 'record')} of {counted(len(run.to_offsets), 'log partition')}:")
-    for name, n in (
-        ("decoded and written", run.records_decoded),
-        ("quarantined", run.records_quarantined),
-        ("transaction markers and other control records", run.control_records),
-        ("further copies dropped", run.duplicates_dropped),
-        ("already audited", run.already_audited),
-    ):
-        click.echo(f"  {n:>12,}  {name}")
+    for name, words in _COUNTS.items():
+        if words:
+            click.echo(f"  {getattr(run, name):>12,}  {words}")
     if kinds:
         click.echo("By kind:")
     for kind, n in kinds.items():

@@ -1,7 +1,7 @@
 """Thresholds as they are typed: ``--threshold stuck=15m``, ``--threshold storm-rebalances=20``."""
 
 from coordinator_replay.analysis.findings.thresholds import THRESHOLD_NAMES
-from coordinator_replay.cli.parsed import Parsed
+from coordinator_replay.cli.option_types import Parsed
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.times import parse_duration
 

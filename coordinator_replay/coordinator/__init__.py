@@ -6,7 +6,6 @@ and RE2. ``Coordinator`` is the way in.
 
 from coordinator_replay.coordinator.config import Config
 from coordinator_replay.coordinator.coordinator import Coordinator
-from coordinator_replay.coordinator.ids import MemberIds
 from coordinator_replay.coordinator.messages import Request
 from coordinator_replay.coordinator.operations import Batch, Failure, MarkerWritten, Response, Result
 from coordinator_replay.coordinator.topics import Topic, Topics
@@ -17,7 +16,6 @@ __all__ = [
     "Coordinator",
     "Failure",
     "MarkerWritten",
-    "MemberIds",
     "Request",
     "Response",
     "Result",

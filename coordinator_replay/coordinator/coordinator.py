@@ -23,7 +23,6 @@ from coordinator_replay.coordinator.config import Config
 from coordinator_replay.coordinator.consumer import describe as consumer_describe
 from coordinator_replay.coordinator.consumer import heartbeat, timers
 from coordinator_replay.coordinator.draft import client_assignment
-from coordinator_replay.coordinator.ids import MemberIds
 from coordinator_replay.coordinator.messages import Request, complete
 from coordinator_replay.coordinator.offsets import commit, expiration, fetch
 from coordinator_replay.coordinator.operations import Outcome, Reply, Result
@@ -73,8 +72,6 @@ class Coordinator:
         topics: Iterable[Topic] = (),
         *,
         now_ms: int = 0,
-        partition: int = 0,
-        ids: MemberIds | None = None,
     ) -> None:
         """Begin with an empty log.
 
@@ -82,26 +79,19 @@ class Coordinator:
             config: settings; Kafka's defaults without them.
             topics: the topics of the cluster.
             now_ms: time at the beginning, ms since the epoch.
-            partition: number of the log partition.
-            ids: makes member ids; counted ones without it.
 
         Raises:
             UsageError: the topics contradict each other.
         """
         present = tuple(topics)
         image = Topics(present, version=1 if present else 0)
-        self._shard = Shard(config or Config(), image, now_ms, partition, ids or MemberIds())
+        self._shard = Shard(config or Config(), image, now_ms)
         self._load()
 
     @property
     def now_ms(self) -> int:
         """The time of now."""
         return self._shard.now_ms
-
-    @property
-    def partition(self) -> int:
-        """Number of the log partition."""
-        return self._shard.partition
 
     @property
     def end_offset(self) -> int:

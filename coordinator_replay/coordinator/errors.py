@@ -66,11 +66,7 @@ class RequestError(CoordinatorReplayError):
 
 
 class MemberSideError(RequestError):
-    """A JoinGroup or SyncGroup is refused, and the response names a member id that is not the request's."""
-
-    def __init__(self, error: str, member_id: str) -> None:
-        super().__init__(error)
-        self.member_id = member_id
+    """A JoinGroup is refused, and the response does not name the request's member id."""
 
 
 class IllegalStateError(CoordinatorReplayError):
@@ -97,10 +93,8 @@ def _code_only(_: Mapping[str, Any], error: RequestError) -> Body:
 
 
 def _join_group(body: Mapping[str, Any], error: RequestError) -> Body:
-    member_id = "" if error.error in SILENT_ERRORS else body["memberId"]
-    if isinstance(error, MemberSideError):
-        member_id = error.member_id
-    return {"errorCode": error.code, "memberId": member_id}
+    is_nameless = error.error in SILENT_ERRORS or isinstance(error, MemberSideError)
+    return {"errorCode": error.code, "memberId": "" if is_nameless else body["memberId"]}
 
 
 def _every_partition(body: Mapping[str, Any], error: RequestError) -> Body:

@@ -1,7 +1,7 @@
 """Ids that the coordinator makes for members: random on a broker, counted here, so that every run gives the same.
 
 The n-th id is the version 4 UUID whose last six bytes are n. Java's hash tables order members by the characters of
-their ids, so the ids decide ties; a caller that wants to look at other orders can give a source of its own.
+their ids, so the ids decide ties.
 """
 
 import base64
@@ -22,8 +22,8 @@ class MemberIds:
 
     __slots__ = ("_uuids",)
 
-    def __init__(self, uuids: Iterator[uuid.UUID] | None = None) -> None:
-        self._uuids = uuids if uuids is not None else counted_uuids()
+    def __init__(self) -> None:
+        self._uuids = counted_uuids()
 
     def short(self) -> str:
         """An id as Kafka's ``Uuid`` prints it: 22 characters, never with a dash in front."""

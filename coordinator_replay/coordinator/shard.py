@@ -26,6 +26,9 @@ from coordinator_replay.engine.notes import Group
 from coordinator_replay.engine.replay import StateReplay
 from coordinator_replay.java_strings import string_hash
 
+PARTITION = 0
+"""Number of the log partition: a coordinator here has one."""
+
 RETRY_BACKOFF_MS = 500
 """How long a timer whose operation failed waits before it is tried again (``CoordinatorTimerImpl``)."""
 
@@ -60,19 +63,17 @@ class Shard:
         "ids",
         "jobs_are_on_hold",
         "now_ms",
-        "partition",
         "replays",
         "results",
         "timers",
         "topics",
     )
 
-    def __init__(self, config: Config, topics: Topics, now_ms: int, partition: int, ids: MemberIds) -> None:
+    def __init__(self, config: Config, topics: Topics, now_ms: int) -> None:
         self.config = config
         self.topics = topics
         self.now_ms = now_ms
-        self.partition = partition
-        self.ids = ids
+        self.ids = MemberIds()
         self.timers = Timers()
         self.replays: dict[str, StateReplay] = {}
         self.classic_groups: dict[str, LiveClassicGroup] = {}
@@ -161,9 +162,7 @@ class Shard:
         written = []
         touched: dict[str, StateReplay] = {}
         for kind, key, value, value_version in records:
-            record = Record(
-                kind, key, value, self.partition, self.end_offset, self.now_ms, 0, value_version, producer_id
-            )
+            record = Record(kind, key, value, PARTITION, self.end_offset, self.now_ms, 0, value_version, producer_id)
             self.end_offset += 1
             written.append(record)
             group_id = key["groupId"] if "groupId" in key else key["group"]
@@ -176,7 +175,7 @@ class Shard:
 
     def write_marker(self, producer_id: int, producer_epoch: int, *, committed: bool) -> None:
         """Append the control record that ends a producer's transaction, and replay it."""
-        marker = Marker(producer_id, committed, self.partition, self.end_offset, self.now_ms)
+        marker = Marker(producer_id, committed, PARTITION, self.end_offset, self.now_ms)
         self.end_offset += 1
         for replay in self.replays.values():
             replay.apply_marker(marker)

@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from coordinator_replay.answer_columns import column, row_of, select_list
-from coordinator_replay.errors import UsageError
 from coordinator_replay.query.groups import check_group
-from coordinator_replay.query.offsets import committed_topics, no_commit_of
+from coordinator_replay.query.offsets import check_topics
 from coordinator_replay.query.tables import Tables
 
 MOST_CHANGES = 100_000
@@ -87,14 +86,7 @@ def offset_changes(
     )
     if not rows:
         check_group(warehouse, group)
-        _check_topic(warehouse, group, topic)
+        check_topics(warehouse, [topic], group)
     if len(rows) > MOST_CHANGES:
         warehouse.notes.append(f"Only the latest {MOST_CHANGES:,} commits are shown: narrow the time range")
     return [row_of(OffsetChange, row) for row in reversed(rows[:MOST_CHANGES])]
-
-
-def _check_topic(warehouse: Tables, group: str, topic: str) -> None:
-    committed = committed_topics(warehouse, group)
-    if topic in committed:
-        return
-    raise UsageError(no_commit_of(warehouse, group, topic, committed))

@@ -201,7 +201,7 @@ def pending_notes(
     ]
 
 
-def no_commit_of(warehouse: Tables, group: str, topic: str, committed: Sequence[str]) -> str:
+def _no_commit_of(warehouse: Tables, group: str, topic: str, committed: Sequence[str]) -> str:
     """What to say of a topic of which the tables have no committed offset of a group.
 
     Args:
@@ -220,11 +220,16 @@ def no_commit_of(warehouse: Tables, group: str, topic: str, committed: Sequence[
     )
 
 
-def _check_topics(warehouse: Tables, topics: Sequence[str], group: str) -> None:
+def check_topics(warehouse: Tables, topics: Sequence[str], group: str) -> None:
+    """Make sure that the tables have committed offsets of a group for topics.
+
+    Raises:
+        UsageError: of one of them they have none.
+    """
     committed = committed_topics(warehouse, group)
     for topic in topics:
         if topic not in committed:
-            raise UsageError(no_commit_of(warehouse, group, topic, committed))
+            raise UsageError(_no_commit_of(warehouse, group, topic, committed))
 
 
 def _is_open(partition: LogPartition | None, at: datetime, row: Sequence[Any]) -> bool:
@@ -360,7 +365,7 @@ def offsets_at(
     if unknown:
         offsets = sorted([*offsets, *unknown], key=lambda one: (one.topic, one.partition))
     if topics:
-        _check_topics(warehouse, topics, group)
+        check_topics(warehouse, topics, group)
         offsets = [offset for offset in offsets if offset.topic in topics]
     pending = {(one.topic, one.partition): one for one in pending_commits(warehouse, group, at)}
     offsets = [

@@ -78,7 +78,7 @@ def play(name: str, folder: Path) -> list[Step]:
             log.take()
             steps.append(asked(line, run.coordinator, log))
             run.run('{"advance_ms": 1}')
-    write_log(folder, run.written, run.topics.values(), run.partition)
+    write_log(folder, run.written, run.topics.values())
     return steps
 
 

@@ -62,7 +62,7 @@ def test_the_segment_holds_what_the_coordinator_wrote(name: str, tmp_path: Path)
     run = ScriptRun()
     for line in commands(name):
         run.run(line)
-    read = read_back(write_log(tmp_path / "out", run.written, run.topics.values(), run.partition))
+    read = read_back(write_log(tmp_path / "out", run.written, run.topics.values()))
     assert read == [record for one in run.written for record in as_read(one)]
     log, coordinator = Log(), run.coordinator
     assert coordinator is not None

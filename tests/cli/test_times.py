@@ -8,7 +8,7 @@ from click.testing import CliRunner, Result
 
 from coordinator_replay.api import Warehouse
 from coordinator_replay.cli.main import main
-from coordinator_replay.cli.times import ABSOLUTE_TIME, CLOCK_RULE, DURATION, TIME
+from coordinator_replay.cli.option_types import ABSOLUTE_TIME, CLOCK_RULE, DURATION, TIME
 from coordinator_replay.errors import UsageError
 from tests.query.small_warehouse import write_small_warehouse
 

@@ -188,21 +188,21 @@ def test_a_generation_from_join_to_assignment_and_into_empty() -> None:
         "a": "blob",
         "b": "",
     }
-    assert group.subscribed_topics() == {"x", "y", "z"}
+    assert group.topics == {"x", "y", "z"}
     assert group.is_subscribed_to("z") and not group.is_subscribed_to("w")
     group.transition_to(GroupState.PREPARING_REBALANCE, 4)
     group.remove("a")
     group.remove("b")
     group.next_generation(5)
     assert (group.state, group.generation, group.protocol, group.leader) == (GroupState.EMPTY, 2, None, None)
-    assert group.subscribed_topics() == frozenset()
+    assert group.topics == frozenset()
 
 
 def test_a_consumer_group_with_a_subscription_that_cant_be_read_may_read_any_topic() -> None:
     group = group_of(member("a", "range", topics="x"), member("b", "range"))
     group.transition_to(GroupState.PREPARING_REBALANCE, 1)
     group.next_generation(2)
-    assert group.subscribed_topics() is None
+    assert group.topics is None
     assert group.is_subscribed_to("x") and group.is_subscribed_to("y")
 
 

@@ -68,6 +68,7 @@ class LiveClassicGroup(ClassicGroup):
         pending_syncs: members of the generation that have not sent SyncGroup yet.
         new_members: members whose first join is not answered yet.
         has_new_member: somebody joined since the first rebalance's delay began.
+        topics: topics that members of the generation read; None where that can't be known.
     """
 
     def __init__(self, group_id: str, now_ms: int | None = None) -> None:
@@ -82,7 +83,7 @@ class LiveClassicGroup(ClassicGroup):
         self.pending_syncs: set[str] = set()
         self.new_members: set[str] = set()
         self.has_new_member = False
-        self._topics: frozenset[str] | None = None
+        self.topics: frozenset[str] | None = None
 
     @classmethod
     def loaded(cls, replayed: ClassicGroup) -> "LiveClassicGroup":
@@ -269,24 +270,20 @@ class LiveClassicGroup(ClassicGroup):
 
     def refresh_topics(self) -> None:
         """Read the topics of this generation out of the members' subscriptions (``computeSubscribedTopics``)."""
-        self._topics = None
+        self.topics = None
         if self.protocol_type != CONSUMER_PROTOCOL_TYPE or (self.members and self.protocol is None):
             return
         try:
             blobs = [self.metadata(member) for member in self.members.values()]
-            self._topics = frozenset().union(*map(subscribed_topics, blobs))
+            self.topics = frozenset().union(*map(subscribed_topics, blobs))
         except BlobError:
             return
 
-    def subscribed_topics(self) -> frozenset[str] | None:
-        """Topics that members of the generation read; None where that can't be known."""
-        return self._topics
-
     def is_subscribed_to(self, topic: str) -> bool:
         """Whether the topic is read; a consumer group whose topics can't be known may read any."""
-        if self._topics is None:
+        if self.topics is None:
             return self.protocol_type == CONSUMER_PROTOCOL_TYPE
-        return topic in self._topics
+        return topic in self.topics
 
     def metadata(self, member: Member) -> str:
         """A member's blob under the chosen protocol.

@@ -123,7 +123,7 @@ class Join:
             case GroupState.COMPLETING_REBALANCE:
                 return _outcome(rebalance.prepare_rebalance(self.shard, live))
             case GroupState.EMPTY:
-                raise MemberSideError("UNKNOWN_SERVER_ERROR", "")
+                raise MemberSideError("UNKNOWN_SERVER_ERROR")
             case _:
                 return _outcome(rebalance.maybe_complete_join(self.shard, live))
 
@@ -153,7 +153,7 @@ class Join:
         live, body = self.live, self.body
         if member_id in live.pending_members:
             if body["groupInstanceId"] is not None:
-                raise MemberSideError("UNKNOWN_SERVER_ERROR", "")
+                raise MemberSideError("UNKNOWN_SERVER_ERROR")
             return self._add(member_id)
         try:
             live.validate(member_id, body["groupInstanceId"])
@@ -193,7 +193,7 @@ class Join:
         """Replace protocols and timeouts; client and host stay those of the first join."""
         subscription = self.live.members[member_id].subscription
         if subscription is None:
-            raise MemberSideError("UNKNOWN_SERVER_ERROR", "")
+            raise MemberSideError("UNKNOWN_SERVER_ERROR")
         updated = subscription._replace(
             protocols=protocols_of(self.body["protocols"]),
             rebalance_timeout_ms=self.body["rebalanceTimeoutMs"],

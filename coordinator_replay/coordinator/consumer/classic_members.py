@@ -57,7 +57,7 @@ def join(shard: Shard, request: Request, reply: Reply) -> Outcome:
     except MemberSideError:
         raise
     except RequestError as error:
-        raise MemberSideError(error.error, "") from error
+        raise MemberSideError(error.error) from error
 
 
 def _join(shard: Shard, request: Request, reply: Reply) -> Outcome:

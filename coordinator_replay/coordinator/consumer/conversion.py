@@ -29,7 +29,7 @@ from coordinator_replay.coordinator.java_order import HashOrder, TimelineOrder, 
 from coordinator_replay.coordinator.metadata_hash import group_hash
 from coordinator_replay.coordinator.operations import Outcome
 from coordinator_replay.coordinator.record_helpers import NewRecord
-from coordinator_replay.coordinator.shard import Shard
+from coordinator_replay.coordinator.shard import PARTITION, Shard
 from coordinator_replay.coordinator.topics import Topics
 from coordinator_replay.engine.classic_group import CONSUMER_PROTOCOL_TYPE
 from coordinator_replay.engine.consumer_group import ConsumerGroup
@@ -175,7 +175,7 @@ def _replayed(shard: Shard, group_id: str, records: Iterable[NewRecord]) -> tupl
     """The group that these records make, before they are written."""
     replay, state = StateReplay(group_id), ConsumerState()
     for at, record in enumerate(records):
-        written = Record(record.kind, record.key, record.value, shard.partition, at, shard.now_ms)
+        written = Record(record.kind, record.key, record.value, PARTITION, at, shard.now_ms)
         replay.apply(written)
         state.take(written)
     replay.settle()

@@ -105,11 +105,7 @@ def _since(group: Group) -> Since | None:
         return lambda offset: offset.commit_timestamp_ms
     if group.state is GroupState.EMPTY:
         return lambda offset: emptied_ms if emptied_ms is not None else offset.commit_timestamp_ms
-    if (
-        group.state is GroupState.STABLE
-        and group.protocol_type == CONSUMER_PROTOCOL_TYPE
-        and group.subscribed_topics() is not None
-    ):
+    if group.state is GroupState.STABLE and group.protocol_type == CONSUMER_PROTOCOL_TYPE and group.topics is not None:
         return lambda offset: offset.commit_timestamp_ms
     return None
 

@@ -101,11 +101,6 @@ class ScriptRun:
         """How many records are in the log, control records included."""
         return self.coordinator.end_offset if self.coordinator is not None else 0
 
-    @property
-    def partition(self) -> int:
-        """Number of the log partition."""
-        return self.coordinator.partition if self.coordinator is not None else 0
-
     def _started(self) -> Coordinator:
         if self.coordinator is None:
             self.coordinator = Coordinator(now_ms=START_MS)

@@ -114,7 +114,7 @@ def test_what_is_over_at_the_end_of_a_life_has_its_end_in_any_nights(life, audit
     nights = [list(some) for _, some in groupby(life.written, lambda batch: batch.at_ms // (6 * HOUR_MS))]
     dumps = []
     for number, written in enumerate(nights):
-        write_log(tmp_path / f"night-{number}", written, life.topics.values(), life.partition)
+        write_log(tmp_path / f"night-{number}", written, life.topics.values())
         dumps.append(tmp_path / f"night-{number}" / "segments")
     topics = {"topics": str(tmp_path / "night-0" / "topics.csv")}
     earlier: dict[str, Finding] = {}
@@ -153,7 +153,7 @@ def test_what_is_over_since_a_night_is_named_by_the_difference(life, audit, tmp_
     runs = []
     for number, written in enumerate(halves):
         folder = tmp_path / f"night-{number}"
-        write_log(folder, written, life.topics.values(), life.partition)
+        write_log(folder, written, life.topics.values())
         topics = str(tmp_path / "night-0" / "topics.csv")
         runs.append(audit(tmp_path / "wh", folder / "segments", topics=topics).run.run_id)
     changes = Warehouse(tmp_path / "wh").diff(*runs)

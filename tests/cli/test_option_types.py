@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from coordinator_replay.cli import offsets
-from coordinator_replay.cli.parsed import Parsed
+from coordinator_replay.cli.option_types import Parsed
 from coordinator_replay.errors import UsageError
 
 

@@ -1,0 +1,101 @@
+"""Types of options: what a function reads from what was typed, such as times, durations and paths.
+
+How times may be written is in ``query/times.py``.
+"""
+
+import re
+from collections.abc import Callable
+from datetime import UTC, date, datetime, time, timedelta
+from pathlib import Path
+from types import NoneType
+from typing import Any
+
+import click
+
+from coordinator_replay.errors import UsageError
+from coordinator_replay.query.times import (
+    ABSOLUTE_RULE,
+    LogTime,
+    parse_absolute_time,
+    parse_duration,
+    parse_time,
+    parse_time_or_run,
+)
+
+
+class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic in newer click only
+    """Option type of a value that is written as text.
+
+    Args:
+        name: what the help calls the value.
+        parse: reads the text; a UsageError of its becomes one about the option.
+        values: the type of the values that it makes: a default may be one already.
+    """
+
+    def __init__(self, name: str, parse: Callable[[str], object], values: type = NoneType) -> None:
+        self.name = name
+        self._parse = parse
+        self._values = values
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> object:
+        """The value of what was typed, or stands in the configuration, which can hold a time as TOML's own type."""
+        if isinstance(value, self._values):
+            return value
+        try:
+            return self._parse(value.isoformat() if isinstance(value, date | time) else str(value))
+        except UsageError as problem:
+            self.fail(str(problem), param, ctx)
+
+
+CLOCK_RULE = f"{ABSOLUTE_RULE}, or now (by the clock of this machine)"
+"""What may be typed where no log has been read yet."""
+
+
+def _by_the_clock(text: str) -> datetime:
+    return datetime.now(UTC) if text.strip().lower() == "now" else parse_absolute_time(text, CLOCK_RULE)
+
+
+Time = datetime | LogTime
+"""A time as a command takes it; the API resolves what is counted from the end of the log."""
+
+TIME = Parsed("time", parse_time, LogTime)
+"""A time."""
+
+TIME_OR_RUN = Parsed("time or run id", parse_time_or_run, LogTime)
+"""A time, or the run id of an audit for the end of the log as that one had read it."""
+
+ABSOLUTE_TIME = Parsed("time", _by_the_clock)
+"""A time where no log has been read yet: only full dates, and ``now`` by this machine's clock."""
+
+DURATION = Parsed("duration", parse_duration, timedelta)
+
+DURATION_MS = Parsed("duration", lambda text: round(parse_duration(text).total_seconds() * 1000))
+"""A duration, as milliseconds."""
+
+
+_REFUSED = re.compile(r"%[0-9A-Fa-f]{2}|[\\\x00-\x1f\x7f]|\[(?![^/]*\])")
+"""What Delta's readers and writers spell each in their own way: they would not find each other's tables."""
+
+
+def check_warehouse(path: str) -> str:
+    """Make sure that a path is one that every reader of the tables finds.
+
+    Raises:
+        UsageError: it is not.
+    """
+    if not path.strip():
+        raise UsageError("the path of the warehouse is empty")
+    if "://" not in path and (refused := _REFUSED.search(path)) is not None:
+        raise UsageError(
+            f"the path of a warehouse can't hold {refused[0]!r}: Spark, deltalake and DuckDB read it in different ways"
+        )
+    return path
+
+
+def absolute(path: str) -> str:
+    """A path as Spark's own processes can find it, wherever they were started; a URI as it is."""
+    return path if "://" in path else str(Path(path).expanduser().absolute())
+
+
+PATH = Parsed("path", absolute)
+"""A path or URI for Spark's processes."""
