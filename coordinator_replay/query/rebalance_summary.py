@@ -44,7 +44,9 @@ def summary_of(
     when = f" from {shown(min(times))} to {shown(max(times))}" if times else ""
     causes = _most((one.cause or "UNKNOWN" for one in rebalances), "by {} other cause{}")
     groups = Counter(one.group_id for one in rebalances)
-    most = f"Most of {_most((one.group_id for one in rebalances), 'in {} other group{}')}; " if len(groups) > 1 else ""
+    most = (
+        f"By group: {_most((one.group_id for one in rebalances), 'in {} other group{}')}; " if len(groups) > 1 else ""
+    )
     second = f"{most}{_triggers(rebalances, clients)}{_in_common(traits)}."
     return [
         f"{least}{counted(len(rebalances), 'rebalance')} of {counted(len(groups), 'group')}{when}: {causes}.",
@@ -119,7 +121,7 @@ def _longest(rebalances: Sequence[Rebalance]) -> str:
         f"{what} {number:,} ms ({one.group_id}, epoch {one.epoch})"
         for what, one, number in (
             ("commits paused", paused, paused.commit_pause_ms),
-            ("of those with an exact duration", exact, exact.duration_ms),
+            ("exact duration", exact, exact.duration_ms),
         )
         if number
     ]
