@@ -196,7 +196,8 @@ class Warehouse:
             end_offsets: a CSV or JSON-lines file of topic, partition, offset[, time], to compute the lag.
         """
         moment, note = self._moment(at)
-        offsets = offsets_at(self._tables, group, moment, topics=topics, require_stable=require_stable)
+        pending = pending_commits(self._tables, group, moment)
+        offsets = offsets_at(self._tables, group, moment, topics=topics, require_stable=require_stable, pending=pending)
         if end_offsets is not None:
             offsets = with_lag(offsets, read_end_offsets(Path(end_offsets), parse_absolute_time, moment))
         unproven = sum(offset.is_proven is False for offset in offsets)
@@ -209,7 +210,7 @@ class Warehouse:
         nothing = None if offsets else self._no_offset(group, topics, basis)
         open_partitions = {(one.topic, one.partition) for one in offsets if not one.is_exact}
         removed = removal_notes(removed_offsets(self._tables, group, moment), topics, open_partitions)
-        waiting = pending_notes(pending_commits(self._tables, group, moment), offsets, topics)
+        waiting = pending_notes(pending, offsets, topics)
         notes = [aborted, nothing, open_offsets_note(offsets), *removed, *waiting, note]
         return Answer(offsets, CommittedOffset, notes=notes, basis=basis)
 

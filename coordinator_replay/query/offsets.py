@@ -343,6 +343,7 @@ def offsets_at(
     *,
     topics: Sequence[str] = (),
     require_stable: bool = False,
+    pending: Sequence[PendingCommit] | None = None,
 ) -> list[CommittedOffset]:
     """Every committed offset of a group at a point in time, by topic and partition.
 
@@ -352,6 +353,7 @@ def offsets_at(
         at: the point in time; the end of the log if None.
         topics: only of these topics; all if empty.
         require_stable: show partitions with a pending transactional commit as unstable, without an offset.
+        pending: the group's pending commits at that time, where they were asked for already.
 
     Raises:
         UsageError: the tables don't know the group, or it never committed an offset of a topic asked for.
@@ -367,7 +369,8 @@ def offsets_at(
     if topics:
         check_topics(warehouse, topics, group)
         offsets = [offset for offset in offsets if offset.topic in topics]
-    pending = {(one.topic, one.partition): one for one in pending_commits(warehouse, group, at)}
+    pending = pending_commits(warehouse, group, at) if pending is None else pending
+    by_partition = {(one.topic, one.partition): one for one in pending}
     offsets = [
         replace(
             offset,
@@ -375,14 +378,14 @@ def offsets_at(
             producer_epoch=one.producer_epoch,
             pending_since=one.pending_since,
         )
-        if (one := pending.get((offset.topic, offset.partition)))
+        if (one := by_partition.get((offset.topic, offset.partition)))
         else offset
         for offset in offsets
     ]
     if not require_stable:
         return offsets
     shows_pending = _shows_pending(warehouse, {offset.log_partition for offset in offsets}, moment)
-    waiting = {(topic, partition) for _, topic, partition, *_, holds in rows if not holds} | set(pending)
+    waiting = {(topic, partition) for _, topic, partition, *_, holds in rows if not holds} | set(by_partition)
     # Where commits that waited may be gone, one of them may have waited for longer than the one that is shown.
     offsets = [replace(one, is_exact=one.is_exact and one.log_partition in shows_pending) for one in offsets]
     return [
