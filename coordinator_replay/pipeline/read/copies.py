@@ -63,7 +63,9 @@ class DumpCopy:
 
     def has_news(self, end: int | None) -> bool:
         """Whether it has records that earlier runs have not read, or ends elsewhere than they did."""
-        return end is None or self.unread > 0 or self.bounds.end != end
+        # Of an older copy that was passed over nothing is read: it shows nothing.
+        is_passed_over = self.bounds.covered_from > self.bounds.end
+        return end is None or self.unread > 0 or (self.bounds.end != end and not is_passed_over)
 
     def as_read_whole(self) -> "DumpCopy":
         """The copy once what was passed over is read, too."""

@@ -86,6 +86,17 @@ def test_a_dump_and_its_log_end_in_the_same_tables_in_whichever_order(audit, tmp
             assert logged_ms <= row["duration_ms"] <= logged_ms + CLOCK_MS
 
 
+def test_an_older_slice_is_given_again_with_its_log_while_one_between_is_missing(audit, tmp_path):
+    """Nothing of the slice is read again: it shows nothing, neither of itself nor of what is missing behind it."""
+    slices = [tmp_path / name for name in ("first", "second", "third")]
+    cut(str(RECORDED / "2.8" / "segments"), slices)
+    log = str(RECORDED / "2.8" / "server.log")
+    for part, logs in ((2, []), (0, []), (0, [log]), (1, [])):
+        audit(tmp_path / "wh", slices[part], broker_logs=logs, broker_log_zone="UTC")
+    audit(tmp_path / "at once", RECORDED / "2.8" / "segments", broker_logs=[log])
+    assert tables_of(tmp_path / "wh") == tables_of(tmp_path / "at once")
+
+
 @pytest.fixture(scope="module")
 def at_once(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     """The tables of one run over a dump and its log."""
