@@ -32,19 +32,21 @@ from coordinator_replay.query.removed import RECORDS_MISSING
 from coordinator_replay.query.similar import did_you_mean
 from coordinator_replay.query.tables import AS_OF, END, Tables, shown
 
-# Partitions without an offset in force: what ended the last one on record, and what comes next.
+# Partitions without an offset in force: what ended the last one on record, and what comes next or waits already.
 _WITHOUT = f"""
     SELECT topic, partition, min(log_partition), max(valid_to) FILTER (valid_to <= $at),
            arg_max(ended_by, valid_to) FILTER (valid_to <= $at),
            min(CASE WHEN is_transactional THEN least(commit_timestamp, valid_from) ELSE valid_from END)
-               FILTER (valid_from > $at OR is_pending),
-           min(record_offset) FILTER (valid_from > $at OR is_pending)
+               FILTER (is_next),
+           min(record_offset) FILTER (is_next)
     FROM (
         SELECT topic, partition, log_partition, valid_from, valid_to, to_offset, ended_by, is_transactional,
-               commit_timestamp, coalesce(record_offset, from_offset) AS record_offset, false AS is_pending
+               commit_timestamp, coalesce(record_offset, from_offset) AS record_offset, false AS is_pending,
+               valid_from > $at AS is_next
         FROM offset_history WHERE cluster = $cluster AND group_id = $group
         UNION ALL
-        SELECT topic, partition, log_partition, valid_from, NULL, NULL, NULL, false, NULL, from_offset, true
+        SELECT topic, partition, log_partition, coalesce(pending_since, valid_from), NULL, NULL, NULL, false, NULL,
+               coalesce(pending_since_offset, from_offset), true, coalesce(valid_to > $at, true)
         FROM pending_offsets WHERE cluster = $cluster AND group_id = $group
     )
     GROUP BY topic, partition

@@ -35,6 +35,8 @@ _ABOUT_INPUTS = ("sources", "pending_ms")
 Key = tuple[Any, ...]
 Values = dict[str, Any]
 
+_ENDED = "was in force until"
+"""In notes on what ended an offset."""
 _OPEN = re.compile(r"on record|not complete|may have existed|is not known|was not audited|before the start of the log")
 """What an answer that leaves something open says in its notes, or in the error it raises."""
 
@@ -86,7 +88,8 @@ def says_open(answer: Answer[Any] | UsageError) -> bool:
     if isinstance(answer, UsageError):
         return _OPEN.search(str(answer)) is not None
     basis = getattr(answer, "basis", None)
-    return (basis is not None and not basis.is_complete) or any(_OPEN.search(note) for note in answer.notes)
+    notes = [note for note in answer.notes if _ENDED not in note]
+    return (basis is not None and not basis.is_complete) or any(_OPEN.search(note) for note in notes)
 
 
 def _plain(value: Any) -> Any:

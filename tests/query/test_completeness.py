@@ -213,6 +213,20 @@ def test_a_transaction_that_ended_behind_the_first_copy_hides_no_commit_that_wai
     assert stable == {"02:10:30": [False], "02:12": [True], "02:14": [True]}
 
 
+def test_a_commit_that_waited_once_proves_nothing_of_the_time_of_one_that_waits(tmp_path: Path):
+    """The cleaner may have taken the offset in force for the one at 30, whatever waited before the hole."""
+    warehouse = holed_warehouse(tmp_path / "wh", True)
+    write_rows(tmp_path / "wh", "pending_offsets", [
+        {"cluster": "default", "group_id": "twice", "topic": "logs", "partition": 0, "log_partition": 3,
+         "producer_id": 1, "producer_epoch": 0, "valid_from": at(start), "valid_to": at(end), "is_exact": True,
+         "pending_since": at(start), "pending_since_offset": place, "from_offset": place, "to_offset": until}
+        for start, end, place, until in (("02:01", "02:03", 5, 8), ("02:10:05", "02:13", 30, 60))
+    ])  # fmt: skip
+    [one] = warehouse.offsets("twice", at=at("02:12"))
+    assert (one.committed_offset, one.is_exact) == (None, False)
+    assert not list(warehouse.offsets("twice", at=at("02:14")))
+
+
 def test_who_waited_for_longest_is_open_where_the_cleaner_may_have_taken_one(tmp_path: Path):
     warehouse = holed_warehouse(tmp_path / "wh", True)
     write_rows(tmp_path / "wh", "pending_offsets", [
