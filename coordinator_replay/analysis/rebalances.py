@@ -332,6 +332,9 @@ class Rebalances:
         may_be_back, are_others_open = self._doubts(situation) if event.is_exact else (False, False)
         if may_be_back and reason.cause not in PROVEN_ALONE:
             reason = with_unknown_departures(reason)
+        if self._may_lack_a_rebalance():
+            # A change of topics may have been answered by a rebalance that is not on record.
+            reason = reason._replace(metadata_delay_ms=None)
         if are_others_open:
             self.open_join_at = event.offset
         one = OpenRebalance(
@@ -360,6 +363,12 @@ class Rebalances:
         self.member_count = event.member_count
         self.joined, self.left = [], []
         return one.rebalance_id
+
+    def _may_lack_a_rebalance(self) -> bool:
+        """Whether records may be missing since the last rebalance on record."""
+        if self.unproven_at is None:
+            return False
+        return time_order(self.history.rebalanced_ms) <= time_order(self.unproven_ms)
 
     def _doubts(self, situation: Situation) -> tuple[bool, bool]:
         """Whether members that joined may have left where records are missing, as which client is not on record.

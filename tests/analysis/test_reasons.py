@@ -525,6 +525,28 @@ def test_another_hash_and_the_same_members_are_topic_metadata() -> None:
     assert any("partitions of move increased from 6 to 9" in fact for fact in row["evidence"])
 
 
+def test_behind_a_hole_a_change_of_topics_may_have_been_answered_by_a_rebalance_that_is_missing() -> None:
+    coordinator = Coordinator()
+    coordinator.join(None, at_once=True)
+    first = len(coordinator.log.records)
+    for now in (9_000, 24_000, 36_000):
+        coordinator.log.now = now
+        coordinator.change_topics()
+    records = coordinator.log.records
+    rest = [one for one in records[first:] if one.timestamp_ms and one.timestamp_ms >= 24_000]
+    changes = {"move": [DatedTopicChange(at, "partitions_added", 9) for at in (8_000, 22_000, 33_000)]}
+    delays = [row["metadata_delay_ms"] for row in rebalances(records, topic_changes=changes)]
+    assert delays == [None, 1_000, 2_000, 3_000]
+
+    # The cleaner took what the first change of topics wrote.
+    life = GroupReplay("test", GROUP, {TOPIC: "move"}, topic_changes=changes)
+    life.replay.proven_from, life.replay.is_cleaned = rest[0].offset, True
+    missing = rest[0].offset - records[first].offset
+    kept = [*records[:first], rest[0]._replace(missing_before=missing), *rest[1:]]
+    rows = by_epoch([*(row for record in kept for row in life.feed(record)), *life.finish()])
+    assert [(row["is_exact"], row["metadata_delay_ms"]) for row in rows[-2:]] == [(True, None), (True, 3_000)]
+
+
 def test_a_regex_that_is_resolved_after_its_members_join_was_told_is_topic_metadata() -> None:
     """Brokers up to 4.0 begin a rebalance with the member, and another one when its regex is resolved."""
     log = Writer()
