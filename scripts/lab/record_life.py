@@ -1,8 +1,8 @@
 """Records random lives: ``python -m lab.record_life --out DIR SEED …``, each under all of its settings at once.
 
 Kept of each are the segments of ``__consumer_offsets``, the log of the cluster's metadata, the lines of the broker's
-own log that are about groups, and ``life.json``. A life tells nothing where the machine was too busy: clients act late
-then (``late_seconds``), or join long after they were started (``joined_seconds``).
+own log that are about groups, and ``life.json``. A life tells nothing where the machine was too busy (``flaws``):
+record it again then. The exit code is 1 where a life has flaws.
 """
 
 import argparse
@@ -13,9 +13,10 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
@@ -31,6 +32,7 @@ _ASSIGNORS = {
     "cooperative-sticky": "org.apache.kafka.clients.consumer.CooperativeStickyAssignor",
 }
 _GROUP = re.compile(r"\blife-\d+-\w+")
+_LATE_SECONDS = 1.0
 _RESTART_SECONDS = 0.1
 _PRODUCE_SECONDS = 2.0
 _QUICK = ["-Xmx768m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
@@ -178,6 +180,22 @@ def joined_seconds(log: Path, began_at: float) -> float:
     return round(max(first.values(), default=began_at) - began_at, 2)
 
 
+def flaws(life: Mapping[str, Any]) -> list[str]:
+    """Why a recording tells nothing of its life; empty where the machine was not too busy.
+
+    Args:
+        life: what ``life.json`` holds. Recordings of before ``joined_seconds`` was measured have none.
+    """
+    reasons = []
+    if life["late_seconds"] > _LATE_SECONDS:
+        reasons.append(f"clients acted {life['late_seconds']} s late")
+    done = [at for client in life["clients"] for at, what, _ in client["steps"] if what != "start"]
+    first, joined = min(done, default=life["seconds"]), life.get("joined_seconds", 0.0)
+    if joined >= first:
+        reasons.append(f"a group had its first member after {joined} s, the first client ended or paused at {first} s")
+    return reasons
+
+
 def broker_settings(life: Drawn) -> dict[str, str]:
     """Settings of the broker."""
     session = next(group["session.timeout.ms"] for name, group in life.groups.items() if name.endswith("-new"))
@@ -193,8 +211,8 @@ def broker_settings(life: Drawn) -> dict[str, str]:
     }
 
 
-def record(seed: int, folder: Path) -> None:
-    """Record one life into a folder of its own."""
+def record(seed: int, folder: Path) -> list[str]:
+    """Record one life into a folder of its own; its flaws."""
     life = draw(seed)
     with tempfile.TemporaryDirectory(prefix="random-life-") as scratch:
         broker = Broker(Path(scratch), broker_settings(life))
@@ -205,21 +223,26 @@ def record(seed: int, folder: Path) -> None:
         copy_segments(broker, folder)
         copy_server_log(broker, folder / "server.log")
     joined = joined_seconds(folder / "server.log", recording.began_at)
-    timing = {"late_seconds": round(recording.late, 2), "joined_seconds": joined}
-    (folder / "life.json").write_text(json.dumps(life.as_json() | timing, indent=1))
+    recorded = life.as_json() | {"late_seconds": round(recording.late, 2), "joined_seconds": joined}
+    (folder / "life.json").write_text(json.dumps(recorded, indent=1))
     said = f"at most {recording.late:.2f} s late, all groups joined after {joined:.2f} s"
     print(f"life {seed}: {life.seconds:.0f} s, {said}", file=sys.stderr)
+    return flaws(recorded)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Parse and record."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Parse and record; 1 where a life is to be recorded again."""
     parser = argparse.ArgumentParser(prog="record_life", description=__doc__)
     parser.add_argument("seeds", type=int, nargs="+")
     parser.add_argument("--out", type=Path, required=True, help="folder to write to, one folder for each seed")
     options = parser.parse_args(arguments)
+    code = 0
     for seed in options.seeds:
-        record(seed, options.out / str(seed))
+        for flaw in record(seed, options.out / str(seed)):
+            print(f"life {seed} is recorded badly: {flaw}", file=sys.stderr)
+            code = 1
+    return code
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
