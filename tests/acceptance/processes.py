@@ -155,12 +155,15 @@ def tables(warehouse: Path) -> dict[str, list[str]]:
     for folder in sorted(warehouse.iterdir()):
         if (folder / "_delta_log").is_dir() and folder.name != "audit_runs":
             rows = DeltaTable(folder).to_pyarrow_table()
-            # A column that has another name since an older release made the table is still there, and empty.
-            filled = {name for name in rows.column_names if rows[name].null_count < len(rows)}
-            # One that was added stands at its end.
-            in_order = rows.select(sorted(filled - {"run_id", "found_in_run"}))
-            found[folder.name] = sorted(repr(row) for row in in_order.to_pylist())
+            # A column that was added to a table of an older release stands at its end.
+            in_order = rows.select(sorted({*rows.column_names} - {"run_id", "found_in_run"}))
+            found[folder.name] = sorted(repr(_filled(row)) for row in in_order.to_pylist())
     return found
+
+
+def _filled(row: dict[str, object]) -> dict[str, object]:
+    """A row without what is null: a column that has another name since an older release is still there, and empty."""
+    return {name: value for name, value in row.items() if value is not None}
 
 
 def ledger(warehouse: Path) -> list[dict[str, object]]:

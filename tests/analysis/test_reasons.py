@@ -577,3 +577,13 @@ def test_a_log_that_begins_in_the_middle_gives_no_reason_for_its_first_rebalance
         for one in coordinator.log.records
     ]
     assert reason(rebalances(records)[0]) == ("UNKNOWN", "possible", "unknown")
+
+
+@pytest.mark.parametrize("last", [1, 2, 3, 2**31 - 1])
+def test_new_partitions_are_named_as_a_range_however_many_a_record_has(last: int) -> None:
+    log = ClassicLog()
+    log.sync(1_000, member("a", [0]))
+    log.sync(2_000, member("a", [0, last]))
+    named = {1: "1", 2: "1,2"}.get(last, f"1-{last}")
+    [fact] = rebalances(log.records)[1]["evidence"]
+    assert re.search(rf":{named} assigned for the first time", fact), fact

@@ -9,7 +9,7 @@ from coordinator_replay.analysis.reasons.topic_changes import PARTITIONS_ADDED, 
 from coordinator_replay.analysis.reasons.vocabulary import Cause, Confidence, Explanation
 from coordinator_replay.engine.events import EventKind
 from coordinator_replay.engine.model import GroupType, Member, Subscription, without
-from coordinator_replay.listing import listed, partition_ranges, ranges_by_topic
+from coordinator_replay.listing import listed, partition_ranges
 from coordinator_replay.times import time_order
 
 CHANGE_RULES: list[ReasonRule] = []
@@ -204,8 +204,9 @@ def coverage_change(situation: Situation) -> Explanation | None:
 
 
 def _range(topic: str, first: int, end: int) -> str:
-    """Partitions of a topic from one up to another, not included."""
-    return f"{topic}:{partition_ranges(range(first, end))}"
+    """Partitions of a topic from one up to another, not included, which a record may set as high as it likes."""
+    separator = "," if end - first == 2 else "-"
+    return f"{topic}:{separator.join(map(str, sorted({first, end - 1})))}"
 
 
 def _that_made(situation: Situation, topic: str, count: int) -> tuple[str, DatedTopicChange] | None:
@@ -301,10 +302,15 @@ def cooperative_follow_up(situation: Situation) -> Explanation | None:
     revoked = _revoked(situation)
     after = situation.covered_after
     handed = {topic: sorted(partitions & after.get(topic, set())) for topic, partitions in revoked.items()}
-    shown = [(topic, partition) for topic, partitions in handed.items() for partition in partitions]
+    shown = [
+        f"{topic}:{numbers}"
+        for topic, partitions in sorted(handed.items())
+        if partitions
+        for numbers in partition_ranges(partitions).split(",")
+    ]
     if not shown:
         return None
-    fact = f"revoked in the generation before and assigned {situation.at()}: {ranges_by_topic(shown)}"
+    fact = f"revoked in the generation before and assigned {situation.at()}: {listed(shown)}"
     return Explanation(CERTAIN, (fact,))
 
 
