@@ -388,7 +388,7 @@ def offsets_at(
         return offsets
     shows_pending = _shows_pending(warehouse, {offset.log_partition for offset in offsets}, moment)
     waiting = {(topic, partition) for _, topic, partition, *_, holds in rows if not holds} | set(by_partition)
-    # Where commits that waited may be gone, one of them may have waited for longer than the one that is shown.
+    # Where the cleaner may have removed commits that waited, one may have waited for longer than the one that is shown.
     offsets = [replace(one, is_exact=one.is_exact and one.log_partition in shows_pending) for one in offsets]
     return [
         replace(offset, committed_offset=None, leader_epoch=None, metadata=None, is_unstable=True)

@@ -69,7 +69,7 @@ ASSUMPTIONS: Mapping[str, str] = {
         "shows that only when the session is over. It is assumed that they stayed; ranges cover the rest."
     ),
 }
-"""What is assumed of departures, by what is counted; it is said where there is one."""
+"""What is assumed of departures, by what is counted; the answer has it where there is one."""
 
 
 @dataclass

@@ -147,7 +147,7 @@ def with_ranges(likely: Measures, others: Sequence[Measures], left_out: int, uns
         likely: the likeliest variant.
         others: the other ones that were simulated.
         left_out: how many were not.
-        unseen: share of the life in which members may have come and gone without a record.
+        unseen: share of the life in which members may have joined and left without a record.
     """
     if not others:
         return replace(likely, variants_left_out=left_out)
