@@ -24,6 +24,16 @@ def counted(number: int | None, what: str) -> str:
     return f"{'?' if number is None else f'{number:,}'} {what}{'' if number == 1 else 's'}"
 
 
+def partition_range(first: int, last: int) -> str:
+    """Partitions from one to another as people write them, however many that are.
+
+    >>> partition_range(7, 7), partition_range(7, 8), partition_range(7, 9)
+    ('7', '7,8', '7-9')
+    """
+    separator = "," if last - first == 1 else "-"
+    return separator.join(map(str, sorted({first, last})))
+
+
 def partition_ranges(partitions: Sequence[int]) -> str:
     """Partitions as people write them.
 
@@ -32,12 +42,11 @@ def partition_ranges(partitions: Sequence[int]) -> str:
     """
     runs: list[list[int]] = []
     for partition in partitions:
-        if runs and partition == runs[-1][-1] + 1:
-            runs[-1].append(partition)
+        if runs and partition == runs[-1][1] + 1:
+            runs[-1][1] = partition
         else:
-            runs.append([partition])
-    parts = [f"{run[0]}-{run[-1]}" if len(run) > 2 else ",".join(map(str, run)) for run in runs]
-    return ",".join(parts)
+            runs.append([partition, partition])
+    return ",".join(partition_range(first, last) for first, last in runs)
 
 
 def ranges_by_topic(partitions: Iterable[tuple[str, int]]) -> str:

@@ -5,33 +5,14 @@ moment that retention counts from, and topics that are spared because a member s
 log holds no record of is a simple group: somebody commits under its name without joining.
 """
 
-from enum import StrEnum
 from typing import NamedTuple
 
+from coordinator_replay.analysis.expiring import ExpiryRule
 from coordinator_replay.engine.classic_group import CONSUMER_PROTOCOL_TYPE, ClassicGroup
 from coordinator_replay.engine.consumer_group import ConsumerGroup
 from coordinator_replay.engine.model import GroupState, GroupType
 from coordinator_replay.engine.notes import Group, ModernGroup
 from coordinator_replay.engine.share_group import ShareGroup
-
-DEFAULT_RETENTION_MS = 7 * 24 * 3600 * 1000
-"""What ``offsets.retention.minutes`` is where nobody set it."""
-
-TOPIC_DELETED = "the topic was deleted"
-"""How the evidence for a removed offset begins where the cluster's metadata has the deletion."""
-
-DEFAULT_CHECK_INTERVAL_MS = 600_000
-"""What ``offsets.retention.check.interval.ms`` is where nobody set it."""
-
-
-class ExpiryRule(StrEnum):
-    """Why an offset expires, or why it does not."""
-
-    EMPTY_SINCE = "empty_since"
-    UNSUBSCRIBED_TOPIC = "unsubscribed_topic"
-    SIMPLE_GROUP = "simple_group"
-    EXPLICIT_EXPIRE_TIMESTAMP = "explicit_expire_timestamp"
-    NEVER_WHILE_ACTIVE = "never_while_active"
 
 
 class Expiry(NamedTuple):

@@ -2,13 +2,33 @@
 
 Which rule a group's offsets expire by, and since when, is ``analysis.expiration``; which offset that rule meets stands
 in the columns ``rule``, ``base_timestamp`` and ``is_protected`` of ``offset_history``. What is left is time alone, so
-that the same offsets answer for every horizon. The condition is that of ``OffsetExpirationConditionImpl``.
+that the same offsets answer for every horizon. The condition is that of ``OffsetExpirationConditionImpl``. Names of
+rules and Kafka's defaults stand here, where questions find them without the engine.
 """
 
+from enum import StrEnum
 from typing import NamedTuple
 
-from coordinator_replay.analysis.expiration import ExpiryRule
 from coordinator_replay.times import LATEST_MS
+
+DEFAULT_RETENTION_MS = 7 * 24 * 3600 * 1000
+"""What ``offsets.retention.minutes`` is where nobody set it."""
+
+TOPIC_DELETED = "the topic was deleted"
+"""How the evidence for a removed offset begins where the cluster's metadata has the deletion."""
+
+DEFAULT_CHECK_INTERVAL_MS = 600_000
+"""What ``offsets.retention.check.interval.ms`` is where nobody set it."""
+
+
+class ExpiryRule(StrEnum):
+    """Why an offset expires, or why it does not."""
+
+    EMPTY_SINCE = "empty_since"
+    UNSUBSCRIBED_TOPIC = "unsubscribed_topic"
+    SIMPLE_GROUP = "simple_group"
+    EXPLICIT_EXPIRE_TIMESTAMP = "explicit_expire_timestamp"
+    NEVER_WHILE_ACTIVE = "never_while_active"
 
 
 class Retention(NamedTuple):

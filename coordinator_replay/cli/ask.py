@@ -293,6 +293,12 @@ def sql(
     say_notes(answer)
 
 
+_NEXT_ARGUMENTS = ("group_id", "topic")
+"""Ids of an SQL answer that other commands take."""
+
+_SENTENCES = ("reason", "reasons", "client_reason", "client_reasons", "note", "message", "error_message")
+
+
 def _columns_of_statement(names: Sequence[str]) -> list[AnswerColumn]:
     """The columns of an SQL answer under their own names: but for ids of one rank, so that those written first stay."""
     return [
@@ -303,9 +309,3 @@ def _columns_of_statement(names: Sequence[str]) -> list[AnswerColumn]:
         )
         for name in names
     ]
-
-
-_NEXT_ARGUMENTS = ("group_id", "topic")
-"""Ids of an SQL answer that other commands take."""
-
-_SENTENCES = ("reason", "reasons", "client_reason", "client_reasons", "note", "message", "error_message")

@@ -19,8 +19,8 @@ from coordinator_replay.pipeline.findings.evaluation import (
     TOTALS,
     EvaluationContext,
     EvaluationResult,
-    counted,
     evaluate_bucket,
+    text_counts,
 )
 from coordinator_replay.pipeline.findings.metrics import METRICS, MetricsShare, last_groups, write_metrics
 from coordinator_replay.pipeline.findings.news import News
@@ -173,7 +173,7 @@ def count_earlier(job: Job, summary: Summary, news: News) -> None:
         ("rebalances", "cause", summary.causes),
         ("expired_offsets", "status", summary.expired),
     ):
-        counts.update(counted(read_table(job.files(name), [column], dictionaries=[column]), column))
+        counts.update(text_counts(read_table(job.files(name), [column], dictionaries=[column]), column))
     summary.groups = last_groups(job.files(METRICS))
 
 

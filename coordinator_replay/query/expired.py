@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from coordinator_replay.analysis.expiration import DEFAULT_RETENTION_MS
-from coordinator_replay.analysis.expiring import Retention, expiring_offsets
+from coordinator_replay.analysis.expiring import DEFAULT_RETENTION_MS, Retention, expiring_offsets
 from coordinator_replay.answer_columns import column, row_of, select_list
 from coordinator_replay.query.groups import check_group
 from coordinator_replay.query.tables import Tables

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from coordinator_replay.analysis.expiration import TOPIC_DELETED
+from coordinator_replay.analysis.expiring import TOPIC_DELETED
 from coordinator_replay.answer_columns import column
 from coordinator_replay.listing import partition_ranges
 from coordinator_replay.query.tables import AS_OF, END, Tables, shown

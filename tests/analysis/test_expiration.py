@@ -1,6 +1,7 @@
 import pytest
 
-from coordinator_replay.analysis.expiration import ExpiryRule, deciding
+from coordinator_replay.analysis.expiration import deciding
+from coordinator_replay.analysis.expiring import ExpiryRule
 from coordinator_replay.engine.model import Record
 from coordinator_replay.engine.replay import StateReplay
 

@@ -9,7 +9,7 @@ from coordinator_replay.analysis.reasons.topic_changes import PARTITIONS_ADDED, 
 from coordinator_replay.analysis.reasons.vocabulary import Cause, Confidence, Explanation
 from coordinator_replay.engine.events import EventKind
 from coordinator_replay.engine.model import GroupType, Member, Subscription, without
-from coordinator_replay.listing import listed, partition_ranges
+from coordinator_replay.listing import listed, partition_range, partition_ranges
 from coordinator_replay.times import time_order
 
 CHANGE_RULES: list[ReasonRule] = []
@@ -205,8 +205,7 @@ def coverage_change(situation: Situation) -> Explanation | None:
 
 def _range(topic: str, first: int, end: int) -> str:
     """Partitions of a topic from one up to another, not included, which a record may set as high as it likes."""
-    separator = "," if end - first == 2 else "-"
-    return f"{topic}:{separator.join(map(str, sorted({first, end - 1})))}"
+    return f"{topic}:{partition_range(first, end - 1)}"
 
 
 def _that_made(situation: Situation, topic: str, count: int) -> tuple[str, DatedTopicChange] | None:

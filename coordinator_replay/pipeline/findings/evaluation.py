@@ -20,8 +20,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coordinator_replay.analysis.expiration import ExpiryRule
-from coordinator_replay.analysis.expiring import Retention, expiring_offsets
+from coordinator_replay.analysis.expiring import ExpiryRule, Retention, expiring_offsets
 from coordinator_replay.analysis.findings.ended_rules import went_on_ms
 from coordinator_replay.analysis.findings.evaluate import FINDINGS, Evaluator, FindingRow
 from coordinator_replay.analysis.findings.evidence import Evidence
@@ -399,7 +398,7 @@ class EvaluationResult:
     failed: list[str] = field(default_factory=list)
 
 
-def counted(batches: Iterable[pa.RecordBatch | pa.Table], column: str) -> Counter[str]:
+def text_counts(batches: Iterable[pa.RecordBatch | pa.Table], column: str) -> Counter[str]:
     """How often each text stands in a column; nulls are not counted."""
     counts: Counter[str] = Counter()
     for batch in batches:
@@ -451,8 +450,8 @@ class Evaluation:
         for batch in expected.to_batches():
             self.writer.add(EXPIRED, batch, is_open=True)
         sources = self._sources(expected)
-        self.result.expired = counted([sources[EXPIRED]], "status")
-        self.result.causes = counted(
+        self.result.expired = text_counts([sources[EXPIRED]], "status")
+        self.result.causes = text_counts(
             read_paths(self.files.uris("rebalances"), ["cause"], dictionaries=["cause"]), "cause"
         )
         with few_collections():

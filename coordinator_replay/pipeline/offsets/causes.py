@@ -16,13 +16,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from coordinator_replay.analysis.expiration import (
+from coordinator_replay.analysis.expiring import (
     DEFAULT_CHECK_INTERVAL_MS,
     DEFAULT_RETENTION_MS,
+    PROVEN,
     TOPIC_DELETED,
     ExpiryRule,
+    Retention,
+    expire_at,
 )
-from coordinator_replay.analysis.expiring import PROVEN, Retention, expire_at
 from coordinator_replay.analysis.logged_removals import LoggedRemoval
 from coordinator_replay.arrow_times import TIMESTAMP
 from coordinator_replay.pipeline.bucket_files import Place, TableWriter

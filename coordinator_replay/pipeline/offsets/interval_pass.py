@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coordinator_replay.analysis.expiration import ExpiryRule
+from coordinator_replay.analysis.expiring import ExpiryRule
 from coordinator_replay.arrow_times import TIMESTAMP
 from coordinator_replay.pipeline.columns import Numbers, as_bools, numbers_of
 from coordinator_replay.pipeline.interval_rows import HISTORY, STAGED, Staged

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coordinator_replay.analysis.expiration import ExpiryRule
+from coordinator_replay.analysis.expiring import ExpiryRule
 from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.arrow_times import TIMESTAMP
 from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
