@@ -26,12 +26,6 @@ from coordinator_replay.engine.operation import Header
 CONSUMER_PROTOCOL_TYPE = "consumer"
 UNKNOWN_TIMESTAMP = -1
 
-WRITTEN_TRANSITIONS: Mapping[tuple[GroupState, GroupState], str] = {
-    (GroupState.EMPTY, GroupState.STABLE): "a generation was synced",
-    (GroupState.STABLE, GroupState.EMPTY): "a join phase ended with nobody",
-}
-"""How the state of a group can differ from one record to the next."""
-
 
 @dataclass(eq=False)
 class ClassicGroup:

@@ -2,10 +2,7 @@
 
 Mirrors ``modern.consumer.ConsumerGroup``. The state of the group is never written: it follows from epochs and members,
 by the first of ``STATES`` that holds. What moves the group on is therefore a joint condition, not a record; records
-only change what the condition looks at. ``TRANSITIONS`` lists which moves can be seen between two operations, and why.
-
-A member's own state is written (kind 8), by ``MEMBER_STATES``; ``MEMBER_TRANSITIONS`` are the moves its reconciliation
-can make (``CurrentAssignmentBuilder``).
+only change what the condition looks at. A member's own state is written (kind 8), by ``MEMBER_STATES``.
 """
 
 from collections.abc import Callable, Mapping
@@ -47,42 +44,11 @@ STATES: tuple[tuple[GroupState, str, Callable[[Reconciliation], bool]], ...] = (
     (GroupState.STABLE, "otherwise", lambda group: True),
 )
 
-_EMPTY, _ASSIGNING, _RECONCILING, _STABLE = (state for state, _, _ in STATES)
-
-TRANSITIONS: Mapping[tuple[GroupState, GroupState], str] = {
-    (_EMPTY, _ASSIGNING): "a member joins, its target is postponed",
-    (_EMPTY, _RECONCILING): "a member joins and gets a target it can't reach at once",
-    (_EMPTY, _STABLE): "a member joins and gets all of its target, or waits for its expression",
-    (_ASSIGNING, _RECONCILING): "targets are computed",
-    (_ASSIGNING, _STABLE): "targets are computed and the only member to move has moved",
-    (_ASSIGNING, _EMPTY): "the last member was removed",
-    (_RECONCILING, _STABLE): "the last member reaches its target",
-    (_RECONCILING, _ASSIGNING): "a member joins or leaves, topics change",
-    (_RECONCILING, _EMPTY): "the last member was removed",
-    (_STABLE, _ASSIGNING): "a member joins or leaves, topics change; targets are postponed",
-    (_STABLE, _RECONCILING): "the same with targets computed at once, or a static member is away",
-    (_STABLE, _EMPTY): "the last member was removed",
-}
-
 MEMBER_STATES: Mapping[int, MemberState] = {
     0: MemberState.STABLE,
     1: MemberState.UNREVOKED_PARTITIONS,
     2: MemberState.UNRELEASED_PARTITIONS,
 }
-
-MEMBER_TRANSITIONS: Mapping[tuple[MemberState, MemberState], str] = {
-    (MemberState.STABLE, MemberState.STABLE): "a new epoch, all of the target is free",
-    (MemberState.STABLE, MemberState.UNREVOKED_PARTITIONS): "partitions are to be given up",
-    (MemberState.STABLE, MemberState.UNRELEASED_PARTITIONS): "a new epoch, others still hold part of the target",
-    (MemberState.UNREVOKED_PARTITIONS, MemberState.UNREVOKED_PARTITIONS): "yet other partitions are to be given up",
-    (MemberState.UNREVOKED_PARTITIONS, MemberState.STABLE): "revocation acknowledged, all of the target is free",
-    (MemberState.UNREVOKED_PARTITIONS, MemberState.UNRELEASED_PARTITIONS): "revocation acknowledged, others hold on",
-    (MemberState.UNRELEASED_PARTITIONS, MemberState.UNRELEASED_PARTITIONS): "part of the target became free",
-    (MemberState.UNRELEASED_PARTITIONS, MemberState.STABLE): "the rest of the target became free",
-    (MemberState.UNRELEASED_PARTITIONS, MemberState.UNREVOKED_PARTITIONS): "a newer target takes partitions away",
-}
-
-UNKNOWN = MemberState.UNKNOWN
 
 DRAFT_MEMBER_FIELDS = frozenset({"groupEpoch", "assignors"})
 DRAFT_TARGET_FIELDS = frozenset({"assignmentEpoch", "memberId", "error", "metadataVersion", "metadataBytes"})
@@ -157,7 +123,7 @@ class ConsumerGroup(ReconcilingGroup):
         return Current(
             epoch,
             value.get("previousMemberEpoch", epoch),
-            MEMBER_STATES.get(value.get("state", 0), UNKNOWN),
+            MEMBER_STATES.get(value.get("state", 0), MemberState.UNKNOWN),
             partitions_by_topic(assigned),
             partitions_by_topic(pending) if pending else NOTHING,
             epochs_by_topic(assigned),

@@ -31,11 +31,6 @@ STATES: tuple[tuple[GroupState, str, Callable[[Reconciliation], bool]], ...] = (
     (GroupState.STABLE, "otherwise", lambda group: True),
 )
 
-TRANSITIONS: Mapping[tuple[GroupState, GroupState], str] = {
-    (GroupState.EMPTY, GroupState.STABLE): "a member joins",
-    (GroupState.STABLE, GroupState.EMPTY): "the last member was removed",
-}
-
 
 @dataclass(eq=False)
 class ShareGroup(ReconcilingGroup):

@@ -129,31 +129,6 @@ STATES: tuple[tuple[GroupState, str, Callable[[StreamsGroup], bool]], ...] = (
     (GroupState.STABLE, "otherwise", lambda group: True),
 )
 
-_EMPTY, _NOT_READY, _ASSIGNING, _RECONCILING, _STABLE = (state for state, _, _ in STATES)
-
-TRANSITIONS: Mapping[tuple[GroupState, GroupState], str] = {
-    (_EMPTY, _NOT_READY): "a member joins, topics are still to be validated or made",
-    (_EMPTY, _ASSIGNING): "a member joins, its target is postponed",
-    (_EMPTY, _RECONCILING): "a member joins and gets a target it can't reach at once",
-    (_EMPTY, _STABLE): "a member joins and gets all of its target",
-    (_NOT_READY, _ASSIGNING): "the topology is validated",
-    (_NOT_READY, _RECONCILING): "the topology is validated and targets are computed",
-    (_NOT_READY, _STABLE): "the topology is validated and the only member reaches its target",
-    (_NOT_READY, _EMPTY): "the last member was removed",
-    (_ASSIGNING, _NOT_READY): "topics of the topology are missing",
-    (_ASSIGNING, _RECONCILING): "targets are computed",
-    (_ASSIGNING, _STABLE): "targets are computed and the only member to move has moved",
-    (_ASSIGNING, _EMPTY): "the last member was removed",
-    (_RECONCILING, _NOT_READY): "topics of the topology are missing",
-    (_RECONCILING, _ASSIGNING): "a member joins, changes or leaves",
-    (_RECONCILING, _STABLE): "the last member reaches its target",
-    (_RECONCILING, _EMPTY): "the last member was removed",
-    (_STABLE, _NOT_READY): "topics of the topology are missing",
-    (_STABLE, _ASSIGNING): "a member joins, changes or leaves; targets are postponed",
-    (_STABLE, _RECONCILING): "the same with targets computed at once",
-    (_STABLE, _EMPTY): "the last member was removed",
-}
-
 
 def read_topology(value: Mapping[str, Any]) -> Topology:
     """The topology in a kind-23 value: source and repartition-source topics make the tasks of a subtopology."""

@@ -1,36 +1,32 @@
-"""Draws the state diagrams of ``docs/states.md`` from the tables that engine and coordinator are written around."""
+"""Draws the state diagrams of ``docs/states.md`` from the transitions of the engine and the simulated coordinator."""
 
-from collections.abc import Mapping
-from enum import StrEnum
 from pathlib import Path
 
-from coordinator_replay.coordinator.classic import classic_group as coordinated_group
-from coordinator_replay.engine import classic_group, consumer_group, share_group, streams_group
+import transitions
+from transitions import Transitions
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "states.md"
-
-Transitions = Mapping[tuple[StrEnum, StrEnum], str]
 
 _DIAGRAMS: tuple[tuple[str, str, Transitions], ...] = (
     (
         "Classic groups, in the coordinator's memory",
         "What a coordinator's `ClassicGroup.transitionTo` allows; any state may also become Dead.",
-        coordinated_group.TRANSITIONS,
+        transitions.CLASSIC,
     ),
     (
         "Classic groups, as the log tells",
         "PreparingRebalance and CompletingRebalance are never written: what lies between two records is not known.",
-        classic_group.WRITTEN_TRANSITIONS,
+        transitions.WRITTEN,
     ),
-    ("Consumer groups", "Derived from epochs and members after every operation.", consumer_group.TRANSITIONS),
-    ("Members of consumer groups", "One record for each step.", consumer_group.MEMBER_TRANSITIONS),
-    ("Share groups", "Members may share partitions: nothing is revoked.", share_group.TRANSITIONS),
-    ("Streams groups", "As consumer groups, but for the topology.", streams_group.TRANSITIONS),
+    ("Consumer groups", "Derived from epochs and members after every operation.", transitions.CONSUMER),
+    ("Members of consumer groups", "One record for each step.", transitions.MEMBER),
+    ("Share groups", "Members may share partitions: nothing is revoked.", transitions.SHARE),
+    ("Streams groups", "As consumer groups, but for the topology.", transitions.STREAMS),
 )
 
 
-def _diagram(title: str, about: str, transitions: Transitions) -> str:
-    arrows = "\n".join(f"    {start} --> {end}: {why}" for (start, end), why in sorted(transitions.items()))
+def _diagram(title: str, about: str, shown: Transitions) -> str:
+    arrows = "\n".join(f"    {start} --> {end}: {why}" for (start, end), why in sorted(shown.items()))
     return f"## {title}\n\n{about}\n\n```mermaid\nstateDiagram-v2\n{arrows}\n```\n"
 
 

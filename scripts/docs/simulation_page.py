@@ -1,9 +1,8 @@
 """Writes ``docs/simulate.md``: the simulated coordinator, drawn from the tables that its code is written around."""
 
-from collections.abc import Mapping
-from enum import StrEnum
+import transitions
+from transitions import Transitions
 
-from coordinator_replay.coordinator.classic import classic_group
 from coordinator_replay.coordinator.config import CLIENT_ASSIGNORS, GROUP_NUMBERS, NUMBERS
 from coordinator_replay.coordinator.consumer.heartbeat import CHECKS
 from coordinator_replay.coordinator.coordinator import HANDLERS
@@ -11,8 +10,6 @@ from coordinator_replay.coordinator.errors import CODES
 from coordinator_replay.coordinator.messages import messages
 from coordinator_replay.coordinator.script import COMMANDS
 from coordinator_replay.engine import consumer_group
-
-Transitions = Mapping[tuple[StrEnum, StrEnum], str]
 
 HEAD = """\
 # Simulating the coordinator
@@ -93,8 +90,8 @@ LEFT_OUT = """\
 """
 
 
-def _diagram(title: str, about: str, transitions: Transitions) -> str:
-    arrows = "\n".join(f"    {start} --> {end}: {why}" for (start, end), why in sorted(transitions.items()))
+def _diagram(title: str, about: str, shown: Transitions) -> str:
+    arrows = "\n".join(f"    {start} --> {end}: {why}" for (start, end), why in sorted(shown.items()))
     return f"### {title}\n\n{about}\n\n```mermaid\nstateDiagram-v2\n{arrows}\n```\n"
 
 
@@ -107,12 +104,12 @@ def _protocols() -> str:
                 "A classic group",
                 "A rebalance goes on in memory; a record is written when the leader's assignment comes, or when the "
                 "group is Empty. Any state may also become Dead.",
-                {pair: why for pair, why in classic_group.TRANSITIONS.items() if "Dead" not in pair},
+                {pair: why for pair, why in transitions.CLASSIC.items() if "Dead" not in pair},
             ),
             _diagram(
                 "A member of a consumer group",
                 "One step for each heartbeat, one record for each step that changes something.",
-                consumer_group.MEMBER_TRANSITIONS,
+                transitions.MEMBER,
             ),
             "### A consumer group\n",
             "Its state follows from epochs and members: the first line that holds.\n",

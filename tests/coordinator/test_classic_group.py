@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_replay.coordinator.classic.classic_group import LEGAL_PREDECESSORS, TRANSITIONS, LiveClassicGroup
+from coordinator_replay.coordinator.classic.classic_group import LEGAL_PREDECESSORS, LiveClassicGroup
 from coordinator_replay.coordinator.errors import IllegalStateError, RequestError
 from coordinator_replay.engine.model import GroupState, Member, Protocol, Subscription
 from coordinator_replay.records.blobs import write_subscription
+from scripts.docs.transitions import CLASSIC
 
 CLASSIC_STATES = sorted(LEGAL_PREDECESSORS)
 PATHS = {
@@ -56,7 +57,7 @@ def group_of(*members: Member) -> LiveClassicGroup:
 @pytest.mark.parametrize("before", CLASSIC_STATES)
 def test_exactly_the_transitions_of_the_table_are_possible(before: GroupState, after: GroupState) -> None:
     group = group_in(before)
-    if (before, after) in TRANSITIONS:
+    if (before, after) in CLASSIC:
         group.transition_to(after, 42)
         assert (group.state, group.state_timestamp_ms) == (after, 42)
     else:

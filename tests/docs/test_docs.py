@@ -30,7 +30,8 @@ def test_the_page_of_findings_is_that_of_the_rules_and_the_list():
     assert module.DOCUMENT.read_text(encoding="utf-8") == module.write(), "run scripts/document-findings"
 
 
-def test_state_diagrams_are_those_of_the_engines_tables():
+def test_state_diagrams_are_those_of_the_table_of_transitions(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "scripts" / "docs")
     module = script("draw_states")
     assert module.DOCUMENT.read_text(encoding="utf-8") == module.draw(), "run scripts/draw-states"
 

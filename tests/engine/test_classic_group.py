@@ -2,10 +2,11 @@
 
 import pytest
 
-from coordinator_replay.engine.classic_group import WRITTEN_TRANSITIONS, ClassicGroup
+from coordinator_replay.engine.classic_group import ClassicGroup
 from coordinator_replay.engine.events import EventKind
 from coordinator_replay.engine.model import Record
 from coordinator_replay.engine.replay import StateReplay
+from scripts.docs.transitions import WRITTEN
 from tests.engine.lives import GROUP, Writer
 
 
@@ -94,4 +95,4 @@ def test_a_written_group_is_empty_or_stable() -> None:
             before = replay.state
             replay.apply(Record("GroupMetadata", {"group": GROUP}, second, 0, 1, 1))
             seen.add((before, replay.state))
-    assert {pair for pair in seen if pair[0] != pair[1]} == set(WRITTEN_TRANSITIONS)
+    assert {pair for pair in seen if pair[0] != pair[1]} == set(WRITTEN)

@@ -3,10 +3,11 @@
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from coordinator_replay.engine.consumer_group import MEMBER_TRANSITIONS, TRANSITIONS, ConsumerGroup
+from coordinator_replay.engine.consumer_group import ConsumerGroup
 from coordinator_replay.engine.events import EventKind
 from coordinator_replay.engine.model import GroupState, MemberState, Record
 from coordinator_replay.engine.replay import StateReplay
+from scripts.docs import transitions
 from tests.engine.coordinator import TOPIC, Coordinator
 from tests.engine.described import describe
 from tests.engine.event_model import EventModel, told_by
@@ -275,5 +276,5 @@ def test_fields_of_the_draft_are_kept_where_a_record_carries_them() -> None:
 
 
 def test_every_transition_has_a_reason_and_leaves_its_state() -> None:
-    assert all(before != after and reason for (before, after), reason in TRANSITIONS.items())
-    assert {state for pair in MEMBER_TRANSITIONS for state in pair} == set(STATES)
+    assert all(before != after and reason for (before, after), reason in transitions.CONSUMER.items())
+    assert {state for pair in transitions.MEMBER for state in pair} == set(STATES)

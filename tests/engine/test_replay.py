@@ -7,13 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_replay.engine.consumer_group import TRANSITIONS as CONSUMER_TRANSITIONS
 from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import GroupState, Marker, Record
 from coordinator_replay.engine.replay import StateReplay
-from coordinator_replay.engine.share_group import TRANSITIONS as SHARE_TRANSITIONS
-from coordinator_replay.engine.streams_group import TRANSITIONS as STREAMS_TRANSITIONS
 from coordinator_replay.errors import SnapshotError, UsageError
+from scripts.docs import transitions
 from tests.engine.described import describe
 from tests.engine.event_model import EventModel, told_by
 from tests.engine.lives import GROUP, any_records
@@ -132,7 +130,7 @@ def test_a_log_without_gaps_is_exact_throughout(sample: str) -> None:
 
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_every_settled_change_of_state_is_in_the_table_of_its_machine(sample: str) -> None:
-    tables = {"consumer": CONSUMER_TRANSITIONS, "share": SHARE_TRANSITIONS, "streams": STREAMS_TRANSITIONS}
+    tables = {"consumer": transitions.CONSUMER, "share": transitions.SHARE, "streams": transitions.STREAMS}
     for group_id, records in group_records(sample):
         _, events = replay_whole(group_id, records)
         for event in events:

@@ -4,14 +4,15 @@ import ast
 from pathlib import Path
 
 import coordinator_replay.engine as engine
-from coordinator_replay.coordinator.classic.classic_group import LEGAL_PREDECESSORS, TRANSITIONS
-from coordinator_replay.engine import classic_group, consumer_group, share_group, streams_group
+from coordinator_replay.coordinator.classic.classic_group import LEGAL_PREDECESSORS
+from coordinator_replay.engine import consumer_group, share_group, streams_group
 from coordinator_replay.engine.events import EventKind
 from coordinator_replay.engine.model import GroupState
 from coordinator_replay.engine.operation import PHASE
 from coordinator_replay.engine.replay import HANDLERS, SHARE_STATE
 from coordinator_replay.engine.rules import RULES
 from coordinator_replay.records.kinds import kinds_by_name
+from scripts.docs import transitions
 
 ROOM = Path(engine.__file__).parent
 ALLOWED = {
@@ -54,13 +55,14 @@ def test_every_event_and_every_rule_is_explained() -> None:
 
 
 def test_every_transition_is_between_states_of_its_machine() -> None:
-    for machine in (consumer_group, share_group, streams_group):
+    tables = {consumer_group: transitions.CONSUMER, share_group: transitions.SHARE, streams_group: transitions.STREAMS}
+    for machine, table in tables.items():
         states = {state for state, _, _ in machine.STATES}
-        assert {state for pair in machine.TRANSITIONS for state in pair} == states
+        assert {state for pair in table for state in pair} == states
         assert machine.STATES[-1][2](object())
     classic = set(LEGAL_PREDECESSORS)
-    assert {state for pair in TRANSITIONS for state in pair} == classic
-    assert {state for pair in classic_group.WRITTEN_TRANSITIONS for state in pair} < classic
+    assert {state for pair in transitions.CLASSIC for state in pair} == classic
+    assert {state for pair in transitions.WRITTEN for state in pair} < classic
     assert classic | {state for state, _, _ in streams_group.STATES} | {GroupState.UNKNOWN} == set(GroupState)
 
 

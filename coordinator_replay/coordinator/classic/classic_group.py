@@ -38,21 +38,6 @@ LEGAL_PREDECESSORS: Mapping[GroupState, frozenset[GroupState]] = {
     ),
 }
 
-REASONS: Mapping[GroupState, str] = {
-    GroupState.EMPTY: "the join phase ended with nobody",
-    GroupState.PREPARING_REBALANCE: "a member joins, leaves, fails or asks for it",
-    GroupState.COMPLETING_REBALANCE: "the join phase ended, a protocol is chosen",
-    GroupState.STABLE: "the leader's assignment is appended",
-    GroupState.DEAD: "the group is removed",
-}
-"""Why a group enters a state."""
-
-TRANSITIONS: Mapping[tuple[GroupState, GroupState], str] = {
-    (before, after): REASONS[after]
-    for after, predecessors in LEGAL_PREDECESSORS.items()
-    for before in sorted(predecessors)
-}
-
 
 class LiveClassicGroup(ClassicGroup):
     """One classic group as it stands now.

@@ -1,0 +1,95 @@
+"""How states of groups and members can follow each other, and why: ``docs/states.md`` shows it, tests hold it true.
+
+What follows from what is in the code of the engine and of the simulated coordinator: those of a classic group in memory
+are ``LEGAL_PREDECESSORS``, those of others follow from the conditions in ``STATES``.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from coordinator_replay.coordinator.classic.classic_group import LEGAL_PREDECESSORS
+from coordinator_replay.engine.model import GroupState, MemberState
+
+Transitions = Mapping[tuple[StrEnum, StrEnum], str]
+
+_EMPTY, _NOT_READY, _STABLE = GroupState.EMPTY, GroupState.NOT_READY, GroupState.STABLE
+_ASSIGNING, _RECONCILING = GroupState.ASSIGNING, GroupState.RECONCILING
+
+_REASONS: Mapping[GroupState, str] = {
+    GroupState.EMPTY: "the join phase ended with nobody",
+    GroupState.PREPARING_REBALANCE: "a member joins, leaves, fails or asks for it",
+    GroupState.COMPLETING_REBALANCE: "the join phase ended, a protocol is chosen",
+    GroupState.STABLE: "the leader's assignment is appended",
+    GroupState.DEAD: "the group is removed",
+}
+"""Why a classic group enters a state."""
+
+CLASSIC: Transitions = {
+    (before, after): _REASONS[after]
+    for after, predecessors in LEGAL_PREDECESSORS.items()
+    for before in sorted(predecessors)
+}
+"""Those of a classic group in the coordinator's memory."""
+
+WRITTEN: Transitions = {
+    (_EMPTY, _STABLE): "a generation was synced",
+    (_STABLE, _EMPTY): "a join phase ended with nobody",
+}
+"""How the state of a classic group can differ from one record to the next."""
+
+CONSUMER: Transitions = {
+    (_EMPTY, _ASSIGNING): "a member joins, its target is postponed",
+    (_EMPTY, _RECONCILING): "a member joins and gets a target it can't reach at once",
+    (_EMPTY, _STABLE): "a member joins and gets all of its target, or waits for its expression",
+    (_ASSIGNING, _RECONCILING): "targets are computed",
+    (_ASSIGNING, _STABLE): "targets are computed and the only member to move has moved",
+    (_ASSIGNING, _EMPTY): "the last member was removed",
+    (_RECONCILING, _STABLE): "the last member reaches its target",
+    (_RECONCILING, _ASSIGNING): "a member joins or leaves, topics change",
+    (_RECONCILING, _EMPTY): "the last member was removed",
+    (_STABLE, _ASSIGNING): "a member joins or leaves, topics change; targets are postponed",
+    (_STABLE, _RECONCILING): "the same with targets computed at once, or a static member is away",
+    (_STABLE, _EMPTY): "the last member was removed",
+}
+"""Those that can be seen between two operations."""
+
+MEMBER: Transitions = {
+    (MemberState.STABLE, MemberState.STABLE): "a new epoch, all of the target is free",
+    (MemberState.STABLE, MemberState.UNREVOKED_PARTITIONS): "partitions are to be given up",
+    (MemberState.STABLE, MemberState.UNRELEASED_PARTITIONS): "a new epoch, others still hold part of the target",
+    (MemberState.UNREVOKED_PARTITIONS, MemberState.UNREVOKED_PARTITIONS): "yet other partitions are to be given up",
+    (MemberState.UNREVOKED_PARTITIONS, MemberState.STABLE): "revocation acknowledged, all of the target is free",
+    (MemberState.UNREVOKED_PARTITIONS, MemberState.UNRELEASED_PARTITIONS): "revocation acknowledged, others hold on",
+    (MemberState.UNRELEASED_PARTITIONS, MemberState.UNRELEASED_PARTITIONS): "part of the target became free",
+    (MemberState.UNRELEASED_PARTITIONS, MemberState.STABLE): "the rest of the target became free",
+    (MemberState.UNRELEASED_PARTITIONS, MemberState.UNREVOKED_PARTITIONS): "a newer target takes partitions away",
+}
+"""The moves that a member's reconciliation can make (``CurrentAssignmentBuilder``)."""
+
+SHARE: Transitions = {
+    (_EMPTY, _STABLE): "a member joins",
+    (_STABLE, _EMPTY): "the last member was removed",
+}
+
+STREAMS: Transitions = {
+    (_EMPTY, _NOT_READY): "a member joins, topics are still to be validated or made",
+    (_EMPTY, _ASSIGNING): "a member joins, its target is postponed",
+    (_EMPTY, _RECONCILING): "a member joins and gets a target it can't reach at once",
+    (_EMPTY, _STABLE): "a member joins and gets all of its target",
+    (_NOT_READY, _ASSIGNING): "the topology is validated",
+    (_NOT_READY, _RECONCILING): "the topology is validated and targets are computed",
+    (_NOT_READY, _STABLE): "the topology is validated and the only member reaches its target",
+    (_NOT_READY, _EMPTY): "the last member was removed",
+    (_ASSIGNING, _NOT_READY): "topics of the topology are missing",
+    (_ASSIGNING, _RECONCILING): "targets are computed",
+    (_ASSIGNING, _STABLE): "targets are computed and the only member to move has moved",
+    (_ASSIGNING, _EMPTY): "the last member was removed",
+    (_RECONCILING, _NOT_READY): "topics of the topology are missing",
+    (_RECONCILING, _ASSIGNING): "a member joins, changes or leaves",
+    (_RECONCILING, _STABLE): "the last member reaches its target",
+    (_RECONCILING, _EMPTY): "the last member was removed",
+    (_STABLE, _NOT_READY): "topics of the topology are missing",
+    (_STABLE, _ASSIGNING): "a member joins, changes or leaves; targets are postponed",
+    (_STABLE, _RECONCILING): "the same with targets computed at once",
+    (_STABLE, _EMPTY): "the last member was removed",
+}
