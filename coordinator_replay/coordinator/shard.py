@@ -21,6 +21,7 @@ from coordinator_replay.coordinator.record_helpers import NewRecord
 from coordinator_replay.coordinator.timers import Key, Timers
 from coordinator_replay.coordinator.topics import Topics
 from coordinator_replay.engine.classic_group import ClassicGroup
+from coordinator_replay.engine.consumer_group import ConsumerGroup
 from coordinator_replay.engine.model import Marker, Record
 from coordinator_replay.engine.notes import Group
 from coordinator_replay.engine.replay import StateReplay
@@ -266,8 +267,9 @@ class Shard:
         if record.value is None and record.kind == "GroupMetadata":
             self.classic_groups.pop(group_id, None)
         elif record.kind.startswith("ConsumerGroup"):
-            self.consumer_state(group_id).take(record)
-            if replay.group is None:
+            if isinstance(replay.group, ConsumerGroup):
+                self.consumer_state(group_id).take(record, replay.group)
+            else:
                 self.consumer_states.pop(group_id, None)
         return replay
 

@@ -61,8 +61,8 @@ def _consumer(shard: Shard, group: ConsumerGroup) -> State:
         "assignmentEpoch": group.assignment_epoch,
         "assignor": most_wanted_assignor(group, "") or None,
         "metadataHash": str(group.reconciliation.metadata_hash),
-        "subscriptionType": "Homogeneous" if state.is_homogeneous() else "Heterogeneous",
-        "classicMembers": len(state.classic_members),
+        "subscriptionType": "Homogeneous" if state.is_homogeneous else "Heterogeneous",
+        "classicMembers": sum(one.subscription_or_empty.uses_classic_protocol for one in group.members.values()),
         "regexes": {name: sorted(group.regexes[name].topics) for name in sorted(group.regexes)},
         "members": [_member(shard, group, group.members[member_id]) for member_id in sorted(group.members)],
     }

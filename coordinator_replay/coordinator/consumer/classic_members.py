@@ -5,6 +5,7 @@ REBALANCE_IN_PROGRESS asks it to join again where a heartbeat of the new protoco
 ``GroupMetadataManager.classicGroup…ToConsumerGroup``.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -109,12 +110,9 @@ def _join(shard: Shard, request: Request, reply: Reply) -> Outcome:
 def _check_protocols(update: GroupUpdate, body: Mapping[str, Any]) -> None:
     """Refuse a member without a protocol that all classic members support."""
     names = {entry["name"] for entry in body["protocols"]}
-    classic = [update.group.members[member_id] for member_id in update.state.classic_members]
-    votes: dict[str, int] = {}
-    for member in classic:
-        for protocol in member.subscription.protocols if member.subscription is not None else ():
-            votes[protocol.name] = votes.get(protocol.name, 0) + 1
-    is_common = any(votes.get(name, 0) == len(classic) for name in names)
+    classic = update.classic_members()
+    votes = Counter(protocol.name for member in classic for protocol in member.subscription_or_empty.protocols)
+    is_common = any(votes[name] == len(classic) for name in names)
     if body["protocolType"] != CONSUMER_PROTOCOL_TYPE or not is_common:
         raise RequestError("INCONSISTENT_GROUP_PROTOCOL")
 

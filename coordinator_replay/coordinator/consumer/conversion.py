@@ -177,7 +177,8 @@ def _replayed(shard: Shard, group_id: str, records: Iterable[NewRecord]) -> tupl
     for at, record in enumerate(records):
         written = Record(record.kind, record.key, record.value, PARTITION, at, shard.now_ms)
         replay.apply(written)
-        state.take(written)
+        if isinstance(replay.group, ConsumerGroup):
+            state.take(written, replay.group)
     replay.settle()
     if not isinstance(replay.group, ConsumerGroup):
         raise RequestError("UNKNOWN_SERVER_ERROR", f"group {group_id} has no member left to upgrade")
@@ -189,22 +190,18 @@ def _replayed(shard: Shard, group_id: str, records: Iterable[NewRecord]) -> tupl
 
 def downgrade_is_due(update: GroupUpdate, leaving: Set[str]) -> bool:
     """Whether only classic members remain, and the group may and can become a classic one."""
-    left = [member_id for member_id in update.state.members if member_id not in leaving]
+    left = [member for member_id, member in update.group.members.items() if member_id not in leaving]
     return (
         bool(left)
-        and all(member_id in update.state.classic_members for member_id in left)
+        and all(member.subscription_or_empty.uses_classic_protocol for member in left)
         and _may_be_classic(update.shard, len(left))
     )
 
 
 def replacement_downgrade_is_due(update: GroupUpdate, replaced: Member) -> bool:
     """Whether the group becomes a classic one when a classic member takes this static member's place."""
-    members, classic = update.state.members, update.state.classic_members
-    return (
-        replaced.member_id not in classic
-        and len(classic) == len(members) - 1
-        and _may_be_classic(update.shard, len(members))
-    )
+    members, classic = update.group.members, update.classic_members()
+    return replaced not in classic and len(classic) == len(members) - 1 and _may_be_classic(update.shard, len(members))
 
 
 def _may_be_classic(shard: Shard, size: int) -> bool:

@@ -217,7 +217,7 @@ def take_over(
     if is_bumped or update.state.metadata_has_expired(update.shard.now_ms, epoch):
         epoch, homogeneous = update_epoch(update, member, changed, is_bumped=is_bumped)
     if homogeneous is None:
-        homogeneous = update.state.is_homogeneous()
+        homogeneous = update.state.is_homogeneous
     return changed, epoch, homogeneous, has_new_names or expression is not RegexUpdate.NONE
 
 

@@ -59,6 +59,10 @@ class GroupUpdate:
         """A member by id."""
         return self.group.members.get(member_id)
 
+    def classic_members(self) -> list[Member]:
+        """Members that speak the classic protocol."""
+        return [one for one in self.group.members.values() if one.subscription_or_empty.uses_classic_protocol]
+
     def static_member(self, instance_id: str | None) -> Member | None:
         """A static member by its instance id."""
         if instance_id is None:

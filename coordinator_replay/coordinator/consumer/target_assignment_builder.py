@@ -8,14 +8,13 @@ from collections.abc import Mapping, Sequence
 
 from coordinator_replay.coordinator import record_helpers
 from coordinator_replay.coordinator.assignor.server import ASSIGNORS, GroupSpec, MemberSpec, PartitionAssignorError
-from coordinator_replay.coordinator.consumer.group import change, is_homogeneous
 from coordinator_replay.coordinator.consumer.members import GroupUpdate
 from coordinator_replay.coordinator.consumer.topic_regex_resolver import METADATA_REFRESH_INTERVAL_MS
 from coordinator_replay.coordinator.errors import RequestError
 from coordinator_replay.coordinator.java_order import HashOrder, TimelineOrder, hash_set
 from coordinator_replay.coordinator.metadata_hash import group_hash
 from coordinator_replay.engine.consumer_group import ConsumerGroup
-from coordinator_replay.engine.model import NOTHING, Assignment, Member, Regex, Subscription
+from coordinator_replay.engine.model import NOTHING, Assignment, Member, Subscription
 from coordinator_replay.java_strings import string_hash
 
 
@@ -33,20 +32,11 @@ def update_epoch(update: GroupUpdate, old: Member, new: Member, *, is_bumped: bo
     """
     group, state, shard = update.group, update.state, update.shard
     before, after = old.subscription_or_empty, new.subscription_or_empty
-    names, matches, expressions = dict(state.names), dict(state.matches), dict(state.expressions)
-    if before.topics != after.topics:
-        for topic in before.topics or ():
-            change(names, topic, -1)
-        for topic in after.topics or ():
-            change(names, topic, 1)
-    if before.regex != after.regex:
-        if before.regex is not None:
-            change(expressions, before.regex, -1)
-            if before.regex not in expressions:
-                _forget(matches, group.regexes.get(before.regex))
-        if after.regex is not None:
-            change(expressions, after.regex, 1)
-    metadata_hash = group_hash({*names, *matches}, shard.topics)
+    is_known = new.member_id in group.members or after.instance_id in state.static_members
+    subscriptions = state.subscriptions.replaced(before if is_known else None, after)
+    expressions = subscriptions.expressions
+    regexes = {expression: regex for expression, regex in group.regexes.items() if expression in expressions}
+    metadata_hash = group_hash(subscriptions.topics(regexes), shard.topics)
     epoch = group.epoch
     if is_bumped or metadata_hash != group.reconciliation.metadata_hash:
         epoch += 1
@@ -54,8 +44,7 @@ def update_epoch(update: GroupUpdate, old: Member, new: Member, *, is_bumped: bo
     state.refresh_at_ms, state.refresh_epoch = shard.now_ms + METADATA_REFRESH_INTERVAL_MS, epoch
     if state.has_partition_metadata:
         update.records.append(record_helpers.partition_metadata_tombstone(update.group_id))
-    is_known = new.member_id in group.members or after.instance_id in state.static_members
-    return epoch, is_homogeneous(names, matches, expressions, len(group.members) + (not is_known))
+    return epoch, subscriptions.are_homogeneous(regexes)
 
 
 def update_target(
@@ -139,11 +128,6 @@ def most_wanted_assignor(group: ConsumerGroup, default: str) -> str:
     """The assignor most members ask for; of equals the first one in Kafka's table."""
     votes = assignor_votes(group)
     return max(votes, key=lambda name: votes[name], default=default)
-
-
-def _forget(matches: dict[str, int], resolved: Regex | None) -> None:
-    for topic in resolved.topics if resolved is not None else ():
-        change(matches, topic, -1)
 
 
 def _is_due(update: GroupUpdate) -> bool:

@@ -9,7 +9,6 @@ from typing import Any
 
 from coordinator_replay.coordinator import record_helpers
 from coordinator_replay.coordinator.consumer import conversion
-from coordinator_replay.coordinator.consumer.group import change
 from coordinator_replay.coordinator.consumer.members import (
     GroupUpdate,
     current_of,
@@ -106,22 +105,14 @@ def fence(update: GroupUpdate, members: Sequence[Member], response: Mapping[str,
 
 def _topics_left(update: GroupUpdate, leaving: Sequence[Member]) -> set[str]:
     """Topics that the others subscribe to; expressions that nobody else uses are removed."""
-    state = update.state
-    names, matches = dict(state.names), dict(state.matches)
-    users: dict[str, int] = {}
+    left = update.state.subscriptions
     for member in leaving:
-        subscription = member.subscription_or_empty
-        for topic in subscription.topics or ():
-            change(names, topic, -1)
-        if subscription.regex is not None:
-            change(users, subscription.regex, 1)
-    for expression, count in users.items():
-        if state.expressions.get(expression) == count:
+        left = left.replaced(member.subscription, None)
+    used = left.expressions
+    for expression in dict.fromkeys(member.subscription_or_empty.regex for member in leaving):
+        if expression is not None and expression not in used:
             update.records.append(record_helpers.regular_expression_tombstone(update.group_id, expression))
-            resolved = update.group.regexes.get(expression)
-            for topic in resolved.topics if resolved is not None else ():
-                change(matches, topic, -1)
-    return {*names, *matches}
+    return left.topics(update.group.regexes)
 
 
 def cancel_timers(shard: Shard, group_id: str, member_id: str) -> None:
@@ -149,6 +140,7 @@ def load_group(shard: Shard, group_id: str) -> None:
 
 def topics_changed(shard: Shard, topics: TopicChange) -> None:
     """Have groups that subscribe to a topic that changed look at it with their next heartbeat."""
-    for state in shard.consumer_states.values():
-        if not topics.names.isdisjoint(state.names) or not topics.names.isdisjoint(state.matches):
+    for group_id, state in shard.consumer_states.items():
+        group = shard.group(group_id)
+        if isinstance(group, ConsumerGroup) and topics.names & state.subscriptions.topics(group.regexes):
             state.request_refresh()

@@ -5,11 +5,11 @@ Mirrors ``GroupMetadataManager.maybeUpdateRegularExpressions`` and ``handleRegul
 came of it is an operation of its own.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
 
 from coordinator_replay.coordinator import record_helpers
-from coordinator_replay.coordinator.consumer.group import change
 from coordinator_replay.coordinator.consumer.members import GroupUpdate, existing_group
 from coordinator_replay.coordinator.errors import RequestError
 from coordinator_replay.coordinator.metadata_hash import group_hash
@@ -17,6 +17,7 @@ from coordinator_replay.coordinator.operations import NOTHING_TO_DO, Outcome
 from coordinator_replay.coordinator.shard import Shard
 from coordinator_replay.coordinator.topics import Topics
 from coordinator_replay.engine.consumer_group import ConsumerGroup
+from coordinator_replay.engine.model import Regex
 from coordinator_replay.re2_patterns import compile_pattern
 
 MIN_INTERVAL_MS = 10_000
@@ -67,8 +68,8 @@ def update_expression(update: GroupUpdate, old: str | None, new: str | None) -> 
 def _followed(update: GroupUpdate, old: str | None, new: str | None) -> tuple[RegexUpdate, bool]:
     if old == new:
         return RegexUpdate.NONE, False
-    expressions = update.state.expressions
-    if old is not None and expressions.get(old, 0) == 1:
+    expressions = update.state.subscriptions.expressions
+    if old is not None and expressions[old] == 1:
         update.records.append(record_helpers.regular_expression_tombstone(update.group_id, old))
     if new is None:
         return RegexUpdate.CHANGED_AND_RESOLVED, False
@@ -80,19 +81,15 @@ def _followed(update: GroupUpdate, old: str | None, new: str | None) -> tuple[Re
 
 def _refresh(update: GroupUpdate, old: str | None, new: str | None, *, is_required: bool) -> None:
     """Start a resolution where expressions are unresolved, topics were created, or the last one is long ago."""
-    state, shard = update.state, update.shard
+    shard, expressions = update.shard, update.state.subscriptions.expressions
     key = f"{update.group_id}-regex"
-    if not (is_required or state.expressions) or shard.job_is_running(key):
+    if not (is_required or expressions) or shard.job_is_running(key):
         return
     last = next(iter(update.group.regexes.values()), None)
     if last is not None and shard.now_ms <= last.timestamp_ms + MIN_INTERVAL_MS:
         return
-    expressions = dict(state.expressions)
     if old != new:
-        if old is not None:
-            change(expressions, old, -1)
-        if new is not None:
-            change(expressions, new, 1)
+        expressions = expressions - Counter(filter(None, [old])) + Counter(filter(None, [new]))
     interval_ms = shard.config.number("group.consumer.regex.refresh.interval.ms")
     is_due = (
         is_required
@@ -122,21 +119,16 @@ def take_resolved(
         return NOTHING_TO_DO
     update = existing_group(shard, group_id)
     group, state = update.group, update.state
-    matches = dict(state.matches)
+    regexes, expressions = dict(group.regexes), state.subscriptions.expressions
     has_changed = False
     for expression, topics in resolved.items():
-        if expression not in state.expressions:
+        if expression not in expressions:
             continue
-        old = group.regexes.get(expression)
-        before = frozenset(old.topics) if old is not None else frozenset()
-        if before != topics:
-            has_changed = True
-            for topic in before:
-                change(matches, topic, -1)
-            for topic in topics:
-                change(matches, topic, 1)
+        old = regexes.get(expression)
+        has_changed = has_changed or frozenset(old.topics if old is not None else ()) != topics
+        regexes[expression] = Regex(tuple(topics), version, started_ms)
         update.records.append(record_helpers.regular_expression(group_id, expression, topics, version, started_ms))
-    metadata_hash = group_hash({*state.names, *matches}, shard.topics)
+    metadata_hash = group_hash(state.subscriptions.topics(regexes), shard.topics)
     if has_changed or metadata_hash != group.reconciliation.metadata_hash:
         epoch = group.epoch + 1
         update.records.append(record_helpers.group_epoch(group_id, epoch, metadata_hash))

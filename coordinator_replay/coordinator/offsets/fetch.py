@@ -78,7 +78,7 @@ HANDLERS: Mapping[str, Callable[[Shard, Request, Reply], Outcome]] = {"OffsetFet
 def is_subscribed(shard: Shard, group: Group, topic: str) -> bool:
     """Whether a member subscribes to a topic, as far as the group knows."""
     if isinstance(group, ConsumerGroup):
-        return topic in shard.consumer_state(group.group_id).subscribed_topics()
+        return topic in shard.consumer_state(group.group_id).subscriptions.topics(group.regexes)
     return isinstance(group, LiveClassicGroup) and group.is_subscribed_to(topic)
 
 
