@@ -74,7 +74,7 @@ _CLIENT_REASONS: Sequence[tuple[str, Cause]] = (
 )
 """How the Java client begins its reasons to join again (``ConsumerCoordinator``)."""
 
-_MOST_LINES = 1_000
+MOST_LINES = 1_000
 """A rebalance has no more lines than these: a log can hold any number."""
 
 _at_ms = attrgetter("at_ms")
@@ -184,7 +184,7 @@ def _classic(row: dict[str, Any], lines: Sequence[GroupLogLine]) -> dict[str, An
     logged = _back_from(lines, min(agreeing)[1], row, {place for _, place in contradicting})
     if not logged:
         return row
-    row |= _reasons(logged)
+    row |= reasons_of(logged)
     before = row["epoch"] - (row["attempts"] or 1)
     firsts = [one for one in logged if one.event == "PREPARING_REBALANCE" and one.epoch == before]
     if not firsts:
@@ -218,14 +218,15 @@ def _back_from(lines: Sequence[GroupLogLine], end: int, row: Row, contradicting:
         is_end = line.event in _ENDS or line.event == "ASSIGNMENT_RECEIVED"
         is_within = line.epoch is None or before <= line.epoch < row["epoch"]
         is_other = not is_within or (is_end and line.epoch == before) or line.event == "GROUP_EMPTY"
-        if is_other or line.at_ms < since_ms or len(logged) == _MOST_LINES:
+        if is_other or line.at_ms < since_ms or len(logged) == MOST_LINES:
             break
         if not is_end:
             logged.append(line)
     return logged[::-1]
 
 
-def _reasons(lines: Sequence[GroupLogLine]) -> dict[str, Any]:
+def reasons_of(lines: Sequence[GroupLogLine]) -> dict[str, Any]:
+    """``LOG_COLUMNS`` of a rebalance, by its lines in order."""
     clients = [line.client_reason for line in lines if (line.client_reason or "") not in _NO_REASON]
     return {"reasons": [line.words for line in lines if line.event != "SESSION_EXPIRED"], "client_reasons": clients}
 
@@ -233,6 +234,13 @@ def _reasons(lines: Sequence[GroupLogLine]) -> dict[str, Any]:
 def cause_of(reason: str | None) -> Cause | None:
     """The cause that the coordinator's reason for a classic rebalance names."""
     return next((cause for words, cause in _COORDINATOR_REASONS if words.match(reason or "")), None)
+
+
+def rejoin_cause(client_reason: str | None) -> Cause:
+    """The cause of a rebalance that a member began by joining again, by its own reason."""
+    return next(
+        (cause for words, cause in _CLIENT_REASONS if (client_reason or "").startswith(words)), Cause.LEADER_REJOIN
+    )
 
 
 def _named(row: Row, first: GroupLogLine, lines: Sequence[GroupLogLine]) -> _Named | None:
@@ -278,7 +286,7 @@ def _rejoined(row: Row, line: GroupLogLine) -> _Named | None:
     client, cause = line.client_reason or "", Cause(row["cause"])
     if cause not in _REJOINS | DEPARTURES or row["confidence"] == Confidence.CERTAIN:
         return None
-    named = next((one for words, one in _CLIENT_REASONS if client.startswith(words)), Cause.LEADER_REJOIN)
+    named = rejoin_cause(client)
     if client in _NO_REASON:
         others = _others(row, DEPARTURES)
         return None if cause in DEPARTURES else _Named(cause, Confidence(row["confidence"]), line, others)
@@ -296,7 +304,7 @@ def _by_members(row: dict[str, Any], lines: Sequence[GroupLogLine]) -> dict[str,
     near = [line for line in map(lines.__getitem__, places) if line.event in _OF_MEMBERS and line.member_id in members]
     if not near:
         return row
-    row |= _reasons(near)
+    row |= reasons_of(near)
     left = row["trigger_members"] or row["members_left"] or ()
     removals = _removals(near, row["members_left"] or ())
     if Cause(row["cause"]) not in DEPARTURES or not left or any(one not in removals for one in left):

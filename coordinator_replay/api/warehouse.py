@@ -27,7 +27,7 @@ from coordinator_replay.query.groups import (
     UNRECORDED_STATES,
     Group,
     groups_at,
-    join_phases_at,
+    join_phase_at,
     lively_groups,
     unknown_states_note,
     unrecorded_states_note,
@@ -168,7 +168,7 @@ class Warehouse:
 
     def _join_phase(self, group: str, at: datetime | None) -> str | None:
         """What a broker's log says of a rebalance that was going on."""
-        phase = join_phases_at(self._tables, at, group=group).get(group)
+        phase = join_phase_at(self._tables, group, at)
         if phase is None:
             return None
         members = [one.member_id for one in describe_at(self._tables, group, at).members]

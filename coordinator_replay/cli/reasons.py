@@ -17,7 +17,7 @@ _MOST_NAMED = 8
 def _duration(one: "Rebalance") -> str:
     """How long it took; of a classic rebalance what the log proves, which is the sync and a limit."""
     if not one.is_over:
-        return "not over at the end of the log" if one.is_exact is not False else "when it was over is not on record"
+        return "when it was over is not on record" if one.is_end_missing else "not over at the end of the log"
     if one.duration_ms is not None:
         return f"took {one.duration_ms:,} ms"
     if one.duration_ms_min is None:
@@ -78,5 +78,5 @@ def print_reason(one: "Rebalance", hold_up: "HoldUp | None" = None) -> None:
         print_text(f"reasons of clients: {'; '.join(one.client_reasons)}", indent="  ")
     if one.alternatives:
         print_text(f"could also be: {', '.join(one.alternatives)}", indent="  ")
-    if one.is_exact is False:
-        print_text("not exact: records are missing from the log", indent="  ")
+    if one.openness is not None:
+        print_text(one.openness, indent="  ")

@@ -47,6 +47,7 @@ from coordinator_replay.pipeline.rebalance_pauses import TABLE as REBALANCES
 from coordinator_replay.pipeline.stage import SparkStages, Stages
 from coordinator_replay.store.scan import read_table
 from coordinator_replay.tables.definition import tables
+from coordinator_replay.times import milliseconds
 
 __all__ = ["ExpiryOptions", "Options", "Summary", "audit", "plan_audit", "run_audit"]
 
@@ -124,7 +125,7 @@ def audit(
         changes += written
         if plan.derives and has_logs:
             report("joining rebalances with logs of brokers")
-            _add_log_lines(job, results, changes)
+            _add_log_lines(job, run, results, changes)
         if plan.derives and sums is not None and run.log_end is not None:
             log = Log(run.log_end, sums, names.now, reading.history, coordinators)
             report("explaining tombstones")
@@ -276,10 +277,15 @@ def _read_broker_logs(
     return Changes(added, list(existing) if full else [])
 
 
-def _add_log_lines(job: Job, results: Sequence[BucketResult], changes: Changes) -> None:
+def _add_log_lines(job: Job, run: Run, results: Sequence[BucketResult], changes: Changes) -> None:
     """The stage that joins the rebalances of each bucket with the lines of brokers' logs."""
     new = [file.path for file in changes.added if file.table == broker_logs.TABLE]
-    context = LinesContext(place=job.place, lines=job.uris(broker_logs.TABLE, changes), new=new)
+    context = LinesContext(
+        place=job.place,
+        lines=job.uris(broker_logs.TABLE, changes),
+        new=new,
+        end_ms=None if run.log_end is None else milliseconds(run.log_end),
+    )
     buckets = [result.files for result in results]
     joined = job.stages.run("join rebalances with logs of brokers", buckets, partial(add_log_lines, context=context))
     for bucket, files in zip(buckets, joined, strict=True):

@@ -1,7 +1,7 @@
-"""The first or the last of something of each group, over files of rows."""
+"""The first or the last of something of each group, or log partition, over files of rows."""
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,7 +10,9 @@ from coordinator_replay.pipeline.columns import ms_of
 from coordinator_replay.store.scan import read_paths
 
 
-def extremes(uris: Iterable[str], column: str, which: Literal["min", "max"], where: pc.Expression) -> dict[str, int]:
+def extremes(
+    uris: Iterable[str], column: str, which: Literal["min", "max"], where: pc.Expression, *, by: str = "group_id"
+) -> dict[Any, int]:
     """The lowest or the highest value of a column in the rows of each group; of moments in milliseconds.
 
     Args:
@@ -18,13 +20,14 @@ def extremes(uris: Iterable[str], column: str, which: Literal["min", "max"], whe
         column: the column; it has a value in all rows that count.
         which: the lowest or the highest.
         where: which rows count.
+        by: what stands for the group.
     """
     choose = {"min": min, "max": max}[which]
-    values: dict[str, int] = {}
-    for batch in read_paths(uris, ["group_id", column], where):
-        of_batch = pa.Table.from_batches([batch]).group_by("group_id").aggregate([(column, which)])
+    values: dict[Any, int] = {}
+    for batch in read_paths(uris, [by, column], where):
+        of_batch = pa.Table.from_batches([batch]).group_by(by).aggregate([(column, which)])
         of_groups = of_batch[f"{column}_{which}"]
         numbers = ms_of(of_groups).tolist() if pa.types.is_timestamp(of_groups.type) else of_groups.to_pylist()
-        for group, number in zip(of_batch["group_id"].to_pylist(), numbers, strict=True):
+        for group, number in zip(of_batch[by].to_pylist(), numbers, strict=True):
             values[group] = choose(number, values.get(group, number))
     return values

@@ -17,7 +17,7 @@ from coordinator_replay.answer_columns import PYTHON, column
 from coordinator_replay.engine.model import GroupState
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.group_partitions import unaudited_partition
-from coordinator_replay.query.join_phases import JoinPhase, RecordedGeneration, join_phases
+from coordinator_replay.query.join_phases import JoinPhase, join_phases
 from coordinator_replay.query.removed import deleted_groups
 from coordinator_replay.query.similar import did_you_mean
 from coordinator_replay.query.tables import AS_OF, END, Tables, shown
@@ -285,7 +285,10 @@ def groups_at(
 def _read_groups(warehouse: Tables, at: datetime | None, group: str | None, *, only_own: bool = False) -> list[Group]:
     """The groups at a point in time, see ``_recorded_groups``; in a rebalance where a broker's log shows one."""
     groups = _recorded_groups(warehouse, at, group, only_own=only_own)
-    phases = _phases(warehouse, groups, at, group)
+    recorded = {
+        one.group_id: one.log_partition for one in groups if one.group_type == "classic" and one.epoch is not None
+    }
+    phases = join_phases(warehouse, recorded, at, group=group)
     return [
         one if (phase := phases.get(one.group_id)) is None else replace(one, state=phase.state, since=phase.since)
         for one in groups
@@ -321,23 +324,19 @@ def _recorded_groups(
 
 
 def _phases(warehouse: Tables, groups: Sequence[Group], at: datetime | None, group: str | None) -> dict[str, JoinPhase]:
-    recorded = {
-        one.group_id: RecordedGeneration(one.epoch, one.since, one.log_partition)
-        for one in groups
-        if one.group_type == "classic" and one.epoch is not None and one.since is not None
-    }
-    return join_phases(warehouse, recorded, at, group=group) if recorded else {}
+    recorded = [one for one in groups if one.group_type == "classic" and one.epoch is not None]
+    return join_phases(warehouse, {one.group_id: one.log_partition for one in recorded}, at, group=group)
 
 
-def join_phases_at(warehouse: Tables, at: datetime | None = None, *, group: str | None = None) -> dict[str, JoinPhase]:
-    """The rebalances of classic groups that were going on at a point in time by the brokers' logs, by group.
+def join_phase_at(warehouse: Tables, group: str, at: datetime | None = None) -> JoinPhase | None:
+    """The rebalance of a classic group that was going on at a point in time, by a broker's log.
 
     Args:
         warehouse: the tables.
+        group: the group.
         at: the point in time; the end of the log if None.
-        group: only this one.
     """
-    return _phases(warehouse, _recorded_groups(warehouse, at, group, only_own=True), at, group)
+    return _phases(warehouse, _recorded_groups(warehouse, at, group, only_own=True), at, group).get(group)
 
 
 def group_names(warehouse: Tables) -> list[str]:

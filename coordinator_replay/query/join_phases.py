@@ -1,10 +1,9 @@
-"""Rebalances of classic groups that were going on at a point in time, by the brokers' own logs.
+"""States that a classic group never writes: PreparingRebalance and CompletingRebalance, by the brokers' own logs.
 
-A classic group writes no record until its rebalance is over. What its coordinator has logged since the group's last
-record shows the phase it is in: "Preparing to rebalance group" with the generation of that record begins
-PreparingRebalance, "Stabilized group" with a later one CompletingRebalance (``ClassicGroupState``). Had the rebalance
-ended before, there would be a record of it. What was logged before the coordinator loaded the group's log partition
-once more does not count: a group that is loaded is in the state of its last record.
+A rebalance of table ``rebalances`` that has its beginning from a broker's log was going on from then until it was over.
+What its coordinator logged last in that time shows the phase: "Preparing to rebalance group" begins PreparingRebalance,
+"Stabilized group" CompletingRebalance (``ClassicGroupState``). What was logged before the coordinator loaded the
+group's log partition once more does not count: a group that is loaded is in the state of its last record.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,22 +11,30 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from coordinator_replay.analysis.broker_words import DEPARTURES, LONGEST_MS, SLACK_MS, cause_of, step_of
+from coordinator_replay.analysis.broker_words import DEPARTURES, SLACK_MS, cause_of, step_of
 from coordinator_replay.engine.model import GroupState
 from coordinator_replay.listing import listed
 from coordinator_replay.query.tables import END, Tables, shown
 
 _PREPARING = "PREPARING_REBALANCE"
+_STATES = {
+    _PREPARING: str(GroupState.PREPARING_REBALANCE),
+    "STABILIZED": str(GroupState.COMPLETING_REBALANCE),
+}
 _SLACK = timedelta(milliseconds=SLACK_MS)
 _LINES = f"""
     WITH loads AS (
         SELECT log_partition AS loaded, max(logged_at) AS loaded_at FROM broker_log
         WHERE cluster = $cluster AND event = 'LOADING_FINISHED' AND logged_at <= $at GROUP BY log_partition
+    ), going_on AS (
+        SELECT group_id, max(started_at) AS began_at FROM rebalances
+        WHERE cluster = $cluster AND group_type = 'classic' AND started_at <= $at
+          AND coalesce(completed_at > $at, completed_offset IS NULL) {{of_groups}}
+        GROUP BY group_id
     )
     SELECT group_id, log_partition, event, epoch, logged_at, reason
-    FROM broker_log LEFT JOIN loads ON loaded = log_partition
-    WHERE cluster = $cluster AND logged_at <= $at AND logged_at >= $since {{of_groups}}
-      AND event IN ('{_PREPARING}', 'STABILIZED', 'ASSIGNMENT_RECEIVED', 'GROUP_EMPTY')
+    FROM broker_log JOIN going_on USING (group_id) LEFT JOIN loads ON loaded = log_partition
+    WHERE cluster = $cluster AND logged_at BETWEEN began_at AND $at {{of_groups}} AND event IN {tuple(_STATES)}
       AND coalesce(logged_at >= loaded_at, true)
 """  # noqa: S608 - put together from constants
 _NOT_JOINED = """
@@ -51,21 +58,6 @@ _MEMBER_LINES = f"""
     ORDER BY logged_at, event = '{_PREPARING}'
 """  # noqa: S608 - put together from constants
 _MOST_NAMED = 10
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedGeneration:
-    """What the last record of a classic group says of it.
-
-    Attributes:
-        epoch: its generation.
-        since: the time of that record.
-        log_partition: where it stands.
-    """
-
-    epoch: int
-    since: datetime
-    log_partition: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,33 +95,28 @@ class JoinPhase:
 
 
 def join_phases(
-    warehouse: Tables,
-    recorded: Mapping[str, RecordedGeneration],
-    at: datetime | None = None,
-    *,
-    group: str | None = None,
+    warehouse: Tables, partitions: Mapping[str, int | None], at: datetime | None = None, *, group: str | None = None
 ) -> dict[str, JoinPhase]:
     """The rebalances that were going on, by group.
 
     Args:
         warehouse: the tables.
-        recorded: what is on record at that time of classic groups.
+        partitions: groups, each with its log partition.
         at: the point in time; the end of the records and of the logs if None.
         group: only this one.
     """
-    if not warehouse.has_rows("broker_log"):
+    if not partitions or not warehouse.has_rows("broker_log"):
         return {}
-    times = [one.since for one in recorded.values()]
-    since = max(min(times) - _SLACK, (at or max(times)) - timedelta(milliseconds=LONGEST_MS)) if times else END
     phases: dict[str, JoinPhase] = {}
-    lines = warehouse.rows(_LINES, at=at or END, since=since, group=group)
-    for name, log_partition, *line in sorted(lines, key=_order):
-        last = recorded.get(name)
-        if last is None or log_partition not in (None, last.log_partition):
+    lines = warehouse.rows(_LINES, at=at or END, group=group)
+    for name, log_partition, event, _, logged_at, reason in sorted(lines, key=_order):
+        # Of another log partition it is another group's of this name, or of nobody's.
+        if name not in partitions or log_partition not in (None, partitions[name]):
             continue
-        phase = _next(phases.pop(name, None), last, *line)
-        if phase is not None:
-            phases[name] = phase
+        phase = phases.get(name)
+        began_at, reasons = (logged_at, ()) if phase is None else (phase.began_at, phase.reasons)
+        more = [reason or "no reason"] if event == _PREPARING else []
+        phases[name] = JoinPhase(_STATES[event], logged_at, began_at, [*reasons, *more])
     for name, members in warehouse.rows(_NOT_JOINED, at=at, group=group) if phases and at is not None else ():
         if name in phases and phases[name].state == GroupState.PREPARING_REBALANCE:
             phases[name] = replace(phases[name], not_joined=members.removeprefix("Set").strip("[]()"))
@@ -175,23 +162,3 @@ def awaited_members(
 def _order(line: tuple[Any, ...]) -> tuple[datetime, int]:
     _, _, event, epoch, logged_at, _ = line
     return logged_at, step_of(event, epoch)
-
-
-def _next(
-    phase: JoinPhase | None,
-    last: RecordedGeneration,
-    event: str,
-    epoch: int | None,
-    logged_at: datetime,
-    reason: str | None,
-) -> JoinPhase | None:
-    """The phase that a group is in after one more line."""
-    if epoch is None or logged_at < last.since - _SLACK:
-        return phase
-    if event == _PREPARING and (epoch == last.epoch or (phase is not None and epoch > last.epoch)):
-        began_at, reasons = (logged_at, []) if phase is None else (phase.began_at, phase.reasons)
-        return JoinPhase(str(GroupState.PREPARING_REBALANCE), logged_at, began_at, [*reasons, reason or "no reason"])
-    if event == "STABILIZED" and phase is not None and epoch > last.epoch:
-        return replace(phase, state=str(GroupState.COMPLETING_REBALANCE), since=logged_at)
-    # What ends a rebalance is on record: where that is not read yet, it is over all the same.
-    return None if event in ("GROUP_EMPTY", "ASSIGNMENT_RECEIVED") else phase

@@ -1,18 +1,15 @@
 """Rebalances with their reasons, by when they began."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
-from datetime import UTC, datetime
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 
-from coordinator_replay.analysis.broker_words import cause_of
-from coordinator_replay.analysis.reasons import Cause, Confidence, JoinReason
-from coordinator_replay.analysis.reasons.vocabulary import JOIN_REASONS
+from coordinator_replay.analysis.reasons import Cause
 from coordinator_replay.answer_columns import column, select_list, stored_columns
 from coordinator_replay.errors import UsageError
-from coordinator_replay.query.groups import check_group, join_phases_at
+from coordinator_replay.query.groups import check_group
 from coordinator_replay.query.similar import did_you_mean
-from coordinator_replay.query.tables import Tables, shown
+from coordinator_replay.query.tables import Tables
 from coordinator_replay.times import later
 
 _CAUSES = "SELECT DISTINCT cause FROM rebalances WHERE cluster = $cluster AND cause IS NOT NULL ORDER BY cause"
@@ -21,15 +18,13 @@ _CAUSES = "SELECT DISTINCT cause FROM rebalances WHERE cluster = $cluster AND ca
 _MAX_POLL_INTERVAL_MS = 300_000
 """Default of max.poll.interval.ms, up to which members may take to join."""
 
-_FIRST = datetime.min.replace(tzinfo=UTC)
-
 SHORT_WAIT_MS = 100
 """A shorter wait for a member is that of its next heartbeat or poll, and no reason to look at it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebalance:
-    """A rebalance: a row of the table of that name, or one of which there is no record yet.
+    """A rebalance: a row of the table of that name.
 
     Attributes:
         completed_offset: log offset of the record by which it was over, None while it is not; ``completed_at`` is None
@@ -78,6 +73,20 @@ class Rebalance:
     def is_over(self) -> bool:
         """Whether every member has its assignment."""
         return self.completed_at is not None or self.completed_offset is not None
+
+    @property
+    def is_end_missing(self) -> bool:
+        """Whether it may be over by records that are missing; one without an epoch is by a broker's log alone."""
+        return not self.is_over and self.is_exact is False and self.epoch is not None
+
+    @property
+    def openness(self) -> str | None:
+        """What there is to say of one that is not exact."""
+        if self.is_exact is not False:
+            return None
+        if self.epoch is None:
+            return "not exact: no record shows it yet, only the log of a broker"
+        return "not exact: records are missing from the log"
 
     @property
     def began_by(self) -> datetime | None:
@@ -144,51 +153,11 @@ def rebalances_of(
     check_causes(causes)
     warehouse.check_range(start, end)
     rebalances = warehouse.answers(Rebalance, _REBALANCES, group=group, start=start, end=end)
-    unrecorded = list(_unrecorded(warehouse, group, end))
-    if unrecorded:
-        rebalances = sorted([*rebalances, *unrecorded], key=lambda one: one.started_at or one.completed_at or _FIRST)
     if not rebalances and group is not None:
         check_group(warehouse, group)
     if not causes:
         return rebalances
     return [replace(one, matched_by=how) for one in rebalances if (how := one.match(causes)) is not None]
-
-
-def _unrecorded(warehouse: Tables, group: str | None, end: datetime | None) -> Iterator[Rebalance]:
-    """Rebalances of classic groups that are going on at the end of the brokers' logs: records show them once they end.
-
-    No record agrees with their lines, so that no cause is certain.
-
-    Args:
-        warehouse: the tables.
-        group: only of this group; of all if None.
-        end: those begun before then.
-    """
-    if not warehouse.has_rows("broker_log"):
-        return
-    for group_id, phase in join_phases_at(warehouse, group=group).items():
-        if end is not None and phase.began_at >= end:
-            continue
-        cause = cause_of(phase.reasons[0])
-        values: dict[str, Any] = dict.fromkeys(one.name for one in fields(Rebalance))
-        yield Rebalance(
-            **values
-            | {
-                "started_at": phase.began_at,
-                "group_id": group_id,
-                "group_type": "classic",
-                "cause": str(cause or Cause.UNKNOWN),
-                "confidence": str(Confidence.POSSIBLE if cause in (None, Cause.LEADER_REJOIN) else Confidence.LIKELY),
-                "join_reason": str(
-                    JoinReason.UNKNOWN if cause is None else JOIN_REASONS.get(cause, JoinReason.UNKNOWN)
-                ),
-                "alternatives": [],
-                "is_exact": True,
-                "rebalance_id": f"{group_id}@{phase.began_at.isoformat()}",
-                "evidence": [f"log of the coordinator at {shown(phase.began_at)}: {phase.reasons[0]}"],
-                "reasons": list(phase.reasons),
-            }
-        )
 
 
 def rebalances_at(warehouse: Tables, group: str | None, at: datetime, *, causes: Sequence[str] = ()) -> list[Rebalance]:

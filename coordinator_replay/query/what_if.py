@@ -44,7 +44,7 @@ _REBALANCE = (
 _REBALANCES = f"""
     SELECT group_id, {", ".join(f"epoch_ms({name})" if name.endswith("_at") else name for name in _REBALANCE)}
     FROM rebalances
-    WHERE cluster = $cluster {{of_groups}}
+    WHERE cluster = $cluster AND epoch IS NOT NULL {{of_groups}}
 """  # noqa: S608 - our own names
 
 _LAST_COMMITS = """

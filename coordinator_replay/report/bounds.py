@@ -9,7 +9,7 @@ from coordinator_replay.report.wording import counted_as, duration
 
 def unended(one: Rebalance) -> str:
     """What there is instead of the end of a rebalance that is not over."""
-    return "not over" if one.is_exact is not False else "end not on record"
+    return "end not on record" if one.is_end_missing else "not over"
 
 
 def took(one: Rebalance) -> str:

@@ -1,11 +1,12 @@
 """Rebalances with what the brokers' logs add to them, see ``analysis.broker_words``.
 
 A row is made of the records and of all lines that the tables have, whichever came first: rows of this run are written
-with their lines, and rows of earlier runs once more where lines that are new change them.
+with their lines, and rows of earlier runs once more where lines that are new change them. Rows of rebalances that no
+record shows yet (``analysis.unrecorded_rebalances``) are made in each run.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,22 +16,26 @@ import pyarrow.compute as pc
 
 from coordinator_replay.analysis.broker_words import (
     EVENTS,
+    LONGEST_MS,
     SLACK_MS,
     GroupLogLine,
     searched_from_ms,
     with_broker_log,
 )
+from coordinator_replay.analysis.rows import Scope
+from coordinator_replay.analysis.unrecorded_rebalances import BEGIN, ENDS, LOADED, LastRecord, unrecorded_rebalance
 from coordinator_replay.pipeline.bucket_files import BucketFiles, Changes, Place, TableWriter
 from coordinator_replay.pipeline.by_group import extremes
 from coordinator_replay.pipeline.columns import Bools, plain_rows
 from coordinator_replay.pipeline.rebalance_pauses import AWAITING_LOGS, TABLE
-from coordinator_replay.store.scan import read_paths, rows_of
+from coordinator_replay.store.duckdb_connection import select
+from coordinator_replay.store.scan import read_paths, reader_of, rows_of
 from coordinator_replay.store.snapshot import TableFile
 from coordinator_replay.store.writer import batch_of, conform
 from coordinator_replay.tables.definition import table
 from coordinator_replay.times import milliseconds, moment_of_ms
 
-_STATES = "group_state"
+_STATES, _TIMELINE = "group_state", "group_timeline"
 
 _SCHEMA = table(TABLE).file_schema().remove_metadata()
 _LINE_COLUMNS = (
@@ -46,7 +51,17 @@ _LINE_COLUMNS = (
     "broker",
     "text",
 )
-_EVENTS = pa.array(sorted(EVENTS))
+_LAST_RECORDS = """
+SELECT group_id, last.epoch, last.member_count, epoch_ms(last.log_timestamp), last.log_partition, last.log_offset
+FROM (
+    SELECT group_id, arg_max(struct_pack(group_type, event, to_state, is_state_exact, epoch, member_count,
+                                         log_timestamp, log_partition, log_offset), seq) AS last
+    FROM timeline GROUP BY group_id
+)
+WHERE last.group_type = 'classic' AND last.event <> 'GROUP_DELETED' AND last.epoch IS NOT NULL
+    AND last.log_timestamp IS NOT NULL AND (last.to_state = 'Stable' OR last.to_state = 'Empty' AND last.is_state_exact)
+"""
+"""The last record of each classic group that is there, in LastRecord."""
 
 Lines = Mapping[str, Sequence[GroupLogLine]]
 
@@ -59,11 +74,13 @@ class LinesContext:
         place: where rows go.
         lines: files of ``broker_log``.
         new: those of them that this run adds.
+        end_ms: the time of the last record of the log; None where no record has one.
     """
 
     place: Place
     lines: Sequence[str]
     new: Sequence[str]
+    end_ms: int | None
 
 
 def add_log_lines(files: BucketFiles, context: LinesContext) -> Changes:
@@ -90,6 +107,7 @@ def add_log_lines(files: BucketFiles, context: LinesContext) -> Changes:
         if changed is not None:
             written.removed.append(file)
             _write(changed, writer, is_open=bool(file.is_open))
+    writer.add_rows(TABLE, _unrecorded(files, context, partitions), is_open=True)
     written.added.extend(writer.close())
     return written
 
@@ -107,10 +125,42 @@ def _log_partitions(files: BucketFiles) -> dict[str, int]:
     return partitions
 
 
+def _of_groups(groups: Iterable[str], events: Iterable[str]) -> pc.Expression:
+    """Which lines are about one of some groups, and of some kinds."""
+    is_event = pc.field("event").isin(pa.array(sorted(events)))
+    return is_event & pc.field("group_id").isin(pa.array(sorted(groups), pa.string()))
+
+
 def _first_times(uris: Iterable[str], groups: Iterable[str]) -> dict[str, int]:
     """The time of the first line of each group of a bucket, in milliseconds."""
-    where = pc.field("group_id").isin(pa.array(sorted(groups), pa.string())) & pc.field("event").isin(_EVENTS)
-    return extremes(uris, "logged_at", "min", where)
+    return extremes(uris, "logged_at", "min", _of_groups(groups, EVENTS))
+
+
+def _unrecorded(files: BucketFiles, context: LinesContext, partitions: Mapping[str, int]) -> Iterator[dict[str, Any]]:
+    """The rebalances of a bucket that are going on by lines alone."""
+    if context.end_ms is None:
+        return
+    is_late = pc.field("logged_at") >= moment_of_ms(max(context.end_ms - LONGEST_MS, 0))
+    lines = _lines(context.lines, partitions, _of_groups(partitions, {BEGIN, *ENDS}) & is_late)
+    lines = {group: of_group for group, of_group in lines.items() if of_group[-1].event == BEGIN}
+    if not lines:
+        return
+    is_load = (pc.field("event") == LOADED) & pc.field("log_partition").is_valid()
+    loaded = extremes(context.lines, "logged_at", "max", is_load & is_late, by="log_partition")
+    for group, *last in _last_records(files, lines):
+        record = LastRecord(*last)
+        scope = Scope(context.place.cluster, group)
+        row = unrecorded_rebalance(scope, record, lines[group], loaded.get(record.log_partition))
+        if row is not None:
+            yield row
+
+
+def _last_records(files: BucketFiles, groups: Iterable[str]) -> Iterator[tuple[Any, ...]]:
+    """Groups, each with its last record, if that is one of a classic group."""
+    is_wanted = pc.field("group_id").isin(pa.array(sorted(groups), pa.string()))
+    schema = table(_TIMELINE).file_schema().remove_metadata()
+    timeline = reader_of(read_paths(files.uris(_TIMELINE), schema.names, is_wanted), schema)
+    return zip(*(column.to_pylist() for column in select(_LAST_RECORDS, {}, timeline=timeline).columns), strict=True)
 
 
 def _changed(
@@ -133,23 +183,27 @@ def _changed(
 def _with_lines(rows: pa.Table, chosen: Bools, uris: Sequence[str], partitions: Mapping[str, int]) -> pa.Table:
     """The same rows, some of them with what lines add."""
     chosen_rows = [row for batch in rows.filter(pa.array(chosen)).to_batches() for row in plain_rows(batch)]
-    lines = _lines(uris, chosen_rows, partitions)
+    lines = _lines_of(uris, chosen_rows, partitions)
     made = batch_of([with_broker_log(row, lines.get(row["group_id"], ())) for row in chosen_rows], _SCHEMA)
     whole = pa.concat_tables([pa.Table.from_batches([made], _SCHEMA), rows.filter(pa.array(~chosen))])
     # The rows stay where they were.
     return whole.take(pa.array(np.argsort(np.concatenate([np.flatnonzero(chosen), np.flatnonzero(~chosen)]))))
 
 
-def _lines(uris: Sequence[str], rows: Sequence[Mapping[str, Any]], partitions: Mapping[str, int]) -> Lines:
+def _lines_of(uris: Sequence[str], rows: Sequence[Mapping[str, Any]], partitions: Mapping[str, int]) -> Lines:
     """Lines that may belong to rebalances, by group and in the order of time."""
     over = [row for row in rows if row["completed_at"] is not None]
-    by_group: dict[str, list[GroupLogLine]] = defaultdict(list)
     if not over or not uris:
-        return by_group
+        return {}
     since, until = max(min(map(searched_from_ms, over)), 0), max(row["completed_at"] for row in over) + SLACK_MS
-    groups = pa.array(sorted({row["group_id"] for row in over}), pa.string())
-    where = pc.field("group_id").isin(groups) & pc.field("event").isin(_EVENTS)
+    where = _of_groups({row["group_id"] for row in over}, EVENTS)
     where &= (pc.field("logged_at") >= moment_of_ms(since)) & (pc.field("logged_at") <= moment_of_ms(until))
+    return _lines(uris, partitions, where)
+
+
+def _lines(uris: Iterable[str], partitions: Mapping[str, int], where: pc.Expression) -> Lines:
+    """Lines about groups, by group and in the order of time."""
+    by_group: dict[str, list[GroupLogLine]] = defaultdict(list)
     for batch in read_paths(uris, _LINE_COLUMNS, where):
         for row in plain_rows(batch):
             group, partition = row.pop("group_id"), row.pop("log_partition")

@@ -185,10 +185,13 @@ class GroupStep:
         return LastCommits(records)
 
     def _copy_rebalances(self, groups: Collection[str], writer: TableWriter) -> None:
-        """Hand on rebalances of all other groups that are not over; the others are written with their pause."""
+        """Hand on rebalances of all other groups that are not over; the others are written with their pause.
+
+        One without an epoch is by no record, but by a broker's log.
+        """
         replayed = pa.array(sorted(groups), pa.string())
         uris = [file.uri for file in self.files.old(REBALANCES, is_open=True)]
-        is_unsettled = pc.field("settled_at_offset").is_null()
+        is_unsettled = pc.field("settled_at_offset").is_null() & pc.field("epoch").is_valid()
         for batch in read_paths(uris, _REBALANCES.names, is_unsettled):
             is_other = ~as_bools(pc.is_in(batch.column("group_id"), value_set=replayed))
             others = conform(batch.filter(pa.array(is_other)), _REBALANCES)

@@ -1,7 +1,10 @@
 """Rebalances with what the recorded brokers logged: exact times, and the same tables in whichever order."""
 
 import json
+import struct
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from deltalake import DeltaTable
@@ -11,6 +14,7 @@ from hypothesis import strategies as st
 from coordinator_replay.analysis.broker_words import LOG_COLUMNS, by_records
 from scripts.reasons.durations import durations
 from scripts.reasons.sample import Sample
+from tests.log.batch_spans import walk_batches
 from tests.pipeline.in_process import audit, audit_here, contents, cut
 from tests.samples import DATA
 
@@ -97,26 +101,86 @@ def test_an_older_slice_is_given_again_with_its_log_while_one_between_is_missing
     assert tables_of(tmp_path / "wh") == tables_of(tmp_path / "at once")
 
 
+def rebalances(warehouse: Path) -> list[dict[str, Any]]:
+    return DeltaTable(f"{warehouse}/rebalances").to_pyarrow_table().to_pylist()
+
+
+def in_join_phase(into: Path) -> tuple[Path, Path]:
+    """What a night has whose end is in the second join phase of wharf-migrate: the dump, and the log."""
+    lines = (RECORDED / "4.1" / "server.log").read_bytes().splitlines(keepends=True)
+    _, last, *_ = [n for n, line in enumerate(lines) if b"Preparing to rebalance group wharf-migrate" in line]
+    end_ms = int(datetime(2026, 11, 23, 13, 58, 1, 100_000, UTC).timestamp() * 1000)
+    for file in sorted((RECORDED / "4.1" / "segments").rglob("*.log")):
+        raw = file.read_bytes()
+        places = [int(place) for spans in walk_batches(raw) for place in spans.positions]
+        # Behind the place of a batch by 35 bytes stands its maxTimestamp.
+        end = next((one for one in places if struct.unpack_from(">q", raw, one + 35)[0] > end_ms), len(raw))
+        folder = into / "segments" / file.parent.name
+        folder.mkdir(parents=True)
+        (folder / file.name).write_bytes(raw[:end])
+    (into / "server.log").write_bytes(b"".join(lines[: last + 1]))
+    return into / "segments", into / "server.log"
+
+
+def test_a_rebalance_that_goes_on_at_the_end_of_the_log_is_a_row_until_its_record_comes(audit, tmp_path):
+    segments, log = in_join_phase(tmp_path / "night")
+    audit(tmp_path / "wh", segments)
+    without = rebalances(tmp_path / "wh")
+    assert None not in [row["epoch"] for row in without]
+    audit(tmp_path / "wh", segments, broker_logs=[str(log)])
+    for _ in range(2):
+        [row] = [row for row in rebalances(tmp_path / "wh") if row["epoch"] is None]
+        assert (row["group_id"], row["group_type"], row["completed_at"], row["members_before"]) == (
+            "wharf-migrate",
+            "classic",
+            None,
+            2,
+        )
+        assert row["started_at"] == datetime(2026, 11, 23, 13, 58, 1, 61_000, UTC)
+        # No record agrees with the line.
+        assert (row["cause"], row["confidence"], row["is_exact"]) == ("MEMBER_LEAVE", "likely", False)
+        assert [one[:31] for one in row["reasons"]] == ["explicit `LeaveGroup` request f"]
+        assert row["is_open"]
+        assert len(rebalances(tmp_path / "wh")) == len(without) + 1
+        # A run that brings nothing of it leaves it as it is.
+        audit(tmp_path / "wh", segments, broker_logs=[str(log)])
+    audit(tmp_path / "wh", RECORDED / "4.1" / "segments")
+    assert None not in [row["epoch"] for row in rebalances(tmp_path / "wh")]
+    audit(tmp_path / "wh", RECORDED / "4.1" / "segments", broker_logs=[str(RECORDED / "4.1" / "server.log")])
+    audit(tmp_path / "at once", RECORDED / "4.1" / "segments", broker_logs=[str(RECORDED / "4.1" / "server.log")])
+    assert tables_of(tmp_path / "wh") == tables_of(tmp_path / "at once")
+
+
+@pytest.fixture(scope="module", params=["to the end", "in a join phase"])
+def recorded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A dump and its log."""
+    if request.param == "to the end":
+        return RECORDED / "4.1" / "segments", RECORDED / "4.1" / "server.log"
+    return in_join_phase(tmp_path_factory.mktemp("night"))
+
+
 @pytest.fixture(scope="module")
-def at_once(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+def at_once(recorded: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     """The tables of one run over a dump and its log."""
     warehouse = tmp_path_factory.mktemp("at-once")
-    audit_here(warehouse, RECORDED / "4.1" / "segments", broker_logs=[str(RECORDED / "4.1" / "server.log")])
+    audit_here(warehouse, recorded[0], broker_logs=[str(recorded[1])])
     return tables_of(warehouse)
 
 
 @pytest.mark.long
 @settings(max_examples=12, deadline=None)
 @given(data=st.data())
-def test_any_slices_of_a_dump_and_its_log_in_any_order_end_in_the_same_tables(at_once, tmp_path_factory, data):
+def test_any_slices_of_a_dump_and_its_log_in_any_order_end_in_the_same_tables(
+    recorded, at_once, tmp_path_factory, data
+):
     folder = tmp_path_factory.mktemp("slices")
 
     def bounds(length: int, parts: int) -> list[int]:
         return sorted(data.draw(st.lists(st.integers(0, length), min_size=parts - 1, max_size=parts - 1)))
 
     dumps = [folder / f"dump-{number}" for number in range(data.draw(st.integers(1, 3)))]
-    cut(str(RECORDED / "4.1" / "segments"), dumps, lambda batches: [0, *bounds(batches, len(dumps))])
-    lines = (RECORDED / "4.1" / "server.log").read_bytes().splitlines(keepends=True)
+    cut(str(recorded[0]), dumps, lambda batches: [0, *bounds(batches, len(dumps))])
+    lines = recorded[1].read_bytes().splitlines(keepends=True)
     starts = [0, *bounds(len(lines), data.draw(st.integers(1, 3)))]
     logs = [folder / f"server-{number}.log" for number in range(len(starts))]
     for log, first, end in zip(logs, starts, [*starts[1:], len(lines)], strict=True):

@@ -1,0 +1,95 @@
+"""Rebalances of classic groups that no record shows yet: those going on at the end of the brokers' logs.
+
+A classic group writes no record until its rebalance is over. What its coordinator has logged since the group's last
+record shows that one is going on: "Preparing to rebalance group" with the generation of that record begins it, and
+nothing has ended it. Had it ended before, there would be a record of it. What was logged before the coordinator loaded
+the group's log partition once more does not count: a group that is loaded is in the state of its last record.
+
+No record agrees with these lines, so that no cause is certain, and no row is exact.
+"""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from coordinator_replay.analysis.broker_words import (
+    MOST_LINES,
+    SLACK_MS,
+    GroupLogLine,
+    cause_of,
+    line_sentence,
+    reasons_of,
+    rejoin_cause,
+)
+from coordinator_replay.analysis.reasons.vocabulary import JOIN_REASONS, Cause, Confidence, JoinReason
+from coordinator_replay.analysis.rebalances import rebalance_id
+from coordinator_replay.analysis.rows import Scope
+from coordinator_replay.engine.model import GroupType
+
+BEGIN = "PREPARING_REBALANCE"
+ENDS = frozenset({"GROUP_EMPTY", "ASSIGNMENT_RECEIVED"})
+"""Lines by which a rebalance is over: where its record is not read yet, it is over all the same."""
+
+LOADED = "LOADING_FINISHED"
+
+
+class LastRecord(NamedTuple):
+    """What the last record of a classic group says of it.
+
+    Attributes:
+        epoch: its generation.
+        members: how many it has.
+        at_ms: the time of that record.
+        log_partition: where it stands.
+        log_offset: likewise.
+    """
+
+    epoch: int
+    members: int
+    at_ms: int
+    log_partition: int
+    log_offset: int
+
+
+def unrecorded_rebalance(
+    scope: Scope, last: LastRecord, lines: Iterable[GroupLogLine], loaded_ms: int | None
+) -> dict[str, Any] | None:
+    """The rebalance of a classic group that is going on, as a row of ``rebalances``; None where none is.
+
+    Args:
+        scope: whose row it is.
+        last: the group's last record.
+        lines: of the group on its log partition, by time: ``BEGIN`` and ``ENDS``.
+        loaded_ms: when a coordinator loaded that partition last; None where no log says it.
+    """
+    since_ms = max(last.at_ms - SLACK_MS, loaded_ms or 0)
+    logged: list[GroupLogLine] = []
+    for line in lines:
+        if line.epoch is None or line.at_ms < since_ms:
+            continue
+        if line.event in ENDS:
+            logged.clear()
+        elif len(logged) < MOST_LINES and (line.epoch == last.epoch or (logged and line.epoch > last.epoch)):
+            logged.append(line)
+    if not logged:
+        return None
+    first = logged[0]
+    cause = cause_of(first.reason) or Cause.UNKNOWN
+    if cause is Cause.LEADER_REJOIN:
+        cause = rejoin_cause(first.client_reason)
+    is_open = cause in (Cause.UNKNOWN, Cause.LEADER_REJOIN)
+    return {
+        # The place behind the group's last record: that by which this one will be over has a later one.
+        "rebalance_id": rebalance_id(scope, last.log_partition, last.log_offset + 1),
+        "cluster": scope.cluster,
+        "group_id": scope.group_id,
+        "group_type": str(GroupType.CLASSIC),
+        "started_at": first.at_ms,
+        "cause": str(cause),
+        "confidence": str(Confidence.POSSIBLE if is_open else Confidence.LIKELY),
+        "join_reason": str(JOIN_REASONS.get(cause, JoinReason.UNKNOWN)),
+        "evidence": [line_sentence(first)],
+        "alternatives": [],
+        "members_before": last.members,
+        "is_exact": False,
+        **reasons_of(logged),
+    }
