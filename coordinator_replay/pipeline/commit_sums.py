@@ -87,25 +87,27 @@ FROM cells GROUP BY group_id, minute
 
 _BY_GROUP = f"""
 WITH dated AS (
-    SELECT *, minute * {MINUTE_MS} < $until AS is_over,
-        lag(last_at) OVER (PARTITION BY group_id, minute * {MINUTE_MS} < $until ORDER BY minute) AS before_at,
+    SELECT *, minute * {MINUTE_MS} < $until AS is_over, lag(last_at) OVER so_far AS before_at,
+        sum(commits) OVER so_far - commits AS commits_before,
         coalesce(first_at - before_at >= $pause, true) AS is_after_pause
-    FROM minutes
+    FROM minutes WINDOW so_far AS (PARTITION BY group_id, minute * {MINUTE_MS} < $until ORDER BY minute)
 )
 SELECT is_over, group_id, max(log_partition) AS log_partition,
     sum(commits)::BIGINT AS commits, sum(bytes)::BIGINT AS bytes, sum(unproven)::BIGINT AS unproven,
     min(first_at) AS first_at, max(last_at) AS last_at, max(last_offset) AS last_offset,
     max(commits_each)::BIGINT AS most_a_minute, count(*) FILTER (commits_each >= $hot) AS hot_minutes,
     min(first_at) FILTER (commits_each >= $hot) AS hot_from, max(last_at) FILTER (commits_each >= $hot) AS hot_to,
-    [[pair[1], pair[2]] FOR pair IN list_zip(
+    [[one[1], one[2], (one[4] - one[3])::BIGINT] FOR one IN list_zip(
         list(first_at ORDER BY minute) FILTER (is_after_pause),
-        list_append((list(before_at ORDER BY minute) FILTER (is_after_pause))[2:], max(last_at))
+        list_append((list(before_at ORDER BY minute) FILTER (is_after_pause))[2:], max(last_at)),
+        list(commits_before ORDER BY minute) FILTER (is_after_pause),
+        list_append((list(commits_before ORDER BY minute) FILTER (is_after_pause))[2:], sum(commits))
     )] AS active
 FROM dated GROUP BY ALL
 """  # noqa: S608 - our own numbers
 """Commits of a group: how many, how many bytes, of how many the input doesn't show whether they were made in a
 transaction, the first and last time in milliseconds, in how many minutes there were too many for each of its
-partitions that were committed then, and the ranges of time between which it paused."""
+partitions that were committed then, and the ranges of time between which it paused, with how many each has."""
 
 _BY_KIND = f"""
 WITH states AS ({MINUTE_STATES})

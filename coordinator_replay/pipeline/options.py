@@ -6,11 +6,12 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
+from coordinator_replay.analysis.findings.rules import VERSION as FINDINGS_VERSION
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
 from coordinator_replay.log.dump import Format
 from coordinator_replay.pipeline.ledger import Run
 
-OFFSETS_VERSION = 4
+OFFSETS_VERSION = 5
 """Of the rules of derivation: what other ones made is derived again."""
 
 
@@ -69,7 +70,8 @@ class Options:
             del asked[name]
         written = {"format": self.format or "auto", "broker_logs": list(self.broker_logs)}
         as_of = self.expiry.as_of and self.expiry.as_of.isoformat()
-        return asked | expiry | written | {"as_of": as_of, "offsets_version": OFFSETS_VERSION}
+        versions = {"offsets_version": OFFSETS_VERSION, "findings_version": FINDINGS_VERSION}
+        return asked | expiry | written | versions | {"as_of": as_of}
 
 
 @dataclass(slots=True)

@@ -39,6 +39,7 @@ _SOURCES = {
 _RULES = {
     "thresholds": "the last run had other thresholds",
     "offsets_version": "offsets were derived by another release",
+    "findings_version": "findings were made by the rules of another release",
     "history_every_ms": "the last run had another --history-every",
 }
 """Settings by which rows are derived, and the reason given where they differ from the last run's."""

@@ -35,9 +35,10 @@ longer due.
 
 Durations are measured up to the last record of the whole dump. If the partitions of `__consumer_offsets` were
 copied at very different times, groups of the earlier copies seem silent; a finding that the records between the copies
-deny is gone with the audit that reads them, for it never held. `silent_group` and `commit_stall` take the mean time
-between commits of the whole log for usual: where a group commits more rarely later, an earlier pause may count as usual
-from then on, and its finding is gone too.
+deny is gone with the audit that reads them, for it never held. For `silent_group` the mean time between commits up to
+the silence is usual: commits that come later change nothing of it. (Of more than a hundred unusual silences of a group
+the longest hundred are kept.) `commit_stall` takes the mean of all commits of the partition that are on record: where
+it is committed more rarely later, an earlier pause may count as usual from then on, and its finding is gone.
 """
 
 _THRESHOLDS = """## Thresholds

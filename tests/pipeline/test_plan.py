@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from coordinator_replay.pipeline import options
 from coordinator_replay.pipeline.audit import Options, plan_audit
 from coordinator_replay.pipeline.bucket_share import Action
 from tests.pipeline.in_process import InProcess, audit, cut
@@ -12,9 +13,9 @@ from tests.samples import Sample
 __all__ = ["audit"]
 
 
-def planned(warehouse, *dumps, **options):
+def planned(warehouse, *dumps, **asked):
     """What would become of the buckets that have news, and why."""
-    chosen = Options(inputs=[str(dump) for dump in dumps], warehouse=str(warehouse), **options)
+    chosen = Options(inputs=[str(dump) for dump in dumps], warehouse=str(warehouse), **asked)
     plan = plan_audit(InProcess(), chosen)
     return [(share.action, tuple(share.reasons)) for share in plan.shares if share.staged or share.is_rebuild]
 
@@ -43,6 +44,22 @@ def test_the_plan_of_a_night_says_why_each_bucket_continues_or_is_rebuilt(nights
     assert set(planned(tmp_path / "w", two)) == continued
     assert set(planned(tmp_path / "w", two, full=True)) == {(Action.REBUILD, ("--full",))}
     assert listed(tmp_path / "w") == before
+
+
+@pytest.mark.parametrize(
+    ("version", "why"),
+    [
+        ("FINDINGS_VERSION", "findings were made by the rules of another release"),
+        ("OFFSETS_VERSION", "offsets were derived by another release"),
+    ],
+)
+def test_what_rules_of_another_release_made_is_made_again_without_new_records(
+    version, why, nights, audit, tmp_path, monkeypatch
+):
+    audit(tmp_path / "w", *nights)
+    assert planned(tmp_path / "w", *nights) == []
+    monkeypatch.setattr(options, version, 99)
+    assert set(planned(tmp_path / "w", *nights)) == {(Action.REBUILD, (why,))}
 
 
 def test_records_between_those_of_the_tables_have_their_bucket_rebuilt(nights, audit, tmp_path):

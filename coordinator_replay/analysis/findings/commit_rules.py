@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import NamedTuple
 
-from coordinator_replay.analysis.findings.context import FEWEST_COMMITS, GroupContext, Row, mean_interval_ms
+from coordinator_replay.analysis.findings.context import GroupContext, Row
 from coordinator_replay.analysis.findings.ended_rules import epoch_of
 from coordinator_replay.analysis.findings.observation import (
     MOST_NAMED,
@@ -17,7 +17,7 @@ from coordinator_replay.analysis.findings.observation import (
     of_partitions,
 )
 from coordinator_replay.analysis.findings.thresholds import MINUTE_MS
-from coordinator_replay.analysis.findings.totals import Sum, bursts_of
+from coordinator_replay.analysis.findings.totals import Sum, bursts_of, mean_interval_ms
 from coordinator_replay.listing import counted
 from coordinator_replay.times import latest_ms, time_order
 
@@ -349,11 +349,10 @@ def silent_group(context: GroupContext) -> Iterator[Observation]:
     status, commits = context.status, context.commits
     if status is None or not context.is_stable or commits is None or commits["last_at"] is None:
         return
-    if commits["commits"] < FEWEST_COMMITS:
-        return
     since = max(commits["last_at"], time_order(status["at"]))
-    silent_ms, usual_ms = context.end_ms - since, mean_interval_ms(commits)
-    if silent_ms < max(context.limits.silent_ms, context.limits.patience * usual_ms):
+    usual_ms = mean_interval_ms(commits["first_at"], commits["last_at"], commits["commits"])
+    silent_ms = context.end_ms - since
+    if usual_ms is None or silent_ms < max(context.limits.silent_ms, context.limits.patience * usual_ms):
         return
     yield Observation(
         "silent_group",

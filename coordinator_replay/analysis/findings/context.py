@@ -6,16 +6,19 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from coordinator_replay.analysis.findings.evidence import Evidence
-from coordinator_replay.analysis.findings.thresholds import MINUTE_MS, Thresholds
-from coordinator_replay.analysis.findings.totals import ABANDONED, STALL, ActiveTime, Range
+from coordinator_replay.analysis.findings.thresholds import Thresholds
+from coordinator_replay.analysis.findings.totals import (
+    ABANDONED,
+    FEWEST_COMMITS,
+    STALL,
+    ActiveTime,
+    Range,
+)
 from coordinator_replay.times import elapsed_ms, latest_ms, time_order
 
 Row = Mapping[str, Any]
 
 _MOST_REBALANCES = 10_000
-
-FEWEST_COMMITS = 3
-"""How many commits it takes to say how often a group commits."""
 
 
 class PartitionOwner(NamedTuple):
@@ -225,7 +228,7 @@ class GroupContext:
         commits: int = row["commits"] - (since < until)
         if commits < FEWEST_COMMITS:
             return None
-        active = self.active or ActiveTime([[first_ms, last_ms]])
+        active = self.active or ActiveTime([[first_ms, last_ms, row["commits"]]])
         return (active.elapsed_ms(first_ms, last_ms) - active.elapsed_ms(since, until)) // (commits - 1)
 
     def rebalance_before(self, at_ms: int | None) -> str | None:
@@ -235,16 +238,3 @@ class GroupContext:
         return next(
             (rebalance_id for began, rebalance_id in reversed(self.rebalances) if time_order(began) <= at_ms), None
         )
-
-
-def mean_interval_ms(row: Row, but_ms: int = 0) -> int:
-    """The mean time between two commits, one pause left out; a minute where there are not two.
-
-    Args:
-        row: commits, first_at and last_at of a group or a partition.
-        but_ms: how long the pause was.
-    """
-    commits, first_ms, last_ms = row["commits"] - bool(but_ms), row["first_at"], row["last_at"]
-    if commits < 2 or first_ms is None or last_ms is None:
-        return MINUTE_MS
-    return int((last_ms - first_ms - but_ms) // (commits - 1))

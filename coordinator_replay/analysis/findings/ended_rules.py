@@ -7,7 +7,7 @@ what ended with a later record is looked for here, and is the same finding with 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
 
-from coordinator_replay.analysis.findings.context import FEWEST_COMMITS, GroupContext, Row, mean_interval_ms
+from coordinator_replay.analysis.findings.context import GroupContext, Row
 from coordinator_replay.analysis.findings.observation import (
     MOST_NAMED,
     Observation,
@@ -16,7 +16,7 @@ from coordinator_replay.analysis.findings.observation import (
     moment,
     of_partitions,
 )
-from coordinator_replay.analysis.findings.totals import ActiveTime, Range
+from coordinator_replay.analysis.findings.totals import ActiveTime, Range, mean_interval_ms
 from coordinator_replay.listing import counted
 from coordinator_replay.times import elapsed_ms, latest_ms, time_order
 
@@ -66,12 +66,13 @@ def silent_group_over(context: GroupContext) -> Iterator[Observation]:
     commits, limits = context.commits, context.limits
     if commits is None:
         return
+    pauses = _pauses(commits.get("active") or ())
     silences: dict[int, list[tuple[int, int, Row]]] = {}
     for one in [*context.quiet, *_quiet_at_end(context)]:
-        for since, until, pause_ms in _pauses(commits.get("active") or (), one["at"], one["until"]):
-            usual_ms = mean_interval_ms(commits, pause_ms)
-            is_usual_known = commits["commits"] - bool(pause_ms) >= FEWEST_COMMITS
-            if is_usual_known and until - since >= max(limits.silent_ms, limits.patience * usual_ms):
+        for before, after, usual_ms in pauses:
+            since = max(before, one["at"])
+            until = one["until"] if after is None else min(after, one["until"])
+            if until - since >= max(limits.silent_ms, limits.patience * usual_ms):
                 silences.setdefault(one["epoch"], []).append((since, until, {**one, "usual_ms": usual_ms}))
     for epoch, some in silences.items():
         since, until, quiet = max(some, key=itemgetter(1))
@@ -107,17 +108,21 @@ def _quiet_at_end(context: GroupContext) -> list[Row]:
     return [{**status, "until": commits["last_at"]}]
 
 
-def _pauses(active: Sequence[Range], since: int, until: int) -> Iterator[tuple[int, int, int]]:
-    """Where nothing was committed between two times, from the first commit on.
+def _pauses(active: Sequence[Range]) -> list[tuple[int, int | None, int]]:
+    """When a group committed nothing after it had committed often enough to show what is usual.
 
-    Yields:
-        begin and end of each, and how long the commits paused; 0 where none came after it.
+    Returns:
+        the last commit before each, the first one after it (None where none came), and the usual time between two.
     """
-    for (_, before), following in zip(active, [*active[1:], None], strict=False):
-        after = None if following is None else following[0]
-        first, last = max(before, since), until if after is None else min(after, until)
-        if first < last:
-            yield first, last, 0 if after is None else after - before
+    pauses = []
+    so_far = 0
+    afters = [*(first for first, _, _ in active[1:]), None]
+    for (_, before, commits), after in zip(active, afters, strict=True):
+        so_far += commits
+        usual_ms = mean_interval_ms(active[0][0], before, so_far)
+        if usual_ms is not None:
+            pauses.append((before, after, usual_ms))
+    return pauses
 
 
 def never_committed_over(context: GroupContext) -> Iterator[Observation]:

@@ -13,6 +13,9 @@ import orjson
 
 from coordinator_replay.schemas_folder import schemas_folder
 
+VERSION = 1
+"""Of the rules and their words: findings that others made are made again."""
+
 
 class Severity(StrEnum):
     """How soon somebody should look."""

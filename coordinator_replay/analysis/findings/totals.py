@@ -7,7 +7,7 @@ from itertools import accumulate, pairwise
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from coordinator_replay.analysis.findings.thresholds import MINUTE_MS
+from coordinator_replay.analysis.findings.thresholds import MINUTE_MS, Thresholds
 from coordinator_replay.times import elapsed_ms, latest_ms, time_order
 
 Sum = dict[str, Any]
@@ -78,30 +78,53 @@ def _one_burst(bursts: Sequence[Sum]) -> Sum:
 
 
 Range = Sequence[int]
-"""The first and the last time of something, in milliseconds."""
+"""The first and the last time of some commits without a pause, in milliseconds, and how many these are."""
 
 _MOST_PAUSES = 100
 """So many pauses of a group are kept, the longest."""
 
 
-def ranges_of(ranges: Iterable[Range], pause_ms: int = 0) -> list[Range]:
-    """Ranges in order, those that overlap as one; where there are too many, the shortest pauses are left out.
+FEWEST_COMMITS = 3
+"""How many commits it takes to say how often a group commits."""
+
+
+def mean_interval_ms(first_ms: int, last_ms: int, commits: int) -> int | None:
+    """The mean time between two of so many commits; None of too few."""
+    return None if commits < FEWEST_COMMITS else (last_ms - first_ms) // (commits - 1)
+
+
+def ranges_of(ranges: Iterable[Range], pause_ms: int = 1, patience: int = 0) -> list[Range]:
+    """Ranges in order, those without a pause between them as one.
+
+    What is a pause is decided by what came before it: commits that come later change nothing of it.
 
     Args:
         ranges: in any order.
         pause_ms: how long a pause is at least.
+        patience: how many times as long as the usual time between two commits before it.
     """
     joined: list[list[int]] = []
-    for first, last in sorted(map(list, ranges)):
-        if joined and first < joined[-1][1] + max(pause_ms, 1):
+    so_far = 0
+    for first, last, commits in sorted(map(list, ranges)):
+        usual_ms = mean_interval_ms(joined[0][0], joined[-1][1], so_far) if joined else None
+        if joined and first - joined[-1][1] < max(pause_ms, patience * (usual_ms or 0)):
             joined[-1][1] = max(joined[-1][1], last)
+            joined[-1][2] += commits
         else:
-            joined.append([first, last])
-    shortest = nsmallest(len(joined) - 1 - _MOST_PAUSES, pairwise(joined), key=lambda pair: pair[1][0] - pair[0][1])
-    for before, after in sorted(shortest, reverse=True):
-        joined.remove(after)
-        before[1] = after[1]
+            joined.append([first, last, commits])
+        so_far += commits
     return list(joined)
+
+
+def with_longest_pauses(ranges: Sequence[Range]) -> list[Range]:
+    """Ranges in order; where there are too many, the shortest pauses between them are left out."""
+    kept = list(map(list, ranges))
+    shortest = nsmallest(len(kept) - 1 - _MOST_PAUSES, pairwise(kept), key=lambda pair: pair[1][0] - pair[0][1])
+    for before, after in sorted(shortest, reverse=True):
+        kept.remove(after)
+        before[1] = after[1]
+        before[2] += after[2]
+    return list(kept)
 
 
 class ActiveTime:
@@ -116,14 +139,14 @@ class ActiveTime:
     __slots__ = ("_before", "_firsts", "_lasts")
 
     def __init__(self, ranges: Sequence[Range]) -> None:
-        self._firsts = [first for first, _ in ranges]
-        self._lasts = [last for _, last in ranges]
-        self._before = list(accumulate((last - first for first, last in ranges), initial=0))
+        self._firsts = [first for first, _, _ in ranges]
+        self._lasts = [last for _, last, _ in ranges]
+        self._before = list(accumulate((last - first for first, last, _ in ranges), initial=0))
 
     def elapsed_ms(self, first_ms: int, last_ms: int) -> int:
         """How much of a time lies in ranges.
 
-        >>> ActiveTime([[0, 10], [50, 90]]).elapsed_ms(5, 60)
+        >>> ActiveTime([[0, 10, 3], [50, 90, 2]]).elapsed_ms(5, 60)
         15
         """
         return max(self._elapsed_before(last_ms) - self._elapsed_before(first_ms), 0)
@@ -135,7 +158,7 @@ class ActiveTime:
     def last_before(self, until_ms: int) -> int | None:
         """The last time before another in a range; None where none begins before it.
 
-        >>> active = ActiveTime([[0, 10], [50, 90]])
+        >>> active = ActiveTime([[0, 10, 3], [50, 90, 2]])
         >>> active.last_before(60), active.last_before(50), active.last_before(0)
         (60, 10, None)
         """
@@ -272,6 +295,16 @@ class Totals:
         for sums in (self.every, self.over) if is_over else (self.every,):
             before = sums[summary.name].get(key)
             sums[summary.name][key] = added if before is None else summary.merge(before, added)
+
+    def active(self, limits: Thresholds) -> ActiveTime:
+        """When the group committed without a pause; only these ranges stay in its sums."""
+        ranges: list[Range] = []
+        for sums in (self.over[GROUP.name], self.every[GROUP.name]):
+            if (group := sums.get(WHOLE)) is not None:
+                # Where one run ended and the next began was no pause.
+                ranges = with_longest_pauses(ranges_of(group["active"], limits.pause_ms, limits.patience))
+                sums[WHOLE] = {**group, "active": ranges}
+        return ActiveTime(ranges)
 
     def first_at(self) -> int | None:
         """When the group first committed, in milliseconds; None where it never has."""

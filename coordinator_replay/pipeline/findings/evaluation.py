@@ -41,7 +41,6 @@ from coordinator_replay.analysis.findings.totals import (
     Totals,
     bursts_of,
     last_past,
-    ranges_of,
     rewind,
 )
 from coordinator_replay.analysis.rows import encode
@@ -199,11 +198,11 @@ class GroupEvidence:
 
     rows: defaultdict[str, list[Row]] = field(default_factory=lambda: defaultdict(list))
 
-    def totals(self, pause_ms: int) -> Totals:
+    def totals(self, limits: Thresholds) -> Totals:
         """What its commits come to.
 
         Args:
-            pause_ms: how long a pause is at least.
+            limits: from when on their absence is a pause.
         """
         totals = Totals()
         for row in self.rows[GROUP_SUMS]:
@@ -217,13 +216,7 @@ class GroupEvidence:
         for row in self.rows[TOTALS]:
             key = WHOLE if row["topic"] is None else _key(row)
             totals.add(SUMMARIES[row["what"]], key, orjson.loads(row["sums"]), is_over=True)
-        active = ActiveTime(())
-        if (group := totals.every[GROUP.name].get(WHOLE)) is not None:
-            # Where one run ended and the next began was no pause.
-            ranges = ranges_of(group.get("active") or (), pause_ms)
-            totals.every[GROUP.name][WHOLE] = {**group, "active": ranges}
-            active = ActiveTime(ranges)
-        for (key, is_over), rows in self._past(active).items():
+        for (key, is_over), rows in self._past(totals.active(limits)).items():
             totals.add(PAST, key, {"past": last_past(rows)}, is_over=is_over)
         return totals
 
@@ -555,7 +548,7 @@ class Evaluation:
     def _evaluate_chunk(self, chunk: Chunk) -> Iterator[tuple[str, int, str]]:
         """Let the rules look at whole groups; yields what happened to them, in HAPPENED."""
         for group_id, evidence in _by_group(chunk).items():
-            totals = evidence.totals(self.context.limits.pause_ms)
+            totals = evidence.totals(self.context.limits)
             removed = list(evidence.tombstones())
             yield from ((group_id, at_ms, counter) for at_ms, counter in removed)
             if (first_at := totals.first_at()) is not None:

@@ -7,6 +7,7 @@ from typing import Any
 from coordinator_replay.analysis.findings.evaluate import Evaluator
 from coordinator_replay.analysis.findings.evidence import TABLE, Evidence
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
+from coordinator_replay.analysis.findings.totals import ranges_of
 from coordinator_replay.analysis.group_life import GroupReplay
 from coordinator_replay.engine.model import Record
 from tests.engine.lives import GROUP
@@ -33,6 +34,7 @@ def evaluate(
 def all_commits(minutes: Sequence[Mapping[str, Any]], limits: Thresholds) -> Mapping[str, Any]:
     """The sum of the commits of some minutes."""
     hot = [one for one in minutes if one["commits"] // max(one["partitions"], 1) >= limits.hot_commits_per_minute]
+    pause = limits.pause_ms, limits.patience
     return {
         "log_partition": minutes[-1]["log_partition"],
         "commits": sum(one["commits"] for one in minutes),
@@ -44,6 +46,7 @@ def all_commits(minutes: Sequence[Mapping[str, Any]], limits: Thresholds) -> Map
         "hot_minutes": len(hot),
         "hot_from": hot[0]["first_at"] if hot else None,
         "hot_to": hot[-1]["last_at"] if hot else None,
+        "active": ranges_of([[one["first_at"], one["last_at"], one["commits"]] for one in minutes], *pause),
     }
 
 

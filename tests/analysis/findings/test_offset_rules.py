@@ -95,6 +95,15 @@ def test_a_group_without_members_or_with_news_is_not_silent(changes: dict[str, A
     assert "silent_group" not in rules(evaluate(evidence, end_ms=HOUR_MS - 1 + DEFAULTS.silent_ms))
 
 
+@pytest.mark.parametrize("more", [0, 200], ids=["that night", "later"])
+def test_what_is_usual_is_what_the_commits_before_a_silence_show(more: int):
+    """Commits every two hours, of which ten times the mean is more than an hour, follow commits twice a minute."""
+    later = [minute(2 * HOUR_MS * number) for number in range(1, more + 1)]
+    end_ms = max(2 * HOUR_MS, 2 * HOUR_MS * more)
+    (found,) = only("silent_group", evaluate([group_status(), *BUSY, *later], end_ms=end_ms))
+    assert found["first_seen"] == HOUR_MS - 1
+
+
 def test_a_group_that_commits_once_a_day_is_not_silent_after_an_hour():
     days = [minute(day * DAY_MS) for day in range(5)]
     assert "silent_group" not in rules(evaluate([group_status(), *days], end_ms=4 * DAY_MS + 2 * HOUR_MS))

@@ -16,13 +16,14 @@ from coordinator_replay.analysis.findings.totals import (
     Totals,
     ranges_of,
     rewind,
+    with_longest_pauses,
 )
 from coordinator_replay.times import time_order
 
 NUMBER = st.integers(0, 9)
 MAYBE = st.one_of(st.none(), NUMBER)
 
-RANGES = st.lists(st.tuples(NUMBER, NUMBER).map(sorted), max_size=3).map(ranges_of)
+RANGES = st.lists(st.tuples(NUMBER, NUMBER).map(sorted).map(lambda ends: [*ends, 1]), max_size=3).map(ranges_of)
 
 
 def sums_of(summary, offsets):
@@ -128,7 +129,7 @@ def test_of_very_many_bursts_the_oldest_become_one_in_whatever_order_they_come()
 def test_what_is_not_over_is_left_to_the_next_run():
     totals = Totals()
     assert totals.first_at() is None
-    first, second = ({**dict.fromkeys(GROUP.columns, at), "active": [[at, at]]} for at in (4, 3))
+    first, second = ({**dict.fromkeys(GROUP.columns, at), "active": [[at, at, 1]]} for at in (4, 3))
     totals.add(GROUP, WHOLE, first, is_over=True)
     totals.add(GROUP, WHOLE, second, is_over=False)
     totals.add(PARTITION, ("t", 1), dict.fromkeys(PARTITION.columns, 3), is_over=False)
@@ -140,16 +141,24 @@ def test_what_is_not_over_is_left_to_the_next_run():
 @given(st.lists(st.integers(0, 10_000), unique=True, min_size=102, max_size=300), st.integers(1, 101))
 def test_the_longest_pauses_are_kept_and_nothing_else_of_a_group_that_pauses_again_and_again(times, split):
     times.sort()
-    whole = ranges_of([[at, at] for at in times])
-    pauses = sorted(after - before for (_, before), (after, _) in pairwise(whole))
+    whole = with_longest_pauses([[at, at, 1] for at in times])
+    pauses = sorted(after - before for (_, before, _), (after, _, _) in pairwise(whole))
     assert (whole[0][0], whole[-1][1], len(pauses)) == (times[0], times[-1], 100)
     assert pauses == sorted(after - before for before, after in pairwise(times))[-100:]
-    parts = [ranges_of([[at, at] for at in some]) for some in (times[:split], times[split:])]
-    assert ranges_of([*parts[0], *parts[1]]) == whole
+    night = with_longest_pauses([[at, at, 1] for at in times[:split]])
+    assert with_longest_pauses([*night, *([at, at, 1] for at in times[split:])]) == whole
+    assert sum(commits for _, _, commits in whole) == len(times)
+
+
+@given(st.lists(st.integers(0, 10_000), unique=True, min_size=2), st.integers(1, 100), st.integers(0, 20))
+def test_what_is_a_pause_is_decided_by_what_came_before_it(times, split, patience):
+    singles = [[at, at, 1] for at in sorted(times)]
+    whole = ranges_of(singles, 5, patience)
+    assert ranges_of([*ranges_of(singles[:split], 5, patience), *singles[split:]], 5, patience) == whole
 
 
 @given(RANGES, NUMBER, NUMBER)
 def test_active_time_is_what_lies_in_all_ranges_together(ranges, first, last):
     active = ActiveTime(ranges)
-    assert active.elapsed_ms(first, last) == sum(max(min(end, last) - max(begin, first), 0) for begin, end in ranges)
-    assert active.last_before(last) == max((min(end, last) for begin, end in ranges if begin < last), default=None)
+    assert active.elapsed_ms(first, last) == sum(max(min(end, last) - max(begin, first), 0) for begin, end, _ in ranges)
+    assert active.last_before(last) == max((min(end, last) for begin, end, _ in ranges if begin < last), default=None)
