@@ -10,57 +10,53 @@ Rules of this package:
 
 A protocol plugs in with functions ``(shard, request, reply) -> Outcome``, listed in ``HANDLERS``. An answer that has to
 wait is sent later, by keeping the ``Reply`` and calling ``send`` in another operation. Timers are set with
-``Shard.schedule``, whose operation is run like a request. What must follow a change of topics, a reload or a check by
-time is listed in ``ON_TOPICS``, ``ON_UNLOAD``, ``ON_LOAD_GROUP`` and ``ON_LOAD``.
+``Shard.schedule``, whose operation is run like a request. What follows a change of topics or a reload stands in
+``Coordinator`` itself.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from coordinator_replay.coordinator import group_metadata_manager
-from coordinator_replay.coordinator.classic import members as classic_members
+from coordinator_replay.coordinator.classic import members
 from coordinator_replay.coordinator.config import Config
-from coordinator_replay.coordinator.consumer import describe as consumer_describe
-from coordinator_replay.coordinator.consumer import heartbeat, timers
+from coordinator_replay.coordinator.consumer import describe, heartbeat, timers
 from coordinator_replay.coordinator.draft import client_assignment
 from coordinator_replay.coordinator.messages import Request, complete
 from coordinator_replay.coordinator.offsets import commit, expiration, fetch
 from coordinator_replay.coordinator.operations import Outcome, Reply, Result
 from coordinator_replay.coordinator.shard import Shard
 from coordinator_replay.coordinator.state_dump import dump
-from coordinator_replay.coordinator.topics import Topic, TopicChange, Topics
+from coordinator_replay.coordinator.topics import Topic, Topics
 from coordinator_replay.engine.replay import StateReplay
 from coordinator_replay.errors import UsageError
 
 Handler = Callable[[Shard, Request, Reply], Outcome]
 
 HANDLERS: Mapping[str, Handler] = {
-    **heartbeat.HANDLERS,
-    **consumer_describe.HANDLERS,
-    **group_metadata_manager.HANDLERS,
-    **classic_members.HANDLERS,
-    **commit.HANDLERS,
-    **fetch.HANDLERS,
+    "ConsumerGroupHeartbeat": heartbeat.heartbeat,
+    "ConsumerGroupDescribe": describe.describe,
+    "JoinGroup": group_metadata_manager.join_group,
+    "SyncGroup": group_metadata_manager.sync_group,
+    "Heartbeat": group_metadata_manager.heartbeat,
+    "LeaveGroup": group_metadata_manager.leave_group,
+    "ListGroups": group_metadata_manager.list_groups,
+    "DeleteGroups": group_metadata_manager.delete_groups,
+    "DescribeGroups": members.describe_groups,
+    "OffsetCommit": commit.commit,
+    "TxnOffsetCommit": commit.commit_in_transaction,
+    "OffsetFetch": fetch.fetch,
+    "OffsetDelete": fetch.delete,
 }
 """Which function handles a request."""
 
-DRAFT_HANDLERS: Mapping[str, Handler] = {**HANDLERS, **client_assignment.HANDLERS}
+DRAFT_HANDLERS: Mapping[str, Handler] = {
+    **HANDLERS,
+    "ConsumerGroupHeartbeat": client_assignment.heartbeat,
+    "PrepareAssignment": client_assignment.prepare,
+    "InstallAssignment": client_assignment.install,
+}
 """The same with the assignment on the client's side, where that is configured."""
-
-ON_LOAD_GROUP: tuple[Callable[[Shard, str], None], ...] = (timers.load_group, group_metadata_manager.load_group)
-"""What begins for each group when the partition is loaded, groups in the order of Kafka's table."""
-
-ON_LOAD: tuple[Callable[[Shard], None], ...] = (timers.load, expiration.load)
-"""What begins then for the partition, after its groups."""
-
-ON_UNLOAD: tuple[Callable[[Shard], None], ...] = (group_metadata_manager.unload,)
-"""What ends when the partition gets another leader."""
-
-ON_TOPICS: tuple[Callable[[Shard, TopicChange], None], ...] = (
-    timers.topics_changed,
-    expiration.topics_changed,
-)
-"""What follows when topics change."""
 
 
 class Coordinator:
@@ -152,8 +148,8 @@ class Coordinator:
         new, change = shard.topics.followed_by(topics)
         shard.advance(at_ms)
         shard.topics = new
-        for follow in ON_TOPICS:
-            follow(shard, change)
+        timers.topics_changed(shard, change)
+        expiration.topics_changed(shard, change)
         shard.settle()
         return self._taken()
 
@@ -185,8 +181,7 @@ class Coordinator:
 
     def reload(self) -> list[Result]:
         """The partition gets a new leader: what is in no record is lost, timers start again."""
-        for unload in ON_UNLOAD:
-            unload(self._shard)
+        group_metadata_manager.unload(self._shard)
         self._shard.forget_soft_state()
         self._load()
         self._shard.settle()
@@ -210,10 +205,10 @@ class Coordinator:
 
     def _load(self) -> None:
         for group_id in self._shard.group_ids():
-            for load_group in ON_LOAD_GROUP:
-                load_group(self._shard, group_id)
-        for load in ON_LOAD:
-            load(self._shard)
+            timers.load_group(self._shard, group_id)
+            group_metadata_manager.load_group(self._shard, group_id)
+        timers.load(self._shard)
+        expiration.load(self._shard)
 
     def _check_time(self, at_ms: int) -> None:
         if at_ms < self._shard.now_ms:

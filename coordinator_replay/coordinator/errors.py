@@ -4,7 +4,7 @@ A check raises ``RequestError`` before anything is changed; the client reads the
 kind then; a kind without one fails as a whole.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from coordinator_replay.coordinator.messages import Body, Request
@@ -13,10 +13,7 @@ from coordinator_replay.errors import CoordinatorReplayError
 CODES: Mapping[str, int] = {
     "UNKNOWN_SERVER_ERROR": -1,
     "NONE": 0,
-    "UNKNOWN_TOPIC_OR_PARTITION": 3,
     "OFFSET_METADATA_TOO_LARGE": 12,
-    "COORDINATOR_LOAD_IN_PROGRESS": 14,
-    "COORDINATOR_NOT_AVAILABLE": 15,
     "NOT_COORDINATOR": 16,
     "ILLEGAL_GENERATION": 22,
     "INCONSISTENT_GROUP_PROTOCOL": 23,
@@ -24,10 +21,8 @@ CODES: Mapping[str, int] = {
     "UNKNOWN_MEMBER_ID": 25,
     "INVALID_SESSION_TIMEOUT": 26,
     "REBALANCE_IN_PROGRESS": 27,
-    "GROUP_AUTHORIZATION_FAILED": 30,
     "UNSUPPORTED_VERSION": 35,
     "INVALID_REQUEST": 42,
-    "INVALID_PRODUCER_EPOCH": 47,
     "NON_EMPTY_GROUP": 68,
     "GROUP_ID_NOT_FOUND": 69,
     "MEMBER_ID_REQUIRED": 79,
@@ -79,54 +74,20 @@ SILENT_ERRORS = frozenset({"UNKNOWN_SERVER_ERROR"})
 
 def error_response(request: Request, error: RequestError) -> Body | None:
     """The body of the response to a request that is refused, None where its kind has no error response."""
-    build = ERROR_RESPONSES.get(request.api)
-    return build(request.body, error) if build is not None else None
+    body, code = request.body, error.code
+    match request.api:
+        case "ConsumerGroupDescribe" | "DescribeGroups" | "OffsetFetch":
+            return None
+        case "JoinGroup":
+            is_nameless = error.error in SILENT_ERRORS or isinstance(error, MemberSideError)
+            return {"errorCode": code, "memberId": "" if is_nameless else body["memberId"]}
+        case "OffsetCommit" | "TxnOffsetCommit":
+            return {"topics": [_refused(topic, code) for topic in body["topics"]]}
+        case "DeleteGroups":
+            return {"results": [{"groupId": group_id, "errorCode": code} for group_id in body["groupsNames"]]}
+    return {"errorCode": code, "errorMessage": None if error.error in SILENT_ERRORS else error.message}
 
 
-def _with_message(_: Mapping[str, Any], error: RequestError) -> Body:
-    message = None if error.error in SILENT_ERRORS else error.message
-    return {"errorCode": error.code, "errorMessage": message}
-
-
-def _code_only(_: Mapping[str, Any], error: RequestError) -> Body:
-    return {"errorCode": error.code}
-
-
-def _join_group(body: Mapping[str, Any], error: RequestError) -> Body:
-    is_nameless = error.error in SILENT_ERRORS or isinstance(error, MemberSideError)
-    return {"errorCode": error.code, "memberId": "" if is_nameless else body["memberId"]}
-
-
-def _every_partition(body: Mapping[str, Any], error: RequestError) -> Body:
-    return {
-        "topics": [
-            {
-                **{name: topic[name] for name in ("name", "topicId") if name in topic},
-                "partitions": [
-                    {"partitionIndex": partition["partitionIndex"], "errorCode": error.code}
-                    for partition in topic["partitions"]
-                ],
-            }
-            for topic in body["topics"]
-        ]
-    }
-
-
-def _every_group(body: Mapping[str, Any], error: RequestError) -> Body:
-    return {"results": [{"groupId": group_id, "errorCode": error.code} for group_id in body["groupsNames"]]}
-
-
-ERROR_RESPONSES: Mapping[str, Callable[[Mapping[str, Any], RequestError], Body]] = {
-    "ConsumerGroupHeartbeat": _with_message,
-    "PrepareAssignment": _with_message,
-    "InstallAssignment": _with_message,
-    "JoinGroup": _join_group,
-    "SyncGroup": _code_only,
-    "Heartbeat": _code_only,
-    "LeaveGroup": _code_only,
-    "OffsetCommit": _every_partition,
-    "TxnOffsetCommit": _every_partition,
-    "OffsetDelete": _code_only,
-    "DeleteGroups": _every_group,
-    "ListGroups": _code_only,
-}
+def _refused(topic: Mapping[str, Any], code: int) -> Body:
+    indexes = [partition["partitionIndex"] for partition in topic["partitions"]]
+    return {**topic, "partitions": [{"partitionIndex": index, "errorCode": code} for index in indexes]}

@@ -6,8 +6,6 @@ the parts of ``GroupCoordinatorService`` and ``GroupMetadataManager`` that choos
 ``KafkaApis`` does to requests of old versions.
 """
 
-from collections.abc import Callable, Mapping
-
 from coordinator_replay.coordinator import record_helpers
 from coordinator_replay.coordinator.classic import members as classic_members
 from coordinator_replay.coordinator.classic import rebalance
@@ -23,19 +21,12 @@ from coordinator_replay.coordinator.record_helpers import NewRecord
 from coordinator_replay.coordinator.shard import Shard
 from coordinator_replay.engine.classic_group import ClassicGroup
 from coordinator_replay.engine.consumer_group import ConsumerGroup
-from coordinator_replay.engine.model import GroupState, GroupType
+from coordinator_replay.engine.model import GroupState
 from coordinator_replay.engine.notes import Group
 from coordinator_replay.java_strings import string_hash
 
 PROTOCOL_IN_SYNC_SINCE = 5
 MEMBERS_IN_LEAVE_SINCE = 3
-
-TYPE_NAMES: Mapping[GroupType, str] = {
-    GroupType.CLASSIC: "classic",
-    GroupType.CONSUMER: "consumer",
-    GroupType.SHARE: "share",
-    GroupType.STREAMS: "streams",
-}
 
 
 def join_group(shard: Shard, request: Request, reply: Reply) -> Outcome:
@@ -149,14 +140,13 @@ def list_groups(shard: Shard, request: Request, _: Reply) -> Outcome:
         group = shard.group(group_id)
         if group is None or (states and group.state.lower() not in states):
             continue
-        kind = TYPE_NAMES[group.group_type]
-        if not types or kind in types:
+        if not types or group.group_type in types:
             groups.append(
                 {
                     "groupId": group_id,
                     "protocolType": group.protocol_type or "",
                     "groupState": str(group.state),
-                    "groupType": kind,
+                    "groupType": str(group.group_type),
                 }
             )
     return Outcome(response={"groups": groups})
@@ -176,16 +166,6 @@ def delete_groups(shard: Shard, request: Request, _: Reply) -> Outcome:
         records += group_tombstones(shard, group)
         results.append({"groupId": group_id})
     return Outcome(records, {"results": results})
-
-
-HANDLERS: Mapping[str, Callable[[Shard, Request, Reply], Outcome]] = {
-    "JoinGroup": join_group,
-    "SyncGroup": sync_group,
-    "Heartbeat": heartbeat,
-    "LeaveGroup": leave_group,
-    "ListGroups": list_groups,
-    "DeleteGroups": delete_groups,
-}
 
 
 def deletable_group(shard: Shard, group_id: str) -> Group:
@@ -244,7 +224,7 @@ def unload(shard: Shard) -> None:
             if join is not None:
                 rebalance.refuse_join(join, "NOT_COORDINATOR", member_id)
             elif sync is not None:
-                sync.refuse(RequestError("NOT_COORDINATOR"))
+                sync.send(RequestError("NOT_COORDINATOR"))
 
 
 def _check_group_id(group_id: str) -> None:

@@ -6,6 +6,7 @@ raises ``RequestError`` writes nothing. Results are records written and response
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from coordinator_replay.coordinator.errors import RequestError
@@ -33,50 +34,30 @@ class Outcome(NamedTuple):
 
 NOTHING_TO_DO = Outcome()
 
+Answer = Mapping[str, Any] | RequestError
 
+
+@dataclass(slots=True, eq=False)
 class Reply:
     """The way back to the sender of a request; good for one answer, whenever it is due.
 
     Attributes:
         request: the request, complete.
+        answer: the body of the response, or why the request is refused; None until it is answered.
+        is_running: the request's own operation runs, and its answer comes after all else.
     """
 
-    __slots__ = ("_deferred", "_is_deferred", "_send", "is_sent", "request")
+    request: Request
+    send_now: Callable[[Request, Answer], None]
+    answer: Answer | None = None
+    is_running: bool = False
 
-    def __init__(self, request: Request, send: Callable[[Request, Mapping[str, Any] | RequestError], None]) -> None:
-        self.request = request
-        self.is_sent = False
-        self._send = send
-        self._is_deferred = False
-        self._deferred: Mapping[str, Any] | RequestError | None = None
-
-    def send(self, body: Mapping[str, Any]) -> None:
-        """Answer now; fields left out have their defaults. A second answer is not sent."""
-        self._answer(body)
-
-    def refuse(self, error: RequestError) -> None:
-        """Answer now with the error response of the request's kind."""
-        self._answer(error)
-
-    def hold(self) -> None:
-        """Keep the answer back: the request's own operation runs, and its answer comes after all else."""
-        self._is_deferred = True
-
-    def release(self) -> None:
-        """Send what was kept back, and from now on at once."""
-        self._is_deferred = False
-        deferred, self._deferred = self._deferred, None
-        if deferred is not None:
-            self._send(self.request, deferred)
-
-    def _answer(self, answer: Mapping[str, Any] | RequestError) -> None:
-        if self.is_sent:
-            return
-        self.is_sent = True
-        if self._is_deferred:
-            self._deferred = answer
-        else:
-            self._send(self.request, answer)
+    def send(self, answer: Answer) -> None:
+        """Answer; fields left out have their defaults. A second answer is not sent."""
+        if self.answer is None:
+            self.answer = answer
+            if not self.is_running:
+                self.send_now(self.request, answer)
 
 
 class Batch(NamedTuple):

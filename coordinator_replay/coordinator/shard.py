@@ -6,8 +6,7 @@ records, and what a consumer group's members wait for. Mirrors ``GroupCoordinato
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from coordinator_replay.coordinator.classic.classic_group import LiveClassicGroup
 from coordinator_replay.coordinator.config import Config
@@ -16,7 +15,16 @@ from coordinator_replay.coordinator.errors import IllegalStateError, RequestErro
 from coordinator_replay.coordinator.ids import MemberIds
 from coordinator_replay.coordinator.java_order import TimelineOrder
 from coordinator_replay.coordinator.messages import Request, respond
-from coordinator_replay.coordinator.operations import Batch, Failure, MarkerWritten, Outcome, Reply, Response, Result
+from coordinator_replay.coordinator.operations import (
+    Answer,
+    Batch,
+    Failure,
+    MarkerWritten,
+    Outcome,
+    Reply,
+    Response,
+    Result,
+)
 from coordinator_replay.coordinator.record_helpers import NewRecord
 from coordinator_replay.coordinator.timers import Key, Timers
 from coordinator_replay.coordinator.topics import Topics
@@ -130,11 +138,13 @@ class Shard:
 
     def run(self, operation: Operation, reply: Reply | None = None) -> bool:
         """Run an operation: write its records, then answer; False where it was refused."""
-        if reply is not None:
-            reply.hold()
+        if reply is None:
+            return self._run(operation, None)
+        reply.is_running = True
         is_done = self._run(operation, reply)
-        if reply is not None:
-            reply.release()
+        reply.is_running = False
+        if reply.answer is not None:
+            self._send(reply.request, reply.answer)
         return is_done
 
     def _run(self, operation: Operation, reply: Reply | None) -> bool:
@@ -142,11 +152,11 @@ class Shard:
             outcome = operation()
         except RequestError as error:
             if reply is not None:
-                reply.refuse(error)
+                reply.send(error)
             return False
         except IllegalStateError as error:
             if reply is not None:
-                reply.refuse(RequestError("UNKNOWN_SERVER_ERROR", str(error)))
+                reply.send(RequestError("UNKNOWN_SERVER_ERROR", str(error)))
             return False
         self.write(outcome.records, outcome.producer)
         if outcome.when_written is not None:
@@ -273,7 +283,7 @@ class Shard:
                 self.consumer_states.pop(group_id, None)
         return replay
 
-    def _send(self, request: Request, answer: Mapping[str, Any] | RequestError) -> None:
+    def _send(self, request: Request, answer: Answer) -> None:
         version = request.version or 0
         if isinstance(answer, RequestError):
             body = error_response(request, answer)

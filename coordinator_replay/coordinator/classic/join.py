@@ -134,7 +134,7 @@ class Join:
         if join is not None:
             rebalance.refuse_join(join, "FENCED_INSTANCE_ID", old_member_id, protocol_is_null=True)
         if sync is not None:
-            sync.refuse(RequestError("FENCED_INSTANCE_ID"))
+            sync.send(RequestError("FENCED_INSTANCE_ID"))
 
     def _answer_replaced(self, member_id: str, old_leader: str | None) -> None:
         """Answer without a rebalance; before version 9 the leader gets the old id, so that it doesn't lead."""

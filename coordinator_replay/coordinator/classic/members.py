@@ -5,7 +5,7 @@ Mirrors ``GroupMetadataManager.classicGroupSyncToClassicGroup``, ``classicGroupH
 included; one that does not exist is Dead.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from coordinator_replay.coordinator.classic import rebalance
@@ -149,6 +149,3 @@ def _member(member: Member, metadata: str | None) -> dict[str, Any]:
         "memberAssignment": current.assignment_bytes if current is not None else "",
     }
     return described if metadata is None else {**described, "memberMetadata": metadata}
-
-
-HANDLERS: Mapping[str, Callable[[Shard, Request, Reply], Outcome]] = {"DescribeGroups": describe_groups}

@@ -114,7 +114,7 @@ def _answer_parked(live: LiveClassicGroup) -> None:
     for member_id in live.members:
         sync = live.waiting_syncs.pop(member_id, None)
         if sync is not None:
-            sync.refuse(RequestError("REBALANCE_IN_PROGRESS"))
+            sync.send(RequestError("REBALANCE_IN_PROGRESS"))
 
 
 def _upgraded(group: LiveClassicGroup, member: Member, topics: Topics) -> Member:

@@ -3,7 +3,6 @@
 Mirrors ``GroupMetadataManager.consumerGroupDescribe`` and ``ConsumerGroup.asDescribedGroup``.
 """
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 from coordinator_replay.coordinator.consumer.members import current_of, existing_group
@@ -28,9 +27,6 @@ def describe(shard: Shard, request: Request, _: Reply) -> Outcome:
         else:
             others.append(_described(shard, group_id))
     return Outcome(response={"groups": empty + others})
-
-
-HANDLERS: Mapping[str, Callable[[Shard, Request, Reply], Outcome]] = {"ConsumerGroupDescribe": describe}
 
 
 def _described(shard: Shard, group_id: str) -> Body:

@@ -112,9 +112,6 @@ def heartbeat(shard: Shard, request: Request, _: Reply) -> Outcome:
     return Outcome(update.records, response_of(shard, request.body, member, updated))
 
 
-HANDLERS: Mapping[str, Callable[[Shard, Request, Reply], Outcome]] = {"ConsumerGroupHeartbeat": heartbeat}
-
-
 def check_fields(request: Request, checks: Iterable[Check] = CHECKS) -> None:
     """Refuse what Kafka refuses before it looks at the group.
 

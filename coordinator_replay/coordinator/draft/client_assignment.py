@@ -272,13 +272,6 @@ def install(shard: Shard, request: Request, _: Reply) -> Outcome:
     return Outcome(records, {}, remember)
 
 
-HANDLERS: Mapping[str, Callable[[Shard, Request, Reply], Outcome]] = {
-    "ConsumerGroupHeartbeat": heartbeat,
-    "PrepareAssignment": prepare,
-    "InstallAssignment": install,
-}
-
-
 def _computing_member(shard: Shard, body: Mapping[str, Any]) -> tuple[GroupUpdate, Member]:
     if not body["groupId"] or not body["memberId"] or body["memberEpoch"] < 0:
         raise RequestError("INVALID_REQUEST", "GroupId and MemberId can't be empty, MemberEpoch can't be below 0.")

@@ -40,7 +40,7 @@ def commit(shard: Shard, request: Request, _: Reply) -> Outcome:
         RequestError: the request is refused as a whole.
     """
     body = request.body
-    check = _check_commit(shard, request)
+    check = _check_commit(shard, request, body["generationIdOrMemberEpoch"], is_transactional=False)
     retention_ms = body["retentionTimeMs"]
     expires_ms = shard.now_ms + retention_ms if retention_ms != -1 else None
     records: list[NewRecord] = []
@@ -68,7 +68,7 @@ def commit_in_transaction(shard: Shard, request: Request, _: Reply) -> Outcome:
     if not body["groupId"]:
         raise RequestError("INVALID_GROUP_ID")
     try:
-        check = _check_transactional_commit(shard, request)
+        check = _check_commit(shard, request, body["generationId"], is_transactional=True)
         records: list[NewRecord] = []
         topics = []
         for topic in body["topics"]:
@@ -85,12 +85,6 @@ def commit_in_transaction(shard: Shard, request: Request, _: Reply) -> Outcome:
     except RequestError as error:
         raise RequestError("ILLEGAL_GENERATION") if error.error == "STALE_MEMBER_EPOCH" else error from None
     return Outcome(records, {"topics": topics}, producer=(body["producerId"], body["producerEpoch"]))
-
-
-HANDLERS: Mapping[str, Callable[[Shard, Request, Reply], Outcome]] = {
-    "OffsetCommit": commit,
-    "TxnOffsetCommit": commit_in_transaction,
-}
 
 
 def _commit_one(
@@ -139,48 +133,28 @@ def _named(shard: Shard, topic: Mapping[str, Any], version: int) -> tuple[str, s
     return (topic_image.name, topic_id, None) if topic_image is not None else ("", topic_id, "UNKNOWN_TOPIC_ID")
 
 
-def _check_commit(shard: Shard, request: Request) -> Check | None:
-    body = request.body
-    group_id, epoch = body["groupId"], body["generationIdOrMemberEpoch"]
-    version = request.version or 0
+def _check_commit(shard: Shard, request: Request, epoch: int, *, is_transactional: bool) -> Check | None:
+    """Check the group, and give back what must be checked of each partition."""
+    body, speaks_epochs = request.body, is_transactional or (request.version or 0) >= EPOCH_SINCE
+    group_id, member_id, instance_id = body["groupId"], body["memberId"], body["groupInstanceId"]
     group = shard.group(group_id)
     if group is None:
         if epoch >= 0:
-            raise RequestError("GROUP_ID_NOT_FOUND" if version >= EPOCH_SINCE else "ILLEGAL_GENERATION")
-        group = _simple_group(shard, group_id)
-    member_id, instance_id = body["memberId"], body["groupInstanceId"]
+            is_renamed = speaks_epochs and not is_transactional
+            raise RequestError("GROUP_ID_NOT_FOUND" if is_renamed else "ILLEGAL_GENERATION")
+        # A group that has offsets and no members begins; it has no record of its own.
+        group = shard.classic_groups[group_id] = LiveClassicGroup(group_id)
     if isinstance(group, ConsumerGroup):
-        return _check_consumer(group, member_id, epoch, speaks_epochs=version >= EPOCH_SINCE)
-    if not isinstance(group, LiveClassicGroup):
-        raise RequestError("GROUP_ID_NOT_FOUND")
-    _check_classic(group, member_id, instance_id, epoch, is_transactional=False)
-    if group.state in (GroupState.STABLE, GroupState.PREPARING_REBALANCE):
-        rebalance.schedule_heartbeat(shard, group, member_id)
-    return None
-
-
-def _check_transactional_commit(shard: Shard, request: Request) -> Check | None:
-    body = request.body
-    group_id, epoch = body["groupId"], body["generationId"]
-    member_id, instance_id = body["memberId"], body["groupInstanceId"]
-    group = shard.group(group_id)
-    if group is None:
-        if epoch >= 0:
-            raise RequestError("ILLEGAL_GENERATION")
-        group = _simple_group(shard, group_id)
-    if isinstance(group, ConsumerGroup):
-        if epoch == -1 and not member_id and instance_id is None:
+        if is_transactional and epoch == -1 and not member_id and instance_id is None:
             return None
-        return _check_consumer(group, member_id, epoch, speaks_epochs=True)
+        return _check_consumer(group, member_id, epoch, speaks_epochs=speaks_epochs)
     if isinstance(group, LiveClassicGroup):
-        _check_classic(group, member_id, instance_id, epoch, is_transactional=True)
+        _check_classic(group, member_id, instance_id, epoch, is_transactional=is_transactional)
+        if not is_transactional and group.state in (GroupState.STABLE, GroupState.PREPARING_REBALANCE):
+            rebalance.schedule_heartbeat(shard, group, member_id)
+    elif not is_transactional:
+        raise RequestError("GROUP_ID_NOT_FOUND")
     return None
-
-
-def _simple_group(shard: Shard, group_id: str) -> LiveClassicGroup:
-    """A group that has offsets and no members begins; it has no record of its own."""
-    live = shard.classic_groups[group_id] = LiveClassicGroup(group_id)
-    return live
 
 
 def _check_classic(

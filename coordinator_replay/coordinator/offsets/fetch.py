@@ -3,7 +3,7 @@
 Mirrors ``OffsetMetadataManager.fetchOffsets``, ``fetchAllOffsets`` and ``deleteOffsets``.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from coordinator_replay.coordinator import record_helpers
@@ -70,9 +70,6 @@ def delete(shard: Shard, request: Request, _: Reply) -> Outcome:
                 if (name, one) in offsets.stored or (name, one) in offsets.unstable
             )
     return Outcome(records, {"topics": topics})
-
-
-HANDLERS: Mapping[str, Callable[[Shard, Request, Reply], Outcome]] = {"OffsetFetch": fetch, "OffsetDelete": delete}
 
 
 def is_subscribed(shard: Shard, group: Group, topic: str) -> bool:
