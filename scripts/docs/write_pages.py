@@ -9,7 +9,7 @@ import simulation_page
 
 from coordinator_replay.cli.main import main
 from coordinator_replay.query.saved import SavedQuery, saved_queries
-from coordinator_replay.tables.definition import Table, tables
+from coordinator_replay.tables.definition import tables
 from coordinator_replay.tables.views import views
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -21,28 +21,18 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("<", "&lt;")
 
 
-def _table_page(table: Table) -> str:
-    head = [f"# {table.name}", "", table.about, "", _MADE.format(source=f"`schemas/tables/{table.name}.json`")]
-    head.append(f"Key: {', '.join(f'`{name}`' for name in table.keys)}.")
-    if table.clustering:
-        head.append(f"Files are clustered by: {', '.join(f'`{name}`' for name in table.clustering)}.")
-    head += ["", "| column | type | meaning |", "|---|---|---|"]
-    rows = [
-        f"| `{column.name}` | {_cell(column.type)}{' NOT NULL' if column.is_required else ''} | {_cell(column.about)} |"
-        for column in table.columns
-    ]
-    return "\n".join([*head, *rows, ""])
-
-
 def _tables_index() -> str:
     lines = [
         "# The tables",
         "",
-        "A warehouse is a folder of Delta tables. `DESCRIBE TABLE` shows the same in Spark.",
+        "A warehouse is a folder of Delta tables. What each column means stands in the definition to which its",
+        "link leads; `DESCRIBE TABLE` shows the same in Spark, and `coordinator-replay sql` in a terminal.",
         "",
     ]
     lines += [_MADE.format(source="`schemas/tables`"), "| table | |", "|---|---|"]
-    lines += [f"| [{name}]({name}.md) | {_cell(table.about)} |" for name, table in tables().items()]
+    lines += [
+        f"| [{name}](../../schemas/tables/{name}.json) | {_cell(table.about)} |" for name, table in tables().items()
+    ]
     lines += [
         "",
         "Intervals begin at `valid_from` and end before `valid_to`; one whose `valid_to` is null goes on at the end of",
@@ -104,8 +94,6 @@ def _commands_page() -> str:
 
 def pages() -> Iterator[tuple[Path, str]]:
     """Every page that is made, with its text."""
-    for name, table in tables().items():
-        yield DOCS / "tables" / f"{name}.md", _table_page(table)
     yield DOCS / "tables" / "index.md", _tables_index()
     yield DOCS / "queries.md", _queries_page()
     yield DOCS / "commands.md", _commands_page()
@@ -113,12 +101,9 @@ def pages() -> Iterator[tuple[Path, str]]:
 
 
 def stale_pages() -> list[Path]:
-    """Pages that are not as they would be made, missing or left over."""
+    """Pages that are not as they would be made, or missing."""
     made = dict(pages())
-    there = {
-        page: page.read_text(encoding="utf-8") for page in (*made, *(DOCS / "tables").glob("*.md")) if page.exists()
-    }
-    return sorted(page for page in made.keys() | there.keys() if made.get(page) != there.get(page))
+    return sorted(page for page, text in made.items() if not page.exists() or page.read_text(encoding="utf-8") != text)
 
 
 if __name__ == "__main__":
@@ -127,10 +112,6 @@ if __name__ == "__main__":
         sys.stdout.write(f"{page.relative_to(DOCS)}\n")
     if "--check" in sys.argv:
         sys.exit(bool(stale))
-    (DOCS / "tables").mkdir(exist_ok=True)
     made_now = dict(pages())
     for page in stale:
-        if page in made_now:
-            page.write_text(made_now[page], encoding="utf-8")
-        else:
-            page.unlink()
+        page.write_text(made_now[page], encoding="utf-8")

@@ -4,6 +4,7 @@ import re
 import shlex
 import subprocess
 import sys
+from html import unescape
 from pathlib import Path
 
 import click
@@ -11,6 +12,7 @@ import pytest
 
 from coordinator_replay.cli.main import main
 from coordinator_replay.query.saved import saved_queries
+from coordinator_replay.tables.definition import table
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -105,7 +107,7 @@ def test_every_question_of_the_cookbook_is_asked_of_a_recorded_dump():
 
 def test_links_between_pages_lead_somewhere():
     for page in PAGES:
-        for target in re.findall(r"\]\(([^)]+\.md)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+        for target in re.findall(r"\]\(([^):]+\.(?:md|json))(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
@@ -134,3 +136,6 @@ def test_the_site_is_built_without_complaint(tmp_path: Path):
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "cookbook" / "index.html").exists()
+    columns = (tmp_path / "tables" / "member_timeline" / "index.html").read_text(encoding="utf-8")
+    assert table("member_timeline").columns[-1].about in unescape(columns)
+    assert "schemas/tables" not in (tmp_path / "audit" / "index.html").read_text(encoding="utf-8").split("<article")[1]
