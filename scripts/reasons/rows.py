@@ -1,16 +1,27 @@
 """Draws the decision table of ``docs/reasons-table.md`` from the rules themselves."""
 
+import re
+
 from coordinator_replay.analysis.reasons import TABLE, Cause
-from coordinator_replay.analysis.reasons.rule import EVERY_TYPE
+from coordinator_replay.analysis.reasons.rule import EVERY_TYPE, ReasonRule
 from coordinator_replay.analysis.reasons.vocabulary import JOIN_REASONS, MEANING, JoinReason
 from coordinator_replay.engine.model import GroupType
 from scripts.reasons.judge import REPOSITORY
 
 TABLE_DOCUMENT = REPOSITORY / "docs" / "reasons-table.md"
+PARTS = ("Footprint", "Confidence", "Look-alikes")
+"""What the docstring of a rule has, in the order of the page's columns."""
 
 
 def _types(types: frozenset[GroupType]) -> str:
     return "all" if types == EVERY_TYPE else ", ".join(one for one in GroupType if one in types)
+
+
+def _part(rule: ReasonRule, what: str) -> str:
+    """What the docstring of a rule has under a name."""
+    text = " ".join((rule.find.__doc__ or "").split())
+    found = re.search(rf"{what}: (.*?)\.(?: (?:{'|'.join(PARTS)}): |$)", text)
+    return "none" if found is None else found[1]
 
 
 def draw() -> str:
@@ -25,8 +36,8 @@ def draw() -> str:
         "| rank | cause | groups | footprint | confidence | look-alikes |",
         "|---|---|---|---|---|---|",
     ]
-    for rule in TABLE:
-        cells = (rule.rank, rule.cause, _types(rule.types), rule.footprint, rule.confidence, rule.look_alikes)
+    for rank, rule in enumerate(TABLE, start=1):
+        cells = (rank, rule.cause, _types(rule.types), *(_part(rule, name) for name in PARTS))
         lines.append(f"| {' | '.join(map(str, cells))} |")
     lines += ["", "## Causes", "", "| cause | meaning | join_reason |", "|---|---|---|"]
     for cause in Cause:

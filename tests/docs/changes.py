@@ -44,16 +44,13 @@ CAUSE = Change(
                 'members and topics did not change"\n    return Explanation(CERTAIN, (fact,))\n',
                 '''
 
-@row(
-    CHANGE_RULES,
-    Cause.RACK_CHANGE,
-    CLASSIC,
-    footprint="a member of the generation before has another rack",
-    confidence="certain",
-    needs="quiet",
-)
+@CHANGE_RULES.row(Cause.RACK_CHANGE, CLASSIC, needs="quiet")
 def rack_change(situation: Situation) -> Explanation | None:
-    """A member moved to another rack."""
+    """A member moved to another rack.
+
+    Footprint: a member of the generation before has another rack.
+    Confidence: certain.
+    """
     moved = [one for one in situation.of_kind(EventKind.METADATA_CHANGED) if "rack_id" in one.changes]
     if not moved:
         return None

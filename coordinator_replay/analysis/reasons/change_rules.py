@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from coordinator_replay.analysis.reasons.history import topics_of
-from coordinator_replay.analysis.reasons.rule import CLASSIC, CONSUMER, EVERY_TYPE, MODERN, ReasonRule, row
+from coordinator_replay.analysis.reasons.rule import CLASSIC, CONSUMER, MODERN, RuleTable
 from coordinator_replay.analysis.reasons.situation import Situation, called
 from coordinator_replay.analysis.reasons.topic_changes import PARTITIONS_ADDED, DatedTopicChange, sentence
 from coordinator_replay.analysis.reasons.vocabulary import Cause, Confidence, Explanation
@@ -12,7 +12,7 @@ from coordinator_replay.engine.model import GroupType, Member, Subscription, wit
 from coordinator_replay.listing import listed, partition_range, partition_ranges
 from coordinator_replay.times import time_order
 
-CHANGE_RULES: list[ReasonRule] = []
+CHANGE_RULES = RuleTable()
 """In the order of their rank, below the rows about members."""
 
 CERTAIN, LIKELY, POSSIBLE = Confidence.CERTAIN, Confidence.LIKELY, Confidence.POSSIBLE
@@ -26,19 +26,17 @@ def _asked(old: Subscription, new: Member) -> tuple[set[str], set[str]]:
     return after - before, before - after
 
 
-@row(
-    CHANGE_RULES,
-    Cause.TOPIC_METADATA_CHANGE,
-    CLASSIC,
-    footprint="members subscribed to other topics, and exactly those were created or deleted since the generation "
-    "before (cluster metadata): they subscribe by a pattern",
-    confidence="likely",
-    look_alikes="SUBSCRIPTION_CHANGE to topics just created",
-    explains=(Cause.SUBSCRIPTION_CHANGE, *_NOTHING_VISIBLE),
-    needs="requests",
+@CHANGE_RULES.row(
+    Cause.TOPIC_METADATA_CHANGE, CLASSIC, explains=(Cause.SUBSCRIPTION_CHANGE, *_NOTHING_VISIBLE), needs="requests"
 )
 def pattern_resolved(situation: Situation) -> Explanation | None:
-    """A client's own pattern matched a new topic, or one that is deleted."""
+    """A client's own pattern matched a new topic, or one that is deleted.
+
+    Footprint: members subscribed to other topics, and exactly those were created or deleted since the generation before
+        (cluster metadata): they subscribe by a pattern.
+    Confidence: likely.
+    Look-alikes: SUBSCRIPTION_CHANGE to topics just created.
+    """
     moved = {topic for old, new, _ in situation.resubscribed for one in _asked(old, new) for topic in one}
     changes = situation.changes_since(moved) if moved else []
     if not moved or {topic for topic, change in changes if change.change != PARTITIONS_ADDED} != moved:
@@ -49,18 +47,16 @@ def pattern_resolved(situation: Situation) -> Explanation | None:
     return Explanation(LIKELY, evidence, (Cause.SUBSCRIPTION_CHANGE,), triggers, list(moved))
 
 
-@row(
-    CHANGE_RULES,
-    Cause.SUBSCRIPTION_CHANGE,
-    EVERY_TYPE,
-    footprint="a member that stayed subscribed to other topics, or to another regex",
-    confidence="certain by regex; else likely",
-    look_alikes="TOPIC_METADATA_CHANGE, where the client subscribes by a pattern of its own",
-    explains=(Cause.TOPIC_METADATA_CHANGE, *_NOTHING_VISIBLE),
-    needs="requests",
+@CHANGE_RULES.row(
+    Cause.SUBSCRIPTION_CHANGE, explains=(Cause.TOPIC_METADATA_CHANGE, *_NOTHING_VISIBLE), needs="requests"
 )
 def subscription_change(situation: Situation) -> Explanation | None:
-    """A member subscribed to other topics."""
+    """A member subscribed to other topics.
+
+    Footprint: a member that stayed subscribed to other topics, or to another regex.
+    Confidence: certain by regex; else likely.
+    Look-alikes: TOPIC_METADATA_CHANGE, where the client subscribes by a pattern of its own.
+    """
     if not situation.resubscribed:
         return None
     by_regex = all(_changed_regex(old, new) for old, new, _ in situation.resubscribed)
@@ -88,19 +84,15 @@ def _resubscribed(situation: Situation, old: Subscription, new: Member, offset: 
     return f"{called(new)} {' and '.join(parts) or 'changed its subscription'} {situation.at(offset)}"
 
 
-@row(
-    CHANGE_RULES,
-    Cause.BROKER_UPGRADE,
-    CONSUMER,
-    footprint="the metadata hash is written for the first time, in the operation that drops the topic metadata of "
-    "brokers before 4.1; no member changed",
-    confidence="likely",
-    look_alikes="TOPIC_METADATA_CHANGE at the same moment",
-    explains=(Cause.TOPIC_METADATA_CHANGE,),
-    needs="quiet",
-)
+@CHANGE_RULES.row(Cause.BROKER_UPGRADE, CONSUMER, explains=(Cause.TOPIC_METADATA_CHANGE,), needs="quiet")
 def broker_upgrade(situation: Situation) -> Explanation | None:
-    """A broker that hashes topic metadata took over from one that wrote it out."""
+    """A broker that hashes topic metadata took over from one that wrote it out.
+
+    Footprint: the metadata hash is written for the first time, in the operation that drops the topic metadata of
+        brokers before 4.1; no member changed.
+    Confidence: likely.
+    Look-alikes: TOPIC_METADATA_CHANGE at the same moment.
+    """
     old, new = _hashes(situation)
     dropped = [event for event in situation.of_kind(EventKind.TOPIC_METADATA_CHANGED) if _dropped(event.changes)]
     if old != 0 or not new or not dropped:
@@ -118,19 +110,20 @@ def _hashes(situation: Situation) -> tuple[int | None, int | None]:
     return old, new
 
 
-@row(
-    CHANGE_RULES,
+@CHANGE_RULES.row(
     Cause.TOPIC_METADATA_CHANGE,
     MODERN,
-    footprint="another metadata hash (up to 4.0: other topic metadata), or a regex resolved to other topics, while no "
-    "member joined, was removed or changed its subscription",
-    confidence="certain",
-    look_alikes="a change of the racks of replicas changes the hash too",
     explains=(Cause.TOPOLOGY_CHANGE, Cause.SHARE_PARTITIONS_READY, Cause.MEMBER_METADATA_CHANGE),
     needs="quiet",
 )
 def topic_metadata_change(situation: Situation) -> Explanation | None:
-    """The topics the group reads are not what they were."""
+    """The topics the group reads are not what they were.
+
+    Footprint: another metadata hash (up to 4.0: other topic metadata), or a regex resolved to other topics, while no
+        member joined, was removed or changed its subscription.
+    Confidence: certain.
+    Look-alikes: a change of the racks of replicas changes the hash too.
+    """
     old, new = _hashes(situation)
     evidence = []
     if old is not None and old != new:
@@ -167,19 +160,15 @@ def _regex_fact(situation: Situation, changes: Mapping[str, list[list[str] | Non
     return f"regex {changes['regex']!r} {' and '.join(part for part in parts if part)} {situation.at(offset)}"
 
 
-@row(
-    CHANGE_RULES,
-    Cause.TOPIC_METADATA_CHANGE,
-    CLASSIC,
-    footprint="same members, same topics, and the assignment reaches partitions that there were not before, or a topic "
-    "is no longer assigned at all",
-    confidence="certain where the cluster metadata shows the change; else likely",
-    look_alikes="an assignor that had left partitions out",
-    explains=_NOTHING_VISIBLE,
-    needs="quiet",
-)
+@CHANGE_RULES.row(Cause.TOPIC_METADATA_CHANGE, CLASSIC, explains=_NOTHING_VISIBLE, needs="quiet")
 def coverage_change(situation: Situation) -> Explanation | None:
-    """The leader knows of other partitions."""
+    """The leader knows of other partitions.
+
+    Footprint: same members, same topics, and the assignment reaches partitions that there were not before, or a topic
+        is no longer assigned at all.
+    Confidence: certain where the cluster metadata shows the change; else likely.
+    Look-alikes: an assignor that had left partitions out.
+    """
     if not situation.covered_before or not situation.opening.members:
         return None
     counts, after = situation.history.partition_counts, situation.covered_after
@@ -233,16 +222,13 @@ def _revoked(situation: Situation) -> dict[str, set[int]]:
     return {topic: left for topic, revoked in by_topic.items() if (left := revoked - covered.get(topic, set()))}
 
 
-@row(
-    CHANGE_RULES,
-    Cause.SHARE_PARTITIONS_READY,
-    frozenset({GroupType.SHARE}),
-    footprint="a new epoch with the hash and the members of the one before, after partitions were initialised",
-    confidence="certain",
-    needs="quiet",
-)
+@CHANGE_RULES.row(Cause.SHARE_PARTITIONS_READY, frozenset({GroupType.SHARE}), needs="quiet")
 def share_partitions_ready(situation: Situation) -> Explanation | None:
-    """Partitions can be assigned that could not before."""
+    """Partitions can be assigned that could not before.
+
+    Footprint: a new epoch with the hash and the members of the one before, after partitions were initialised.
+    Confidence: certain.
+    """
     ready = situation.of_kind(EventKind.SHARE_STATE_CHANGED)
     place = (ready[0].partition, ready[0].offset) if ready else situation.history.ready_at
     if place is None:
@@ -252,32 +238,27 @@ def share_partitions_ready(situation: Situation) -> Explanation | None:
     return Explanation(CERTAIN, (fact,))
 
 
-@row(
-    CHANGE_RULES,
-    Cause.TOPOLOGY_CHANGE,
-    frozenset({GroupType.STREAMS}),
-    footprint="a new epoch with the hash and the members of the one before",
-    confidence="likely",
-    look_alikes="a change of the group's assignment settings (standby replicas)",
-    needs="quiet",
-)
+@CHANGE_RULES.row(Cause.TOPOLOGY_CHANGE, frozenset({GroupType.STREAMS}), needs="quiet")
 def topology_change(situation: Situation) -> Explanation | None:
-    """The topology was validated, or the settings of the assignment changed."""
+    """The topology was validated, or the settings of the assignment changed.
+
+    Footprint: a new epoch with the hash and the members of the one before.
+    Confidence: likely.
+    Look-alikes: a change of the group's assignment settings (standby replicas).
+    """
     if situation.of_kind(EventKind.METADATA_CHANGED):
         return None
     fact = f"a new epoch, and neither members nor topics changed {situation.at()}"
     return Explanation(LIKELY, (fact,))
 
 
-@row(
-    CHANGE_RULES,
-    Cause.MEMBER_METADATA_CHANGE,
-    frozenset({GroupType.STREAMS}),
-    footprint="the record of a member that stayed differs in something other than its topics",
-    confidence="certain",
-)
+@CHANGE_RULES.row(Cause.MEMBER_METADATA_CHANGE, frozenset({GroupType.STREAMS}))
 def member_metadata_change(situation: Situation) -> Explanation | None:
-    """In streams groups every change of a member counts."""
+    """In streams groups every change of a member counts.
+
+    Footprint: the record of a member that stayed differs in something other than its topics.
+    Confidence: certain.
+    """
     changed = [event for event in situation.of_kind(EventKind.METADATA_CHANGED) if event.member is not None]
     if not changed:
         return None
@@ -288,16 +269,13 @@ def member_metadata_change(situation: Situation) -> Explanation | None:
     )
 
 
-@row(
-    CHANGE_RULES,
-    Cause.COOPERATIVE_FOLLOW_UP,
-    CLASSIC,
-    footprint="in the generation before, members brought partitions that were not given to anybody; now they are",
-    confidence="certain",
-    explains=(Cause.LEADER_REJOIN,),
-)
+@CHANGE_RULES.row(Cause.COOPERATIVE_FOLLOW_UP, CLASSIC, explains=(Cause.LEADER_REJOIN,))
 def cooperative_follow_up(situation: Situation) -> Explanation | None:
-    """The second step of a cooperative rebalance."""
+    """The second step of a cooperative rebalance.
+
+    Footprint: in the generation before, members brought partitions that were not given to anybody; now they are.
+    Confidence: certain.
+    """
     revoked = _revoked(situation)
     after = situation.covered_after
     handed = {topic: sorted(partitions & after.get(topic, set())) for topic, partitions in revoked.items()}
@@ -313,19 +291,15 @@ def cooperative_follow_up(situation: Situation) -> Explanation | None:
     return Explanation(CERTAIN, (fact,))
 
 
-@row(
-    CHANGE_RULES,
-    Cause.LEAVE_OR_TIMEOUT,
-    CLASSIC,
-    footprint="nothing on record changed, but more than one generation passed: one of them had a member that is on no "
-    "record, joined and left",
-    confidence="possible",
-    look_alikes="MEMBER_LEAVE, SESSION_TIMEOUT, MEMBER_JOIN, LEADER_REJOIN",
-    explains=(Cause.LEADER_REJOIN,),
-    needs="quiet",
-)
+@CHANGE_RULES.row(Cause.LEAVE_OR_TIMEOUT, CLASSIC, explains=(Cause.LEADER_REJOIN,), needs="quiet")
 def passed_through(situation: Situation) -> Explanation | None:
-    """A generation that nobody synced: somebody was in it who is not in the next."""
+    """A generation that nobody synced: somebody was in it who is not in the next.
+
+    Footprint: nothing on record changed, but more than one generation passed: one of them had a member that is on no
+        record, joined and left.
+    Confidence: possible.
+    Look-alikes: MEMBER_LEAVE, SESSION_TIMEOUT, MEMBER_JOIN, LEADER_REJOIN.
+    """
     attempts = situation.opening.changes.get("attempts") or 1
     if attempts < 2 or not situation.opening.members:
         return None
@@ -334,18 +308,15 @@ def passed_through(situation: Situation) -> Explanation | None:
     return Explanation(POSSIBLE, (fact,), alternatives)
 
 
-@row(
-    CHANGE_RULES,
-    Cause.LEADER_REJOIN,
-    CLASSIC,
-    footprint="a new generation with the members, topics, protocol and partitions of the one before",
-    confidence="possible",
-    look_alikes="a rebalance that the client's user enforced, a member that did not sync and came back, a failed "
-    "write, a topic that changed and changed back",
-    needs="quiet",
-)
+@CHANGE_RULES.row(Cause.LEADER_REJOIN, CLASSIC, needs="quiet")
 def leader_rejoin(situation: Situation) -> Explanation | None:
-    """Only a leader's request makes a stable group rebalance without any change."""
+    """Only a leader's request makes a stable group rebalance without any change.
+
+    Footprint: a new generation with the members, topics, protocol and partitions of the one before.
+    Confidence: possible.
+    Look-alikes: a rebalance that the client's user enforced, a member that did not sync and came back, a failed write,
+        a topic that changed and changed back.
+    """
     if not situation.opening.members:
         return None
     fact = f"nothing on record changed but the generation {situation.at()}"

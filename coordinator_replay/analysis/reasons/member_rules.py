@@ -3,13 +3,13 @@
 from coordinator_replay.analysis.reasons.arrivals import Return, returns, twin
 from coordinator_replay.analysis.reasons.departures import Departure, departures, possible_timeouts
 from coordinator_replay.analysis.reasons.history import chosen
-from coordinator_replay.analysis.reasons.rule import CLASSIC, EVERY_TYPE, MODERN, ReasonRule, row
+from coordinator_replay.analysis.reasons.rule import CLASSIC, MODERN, RuleTable
 from coordinator_replay.analysis.reasons.situation import Situation, called, lasting
 from coordinator_replay.analysis.reasons.vocabulary import Cause, Confidence, Explanation
 from coordinator_replay.engine.events import EventKind
 from coordinator_replay.engine.model import GroupType
 
-MEMBER_RULES: list[ReasonRule] = []
+MEMBER_RULES = RuleTable()
 """In the order of their rank."""
 
 CERTAIN, LIKELY, POSSIBLE = Confidence.CERTAIN, Confidence.LIKELY, Confidence.POSSIBLE
@@ -27,16 +27,16 @@ _ABOUT_MEMBERS = (
 _FOLLOWS_MEMBERS = (Cause.PROTOCOL_CHANGE, Cause.TOPIC_METADATA_CHANGE)
 
 
-@row(
-    MEMBER_RULES,
+@MEMBER_RULES.row(
     Cause.GROUP_CONVERSION,
-    EVERY_TYPE,
-    footprint="records of one type after the tombstone of another, in one operation or just before",
-    confidence="certain",
     explains=(*_ABOUT_MEMBERS, *_FOLLOWS_MEMBERS, Cause.GROUP_CREATED, Cause.SUBSCRIPTION_CHANGE, Cause.LEADER_REJOIN),
 )
 def group_conversion(situation: Situation) -> Explanation | None:
-    """The group went over to another protocol."""
+    """The group went over to another protocol.
+
+    Footprint: records of one type after the tombstone of another, in one operation or just before.
+    Confidence: certain.
+    """
     conversion = situation.history.conversion
     converted = situation.of_kind(EventKind.GROUP_CONVERTED)
     if converted:
@@ -50,18 +50,18 @@ def group_conversion(situation: Situation) -> Explanation | None:
     return Explanation(CERTAIN, evidence, triggers=[member.member_id for member, _ in situation.joined])
 
 
-@row(
-    MEMBER_RULES,
+@MEMBER_RULES.row(
     Cause.GROUP_CREATED,
-    EVERY_TYPE,
-    footprint="the first generation or epoch after the group's first record",
-    confidence="certain; likely where the log begins later and the number is a first one",
-    look_alikes="the log was cut before",
     explains=(*_ABOUT_MEMBERS, *_FOLLOWS_MEMBERS, Cause.TOPOLOGY_CHANGE, Cause.SHARE_PARTITIONS_READY),
     needs="arrivals",
 )
 def group_created(situation: Situation) -> Explanation | None:
-    """The group begins."""
+    """The group begins.
+
+    Footprint: the first generation or epoch after the group's first record.
+    Confidence: certain; likely where the log begins later and the number is a first one.
+    Look-alikes: the log was cut before.
+    """
     is_new = situation.history.is_new_life or bool(situation.of_kind(EventKind.GROUP_CREATED))
     number = situation.opening.epoch
     word = "generation" if situation.group_type is GroupType.CLASSIC else "epoch"
@@ -76,33 +76,31 @@ def group_created(situation: Situation) -> Explanation | None:
     return Explanation(LIKELY, evidence, (Cause.UNKNOWN,), triggers)
 
 
-@row(
-    MEMBER_RULES,
-    Cause.UNKNOWN,
-    EVERY_TYPE,
-    footprint="the first record seen of the group, or its epoch fell over a gap",
-    confidence="possible",
-    look_alikes="everything",
-    explains=tuple(cause for cause in Cause if cause is not Cause.GROUP_CREATED),
-)
+@MEMBER_RULES.row(Cause.UNKNOWN, explains=tuple(cause for cause in Cause if cause is not Cause.GROUP_CREATED))
 def beginning_unseen(situation: Situation) -> Explanation | None:
-    """Nothing is known of what was before."""
+    """Nothing is known of what was before.
+
+    Footprint: the first record seen of the group, or its epoch fell over a gap.
+    Confidence: possible.
+    Look-alikes: everything.
+    """
     if not situation.is_beginning_unseen or situation.history.conversion is not None:
         return None
     fact = f"the group's first record after those that are missing {situation.at()}"
     return Explanation(POSSIBLE, (fact,))
 
 
-@row(
-    MEMBER_RULES,
+@MEMBER_RULES.row(
     Cause.PROTOCOL_CHANGE,
     CLASSIC,
-    footprint="another assignor was chosen while no member joined or was removed",
-    confidence="certain",
     explains=(Cause.MEMBER_RESTART, Cause.SUBSCRIPTION_CHANGE, Cause.TOPIC_METADATA_CHANGE, Cause.LEADER_REJOIN),
 )
 def protocol_change(situation: Situation) -> Explanation | None:
-    """The same members, another assignor. Where members came or went, that is the cause and this its consequence."""
+    """The same members, another assignor. Where members came or went, that is the cause and this its consequence.
+
+    Footprint: another assignor was chosen while no member joined or was removed.
+    Confidence: certain.
+    """
     if situation.joined or situation.left:
         return None
     for event in situation.of_kind(EventKind.PROTOCOL_CHANGED):
@@ -114,34 +112,26 @@ def protocol_change(situation: Situation) -> Explanation | None:
     return None
 
 
-@row(
-    MEMBER_RULES,
-    Cause.CLIENT_UPGRADE,
-    EVERY_TYPE,
-    footprint="a client that had been removed joined again on the consumer protocol after the classic one, with "
-    "another assignor, or with a newer version of its subscription",
-    confidence="certain by instance id; likely by client id and host",
-    look_alikes="MEMBER_RESTART; another client with the same client id on the same host",
-    explains=_ABOUT_MEMBERS[2:],
-    needs="arrivals",
-)
+@MEMBER_RULES.row(Cause.CLIENT_UPGRADE, explains=_ABOUT_MEMBERS[2:], needs="arrivals")
 def client_upgrade(situation: Situation) -> Explanation | None:
-    """A client came back as another."""
+    """A client came back as another.
+
+    Footprint: a client that had been removed joined again on the consumer protocol after the classic one, with another
+        assignor, or with a newer version of its subscription.
+    Confidence: certain by instance id; likely by client id and host.
+    Look-alikes: MEMBER_RESTART; another client with the same client id on the same host.
+    """
     return _changed(situation, [one for one in returns(situation)[0] if one.is_upgrade])
 
 
-@row(
-    MEMBER_RULES,
-    Cause.CLIENT_DOWNGRADE,
-    EVERY_TYPE,
-    footprint="a client that had been removed joined again on the classic protocol after the consumer one",
-    confidence="certain by instance id; likely by client id and host",
-    look_alikes="MEMBER_RESTART; another client with the same client id on the same host",
-    explains=_ABOUT_MEMBERS[2:],
-    needs="arrivals",
-)
+@MEMBER_RULES.row(Cause.CLIENT_DOWNGRADE, explains=_ABOUT_MEMBERS[2:], needs="arrivals")
 def client_downgrade(situation: Situation) -> Explanation | None:
-    """A client was rolled back to the classic protocol."""
+    """A client was rolled back to the classic protocol.
+
+    Footprint: a client that had been removed joined again on the classic protocol after the consumer one.
+    Confidence: certain by instance id; likely by client id and host.
+    Look-alikes: MEMBER_RESTART; another client with the same client id on the same host.
+    """
     return _changed(situation, [one for one in returns(situation)[0] if one.is_downgrade])
 
 
@@ -175,15 +165,8 @@ POLL_SLACK_MS = 15_000
 """A client that polls too late leaves so soon after its time, counted from its last commit."""
 
 
-@row(
-    MEMBER_RULES,
+@MEMBER_RULES.row(
     Cause.POLL_TIMEOUT_REJOIN,
-    EVERY_TYPE,
-    footprint="a member joined again under its member id; or a client joined again that had no record "
-    "showing it alive for some seconds more than its rebalance timeout (max.poll.interval.ms) when it was removed; the "
-    "rebalance of the removal then has this cause too",
-    confidence="likely; possible by member id where its silence was shorter",
-    look_alikes="SESSION_TIMEOUT of a process that hung; MEMBER_RESTART; a client that unsubscribed and joined again",
     explains=(
         Cause.MEMBER_RESTART,
         Cause.REBALANCE_TIMEOUT,
@@ -194,7 +177,14 @@ POLL_SLACK_MS = 15_000
     needs="arrivals",
 )
 def poll_timeout_rejoin(situation: Situation) -> Explanation | None:
-    """A process that ran all the time was removed from the group, and joined again."""
+    """A process that ran all the time was removed from the group, and joined again.
+
+    Footprint: a member joined again under its member id; or a client joined again that had no record showing it alive
+        for some seconds more than its rebalance timeout (max.poll.interval.ms) when it was removed; the rebalance of
+        the removal then has this cause too.
+    Confidence: likely; possible by member id where its silence was shorter.
+    Look-alikes: SESSION_TIMEOUT of a process that hung; MEMBER_RESTART; a client that unsubscribed and joined again.
+    """
     back = [one for one in returns(situation)[0] if has_polled_late(one)]
     if not back:
         return None
@@ -225,14 +215,8 @@ def _was_silent(one: Return) -> bool:
     return not is_another and 0 < timeout <= one.silence_ms <= timeout + POLL_SLACK_MS
 
 
-@row(
-    MEMBER_RULES,
+@MEMBER_RULES.row(
     Cause.MEMBER_RESTART,
-    EVERY_TYPE,
-    footprint="a member joined with the instance id of one that was removed, or with its client id and host within its "
-    "timeouts, or before its session timed out; in a classic group also a static member under a new member id",
-    confidence="certain by instance id; likely by client id and host; possible where several share them",
-    look_alikes="MEMBER_JOIN of a like-named client; POLL_TIMEOUT_REJOIN",
     explains=(
         Cause.REBALANCE_TIMEOUT,
         Cause.SESSION_TIMEOUT,
@@ -242,7 +226,13 @@ def _was_silent(one: Return) -> bool:
     ),
 )
 def member_restart(situation: Situation) -> Explanation | None:
-    """A client came back."""
+    """A client came back.
+
+    Footprint: a member joined with the instance id of one that was removed, or with its client id and host within its
+        timeouts, or before its session timed out; in a classic group also a static member under a new member id.
+    Confidence: certain by instance id; likely by client id and host; possible where several share them.
+    Look-alikes: MEMBER_JOIN of a like-named client; POLL_TIMEOUT_REJOIN.
+    """
     back, new = returns(situation)
     if not back:
         return _replaced(situation)
@@ -285,18 +275,14 @@ def _replaced(situation: Situation) -> Explanation | None:
     return Explanation(LIKELY, evidence, (Cause.LEADER_REJOIN,), triggers)
 
 
-@row(
-    MEMBER_RULES,
-    Cause.MEMBER_JOIN,
-    EVERY_TYPE,
-    footprint="a member joined that nothing on record shows to have been in the group before",
-    confidence="certain; likely where a member that is still in the group has the same client id and host",
-    look_alikes="MEMBER_RESTART of a client whose old member has not timed out yet",
-    explains=_FOLLOWS_MEMBERS,
-    needs="arrivals",
-)
+@MEMBER_RULES.row(Cause.MEMBER_JOIN, explains=_FOLLOWS_MEMBERS, needs="arrivals")
 def member_join(situation: Situation) -> Explanation | None:
-    """A member came."""
+    """A member came.
+
+    Footprint: a member joined that nothing on record shows to have been in the group before.
+    Confidence: certain; likely where a member that is still in the group has the same client id and host.
+    Look-alikes: MEMBER_RESTART of a client whose old member has not timed out yet.
+    """
     _, new = returns(situation)
     if not new:
         return None
@@ -331,64 +317,48 @@ def _unique(removals: list[Departure]) -> tuple[Cause, ...]:
     return tuple(dict.fromkeys(cause for one in removals for cause in one.alternatives))
 
 
-@row(
-    MEMBER_RULES,
-    Cause.REBALANCE_TIMEOUT,
-    MODERN,
-    footprint="a member was removed that had not revoked partitions for its rebalance timeout, to the second",
-    confidence="likely",
-    look_alikes="SESSION_TIMEOUT or MEMBER_LEAVE in that very second",
-    explains=_FOLLOWS_MEMBERS,
-    needs="departures",
-)
+@MEMBER_RULES.row(Cause.REBALANCE_TIMEOUT, MODERN, explains=_FOLLOWS_MEMBERS, needs="departures")
 def rebalance_timeout(situation: Situation) -> Explanation | None:
-    """A member was removed because it blocked the others' rebalance."""
+    """A member was removed because it blocked the others' rebalance.
+
+    Footprint: a member was removed that had not revoked partitions for its rebalance timeout, to the second.
+    Confidence: likely.
+    Look-alikes: SESSION_TIMEOUT or MEMBER_LEAVE in that very second.
+    """
     return _departure(situation, Cause.REBALANCE_TIMEOUT)
 
 
-@row(
-    MEMBER_RULES,
-    Cause.SESSION_TIMEOUT,
-    EVERY_TYPE,
-    footprint="a member was removed that had left temporarily, or is static, or whose client had joined again before "
-    "and was alive since while it was not, or whose partitions had not been committed for a session timeout while "
-    "others were",
-    confidence="likely",
-    look_alikes="MEMBER_LEAVE (an admin can remove any member)",
-    explains=_FOLLOWS_MEMBERS,
-    needs="departures",
-)
+@MEMBER_RULES.row(Cause.SESSION_TIMEOUT, explains=_FOLLOWS_MEMBERS, needs="departures")
 def session_timeout(situation: Situation) -> Explanation | None:
-    """A member sent no heartbeat any more."""
+    """A member sent no heartbeat any more.
+
+    Footprint: a member was removed that had left temporarily, or is static, or whose client had joined again before and
+        was alive since while it was not, or whose partitions had not been committed for a session timeout while others
+        were.
+    Confidence: likely.
+    Look-alikes: MEMBER_LEAVE (an admin can remove any member).
+    """
     return _departure(situation, Cause.SESSION_TIMEOUT)
 
 
-@row(
-    MEMBER_RULES,
-    Cause.MEMBER_LEAVE,
-    EVERY_TYPE,
-    footprint="a member was removed, and the log speaks against a timeout",
-    confidence="certain where the last record showing it alive is younger than every timeout; likely after a young "
-    "commit, or with several in one operation",
-    look_alikes="SESSION_TIMEOUT, REBALANCE_TIMEOUT",
-    explains=_FOLLOWS_MEMBERS,
-    needs="departures",
-)
+@MEMBER_RULES.row(Cause.MEMBER_LEAVE, explains=_FOLLOWS_MEMBERS, needs="departures")
 def member_leave(situation: Situation) -> Explanation | None:
-    """A member left."""
+    """A member left.
+
+    Footprint: a member was removed, and the log speaks against a timeout.
+    Confidence: certain where the last record showing it alive is younger than every timeout; likely after a young
+        commit, or with several in one operation.
+    Look-alikes: SESSION_TIMEOUT, REBALANCE_TIMEOUT.
+    """
     return _departure(situation, Cause.MEMBER_LEAVE)
 
 
-@row(
-    MEMBER_RULES,
-    Cause.LEAVE_OR_TIMEOUT,
-    EVERY_TYPE,
-    footprint="a member was removed, and nothing on record shows whether it left or its session timed out",
-    confidence="possible",
-    look_alikes="MEMBER_LEAVE, SESSION_TIMEOUT, REBALANCE_TIMEOUT",
-    explains=_FOLLOWS_MEMBERS,
-    needs="departures",
-)
+@MEMBER_RULES.row(Cause.LEAVE_OR_TIMEOUT, explains=_FOLLOWS_MEMBERS, needs="departures")
 def leave_or_timeout(situation: Situation) -> Explanation | None:
-    """A member left, or its session timed out."""
+    """A member left, or its session timed out.
+
+    Footprint: a member was removed, and nothing on record shows whether it left or its session timed out.
+    Confidence: possible.
+    Look-alikes: MEMBER_LEAVE, SESSION_TIMEOUT, REBALANCE_TIMEOUT.
+    """
     return _departure(situation, Cause.LEAVE_OR_TIMEOUT)

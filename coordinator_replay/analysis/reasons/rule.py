@@ -22,58 +22,45 @@ class ReasonRule(NamedTuple):
     """One row.
 
     Attributes:
-        rank: its place; of rows that find something, the one that ranks first names the cause.
         cause: the cause it finds; its alternatives are in the finding.
         types: the types of groups it looks at.
-        footprint: what must be on record, in words.
-        confidence: how sure it can be, in words.
-        look_alikes: what else leaves the same records, in words.
         explains: findings of lower rank that are parts of this one and no causes of their own.
         needs: what must have happened; it is not asked otherwise.
         find: the row itself.
     """
 
-    rank: int
     cause: Cause
     types: frozenset[GroupType]
-    footprint: str
-    confidence: str
-    look_alikes: str
     explains: frozenset[Cause]
     needs: Needs
     find: Find
 
-    def may_find(self, group_type: GroupType, *, arrivals: bool, departures: bool, requests: bool) -> bool:
-        """Whether it is worth asking in a situation of this kind."""
-        quiet = not (arrivals or departures or requests)
-        there = {
-            "nothing": True,
-            "arrivals": arrivals,
-            "departures": departures,
-            "requests": requests,
-            "quiet": quiet,
-        }
-        return group_type in self.types and there[self.needs]
 
+class RuleTable:
+    """Rows of the decision table.
 
-def row(
-    table: list[ReasonRule],
-    cause: Cause,
-    types: frozenset[GroupType],
-    *,
-    footprint: str,
-    confidence: str,
-    look_alikes: str = "none",
-    explains: Iterable[Cause] = (),
-    needs: Needs = "nothing",
-) -> Callable[[Find], Find]:
-    """Append a function to a table as its next row."""
+    A row's docstring has, for people, the footprint that must be on record, how sure it can be (Confidence), and what
+    else leaves the same records (Look-alikes).
 
-    def append(find: Find) -> Find:
-        rank = len(table) + 1
-        table.append(
-            ReasonRule(rank, cause, types, footprint, confidence, look_alikes, frozenset(explains), needs, find)
-        )
-        return find
+    Attributes:
+        rules: in the order of their rank.
+    """
 
-    return append
+    def __init__(self) -> None:
+        self.rules: list[ReasonRule] = []
+
+    def row(
+        self,
+        cause: Cause,
+        types: frozenset[GroupType] = EVERY_TYPE,
+        *,
+        explains: Iterable[Cause] = (),
+        needs: Needs = "nothing",
+    ) -> Callable[[Find], Find]:
+        """Append a function as the next row, see ``ReasonRule``."""
+
+        def append(find: Find) -> Find:
+            self.rules.append(ReasonRule(cause, types, frozenset(explains), needs, find))
+            return find
+
+        return append

@@ -23,9 +23,7 @@ from coordinator_replay.engine.events import EventKind
 from coordinator_replay.engine.model import GroupType
 from coordinator_replay.times import elapsed_ms
 
-TABLE: Sequence[ReasonRule] = tuple(
-    rule._replace(rank=rank) for rank, rule in enumerate([*MEMBER_RULES, *CHANGE_RULES], start=1)
-)
+TABLE: Sequence[ReasonRule] = (*MEMBER_RULES.rules, *CHANGE_RULES.rules)
 """Every row, first rank first."""
 
 
@@ -35,9 +33,10 @@ PROVEN_ALONE = frozenset({Cause.GROUP_CREATED, Cause.GROUP_CONVERSION, Cause.UNK
 
 @cache
 def _rows(group_type: GroupType, arrivals: bool, departures: bool, requests: bool) -> tuple[ReasonRule, ...]:
-    return tuple(
-        rule for rule in TABLE if rule.may_find(group_type, arrivals=arrivals, departures=departures, requests=requests)
-    )
+    """The rows that may find something in a situation of this kind."""
+    is_quiet = not (arrivals or departures or requests)
+    there = {"nothing": True, "arrivals": arrivals, "departures": departures, "requests": requests, "quiet": is_quiet}
+    return tuple(rule for rule in TABLE if group_type in rule.types and there[rule.needs])
 
 
 def reason_of(situation: Situation) -> Reason:
