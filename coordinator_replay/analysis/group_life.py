@@ -147,8 +147,7 @@ class GroupReplay:
 
     def _interrupt(self, offset: int, at_ms: int | None) -> list[Row]:
         """End what is proven up to an offset, and let it go on as what is not proven."""
-        events = self.replay.settle(missing_from=offset)
-        rows = list(self._fold(events)) if events else []
+        rows = self._settle(offset)
         until_ms = latest_ms(self._now_ms, at_ms)
         rows += self._members.interrupt(self._members, until_ms, offset)
         rows += self._ownership.interrupt(self._ownership, until_ms, offset)
@@ -157,8 +156,7 @@ class GroupReplay:
 
     def find_complete(self, partition: int, offset: int, at_ms: int | None) -> list[Row]:
         """Take note that no key of the group is open from an offset on."""
-        events = self.replay.settle()
-        rows = list(self._fold(events)) if events else []
+        rows = self._settle()
         is_seen = self.group_type is not None
         if is_seen and not self.replay.is_state_exact and not self.replay.open_keys:
             rows += self._fold([self.replay.find_complete(partition, offset, at_ms, self.group_type)])
@@ -175,8 +173,7 @@ class GroupReplay:
             at_ms: the time from which on records are missing; None where no record shows it.
             own: the group's records below that offset that the newer dump has.
         """
-        events = self.replay.settle(missing_from=offset)
-        rows = list(self._fold(events)) if events else []
+        rows = self._settle(offset)
         if any(record.offset == self._classic_at for record in own) and self.replay.is_classic:
             # One record holds the whole group, and it is still there: nothing came after it but what the dump has.
             self.replay.is_cleaned = True
@@ -218,9 +215,7 @@ class GroupReplay:
             yield name, row
 
     def _open_rows(self) -> Iterator[Row]:
-        events = self.replay.settle()
-        if events:
-            yield from self._fold(events)
+        yield from self._settle()
         yield from self._members.open_rows()
         yield from self._ownership.open_rows()
         for name, row in self._rebalances.open_rows():
@@ -271,6 +266,11 @@ class GroupReplay:
             EXPIRY_RULES.read(life._expiry_rules, snapshot["expiry_rules"])
             life._step_rules.restore(snapshot["findings"])
         return life
+
+    def _settle(self, missing_from: int | None = None) -> list[Row]:
+        """End the operation that is still open."""
+        events = self.replay.settle(missing_from=missing_from)
+        return list(self._fold(events)) if events else []
 
     def _fold(self, events: Sequence[Event]) -> Iterator[Row]:
         # A coordinator that moved to another broker may be ahead of its successor's clock; intervals never turn back.

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import NamedTuple
 
 from coordinator_replay.analysis.rows import RecordTopics, Row, Scope
@@ -180,21 +181,12 @@ def _client(member: Member) -> tuple[str | None, str | None]:
     return subscription.client_id, subscription.client_host
 
 
+_SHOWN_OF_SUBSCRIPTION = attrgetter("instance_id", "client_id", "client_host", "rack_id", "topics", "regex", "assignor")
+_SHOWN_OF_CURRENT = attrgetter("state", "epoch", "assigned", "pending")
+
+
 def _looks(member: Member) -> tuple[object, ...]:
     """What the table shows of a member."""
-    subscription = member.subscription_or_empty
-    current = member.current or JOINING
-    return (
-        subscription.instance_id,
-        subscription.client_id,
-        subscription.client_host,
-        subscription.rack_id,
-        subscription.topics,
-        subscription.regex,
-        subscription.assignor,
-        current.state,
-        current.epoch,
-        current.assigned,
-        current.pending,
-        member.target.assigned if member.target is not None else None,
-    )
+    current, target = member.current or JOINING, member.target
+    shown = _SHOWN_OF_SUBSCRIPTION(member.subscription_or_empty), _SHOWN_OF_CURRENT(current)
+    return *shown, target.assigned if target is not None else None

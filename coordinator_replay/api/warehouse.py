@@ -52,7 +52,7 @@ from coordinator_replay.query.saved import SavedQuery, run_saved_query, saved_qu
 from coordinator_replay.query.sql import run_sql
 from coordinator_replay.query.tables import END, Coverage, Tables, shown
 from coordinator_replay.query.timeline import MemberInterval, TimelineEvent, member_intervals_of, timeline_of
-from coordinator_replay.query.times import LogTime, is_run_id, parse_absolute_time, parse_duration, parse_time
+from coordinator_replay.query.times import LogTime, is_run_id, parse_duration, parse_time
 from coordinator_replay.times import in_utc
 from coordinator_replay.whatif.alternative import TriedSetting, alternative_of, tried_settings
 from coordinator_replay.whatif.measures import Gain
@@ -199,7 +199,7 @@ class Warehouse:
         pending = pending_commits(self._tables, group, moment)
         offsets = offsets_at(self._tables, group, moment, topics=topics, require_stable=require_stable, pending=pending)
         if end_offsets is not None:
-            offsets = with_lag(offsets, read_end_offsets(Path(end_offsets), parse_absolute_time, moment))
+            offsets = with_lag(offsets, read_end_offsets(Path(end_offsets), moment))
         unproven = sum(offset.is_proven is False for offset in offsets)
         aborted = (
             f"{unproven} of these may belong to aborted transactions: the input has no transaction markers."

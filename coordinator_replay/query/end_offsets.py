@@ -5,13 +5,14 @@ The file is CSV (``topic,partition,offset[,time]``, with or without these headin
 
 import csv
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from coordinator_replay.errors import CoordinatorReplayError, InputError
 from coordinator_replay.query.offsets import TopicPartition
+from coordinator_replay.query.times import parse_absolute_time
 
 _COLUMNS = ("topic", "partition", "offset", "time")
 _FEWEST_COLUMNS = 3
@@ -37,14 +38,11 @@ def _csv_rows(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
             yield reader.line_num, dict(zip(names, cells, strict=False))
 
 
-def read_end_offsets(
-    path: Path, parse_moment: Callable[[str], datetime], at: datetime | None = None
-) -> dict[TopicPartition, int]:
+def read_end_offsets(path: Path, at: datetime | None = None) -> dict[TopicPartition, int]:
     """End offsets by topic and partition, as of a point in time.
 
     Args:
         path: the file.
-        parse_moment: reads a time that stands in it.
         at: the moment; of several offsets of a partition the last one up to it counts. None: the last one. An offset
             without a time counts for all times.
 
@@ -60,7 +58,7 @@ def read_end_offsets(
     try:
         for number, row in (_json_rows if text.lstrip().startswith("{") else _csv_rows)(text):  # noqa: B007
             time = row.get("time")
-            moment = None if time in (None, "") else parse_moment(str(time))
+            moment = None if time in (None, "") else parse_absolute_time(str(time))
             if at is not None and moment is not None and moment > at:
                 continue
             key = (str(row["topic"]), int(row["partition"]))

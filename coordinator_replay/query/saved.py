@@ -13,9 +13,9 @@ A file begins with comments: what the query answers, then a line for each parame
 
 import itertools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -30,22 +30,6 @@ from coordinator_replay.query.times import parse_time
 _PARAMETER = re.compile(
     r"^-- param (?P<name>[a-z][a-z_]*) (?P<type>[a-z]+)(?: = (?P<default>[^:]+))?: (?P<about>.+)$", re.MULTILINE
 )
-
-
-def _number(text: str, warehouse: Tables) -> float:
-    value = float(text)
-    return int(value) if value == int(value) else value
-
-
-def _text(text: str, warehouse: Tables) -> str:
-    return text
-
-
-def _time(text: str, warehouse: Tables) -> datetime:
-    return warehouse.resolve(parse_time(text))
-
-
-_TYPES: dict[str, Callable[[str, Tables], Any]] = {"text": _text, "number": _number, "time": _time}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +57,12 @@ class Parameter:
             UsageError: it is none of that type.
         """
         try:
-            return _TYPES[self.type](text, warehouse)
+            if self.type == "time":
+                return warehouse.resolve(parse_time(text))
+            if self.type == "number":
+                value = float(text)
+                return int(value) if value == int(value) else value
+            return text
         except UsageError as problem:
             raise UsageError(f"parameter {self.name}: {problem}") from None
         except (ValueError, OverflowError):

@@ -1,14 +1,16 @@
 """A group's records and what the tables have of its topics, as ``whatif`` takes them."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from coordinator_replay.analysis.reasons.topic_changes import DatedTopicChange
 from coordinator_replay.engine.model import Record
 from coordinator_replay.errors import UsageError
+from coordinator_replay.listing import counted
 from coordinator_replay.query.groups import check_group
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.records.blobs import open_blobs
@@ -110,13 +112,13 @@ def what_if_all(
     warehouse.check_range(start, end)
     # A setting that no group can have is an error of the call, and none of a group.
     changed(Settings(protocol="classic"), {**(known or {}), **alternative.values})
-    topics = _Topics(warehouse)
+    topics, simulate = _Topics(warehouse), _simulation(start, end, known)
     gains, refused, unlike = [], [], []
     groups = [group for (group,) in warehouse.rows(_GROUPS)]
     for first in range(0, len(groups), _GROUPS_AT_ONCE):
         for recorded in _read(warehouse, groups[first : first + _GROUPS_AT_ONCE], topics):
             try:
-                one = _tried(recorded, [alternative], start, end, known, most_steps=0)
+                one = simulate(recorded, [alternative], most_steps=0)
             except UsageError:
                 refused.append(recorded.group_id)
                 continue
@@ -125,7 +127,7 @@ def what_if_all(
             else:
                 unlike.append(recorded.group_id)
     notes = [
-        f"{_groups(names)} {why}: {', '.join(names[:_MOST_NAMED])}{', …' if len(names) > _MOST_NAMED else ''}."
+        f"{counted(len(names), 'group')} {why}: {', '.join(names[:_MOST_NAMED])}{', …' * (len(names) > _MOST_NAMED)}."
         for names, why in (
             (refused, "can't be simulated (share, streams, or no members on record then)"),
             (unlike, "not predicted, since the simulation does not reproduce enough of the record"),
@@ -136,13 +138,9 @@ def what_if_all(
     leading = [one.group_id for one in ranked[:_RANGED]]
     ranges: dict[str, dict[str, tuple[int, int]]] = {}
     for recorded in _read(warehouse, leading, topics) if leading else ():
-        one = _tried(recorded, [alternative], start, end, known, most_steps=_RANGED_STEPS)
+        one = simulate(recorded, [alternative], most_steps=_RANGED_STEPS)
         ranges[recorded.group_id] = dict(_ranges_of_gain(one))
     return [replace(one, ranges=ranges.get(one.group_id)) for one in ranked], notes
-
-
-def _groups(names: Sequence[str]) -> str:
-    return f"{len(names):,} group{'' if len(names) == 1 else 's'}"
 
 
 def _gain(one: WhatIf) -> Gain:
@@ -203,39 +201,14 @@ def _read(warehouse: Tables, groups: Sequence[str], topics: _Topics) -> Iterator
 
 def _records(rows: Iterable[tuple[Any, ...]]) -> Iterator[Record]:
     unread = 0
-    for row in rows:
-        record = _record(*row, unread=unread)
-        # A row without a key, which no audit writes, is a record that is missing before the next one.
-        unread = unread + 1 if record is None else 0
-        if record is not None:
-            yield record
-
-
-def _record(
-    kind: str,
-    key: str | None,
-    value: str | None,
-    partition: int,
-    offset: int,
-    at_ms: int | None,
-    missing: int,
-    version: int | None,
-    *,
-    unread: int,
-) -> Record | None:
-    if key is None:
-        return None
-    opened = None if value is None else open_blobs(kind, json.loads(value))
-    return Record(
-        kind,
-        json.loads(key),
-        opened,
-        partition,
-        offset,
-        at_ms,
-        missing + unread,
-        version if value is not None else None,
-    )
+    for kind, key, value, partition, offset, at_ms, missing, version in rows:
+        if key is None:
+            # A row without a key, which no audit writes, is a record that is missing before the next one.
+            unread += 1
+            continue
+        opened, of = (None, None) if value is None else (open_blobs(kind, json.loads(value)), version)
+        yield Record(kind, json.loads(key), opened, partition, offset, at_ms, missing + unread, of)
+        unread = 0
 
 
 def what_if_of(
@@ -260,23 +233,10 @@ def what_if_of(
         UsageError: the tables don't know the group, it can't be simulated, or a setting is unknown.
     """
     warehouse.check_range(start, end)
-    return _tried(recorded_of(warehouse, group), alternatives, start, end, known)
+    return _simulation(start, end, known)(recorded_of(warehouse, group), alternatives)
 
 
-def _tried(
-    recorded: Recorded,
-    alternatives: Sequence[Alternative],
-    start: datetime | None,
-    end: datetime | None,
-    known: dict[str, str] | None,
-    *,
-    most_steps: int | None = None,
-) -> WhatIf:
-    return what_if(
-        recorded,
-        alternatives,
-        most_steps=most_steps,
-        start_ms=None if start is None else milliseconds(start),
-        end_ms=None if end is None else milliseconds(end),
-        known=known,
-    )
+def _simulation(start: datetime | None, end: datetime | None, known: dict[str, str] | None) -> Callable[..., WhatIf]:
+    """``what_if`` for a time range."""
+    start_ms, end_ms = (None if moment is None else milliseconds(moment) for moment in (start, end))
+    return partial(what_if, start_ms=start_ms, end_ms=end_ms, known=known)

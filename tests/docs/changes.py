@@ -44,7 +44,7 @@ CAUSE = Change(
                 'members and topics did not change"\n    return Explanation(CERTAIN, (fact,))\n',
                 '''
 
-@CHANGE_RULES.row(Cause.RACK_CHANGE, CLASSIC, needs="quiet")
+@CHANGE_RULES.row(Cause.RACK_CHANGE, CLASSIC, is_quiet=True)
 def rack_change(situation: Situation) -> Explanation | None:
     """A member moved to another rack.
 

@@ -185,7 +185,7 @@ FORMS = {
 def test_lag_is_told_where_end_offsets_are_given_and_nowhere_else(warehouse: Tables, tmp_path: Path, form: str):
     path = tmp_path / "ends"
     path.write_text(FORMS[form])
-    ends = read_end_offsets(path, at)
+    ends = read_end_offsets(path)
     assert ends == {("orders", 0): 300, ("orders", 1): 150}
     told = with_lag(offsets_at(warehouse, "payments", at("02:05")), ends)
     assert [(found.topic, found.partition, found.lag) for found in told] == [
@@ -198,10 +198,10 @@ def test_lag_is_told_where_end_offsets_are_given_and_nowhere_else(warehouse: Tab
 
 def test_of_several_end_offsets_the_last_up_to_the_moment_counts(tmp_path: Path):
     path = tmp_path / "ends.csv"
-    path.write_text("t,0,1\nt,0,30,02:30\nt,0,20,02:20\nt,0,40,02:40\nu,0,5\n")
-    assert read_end_offsets(path, at, at("02:35")) == {("t", 0): 30, ("u", 0): 5}
-    assert read_end_offsets(path, at, at("02:00")) == {("t", 0): 1, ("u", 0): 5}
-    assert read_end_offsets(path, at) == {("t", 0): 40, ("u", 0): 5}
+    path.write_text("t,0,1\n" + "".join(f"t,0,{one},2026-11-20T02:{one}\n" for one in (30, 20, 40)) + "u,0,5\n")
+    assert read_end_offsets(path, at("02:35")) == {("t", 0): 30, ("u", 0): 5}
+    assert read_end_offsets(path, at("02:00")) == {("t", 0): 1, ("u", 0): 5}
+    assert read_end_offsets(path) == {("t", 0): 40, ("u", 0): 5}
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def test_a_bad_line_of_end_offsets_is_named(tmp_path: Path, text: str):
     path = tmp_path / "ends"
     path.write_text(text)
     with pytest.raises(InputError, match=r"ends, line [12]: topic, partition, offset"):
-        read_end_offsets(path, at)
+        read_end_offsets(path)
 
 
 def test_owner_is_told_by_topic_name_or_id_with_its_host_then(warehouse: Tables):

@@ -26,9 +26,7 @@ def _asked(old: Subscription, new: Member) -> tuple[set[str], set[str]]:
     return after - before, before - after
 
 
-@CHANGE_RULES.row(
-    Cause.TOPIC_METADATA_CHANGE, CLASSIC, explains=(Cause.SUBSCRIPTION_CHANGE, *_NOTHING_VISIBLE), needs="requests"
-)
+@CHANGE_RULES.row(Cause.TOPIC_METADATA_CHANGE, CLASSIC, explains=(Cause.SUBSCRIPTION_CHANGE, *_NOTHING_VISIBLE))
 def pattern_resolved(situation: Situation) -> Explanation | None:
     """A client's own pattern matched a new topic, or one that is deleted.
 
@@ -47,9 +45,7 @@ def pattern_resolved(situation: Situation) -> Explanation | None:
     return Explanation(LIKELY, evidence, (Cause.SUBSCRIPTION_CHANGE,), triggers, list(moved))
 
 
-@CHANGE_RULES.row(
-    Cause.SUBSCRIPTION_CHANGE, explains=(Cause.TOPIC_METADATA_CHANGE, *_NOTHING_VISIBLE), needs="requests"
-)
+@CHANGE_RULES.row(Cause.SUBSCRIPTION_CHANGE, explains=(Cause.TOPIC_METADATA_CHANGE, *_NOTHING_VISIBLE))
 def subscription_change(situation: Situation) -> Explanation | None:
     """A member subscribed to other topics.
 
@@ -84,7 +80,7 @@ def _resubscribed(situation: Situation, old: Subscription, new: Member, offset: 
     return f"{called(new)} {' and '.join(parts) or 'changed its subscription'} {situation.at(offset)}"
 
 
-@CHANGE_RULES.row(Cause.BROKER_UPGRADE, CONSUMER, explains=(Cause.TOPIC_METADATA_CHANGE,), needs="quiet")
+@CHANGE_RULES.row(Cause.BROKER_UPGRADE, CONSUMER, explains=(Cause.TOPIC_METADATA_CHANGE,), is_quiet=True)
 def broker_upgrade(situation: Situation) -> Explanation | None:
     """A broker that hashes topic metadata took over from one that wrote it out.
 
@@ -114,7 +110,7 @@ def _hashes(situation: Situation) -> tuple[int | None, int | None]:
     Cause.TOPIC_METADATA_CHANGE,
     MODERN,
     explains=(Cause.TOPOLOGY_CHANGE, Cause.SHARE_PARTITIONS_READY, Cause.MEMBER_METADATA_CHANGE),
-    needs="quiet",
+    is_quiet=True,
 )
 def topic_metadata_change(situation: Situation) -> Explanation | None:
     """The topics the group reads are not what they were.
@@ -160,7 +156,7 @@ def _regex_fact(situation: Situation, changes: Mapping[str, list[list[str] | Non
     return f"regex {changes['regex']!r} {' and '.join(part for part in parts if part)} {situation.at(offset)}"
 
 
-@CHANGE_RULES.row(Cause.TOPIC_METADATA_CHANGE, CLASSIC, explains=_NOTHING_VISIBLE, needs="quiet")
+@CHANGE_RULES.row(Cause.TOPIC_METADATA_CHANGE, CLASSIC, explains=_NOTHING_VISIBLE, is_quiet=True)
 def coverage_change(situation: Situation) -> Explanation | None:
     """The leader knows of other partitions.
 
@@ -222,7 +218,7 @@ def _revoked(situation: Situation) -> dict[str, set[int]]:
     return {topic: left for topic, revoked in by_topic.items() if (left := revoked - covered.get(topic, set()))}
 
 
-@CHANGE_RULES.row(Cause.SHARE_PARTITIONS_READY, frozenset({GroupType.SHARE}), needs="quiet")
+@CHANGE_RULES.row(Cause.SHARE_PARTITIONS_READY, frozenset({GroupType.SHARE}), is_quiet=True)
 def share_partitions_ready(situation: Situation) -> Explanation | None:
     """Partitions can be assigned that could not before.
 
@@ -238,7 +234,7 @@ def share_partitions_ready(situation: Situation) -> Explanation | None:
     return Explanation(CERTAIN, (fact,))
 
 
-@CHANGE_RULES.row(Cause.TOPOLOGY_CHANGE, frozenset({GroupType.STREAMS}), needs="quiet")
+@CHANGE_RULES.row(Cause.TOPOLOGY_CHANGE, frozenset({GroupType.STREAMS}), is_quiet=True)
 def topology_change(situation: Situation) -> Explanation | None:
     """The topology was validated, or the settings of the assignment changed.
 
@@ -291,7 +287,7 @@ def cooperative_follow_up(situation: Situation) -> Explanation | None:
     return Explanation(CERTAIN, (fact,))
 
 
-@CHANGE_RULES.row(Cause.LEAVE_OR_TIMEOUT, CLASSIC, explains=(Cause.LEADER_REJOIN,), needs="quiet")
+@CHANGE_RULES.row(Cause.LEAVE_OR_TIMEOUT, CLASSIC, explains=(Cause.LEADER_REJOIN,), is_quiet=True)
 def passed_through(situation: Situation) -> Explanation | None:
     """A generation that nobody synced: somebody was in it who is not in the next.
 
@@ -308,7 +304,7 @@ def passed_through(situation: Situation) -> Explanation | None:
     return Explanation(POSSIBLE, (fact,), alternatives)
 
 
-@CHANGE_RULES.row(Cause.LEADER_REJOIN, CLASSIC, needs="quiet")
+@CHANGE_RULES.row(Cause.LEADER_REJOIN, CLASSIC, is_quiet=True)
 def leader_rejoin(situation: Situation) -> Explanation | None:
     """Only a leader's request makes a stable group rebalance without any change.
 

@@ -53,7 +53,6 @@ def group_conversion(situation: Situation) -> Explanation | None:
 @MEMBER_RULES.row(
     Cause.GROUP_CREATED,
     explains=(*_ABOUT_MEMBERS, *_FOLLOWS_MEMBERS, Cause.TOPOLOGY_CHANGE, Cause.SHARE_PARTITIONS_READY),
-    needs="arrivals",
 )
 def group_created(situation: Situation) -> Explanation | None:
     """The group begins.
@@ -112,7 +111,7 @@ def protocol_change(situation: Situation) -> Explanation | None:
     return None
 
 
-@MEMBER_RULES.row(Cause.CLIENT_UPGRADE, explains=_ABOUT_MEMBERS[2:], needs="arrivals")
+@MEMBER_RULES.row(Cause.CLIENT_UPGRADE, explains=_ABOUT_MEMBERS[2:])
 def client_upgrade(situation: Situation) -> Explanation | None:
     """A client came back as another.
 
@@ -124,7 +123,7 @@ def client_upgrade(situation: Situation) -> Explanation | None:
     return _changed(situation, [one for one in returns(situation)[0] if one.is_upgrade])
 
 
-@MEMBER_RULES.row(Cause.CLIENT_DOWNGRADE, explains=_ABOUT_MEMBERS[2:], needs="arrivals")
+@MEMBER_RULES.row(Cause.CLIENT_DOWNGRADE, explains=_ABOUT_MEMBERS[2:])
 def client_downgrade(situation: Situation) -> Explanation | None:
     """A client was rolled back to the classic protocol.
 
@@ -174,7 +173,6 @@ POLL_SLACK_MS = 15_000
         Cause.MEMBER_LEAVE,
         Cause.LEAVE_OR_TIMEOUT,
     ),
-    needs="arrivals",
 )
 def poll_timeout_rejoin(situation: Situation) -> Explanation | None:
     """A process that ran all the time was removed from the group, and joined again.
@@ -275,7 +273,7 @@ def _replaced(situation: Situation) -> Explanation | None:
     return Explanation(LIKELY, evidence, (Cause.LEADER_REJOIN,), triggers)
 
 
-@MEMBER_RULES.row(Cause.MEMBER_JOIN, explains=_FOLLOWS_MEMBERS, needs="arrivals")
+@MEMBER_RULES.row(Cause.MEMBER_JOIN, explains=_FOLLOWS_MEMBERS)
 def member_join(situation: Situation) -> Explanation | None:
     """A member came.
 
@@ -317,7 +315,7 @@ def _unique(removals: list[Departure]) -> tuple[Cause, ...]:
     return tuple(dict.fromkeys(cause for one in removals for cause in one.alternatives))
 
 
-@MEMBER_RULES.row(Cause.REBALANCE_TIMEOUT, MODERN, explains=_FOLLOWS_MEMBERS, needs="departures")
+@MEMBER_RULES.row(Cause.REBALANCE_TIMEOUT, MODERN, explains=_FOLLOWS_MEMBERS)
 def rebalance_timeout(situation: Situation) -> Explanation | None:
     """A member was removed because it blocked the others' rebalance.
 
@@ -328,7 +326,7 @@ def rebalance_timeout(situation: Situation) -> Explanation | None:
     return _departure(situation, Cause.REBALANCE_TIMEOUT)
 
 
-@MEMBER_RULES.row(Cause.SESSION_TIMEOUT, explains=_FOLLOWS_MEMBERS, needs="departures")
+@MEMBER_RULES.row(Cause.SESSION_TIMEOUT, explains=_FOLLOWS_MEMBERS)
 def session_timeout(situation: Situation) -> Explanation | None:
     """A member sent no heartbeat any more.
 
@@ -341,7 +339,7 @@ def session_timeout(situation: Situation) -> Explanation | None:
     return _departure(situation, Cause.SESSION_TIMEOUT)
 
 
-@MEMBER_RULES.row(Cause.MEMBER_LEAVE, explains=_FOLLOWS_MEMBERS, needs="departures")
+@MEMBER_RULES.row(Cause.MEMBER_LEAVE, explains=_FOLLOWS_MEMBERS)
 def member_leave(situation: Situation) -> Explanation | None:
     """A member left.
 
@@ -353,7 +351,7 @@ def member_leave(situation: Situation) -> Explanation | None:
     return _departure(situation, Cause.MEMBER_LEAVE)
 
 
-@MEMBER_RULES.row(Cause.LEAVE_OR_TIMEOUT, explains=_FOLLOWS_MEMBERS, needs="departures")
+@MEMBER_RULES.row(Cause.LEAVE_OR_TIMEOUT, explains=_FOLLOWS_MEMBERS)
 def leave_or_timeout(situation: Situation) -> Explanation | None:
     """A member left, or its session timed out.
 

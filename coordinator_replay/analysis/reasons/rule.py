@@ -1,14 +1,11 @@
 """A row of the decision table, and how functions become rows."""
 
 from collections.abc import Callable, Iterable
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from coordinator_replay.analysis.reasons.situation import Situation
 from coordinator_replay.analysis.reasons.vocabulary import Cause, Explanation
 from coordinator_replay.engine.model import GroupType
-
-Needs = Literal["nothing", "arrivals", "departures", "requests", "quiet"]
-"""What a row needs to find anything: members that came, went, or asked for other topics; or that none did."""
 
 Find = Callable[[Situation], Explanation | None]
 
@@ -25,14 +22,14 @@ class ReasonRule(NamedTuple):
         cause: the cause it finds; its alternatives are in the finding.
         types: the types of groups it looks at.
         explains: findings of lower rank that are parts of this one and no causes of their own.
-        needs: what must have happened; it is not asked otherwise.
+        is_quiet: it is asked only where no member came, went or asked for other topics.
         find: the row itself.
     """
 
     cause: Cause
     types: frozenset[GroupType]
     explains: frozenset[Cause]
-    needs: Needs
+    is_quiet: bool
     find: Find
 
 
@@ -55,12 +52,12 @@ class RuleTable:
         types: frozenset[GroupType] = EVERY_TYPE,
         *,
         explains: Iterable[Cause] = (),
-        needs: Needs = "nothing",
+        is_quiet: bool = False,
     ) -> Callable[[Find], Find]:
         """Append a function as the next row, see ``ReasonRule``."""
 
         def append(find: Find) -> Find:
-            self.rules.append(ReasonRule(cause, types, frozenset(explains), needs, find))
+            self.rules.append(ReasonRule(cause, types, frozenset(explains), is_quiet, find))
             return find
 
         return append

@@ -5,7 +5,6 @@ a cause of its own: then no cause is certain, and both are named, with the evide
 """
 
 from collections.abc import Sequence
-from functools import cache
 
 from coordinator_replay.analysis.reasons.change_rules import CHANGE_RULES
 from coordinator_replay.analysis.reasons.member_rules import MEMBER_RULES
@@ -31,18 +30,10 @@ PROVEN_ALONE = frozenset({Cause.GROUP_CREATED, Cause.GROUP_CONVERSION, Cause.UNK
 """Causes that the operation's own records show, whatever was before it."""
 
 
-@cache
-def _rows(group_type: GroupType, arrivals: bool, departures: bool, requests: bool) -> tuple[ReasonRule, ...]:
-    """The rows that may find something in a situation of this kind."""
-    is_quiet = not (arrivals or departures or requests)
-    there = {"nothing": True, "arrivals": arrivals, "departures": departures, "requests": requests, "quiet": is_quiet}
-    return tuple(rule for rule in TABLE if group_type in rule.types and there[rule.needs])
-
-
 def reason_of(situation: Situation) -> Reason:
     """Why a group rebalances."""
-    came, went, asked = bool(situation.joined), bool(situation.left), bool(situation.resubscribed)
-    rows = _rows(situation.group_type, came, went, asked)
+    is_quiet = not (situation.joined or situation.left or situation.resubscribed)
+    rows = [one for one in TABLE if situation.group_type in one.types and (is_quiet or not one.is_quiet)]
     findings = [(rule, finding) for rule in rows if (finding := rule.find(situation)) is not None]
     if not findings:
         fact = f"no record around this epoch shows why {situation.at()}"
