@@ -1,10 +1,16 @@
 """Removals of offsets that the brokers' logs name: which writes of tombstones they are about.
 
-A line names neither the records that were written nor, for retention, their groups: it is of a write where partition,
-time and number are those of that write, and of no other.
+A line of a newer coordinator names its log partition, and neither the records that were written nor, for retention,
+their groups: it is of a write where partition, time and number are those of that write, and of no other. A line of a
+Scala coordinator (2.x and 3.x) names no log partition, and counts the offsets of all writes that one cleanup led to,
+one for each group (``GroupMetadataManager.cleanupGroupMetadata``). What it names stands for the partition: it is of the
+writes near it that removed offsets of these groups or partitions, where these are as many as it counts. Brokers that
+each removed a deleted topic's offsets are counted together. "Removed N expired offsets" names nothing at all: which
+log partitions the broker led, and that the dump has all of them, no line says, so no number proves it to be of a write.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -25,13 +31,23 @@ class Removal(StrEnum):
     GROUPS = "GROUPS"
     """DeleteGroups."""
 
+    OFFSETS = "OFFSETS"
+    """DeleteOffsets."""
 
-EVENTS = frozenset({"TOMBSTONES_WRITTEN", "GROUPS_DELETED"})
+
+EVENTS = frozenset({"TOMBSTONES_WRITTEN", "GROUPS_DELETED", "OFFSETS_DELETED"})
 """Kinds of lines that say something about a removal."""
+
+_OF_OFFSETS = (Removal.GROUPS, Removal.OFFSETS)
+"""Lines about these count offsets alone, others the tombstones of groups and members too."""
 
 _CLEANUP = re.compile(r"Generated (\d+) tombstone records while cleaning up group metadata in ")
 _TOPICS = re.compile(r"Generated (\d+) tombstone records in \d+ milliseconds while deleting offsets for \w+ \[(.*)\]")
 _GROUPS = re.compile(r"The following groups were deleted: (.*)\. A total of (\d+) offsets were removed")
+_OFFSETS = re.compile(
+    r"The following offsets of the group (.*) were deleted: (.*)\. A total of (\d+) offsets were removed"
+)
+_PARTITIONS = re.compile(r"Removed (\d+) offsets associated with deleted partitions: (.*)\.")
 _DELETED_TOPIC = re.compile(r"DeletedTopic\[id=[^,\]]*, name=([^\]]*)\]")
 
 
@@ -69,54 +85,112 @@ class LoggedRemoval:
     sentence: str
 
 
-class _Removed(NamedTuple):
+class Removed(NamedTuple):
+    """What a line says of a removal.
+
+    Attributes:
+        at_ms: when it was logged.
+        log_partition: None where the line names none.
+        names: the topics, partitions or groups that it names; single offsets of a group as ``GROUP/TOPIC-PARTITION``.
+        number: how many tombstones, or offsets.
+        brokers: whose lines these are.
+        sentence: the line as evidence.
+    """
+
+    at_ms: int
+    log_partition: int | None
     removal: Removal
-    names: Sequence[str]
+    names: tuple[str, ...]
     number: int
+    brokers: frozenset[int | None]
+    sentence: str
 
 
-def _read(text: str) -> _Removed | None:
+Named = Mapping[tuple[Removal, str], Mapping[Write, int]]
+"""How many offsets of a group, of a topic's partition, or of both a write removed, by what a line may name."""
+
+
+def read_removals(lines: Iterable[tuple[int | None, GroupLogLine]]) -> list[Removed]:
+    """What lines say of removals.
+
+    Args:
+        lines: lines of brokers' logs, each with the log partition that it names.
+    """
+    every: list[Removed] = []
+    unplaced: dict[tuple[str, ...], int] = {}
+    for log_partition, line in sorted(lines, key=lambda one: one[1].order):
+        what = _read(line.text)
+        if what is None:
+            continue
+        removal, names, number = what
+        one = Removed(line.at_ms, log_partition, removal, names, number, frozenset({line.broker}), line_sentence(line))
+        if log_partition is None and removal is Removal.TOPICS:
+            before = every[unplaced[names]] if names in unplaced else None
+            if before is not None and one.at_ms - before.at_ms <= SLACK_MS and not one.brokers & before.brokers:
+                every[unplaced[names]] = before._replace(
+                    number=before.number + number, brokers=before.brokers | one.brokers
+                )
+                continue
+            unplaced[names] = len(every)
+        every.append(one)
+    return every
+
+
+def _read(text: str) -> tuple[Removal, tuple[str, ...], int] | None:
     if (cleanup := _CLEANUP.search(text)) is not None:
-        return _Removed(Removal.CLEANUP, (), int(cleanup[1]))
+        return Removal.CLEANUP, (), int(cleanup[1])
     if (topics := _TOPICS.search(text)) is not None:
-        names = _DELETED_TOPIC.findall(topics[2]) or topics[2].split(", ")
-        return _Removed(Removal.TOPICS, names, int(topics[1]))
+        return Removal.TOPICS, tuple(_DELETED_TOPIC.findall(topics[2]) or topics[2].split(", ")), int(topics[1])
+    if (partitions := _PARTITIONS.search(text)) is not None:
+        return Removal.TOPICS, tuple(partitions[2].split(", ")), int(partitions[1])
     if (groups := _GROUPS.search(text)) is not None:
-        return _Removed(Removal.GROUPS, groups[1].split(", "), int(groups[2]))
+        return Removal.GROUPS, tuple(groups[1].split(", ")), int(groups[2])
+    if (offsets := _OFFSETS.search(text)) is not None:
+        return Removal.OFFSETS, tuple(f"{offsets[1]}/{one}" for one in offsets[2].split(", ")), int(offsets[3])
     return None
 
 
 def logged_removals(
-    lines: Iterable[tuple[int, GroupLogLine]], writes: Mapping[Write, Tombstones]
+    removals: Iterable[Removed], writes: Mapping[Write, Tombstones], named: Named
 ) -> list[LoggedRemoval]:
     """The writes of tombstones that lines are about; none that several lines, or lines that several writes may fit.
 
     Args:
-        lines: lines of brokers' logs, each with the log partition that it names.
+        removals: what lines say.
         writes: all writes around these times.
+        named: those of what lines without a log partition name.
     """
-    by_partition: dict[int, list[Write]] = {}
+    by_partition: dict[int, list[Write]] = defaultdict(list)
     for write in writes:
-        by_partition.setdefault(write.log_partition, []).append(write)
-    by_write: dict[Write, list[LoggedRemoval]] = {}
-    for log_partition, line in lines:
-        removed = _read(line.text)
-        if removed is None:
-            continue
-        near = _fitting(removed, line.at_ms, by_partition.get(log_partition, ()), writes)
-        for write in near if len(near) == 1 else ():
-            one = LoggedRemoval(write, removed.removal, removed.names, line_sentence(line))
-            by_write.setdefault(write, []).append(one)
+        by_partition[write.log_partition].append(write)
+    by_write: dict[Write, list[LoggedRemoval]] = defaultdict(list)
+    for one in removals:
+        if one.log_partition is None:
+            near = _of_names(one, named)
+        else:
+            near = _fitting(one, by_partition[one.log_partition], writes)
+        for write in near:
+            by_write[write].append(LoggedRemoval(write, one.removal, one.names, one.sentence))
     return [of_write[0] for of_write in by_write.values() if len(of_write) == 1]
 
 
-def _fitting(
-    removed: _Removed, at_ms: int, writes: Collection[Write], tombstones: Mapping[Write, Tombstones]
-) -> list[Write]:
-    """Writes of that number of tombstones at that time."""
+def _of_names(removed: Removed, named: Named) -> Collection[Write]:
+    """Writes near a line that removed offsets of what it names, if these are as many as it counts."""
+    near = [
+        (write, offsets)
+        for name in dict.fromkeys(removed.names)
+        for write, offsets in named.get((removed.removal, name), {}).items()
+        if abs(write.at_ms - removed.at_ms) <= SLACK_MS
+    ]
+    return dict.fromkeys(write for write, _ in near) if sum(count for _, count in near) == removed.number else ()
+
+
+def _fitting(removed: Removed, writes: Collection[Write], tombstones: Mapping[Write, Tombstones]) -> Collection[Write]:
+    """The write of that number of tombstones at that time, if there is one."""
 
     def count(write: Write) -> int:
         of_write = tombstones[write]
-        return of_write.offsets + (0 if removed.removal is Removal.GROUPS else of_write.others)
+        return of_write.offsets + (0 if removed.removal in _OF_OFFSETS else of_write.others)
 
-    return [write for write in writes if abs(write.at_ms - at_ms) <= SLACK_MS and count(write) == removed.number]
+    near = [one for one in writes if abs(one.at_ms - removed.at_ms) <= SLACK_MS and count(one) == removed.number]
+    return near if len(near) == 1 else ()

@@ -30,7 +30,7 @@ from coordinator_replay.arrow_times import TIMESTAMP
 from coordinator_replay.pipeline.bucket_files import Place, TableWriter
 from coordinator_replay.pipeline.columns import numbers_of
 from coordinator_replay.pipeline.interval_rows import STAGED
-from coordinator_replay.pipeline.offsets.logged_removals import read_removals
+from coordinator_replay.pipeline.offsets.logged_removals import removals_of
 from coordinator_replay.store.duckdb_connection import connected, select
 from coordinator_replay.store.scan import BATCH_ROWS, Batches, read_paths, rows_of
 from coordinator_replay.store.writer import DataFile, conform, some
@@ -226,6 +226,9 @@ _DECISION = f"""CASE
     _case("GROUP_DELETED", "'certain'", ["{sentence}", _GROUP_TOMBSTONE], "[]")
 }
     WHEN removal = 'TOPICS' AND (list_contains(names, topic) OR list_contains(names, topic || '-' || partition)) THEN {
+    _case("DELETED", "'certain'", ["{sentence}"], "[]")
+}
+    WHEN removal = 'OFFSETS' AND list_contains(names, group_id || '/' || topic || '-' || partition) THEN {
     _case("DELETED", "'certain'", ["{sentence}"], "[]")
 }
     WHEN removal = 'CLEANUP' AND (all_old OR NOT $is_known) THEN {_case("EXPIRED", "'certain'", ["{sentence}"], "[]")}
@@ -440,7 +443,7 @@ def find_causes(share: CausesShare) -> CausesResult:
     if not removed.num_rows:
         return result
     writer = TableWriter(share.place, None)
-    logged = read_removals(share.lines, removed, share.commits, share.group_records)
+    logged = removals_of(share.lines, removed, share.commits, share.group_records)
     for causes in tombstone_causes(removed, result.retention, deletions=share.deletions, logged=logged):
         for bucket, is_open, rows in _by_bucket(causes, share):
             writer.add(HISTORY, rows, is_open=is_open, bucket=bucket)

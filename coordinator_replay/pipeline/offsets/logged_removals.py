@@ -8,16 +8,27 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from coordinator_replay.analysis.broker_words import SLACK_MS, GroupLogLine
-from coordinator_replay.analysis.logged_removals import EVENTS, LoggedRemoval, Tombstones, Write, logged_removals
+from coordinator_replay.analysis.logged_removals import (
+    EVENTS,
+    LoggedRemoval,
+    Named,
+    Removal,
+    Removed,
+    Tombstones,
+    Write,
+    logged_removals,
+    read_removals,
+)
 from coordinator_replay.pipeline.columns import plain_rows
 from coordinator_replay.store.scan import read_paths
 from coordinator_replay.times import moment_of_ms
 
 _WRITTEN = ["log_partition", "log_timestamp"]
+_NAMED = [*_WRITTEN, "group_id", "topic", "partition"]
 _COLUMNS = (*(name for name in GroupLogLine._fields if name != "at_ms"), "log_partition", "logged_at")
 
 
-def read_removals(
+def removals_of(
     lines: Sequence[str], removed: pa.Table, commits: Sequence[str], group_records: Sequence[str]
 ) -> list[LoggedRemoval]:
     """The writes of tombstones that lines are about.
@@ -33,21 +44,33 @@ def read_removals(
     if not lines or not since.is_valid:
         return []
     slack = pa.scalar(SLACK_MS * 1000, pa.duration("us"))
-    where = ds.field("event").isin(pa.array(sorted(EVENTS))) & ds.field("log_partition").is_valid()
+    where = ds.field("event").isin(pa.array(sorted(EVENTS)))
     where &= (ds.field("logged_at") >= pc.subtract(since, slack)) & (ds.field("logged_at") <= pc.add(until, slack))
     read = [
         (row.pop("log_partition"), GroupLogLine(at_ms=row.pop("logged_at"), **row))
         for batch in read_paths(lines, _COLUMNS, where)
         for row in plain_rows(batch)
     ]
-    return logged_removals(read, _writes([line.at_ms for _, line in read], commits, group_records)) if read else []
+    removals = read_removals(read)
+    placed = [one for one in removals if one.log_partition is not None]
+    unplaced = [one for one in removals if one.log_partition is None]
+    return logged_removals(removals, _writes(placed, commits, group_records), _named(unplaced, commits))
 
 
-def _writes(times: Sequence[int], commits: Sequence[str], group_records: Sequence[str]) -> Mapping[Write, Tombstones]:
+def _tombstones_near(removals: Sequence[Removed]) -> ds.Expression:
+    times = [one.at_ms for one in removals]
+    since, until = moment_of_ms(max(min(times) - SLACK_MS, 0)), moment_of_ms(max(times) + SLACK_MS)
+    return ds.field("is_tombstone") & (ds.field("log_timestamp") >= since) & (ds.field("log_timestamp") <= until)
+
+
+def _writes(
+    removals: Sequence[Removed], commits: Sequence[str], group_records: Sequence[str]
+) -> Mapping[Write, Tombstones]:
     """How many tombstones were written at once, as far as lines may be about them."""
     writes: dict[Write, Tombstones] = defaultdict(Tombstones)
-    since, until = moment_of_ms(min(times) - SLACK_MS), moment_of_ms(max(times) + SLACK_MS)
-    where = ds.field("is_tombstone") & (ds.field("log_timestamp") >= since) & (ds.field("log_timestamp") <= until)
+    if not removals:
+        return writes
+    where = _tombstones_near(removals)
     # All tombstones count, those too whose commit is not on record.
     for batch in read_paths(commits, _WRITTEN, where):
         for write, count in _counted(batch):
@@ -56,6 +79,25 @@ def _writes(times: Sequence[int], commits: Sequence[str], group_records: Sequenc
         for write, count in _counted(batch):
             writes[write].others += count
     return writes
+
+
+def _named(removals: Sequence[Removed], commits: Sequence[str]) -> Named:
+    """How many offsets of what lines name were removed at once."""
+    named: dict[tuple[Removal, str], dict[Write, int]] = defaultdict(lambda: defaultdict(int))
+    wanted = {(one.removal, name) for one in removals for name in one.names}
+    if not wanted:
+        return named
+    groups = [name for removal, name in wanted if removal is Removal.GROUPS]
+    partitions = [name.rpartition("/")[2] for removal, name in wanted if removal is not Removal.GROUPS]
+    where = ds.field("group_id").isin(pa.array(groups, pa.string()))
+    where |= ds.field("topic").isin(pa.array([one.rpartition("-")[0] for one in partitions], pa.string()))
+    for batch in read_paths(commits, _NAMED, _tombstones_near(removals) & where):
+        for row in plain_rows(batch):
+            group, partition = row["group_id"], f"{row['topic']}-{row['partition']}"
+            keys = {(Removal.GROUPS, group), (Removal.TOPICS, partition), (Removal.OFFSETS, f"{group}/{partition}")}
+            for key in keys & wanted:
+                named[key][Write(row["log_partition"], row["log_timestamp"])] += 1
+    return named
 
 
 def _counted(rows: pa.RecordBatch) -> Iterator[tuple[Write, int]]:

@@ -14,7 +14,7 @@ from coordinator_replay.query.removed import removed_offsets
 from coordinator_replay.query.tables import Tables
 from tests.pipeline.in_process import audit
 from tests.pipeline.staged_rows import audit_rows, commit, emptied, group_record, marker, moment, ms
-from tests.samples import Sample, lines
+from tests.samples import DATA, Sample, lines
 
 __all__ = ["audit", "audit_rows"]
 
@@ -124,6 +124,42 @@ def test_a_log_names_topics_and_groups_that_were_deleted(audit, tmp_path):
         ("shop-doomed", "GROUP_DELETED", "likely"),
         ("shop-trim", "DELETED", "likely"),
     }
+
+
+def test_lines_of_a_scala_coordinator_count_by_what_they_name(audit, tmp_path):
+    """They name no log partition: the groups and partitions of topics that they name have so many tombstones then."""
+    recorded = DATA / "broker-logs" / "3.9-scala"
+    audit(tmp_path / "wh", recorded / "segments", broker_logs=[str(recorded / "server.log")])
+    assert sure_of(tmp_path / "wh") == {
+        ("classic-group-deleted", "GROUP_DELETED", "certain"),
+        ("classic-topic-deleted", "DELETED", "certain"),
+    }
+    text = (recorded / "server.log").read_text()
+    for number, (true, false) in enumerate(
+        [
+            ("Removed 2 offsets", "Removed 3 offsets"),
+            ("deleted.gone-0,", "deleted.gone-7,"),
+            ("Removed 2 offsets associated with deleted partitions: ", "Removed 2 expired offsets in 1 milliseconds. "),
+            ("04:45:00.698", "04:45:02.698"),
+        ]
+    ):
+        assert text.count(true) == 1
+        forged = tmp_path / f"{number}.log"
+        forged.write_text(text.replace(true, false))
+        audit(tmp_path / f"wh-{number}", recorded / "segments", broker_logs=[str(forged)])
+        assert sure_of(tmp_path / f"wh-{number}") == {
+            ("classic-group-deleted", "GROUP_DELETED", "certain"),
+            ("classic-topic-deleted", "DELETED", "likely"),
+        }
+
+
+def test_a_line_names_the_offsets_that_an_admin_deleted(audit_rows, tmp_path):
+    log = [commit((0, n), 0, ("g", "t", n), 5) for n in range(3)]
+    log += [commit((0, 3 + n), 60, ("g", "t", n)) for n in range(2)]
+    line = "The following offsets of the group g were deleted: t-0, t-1. A total of 2 offsets were removed."
+    (tmp_path / "server.log").write_text(f"[2026-11-21T00:01:00.004Z] INFO [GroupCoordinator 1]: {line} (k.C)\n")
+    audit_rows(tmp_path / "wh", log, broker_logs=[str(tmp_path / "server.log")])
+    assert sure_of(tmp_path / "wh") == {("g", "DELETED", "certain")}
 
 
 @pytest.mark.parametrize(("number", "confidence"), [(2, "likely"), (3, "certain")])
