@@ -73,21 +73,11 @@ ASSUMPTIONS: Mapping[str, str] = {
 
 
 @dataclass
-class _Open:
-    arrived_ms: int
-    member_ids: list[str]
-    subscriptions: list[tuple[int, Subscription]]
-    away_ms: int | None = None
-    later_ms: int = 0
-    alive_ms: int = 0
-
-
-@dataclass
 class _Client:
     key: tuple[str, ...]
     member: Member
     visits: list[Visit] = field(default_factory=list)
-    now: _Open | None = None
+    now: Visit | None = None
 
 
 class ClientLives:
@@ -153,7 +143,7 @@ class ClientLives:
                 continue
             for client in lives:
                 if client is not None and client.now is not None:
-                    client.now.alive_ms = operation.join_done_ms or operation.at_ms
+                    client.now = replace(client.now, alive_ms=operation.join_done_ms or operation.at_ms)
 
     def _began_ms(self, operation: RecordedOperation) -> int:
         """When the rebalance of an operation began: its members came or left then.
@@ -181,7 +171,7 @@ class ClientLives:
             self.clients.append(client)
         elif client.visits and (last := client.visits[-1].departed_ms) is not None:
             at_ms = max(at_ms, last + 1)
-        client.now = _Open(at_ms, [member.member_id], [(at_ms, subscription)], later_ms=later_ms)
+        client.now = Visit(at_ms, member.member_id, ((at_ms, subscription),), later_ms=later_ms)
         self.phases[-1].arrived.append((client.visits, len(client.visits)))
         self.by_member[member.member_id] = client
 
@@ -191,8 +181,8 @@ class ClientLives:
             return
         cause, confidence = self._reason(member)
         is_static = _is_static_classic(client.now)
-        if client.now.away_ms is not None:
-            self._close(client, client.now.away_ms, CLOSED, "certain")
+        if client.now.departed_ms is not None:
+            _close(client, client.now.departed_ms)
         elif cause in TIMEOUTS or is_static:
             removed_ms = operation.join_done_ms or operation.at_ms
             self.counts["crashed"] += 1
@@ -204,7 +194,7 @@ class ClientLives:
             elif confidence != SURE:
                 self.counts["unsure_timeouts"] += 1
                 other = Ending(max(at_ms, client.now.arrived_ms + 1), CLOSED, is_unlikely=True)
-            self._close(client, departed_ms, CLOSED if is_static else CRASHED, confidence, window, other)
+            _close(client, departed_ms, CLOSED if is_static else CRASHED, window, other)
             if is_static:
                 place = client.visits, len(client.visits) - 1
                 self.phases[-1].remove(place, is_leader=member.member_id == self._leader)
@@ -216,17 +206,17 @@ class ClientLives:
                 how, other = CLOSED, Ending(departed_ms, CRASHED, is_unlikely=True)
             else:
                 how, other = CRASHED, Ending(departed_ms, CLOSED)
-            self._close(client, departed_ms, how, confidence, other=other)
+            _close(client, departed_ms, how, other=other)
         else:
             other = self._timeout(client.now, member, operation)
             back = None if other is None else self._back_by_then(client, other.departed_ms)
             if other is not None and back is not None:
                 self.counts["crashed"] += 1
-                self._close(client, other.departed_ms, CRASHED, confidence)
+                _close(client, other.departed_ms, CRASHED)
                 self._continue_as(client, back)
                 return
             self.counts["unsure_leaves"] += other is not None
-            self._close(client, max(at_ms, client.now.arrived_ms + 1), CLOSED, confidence, other=other)
+            _close(client, max(at_ms, client.now.arrived_ms + 1), other=other)
 
     def _back_by_then(self, client: _Client, died_ms: int) -> _Client | None:
         """Who came under the same client id and host after a client had died, and before it was removed: itself.
@@ -252,7 +242,7 @@ class ClientLives:
         """A client that died goes on as the one that it came back as."""
         if back is not None and back.now is not None:
             client.now = back.now
-            self.by_member |= dict.fromkeys(back.now.member_ids, client)
+            self.by_member[back.now.member_id] = client
             self.clients = [one for one in self.clients if one is not back]
 
     def _departing(self, operation: RecordedOperation) -> Iterable[tuple[Member, _Client]]:
@@ -283,7 +273,7 @@ class ClientLives:
         """The cause of a departure, and how sure it is."""
         return self.reasons.get(member.member_id, ("", "possible"))
 
-    def _timeout(self, now: _Open, member: Member, operation: RecordedOperation) -> Ending | None:
+    def _timeout(self, now: Visit, member: Member, operation: RecordedOperation) -> Ending | None:
         """The session timeout that a departure may be that is more likely a leave; None where it can be none.
 
         A session runs from the last heartbeat. Under the classic protocol a commit renews it
@@ -300,23 +290,23 @@ class ClientLives:
             return None
         return Ending(self._died_ms(now, removed_ms), CRASHED)
 
-    def _died_ms(self, now: _Open, removed_ms: int) -> int:
+    def _died_ms(self, now: Visit, removed_ms: int) -> int:
         """When a member died whose session was over at a moment: a session before, but not before it was last alive."""
         return max(removed_ms - self._session(now.subscriptions[-1][1]), self._last_sign(now))
 
     def _away(self, member: Member, at_ms: int) -> None:
         client = self.by_member.get(member.member_id)
         if client is not None and client.now is not None:
-            client.now.away_ms = at_ms
+            client.now = replace(client.now, departed_ms=at_ms)
 
     def _rejoin(self, member: Member, at_ms: int) -> None:
         client = self.by_member.get(member.member_id)
         if client is None or client.now is None:
             self._arrive(member, at_ms)
-        elif client.now.away_ms is not None:
+        elif client.now.departed_ms is not None:
             subscription = member.subscription or client.now.subscriptions[-1][1]
-            self._close(client, client.now.away_ms, CLOSED, "certain")
-            client.now = _Open(at_ms, [member.member_id], [(at_ms, subscription)])
+            _close(client, client.now.departed_ms)
+            client.now = Visit(at_ms, member.member_id, ((at_ms, subscription),))
 
     def _replace(self, before: Member | None, member: Member, operation: RecordedOperation) -> None:
         """A static member under a new id: of a classic one no record shows since when it was away."""
@@ -325,7 +315,7 @@ class ClientLives:
             self._arrive(member, operation.at_ms)
             return
         subscription = member.subscription or client.now.subscriptions[-1][1]
-        departed_ms, window = client.now.away_ms, None
+        departed_ms, window = client.now.departed_ms, None
         if departed_ms is None:
             self.counts["static_restarts"] += 1
             # Away for longer than its session, it would have been removed.
@@ -336,14 +326,16 @@ class ClientLives:
             latest_ms = max(operation.at_ms - 1, earliest_ms)
             window = Window(earliest_ms, latest_ms, is_restart=True, is_committed=is_committed)
             departed_ms = window.at(0.5)
-        self._close(client, departed_ms, CLOSED, "possible", window)
-        client.now = _Open(max(operation.at_ms, departed_ms + 1), [member.member_id], [(operation.at_ms, subscription)])
+        _close(client, departed_ms, window=window)
+        arrived_ms = max(operation.at_ms, departed_ms + 1)
+        client.now = Visit(arrived_ms, member.member_id, ((operation.at_ms, subscription),))
         self.by_member[member.member_id] = client
 
     def _subscribe(self, member_id: str, at_ms: int, subscription: Subscription) -> None:
         client = self.by_member.get(member_id)
         if client is not None and client.now is not None:
-            client.now.subscriptions.append((at_ms, subscription))
+            asked = (*client.now.subscriptions, (at_ms, subscription))
+            client.now = replace(client.now, subscriptions=asked)
 
     def _session(self, subscription: Subscription) -> int:
         return subscription.session_timeout_ms or self.settings.consumer_session()
@@ -355,12 +347,12 @@ class ClientLives:
         """
         return at_ms - max(self._session(subscription) - self.settings.heartbeat(), 1)
 
-    def _last_sign(self, now: _Open) -> int:
+    def _last_sign(self, now: Visit) -> int:
         """The first time at which a client can have left: after it joined, its last rebalance, and its last commit."""
         return max(now.arrived_ms, now.alive_ms, self._last_commit(now)) + 1
 
-    def _last_commit(self, now: _Open) -> int:
-        return max(self.last_commits.get(one, 0) for one in now.member_ids)
+    def _last_commit(self, now: Visit) -> int:
+        return self.last_commits.get(now.member_id, 0)
 
     def _weighed(self, visit: Visit, following: Visit | None) -> Visit:
         """A visit that may have ended with a session timeout: unlikely where its client was back soon after.
@@ -377,33 +369,6 @@ class ClientLives:
         self.counts["unlikely_timeouts"] += is_soon
         return replace(visit, other_ending=other._replace(is_unlikely=is_soon))
 
-    def _close(
-        self,
-        client: _Client,
-        departed_ms: int | None,
-        how: str,
-        confidence: str,
-        window: Window | None = None,
-        other: Ending | None = None,
-    ) -> None:
-        now = client.now
-        if now is not None:
-            subscriptions = tuple(now.subscriptions)
-            client.visits.append(
-                Visit(
-                    now.arrived_ms,
-                    departed_ms,
-                    how,
-                    confidence,
-                    tuple(now.member_ids),
-                    subscriptions,
-                    window,
-                    now.later_ms,
-                    other,
-                )
-            )
-        client.now = None
-
     def finish(self, end_ms: int) -> tuple[ClientLife, ...]:
         """End what is still open: it stayed to the end, unless it is away.
 
@@ -415,13 +380,13 @@ class ClientLives:
             if now is None:
                 continue
             subscription, window = now.subscriptions[-1][1], None
-            if now.away_ms is None and subscription.instance_id and subscription.uses_classic_protocol:
+            if now.departed_ms is None and subscription.instance_id and subscription.uses_classic_protocol:
                 # A static member does not say that it goes: until its session is over, nothing shows it.
                 earliest_ms = max(self._unnoticed_ms(end_ms, subscription), self._last_sign(now))
                 if earliest_ms < end_ms:
                     self.counts["static_ends"] += 1
                     window = Window(earliest_ms, end_ms - 1, may_have_stayed=True)
-            self._close(client, now.away_ms, CLOSED, "certain", window)
+            _close(client, now.departed_ms, window=window)
         phases = [phase for phase in self.phases if phase.removed or phase.arrived]
         self.counts["rolled_out"] = roll_out(phases, self.settings.heartbeat())
         for client in self.clients:
@@ -439,7 +404,21 @@ class ClientLives:
         yield from (sentence.format_map(self.counts) for name, sentence in ASSUMPTIONS.items() if self.counts[name])
 
 
-def _is_static_classic(now: _Open) -> bool:
+def _close(
+    client: _Client,
+    departed_ms: int | None,
+    how: str = CLOSED,
+    window: Window | None = None,
+    other: Ending | None = None,
+) -> None:
+    """End a client's visit."""
+    if client.now is not None:
+        ended = replace(client.now, departed_ms=departed_ms, how=how, window=window, other_ending=other)
+        client.visits.append(ended)
+    client.now = None
+
+
+def _is_static_classic(now: Visit) -> bool:
     """Whether a client is a static member under the classic protocol: it sends no LeaveGroup when it is closed."""
     subscription = now.subscriptions[-1][1]
     return bool(subscription.instance_id) and subscription.uses_classic_protocol
@@ -481,7 +460,6 @@ def _may_be_back(client: ClientLife) -> bool:
 def _client_life(number: int, client: _Client) -> ClientLife:
     subscription = client.member.subscription_or_empty
     name = subscription.instance_id or subscription.client_id or "client"
-    member_ids = [member_id for visit in client.visits for member_id in visit.member_ids]
     subscriptions = [one for visit in client.visits for _, one in visit.subscriptions]
     return ClientLife(
         f"{name}#{number}",
@@ -489,5 +467,5 @@ def _client_life(number: int, client: _Client) -> ClientLife:
         (subscription.client_host or "/127.0.0.1").lstrip("/"),
         subscription.instance_id,
         tuple(client.visits),
-        library_of(member_ids, subscriptions),
+        library_of((visit.member_id for visit in client.visits), subscriptions),
     )

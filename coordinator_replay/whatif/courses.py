@@ -155,7 +155,7 @@ def with_members(clients: Sequence[ClientLife], count: int) -> tuple[ClientLife,
     kept = list(clients[:count])
     for number in range(len(kept), count):
         model = clients[0]
-        visit = replace(model.visits[0], departed_ms=None, member_ids=(), window=None, other_ending=None, arrival=None)
+        visit = replace(model.visits[0], departed_ms=None, member_id="", window=None, other_ending=None, arrival=None)
         kept.append(
             replace(
                 model,

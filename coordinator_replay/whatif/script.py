@@ -76,27 +76,27 @@ class Visit:
 
     Attributes:
         arrived_ms: when it started to join.
+        member_id: the id it had; empty for a client that is not on record.
+        subscriptions: what it asked for, and from when on.
         departed_ms: when it closed or died; None where it stayed to the end.
         how: ``closed`` or ``crashed``.
-        confidence: how sure that is, in the words of ``rebalances.confidence``.
-        member_ids: the ids it had.
-        subscriptions: what it asked for, and from when on.
         window: where it is not on record when and how it departed; ``departed_ms`` and ``how`` are assumed then.
         later_ms: for so much longer it may have come: the join phase of a classic group is not on record.
         other_ending: the other reading of its departure, where the record has two.
         arrival: when it may have arrived, where it took the place of another one in a deployment.
+        alive_ms: the last rebalance that it took part in; 0 for none.
     """
 
     arrived_ms: int
-    departed_ms: int | None
-    how: str
-    confidence: str
-    member_ids: tuple[str, ...]
+    member_id: str
     subscriptions: tuple[tuple[int, Subscription], ...]
+    departed_ms: int | None = None
+    how: str = CLOSED
     window: Window | None = None
     later_ms: int = 0
     other_ending: Ending | None = None
     arrival: Window | None = None
+    alive_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +139,4 @@ class Life:
     @property
     def by_member(self) -> Mapping[str, str]:
         """The client behind each member id."""
-        return {
-            member_id: client.name
-            for client in self.clients
-            for visit in client.visits
-            for member_id in visit.member_ids
-        }
+        return {visit.member_id: client.name for client in self.clients for visit in client.visits}

@@ -57,7 +57,7 @@ def test_who_committed_within_its_session_did_not_time_out() -> None:
     assert visit.other_ending is not None
     early, late = visit.other_ending.departed_ms - 1, visit.departed_ms - 500
     for committed_ms, count in ((early, 4), (late, 3)):
-        commits = {**group().last_commits, visit.member_ids[-1]: committed_ms}
+        commits = {**group().last_commits, visit.member_id: committed_ms}
         assert len(unsure(replace(group(), last_commits=commits))) == count
 
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_replay.whatif.script import CLOSED, ClientLife, Visit, Window
+from coordinator_replay.whatif.script import ClientLife, Visit, Window
 from coordinator_replay.whatif.timing import LIKELIEST, SHIFT_MS, Timing, moved
 
 moments = st.lists(st.integers(0, 20_000), min_size=1, max_size=8)
@@ -11,7 +11,7 @@ moments = st.lists(st.integers(0, 20_000), min_size=1, max_size=8)
 
 def clients(arrivals: list[int]) -> list[ClientLife]:
     return [
-        ClientLife(f"c#{number}", "c", "127.0.0.1", None, (Visit(at_ms, None, CLOSED, "certain", (), ()),))
+        ClientLife(f"c#{number}", "c", "127.0.0.1", None, (Visit(at_ms, "", ()),))
         for number, at_ms in enumerate(arrivals)
     ]
 

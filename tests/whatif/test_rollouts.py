@@ -12,7 +12,7 @@ from coordinator_replay.engine.model import Subscription
 from coordinator_replay.whatif.courses import rolled_out
 from coordinator_replay.whatif.life import life_of
 from coordinator_replay.whatif.rollouts import Place, RecordedPhase, roll_out, unseen
-from coordinator_replay.whatif.script import CLOSED, Life, Visit
+from coordinator_replay.whatif.script import Life, Visit
 from scripts.whatif.sample import recorded_groups
 
 LIVES = Path(__file__).parents[1] / "data" / "lives"
@@ -20,7 +20,7 @@ SESSION_MS, HEARTBEAT_MS = 10_000, 1_000
 
 
 def place(arrived_ms: int) -> Place:
-    return [Visit(arrived_ms, None, CLOSED, "likely", (), ((arrived_ms, Subscription()),))], 0
+    return [Visit(arrived_ms, "", ((arrived_ms, Subscription()),))], 0
 
 
 def phase(done_ms: int, removed: int, arrived: int = 0, left_out: int = 0, *, is_led: bool = False) -> RecordedPhase:

@@ -111,7 +111,7 @@ def test_a_static_member_was_there_when_it_committed_last() -> None:
     )
     commits = {**group.last_commits, before: back_ms - 300}
     life, _ = life_of(replace(group, last_commits=commits), None, None, {})
-    windows = [visit.window for client in life.clients for visit in client.visits if before in visit.member_ids]
+    windows = [visit.window for client in life.clients for visit in client.visits if before == visit.member_id]
     assert windows == [Window(back_ms - 299, back_ms - 1, is_restart=True)]
 
 
