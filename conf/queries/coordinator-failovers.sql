@@ -14,7 +14,7 @@ rebalanced AS (
     FROM rebalances JOIN groups USING (group_id) WHERE cluster = $cluster
 )
 SELECT changes.log_partition, changes.elected_at, changes.broker <> changes.broker_before AND changes.broker >= 0 AS is_failover,
-       changes.broker_before, changes.broker, changes.loading_ms, count(DISTINCT group_id) AS groups_rebalanced,
+       nullif(changes.broker, -1) AS broker, count(DISTINCT group_id) AS groups_rebalanced, changes.loading_ms, changes.broker_before,
        changes.leader_epoch, changes.is_exact, changes.is_unclean, changes.loaded_at, changes.sources,
        list_sort(list(DISTINCT group_id) FILTER (group_id IS NOT NULL))[:10] AS some_groups,
        changes.log_partition IN (SELECT log_partition FROM groups JOIN incomplete_groups USING (group_id)

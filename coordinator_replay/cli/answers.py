@@ -1,6 +1,7 @@
 """What the commands that ask share: arguments that several of them take, and printing what they found."""
 
 from collections.abc import Collection, Iterable, Sequence
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,7 +11,8 @@ from coordinator_replay.cli import clock
 from coordinator_replay.cli.completion import CAUSE_NAME, GROUP_NAME
 from coordinator_replay.cli.option_types import TIME
 from coordinator_replay.cli.options import Common
-from coordinator_replay.cli.output import print_note, print_rows
+from coordinator_replay.cli.output import print_note, print_rows, print_table
+from coordinator_replay.listing import counted
 
 if TYPE_CHECKING:
     from coordinator_replay.api.answer import Answer
@@ -73,9 +75,31 @@ def columns_for(row_type: type, asked: Collection[str] = ()) -> list[AnswerColum
     return [one for one in columns_of(row_type) if not one.only_with or one.only_with in asked]
 
 
+def show_part(common: Common, answers: Sequence[object], most_lines: int, what: str) -> None:
+    """Print rows of one kind as a table of so many lines, and how many rows it leaves out; with ``--wide`` all.
+
+    Args:
+        common: in which form.
+        answers: the rows.
+        most_lines: how long the table is at most.
+        what: one row, in a word.
+    """
+    if not answers:
+        return
+    shown = columns_for(type(answers[0]))
+    rows = _values(shown, answers)
+    most = inf if common.wide else most_lines
+    left = len(rows) - print_table(_with_doubts(shown, rows), rows, is_wide=common.wide, most_lines=most)
+    say(f"{counted(left, f'more {what}')}: --wide and --output json have them." if left else None)
+
+
+def _values(shown: Sequence[AnswerColumn], answers: Iterable[object]) -> list[list[object]]:
+    return [[getattr(answer, one.name) for one in shown] for answer in answers]
+
+
 def show_rows(common: Common, shown: Sequence[AnswerColumn], answers: Iterable[object]) -> None:
     """Print some columns of rows."""
-    rows = [[getattr(answer, one.name) for one in shown] for answer in answers]
+    rows = _values(shown, answers)
     print_rows(_with_doubts(shown, rows), rows, common.output, is_wide=common.wide)
 
 

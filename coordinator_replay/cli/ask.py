@@ -305,7 +305,7 @@ def _columns_of_statement(names: Sequence[str]) -> list[AnswerColumn]:
         AnswerColumn(name, name, 1, is_id=True)
         if name in _NEXT_ARGUMENTS
         else AnswerColumn(
-            name, name, least=12, is_id=name == "kind" or name.endswith("_id"), is_sentence=name in _SENTENCES
+            name, name, least=12, good=36, is_id=name == "kind" or name.endswith("_id"), is_sentence=name in _SENTENCES
         )
         for name in names
     ]

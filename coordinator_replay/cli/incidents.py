@@ -1,6 +1,5 @@
 """The commands that ask about all groups at once: what a topic or a time range has to do with each of them."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from coordinator_replay.cli.answers import (
     say,
     say_notes,
     show,
+    show_part,
     show_rows,
     to_option,
 )
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from coordinator_replay.api.answers import Impacted
 
 _MOST_CHANGES = 18
-_MOST_GROUPS = 8
-_MOST_TRAITS = 4
-"""Changes, groups, and what they have in common, that a table shows without --wide: the answer stays on one screen."""
+_MOST_GROUPS = 10
+_MOST_TRAITS = 3
+"""Lines about changes, groups, and what they have in common, without --wide: the answer stays on one screen."""
 
 
 @warehouse_command(
@@ -80,17 +80,7 @@ def _print_impact(common: Common, answer: "Impacted") -> None:
     for rows, most, what in ((answer, _MOST_GROUPS, "group"), (answer.total.traits, _MOST_TRAITS, "trait")):
         if rows:
             click.echo()
-        _print_part(common, rows, most, what)
-
-
-def _print_part(common: Common, rows: Sequence[object], most: int, what: str) -> None:
-    """The first rows of a list as a table below others."""
-    if not rows:
-        return
-    shown = rows if common.wide else rows[:most]
-    show_rows(common, columns_for(type(rows[0])), shown)
-    left = len(rows) - len(shown)
-    say(f"{left:,} more {what}{'s' * (left > 1)}: --wide and --output json have them." if left else None)
+            show_part(common, rows, most, what)
 
 
 def _print_impact_as_json(answer: "Impacted") -> None:
@@ -151,7 +141,7 @@ def diff(
         changes, groups = (counted(page.facts[what] or 0, what.removesuffix("s")) for what in ("changes", "groups"))
         print_written(common, out, f"Wrote {out}: {changes} in {groups}.", **page.facts)
     elif common.output == "table" and not common.wide:
-        _print_part(common, answer.counts, _MOST_CHANGES, "line")
+        show_part(common, answer.counts, _MOST_CHANGES, "line")
     else:
         show_rows(common, columns_for(answer.row_type), answer)
     say(f"{answer.sides}.")

@@ -1,4 +1,4 @@
-"""A table in as many cells as a terminal is wide: no cell ever folds.
+"""A table in as many cells as a terminal is wide: ids are shortened where they must be, texts are not.
 
 What gives way, in this order, until the lines fit:
 
@@ -8,16 +8,18 @@ What gives way, in this order, until the lines fit:
    a line of their own above the rows that share them.
 4. Columns, by their rank: those without a value in any row first, then those of the highest rank.
 5. Width: other ids are shortened so that different ones stay different, milliseconds go where no two times become one,
-   other texts end in ``…``. A column never gets narrower than it is declared to.
+   other texts go on in the next line of their column. A column never gets narrower than it is declared to; where its
+   texts take fewer lines below their rows, as sentences do, they stand there, and so do those of rank 1 without room.
 
 A table that is not for a terminal, or is asked for with ``--wide``, is aligned and nothing else.
 """
 
 import re
-import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import zip_longest
+from math import ceil
 
 from coordinator_replay.answer_columns import LAST, AnswerColumn
 from coordinator_replay.times import in_utc, moment_text
@@ -28,12 +30,18 @@ CUT = "…"
 _INDENT = "  "
 """What rows and sentences begin with that belong to a line above them."""
 
+_BELOW = 3 * _INDENT
+"""What the second line of a sentence begins with."""
+
 _UUID = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 _UUID_START = 5
 """Characters of a uuid that are enough to distinguish most members, the dash before it included."""
 
 _READABLE_ID = 20
 """Cells beyond which an id gets no wider before other columns have what they want."""
+
+_BREAK = "\x1f"
+"""Where a text may be broken: a blank without width, which texts that are safe to show don't have."""
 
 _TAIL = 4
 """Characters kept of an id's end where its beginning is that of others too."""
@@ -49,16 +57,18 @@ class TextTable:
     Attributes:
         date: the day or year that all its times share, empty where they share none or stand in full.
         heading: the line of headings.
-        lines: a line for each row, and those above and below it.
+        rows: the lines of each row, with those above and below it.
         left_out: headings of the columns that did not fit.
-        is_cut: whether a text was cut or an id shortened.
+        is_cut: whether an id was shortened, or a line is not whole.
+        is_folded: whether a text takes more than a line.
     """
 
     date: str
     heading: str
-    lines: list[str]
+    rows: list[list[str]]
     left_out: list[str]
     is_cut: bool
+    is_folded: bool
 
 
 def _cells(text: str) -> int:
@@ -76,6 +86,18 @@ def cut(text: str, width: int) -> str:
     from rich.cells import set_cell_size
 
     return text if _cells(text) <= width else set_cell_size(text, max(width - 1, 0)).rstrip() + CUT[:width]
+
+
+def _folded(text: str, width: int) -> list[str]:
+    """A text in lines of at most so many cells, ended between words where that can be."""
+    if _cells(text) <= width:
+        return [text]
+    from rich.console import Console
+    from rich.text import Text
+
+    # Lists of partitions have no blanks to end a line at.
+    lines = Text(text.replace(",", f",{_BREAK}")).wrap(Console(width=width), width)
+    return [line.plain.replace(_BREAK, "").rstrip() for line in lines]
 
 
 def _name_and_uuid(text: str, width: int) -> str:
@@ -194,7 +216,22 @@ class _Fitted:
         return max(self.least, min(max(names, default=0), _READABLE_ID, self.widest))
 
     @property
-    def is_cut(self) -> bool:
+    def is_text(self) -> bool:
+        """Whether its texts may take several lines."""
+        return not (self.is_number or self.column.is_id)
+
+    def is_shorter_below(self, width: int) -> bool:
+        """Whether its texts take fewer lines below their rows, in so many cells, than in its column."""
+        if not (self.is_text and self.is_tight):
+            return False
+        heading = _cells(self.column.heading) + len(": ")
+        lengths = [_cells(text) for text in self.texts if text != self.nothing]
+        in_column = sum(ceil(length / self.width) for length in lengths)
+        return sum(1 + ceil((heading + length) / width) for length in lengths) < in_column
+
+    @property
+    def is_tight(self) -> bool:
+        """Whether it has less room than its texts need in one line."""
         return self.width < self.longest
 
     @property
@@ -202,18 +239,21 @@ class _Fitted:
         """Whether it has ids that are never cut, which may stand above the rows."""
         return self.column.is_id and self.column.least is None and self.rank == 1
 
-    def aligned(self) -> list[str]:
-        """Heading and texts, each in exactly its width."""
-        if self.column.is_id:
-            short = shortened_ids(self.texts, self.width)
-            texts = [short[text] for text in self.texts]
+    def aligned(self, text: str) -> str:
+        """A text in exactly its width."""
+        text = cut(text, self.width)
+        space = " " * (self.width - _cells(text))
+        return space + text if self.is_number else text + space
+
+    def lines(self) -> Iterator[list[str]]:
+        """The lines of each row, each in exactly its width."""
+        if self.is_text:
+            for text in self.texts:
+                yield [self.aligned(line) for line in _folded(text, self.width)]
         else:
-            texts = [cut(text, self.width) for text in self.texts]
-        texts = [cut(self.column.heading, self.width), *texts]
-        spaces = [" " * (self.width - _cells(text)) for text in texts]
-        if self.is_number:
-            return [space + text for space, text in zip(spaces, texts, strict=True)]
-        return [text + space for space, text in zip(spaces, texts, strict=True)]
+            short = shortened_ids(self.texts, self.width) if self.column.is_id else {}
+            for text in self.texts:
+                yield [self.aligned(short.get(text, text))]
 
 
 def _chosen(fitted: Sequence[_Fitted], width: int) -> list[_Fitted]:
@@ -242,12 +282,15 @@ def _chosen(fitted: Sequence[_Fitted], width: int) -> list[_Fitted]:
     return [fitted[place] for place in sorted(kept)]
 
 
-def _split(fitted: Sequence[_Fitted], width: int) -> tuple[list[_Fitted], list[_Fitted], list[_Fitted]]:
-    """Columns whose texts stand above the rows, the columns of the table, and those whose texts stand below."""
+_Parts = tuple[list[_Fitted], list[_Fitted], list[_Fitted]]
+"""Columns whose texts stand above the rows, the columns of the table, and those whose texts stand below."""
+
+
+def _split(fitted: Sequence[_Fitted], width: int, without_room: Sequence[_Fitted]) -> _Parts:
+    """Which columns stand where; some have been found to have no room beside the others."""
     valued = [one for one in fitted if one.rank < LAST]
-    below: list[_Fitted] = []
-    if sum(one.widest for one in valued) + len(GAP) * (len(valued) - 1) > width:
-        below = [one for one in valued[1:] if one.column.is_sentence]
+    is_narrow = sum(one.widest for one in valued) + len(GAP) * (len(valued) - 1) > width
+    below = [one for one in valued[1:] if one in without_room or (is_narrow and one.column.is_sentence)]
     table = [one for one in fitted if one not in below]
     # Where ids alone are of rank 1, as in answers of statements, other columns have half of the line.
     reserve = 0 if any(one.rank == 1 and not one.is_whole_id for one in table) else width // 2
@@ -261,8 +304,29 @@ def _split(fitted: Sequence[_Fitted], width: int) -> tuple[list[_Fitted], list[_
     return above, table, below
 
 
+def _fit(fitted: Sequence[_Fitted], width: int) -> _Parts:
+    """Which columns are shown, and where; their widths are set."""
+    without_room: list[_Fitted] = []
+    below_width = max(width - len(_BELOW), 1)
+    while True:
+        above, table, below = _split(fitted, width, without_room)
+        room = width - len(_INDENT) * bool(above)
+        chosen = _chosen(table, room)
+        _widen(chosen, room)
+        more = [
+            one
+            for one in table
+            if one is not chosen[0] and (one.is_shorter_below(below_width) if one in chosen else one.rank == 1)
+        ]
+        if not more:
+            return above, chosen, below
+        without_room += more
+
+
 def _widen(chosen: Sequence[_Fitted], width: int) -> None:
     """Give what room is left to the columns that want it, the most important first; whole ids come last."""
+    for one in chosen:
+        one.width = one.least
     room = width - sum(one.width for one in chosen) - len(GAP) * (len(chosen) - 1)
     by_rank = sorted(chosen, key=lambda one: one.rank)
     for goals in ([one.readable for one in by_rank], [one.widest for one in by_rank]):
@@ -298,7 +362,7 @@ def lay_out(
         for times in ([_FULL] if width is None else _short_times(cells))
     )
     for table in tables:
-        if not (table.left_out or table.is_cut):
+        if not (table.left_out or table.is_cut or table.is_folded):
             break
     return table
 
@@ -315,41 +379,47 @@ def _laid_out(
         _Fitted(column, column_cells, times, is_number=is_number, nothing=nothing)
         for column, column_cells, is_number in zip(columns, cells, numbers, strict=True)
     ]
-    above, chosen, below = ([], fitted, []) if width is None else _split(fitted, width)
-    indent = _INDENT if above else ""
-    ids = [GAP.join(texts) for texts in zip(*(one.texts for one in above), strict=True)]
+    above, chosen, below = ([], fitted, []) if width is None else _fit(fitted, width)
     if width is None:
+        width = sum(one.widest + len(GAP) for one in fitted)
         for one in fitted:
             one.width = one.widest
-    else:
-        chosen = _chosen(chosen, width - len(indent))
-        _widen(chosen, width - len(indent))
-    heading, *lines = (
-        indent + GAP.join(line).rstrip() for line in zip(*(one.aligned() for one in chosen), strict=True)
-    )
-    if width is not None:
-        heading, lines = cut(heading, width), [cut(line, width) for line in lines]
-        lines = _with_neighbours(ids, lines, below, width)
+    indent = _INDENT if above else ""
+    ids = [GAP.join(texts) for texts in zip(*(one.texts for one in above), strict=True)]
+    rows = [_joined(lines, chosen, indent) for lines in zip(*(one.lines() for one in chosen), strict=True)]
+    (heading,) = _joined([[one.aligned(one.column.heading)] for one in chosen], chosen, indent)
+    shown = _with_neighbours(ids, rows, below, width)
     return TextTable(
         date=times.date,
-        heading=heading,
-        lines=lines,
+        heading=cut(heading, width),
+        rows=[[cut(line, width) for line in lines] for lines in shown],
         left_out=[one.column.heading for one in fitted if one not in (*above, *chosen, *below) and one.rank < LAST],
-        is_cut=any(one.is_cut for one in chosen) or any(_cells(text) > (width or 0) for text in ids),
+        is_cut=any(_cells(line) > width for lines in shown for line in lines)
+        or any(one.is_tight for one in chosen if not one.is_text),
+        is_folded=any(one.is_tight for one in chosen),
     )
 
 
-def _with_neighbours(ids: Sequence[str], lines: Sequence[str], below: Sequence[_Fitted], width: int) -> list[str]:
-    """The lines of rows, with the ids that stand above those that share them, and the sentences below each."""
-    shown: list[str] = []
-    for place, line in enumerate(lines):
-        if ids and (not place or ids[place] != ids[place - 1]):
-            shown.append(cut(ids[place], width))
-        shown.append(line)
+def _joined(columns: Sequence[Sequence[str]], chosen: Sequence[_Fitted], indent: str) -> list[str]:
+    """The lines of a row of the lines of its columns."""
+    nothing = [" " * one.width for one in chosen]
+    lines = zip_longest(*columns)
+    return [
+        indent + GAP.join(cell or space for cell, space in zip(line, nothing, strict=True)).rstrip() for line in lines
+    ]
+
+
+def _with_neighbours(
+    ids: Sequence[str], rows: Sequence[Sequence[str]], below: Sequence[_Fitted], width: int
+) -> list[list[str]]:
+    """The lines of each row, with the ids that stand above those that share them, and the sentences below."""
+    every: list[list[str]] = []
+    for place, lines in enumerate(rows):
+        is_first = bool(ids) and (not place or ids[place] != ids[place - 1])
+        shown = [ids[place], *lines] if is_first else [*lines]
         for one in below:
             if one.texts[place] != one.nothing:
-                text = f"{one.column.heading}: {one.texts[place]}"
-                shown += textwrap.wrap(
-                    text, width, initial_indent=2 * _INDENT, subsequent_indent=3 * _INDENT, break_on_hyphens=False
-                )
-    return shown
+                first, *more = _folded(f"{one.column.heading}: {one.texts[place]}", max(width - len(_BELOW), 1))
+                shown += [_BELOW[: -len(_INDENT)] + first, *(_BELOW + line for line in more)]
+        every.append(shown)
+    return every

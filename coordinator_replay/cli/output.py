@@ -15,10 +15,13 @@ import re
 import shutil
 import sys
 import textwrap
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import is_dataclass, replace
 from datetime import datetime
 from decimal import Decimal
+from itertools import accumulate, chain
+from math import inf
 
 import click
 
@@ -86,7 +89,20 @@ def _styled(text: str, **style: bool) -> str:
     return text if os.environ.get("NO_COLOR") else click.style(text, **style)
 
 
-def _print_table(columns: Sequence[AnswerColumn], rows: Sequence[Row], *, is_wide: bool) -> None:
+def print_table(
+    columns: Sequence[AnswerColumn], rows: Sequence[Row], *, is_wide: bool = False, most_lines: float = inf
+) -> int:
+    """Print an answer as a table.
+
+    Args:
+        columns: what the values of a row are, in their order.
+        rows: the values.
+        is_wide: whether it has all columns in full, whatever the terminal's width.
+        most_lines: it ends before the row that needs more.
+
+    Returns:
+        How many rows were printed.
+    """
     shown = [replace(column, heading=_heading(column)) for column in columns] if is_wide else columns
     places = [place for place, column in enumerate(shown) if column.heading]
     width = None if is_wide else terminal_width()
@@ -100,11 +116,14 @@ def _print_table(columns: Sequence[AnswerColumn], rows: Sequence[Row], *, is_wid
     if table.date:
         click.echo(_styled(table.date, dim=True))
     click.echo(_styled(table.heading, bold=True))
-    for line in table.lines:
+    ends = list(accumulate(map(len, table.rows)))
+    printed = table.rows[: bisect_right(ends, most_lines)]
+    for line in chain.from_iterable(printed):
         click.echo(line)
     if width is not None and (table.left_out or table.is_cut):
         left_out = f"Left out: {', '.join(table.left_out)}. " if table.left_out else ""
         print_note(f"{left_out}--wide shows everything in full.")
+    return len(printed)
 
 
 def _heading(column: AnswerColumn) -> str:
@@ -156,7 +175,7 @@ def print_rows(columns: Sequence[AnswerColumn], rows: Iterable[Row], form: str, 
     elif form == "csv":
         _print_csv(columns, rows)
     else:
-        _print_table(columns, list(rows), is_wide=is_wide)
+        print_table(columns, list(rows), is_wide=is_wide)
 
 
 def print_text(text: str, *, indent: str = "", style: Mapping[str, bool] | None = None, err: bool = False) -> None:

@@ -81,7 +81,7 @@ class SavedQuery:
 
     name: str = column("NAME", 1)
     parameters: tuple[Parameter, ...] = column("PARAMETERS", 2, 12)
-    about: str = column("ANSWERS", 1, 30, good=46)
+    about: str = column("ANSWERS", 1, 20, good=20)
     sql: str
 
     def parameter(self, name: str) -> Parameter:

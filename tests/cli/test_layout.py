@@ -14,6 +14,10 @@ from coordinator_replay.cli.layout import Cell, TextTable, cut, lay_out, shorten
 START = datetime(2026, 11, 20, 2, 13, 5, tzinfo=UTC)
 
 
+def lines_of(told: TextTable) -> list[str]:
+    return [line for lines in told.rows for line in lines]
+
+
 def table(
     columns: list[AnswerColumn], rows: list[list[Cell]], width: int | None, numbers: list[bool] | None = None
 ) -> TextTable:
@@ -39,8 +43,8 @@ def test_no_line_is_wider_than_the_terminal_and_every_row_has_one(data: st.DataO
     cell = st.one_of(texts, st.datetimes(datetime(2020, 1, 1), datetime(2030, 1, 1)))  # noqa: DTZ001
     rows = data.draw(st.lists(st.tuples(*(cell for _ in shape)).map(list), max_size=6))
     told = table(shape, rows, width)
-    assert len(told.lines) >= len(rows)
-    assert all(cell_len(line) <= width for line in (told.heading, *told.lines))
+    assert len(lines_of(told)) >= len(rows)
+    assert all(cell_len(line) <= width for line in (told.heading, *lines_of(told)))
 
 
 @given(st.lists(texts.filter(bool), unique=True, max_size=20), st.integers(1, 70))
@@ -81,17 +85,30 @@ def test_cut_text_is_as_wide_as_it_may_be(text: str, width: int):
     assert cut(text, width) == text or cell_len(text) > width
 
 
+def test_lists_of_partitions_go_on_after_a_comma():
+    shape = [AnswerColumn("a", "A", 1), AnswerColumn("b", "OWNED", 1, 8)]
+    rows: list[list[Cell]] = [["x", "orders:10,12,14,16"], ["y", "-"]]
+    assert lines_of(table(shape, rows, 16)) == ["x  orders:10,12,", "   14,16", "y  -"]
+
+
+def test_a_column_of_rank_1_without_room_stands_below_and_is_never_left_out():
+    shape = [AnswerColumn("a", "FIRST", 1), AnswerColumn("b", "SECOND", 1), AnswerColumn("c", "THIRD", 2)]
+    told = table(shape, [["x" * 10, "y" * 10, "z" * 10]], 20)
+    assert (told.heading, lines_of(told)) == ("FIRST", ["x" * 10, "    SECOND:", "      " + "y" * 10])
+    assert told.left_out == ["THIRD"]
+
+
 def test_columns_give_way_by_rank_and_are_named():
     shape = [AnswerColumn("a", "FIRST", 1), AnswerColumn("b", "SECOND", 3), AnswerColumn("c", "THIRD", 2)]
     told = table(shape, [["x" * 10, "y" * 10, "z" * 10]], 24)
-    assert (told.heading, told.lines) == ("FIRST       THIRD", ["x" * 10 + "  " + "z" * 10])
+    assert (told.heading, lines_of(told)) == ("FIRST       THIRD", ["x" * 10 + "  " + "z" * 10])
     assert told.left_out == ["SECOND"]
 
 
 def test_columns_without_any_value_are_the_first_to_go_and_not_missed():
     shape = [AnswerColumn("a", "FIRST", 1), AnswerColumn("b", "EMPTY", 2), AnswerColumn("c", "LAST", 5, 4)]
     told = table(shape, [["x" * 10, "-", "z" * 10]], 22)
-    assert (told.lines, told.left_out, told.is_cut) == (["x" * 10 + "  " + "z" * 10], [], False)
+    assert (lines_of(told), told.left_out, told.is_cut) == (["x" * 10 + "  " + "z" * 10], [], False)
     assert table(shape, [["x" * 10, "-", "z" * 10]], 29).heading == "FIRST       EMPTY  LAST"
 
 
@@ -101,67 +118,77 @@ GROUP, TOPIC = AnswerColumn("g", "GROUP", 1, is_id=True), AnswerColumn("t", "TOP
 def test_ids_that_the_next_command_takes_stand_above_their_rows_where_the_answer_does_not_fit_beside_them():
     shape = [GROUP, TOPIC, AnswerColumn("r", "RULE", 1)]
     rows: list[list[Cell]] = [[group * 12, "t" * 8, "rule" * 4] for group in "aab"]
-    assert table(shape, rows, 40).lines == ["  ".join(map(str, row)) for row in rows]
+    assert lines_of(table(shape, rows, 40)) == ["  ".join(map(str, row)) for row in rows]
     told = table(shape, rows, 39)
     below = "  " + "t" * 8 + "  " + "rule" * 4
-    assert (told.heading, told.lines) == ("  TOPIC     RULE", ["a" * 12, below, below, "b" * 12, below])
+    assert (told.heading, lines_of(told)) == ("  TOPIC     RULE", ["a" * 12, below, below, "b" * 12, below])
     assert not (told.left_out or told.is_cut)
     told = table(shape, rows, 22)
-    assert told.lines[:2] == ["a" * 12 + "  " + "t" * 8, "  " + "rule" * 4]
+    assert lines_of(told)[:2] == ["a" * 12 + "  " + "t" * 8, "  " + "rule" * 4]
     assert not told.is_cut
     assert table(shape, rows, 21).is_cut
 
 
 def test_ids_leave_half_of_the_line_to_an_answer_without_other_columns_of_rank_1():
     shape = [GROUP, AnswerColumn("n", "COUNT", 5)]
-    assert table(shape, [["g" * 20, "1"]], 40).lines == ["g" * 20 + "  1"]
-    assert table(shape, [["g" * 21, "1"]], 40).lines == ["g" * 21, "  1"]
+    assert lines_of(table(shape, [["g" * 20, "1"]], 40)) == ["g" * 20 + "  1"]
+    assert lines_of(table(shape, [["g" * 21, "1"]], 40)) == ["g" * 21, "  1"]
 
 
 def test_sentences_stand_below_their_rows_where_they_do_not_fit():
     shape = [AnswerColumn("a", "AT", 1), AnswerColumn("r", "reason", is_sentence=True)]
     rows: list[list[Cell]] = [["1", "the consumer is being closed"], ["2", "-"]]
-    assert table(shape, rows, 32).lines == ["1   the consumer is being closed", "2   -"]
+    assert lines_of(table(shape, rows, 32)) == ["1   the consumer is being closed", "2   -"]
     told = table(shape, rows, 31)
-    assert (told.heading, told.lines) == ("AT", ["1", "    reason: the consumer is", "      being closed", "2"])
+    assert (told.heading, lines_of(told)) == ("AT", ["1", "    reason: the consumer is", "      being closed", "2"])
     assert not (told.left_out or told.is_cut)
-    assert table(shape, rows, None).lines == ["1   the consumer is being closed", "2   -"]
+    assert lines_of(table(shape, rows, None)) == ["1   the consumer is being closed", "2   -"]
 
 
-def test_texts_are_cut_only_where_there_is_no_room():
+def test_texts_go_on_in_their_column_where_there_is_no_room_and_below_the_row_where_that_takes_fewer():
     shape = [AnswerColumn("a", "NAME", 1), AnswerColumn("b", "TEXT", 1, 8)]
-    assert table(shape, [["n" * 10, "t" * 20]], 32).lines == ["n" * 10 + "  " + "t" * 20]
-    assert table(shape, [["n" * 10, "t" * 20]], 24).lines == ["n" * 10 + "  " + "t" * 11 + "…"]
-    assert table(shape, [["n" * 10, "t" * 20]], 24).is_cut
+    assert lines_of(table(shape, [["n" * 10, "t" * 20]], 32)) == ["n" * 10 + "  " + "t" * 20]
+    rows: list[list[Cell]] = [["n" * 10, "left or was removed"], ["m" * 10, "joined"]]
+    told = table(shape, rows, 24)
+    assert lines_of(told) == ["n" * 10 + "  left or was", " " * 12 + "removed", "m" * 10 + "  joined"]
+    assert not told.is_cut
+    sentence = "was removed from the group, in which it was since the evening before, by an admin of the cluster"
+    told = table(shape, [["n" * 24, sentence]], 40)
+    assert lines_of(told) == [
+        "n" * 24,
+        "    TEXT: was removed from the group,",
+        "      in which it was since the evening",
+        "      before, by an admin of the cluster",
+    ]
 
 
 def test_the_day_that_all_times_share_stands_above_the_table():
     shape = [AnswerColumn("a", "TIME", 1), AnswerColumn("b", "TEXT", 1)]
     rows: list[list[Cell]] = [[START, "a"], [START + timedelta(hours=1), "b"]]
     told = table(shape, rows, 80)
-    assert (told.date, told.lines) == ("2026-11-20, UTC", ["02:13:05  a", "03:13:05  b"])
+    assert (told.date, lines_of(told)) == ("2026-11-20, UTC", ["02:13:05  a", "03:13:05  b"])
     told = table(shape, [*rows, [START + timedelta(days=1), "c"]], 80)
-    assert (told.date, told.lines[0]) == ("2026, UTC", "11-20 02:13:05  a")
+    assert (told.date, lines_of(told)[0]) == ("2026, UTC", "11-20 02:13:05  a")
     told = table(shape, [*rows, [START + timedelta(days=400), "c"]], 80)
-    assert (told.date, told.lines[0]) == ("UTC", "2026-11-20 02:13:05  a")
+    assert (told.date, lines_of(told)[0]) == ("UTC", "2026-11-20 02:13:05  a")
     told = table(shape, rows, None)
-    assert (told.date, told.lines[0]) == ("", "2026-11-20T02:13:05.000Z  a")
+    assert (told.date, lines_of(told)[0]) == ("", "2026-11-20T02:13:05.000Z  a")
 
 
 def test_milliseconds_go_where_room_is_short_unless_they_tell_two_times_apart():
     shape = [AnswerColumn("a", "TIME", 1), AnswerColumn("b", "TEXT", 2)]
     rows: list[list[Cell]] = [[START + timedelta(milliseconds=5), "a" * 10], [START + timedelta(seconds=1), "b" * 10]]
-    assert table(shape, rows, 24).lines[0] == "02:13:05.005  " + "a" * 10
-    assert table(shape, rows, 23).lines[0] == "02:13:05  " + "a" * 10
+    assert lines_of(table(shape, rows, 24))[0] == "02:13:05.005  " + "a" * 10
+    assert lines_of(table(shape, rows, 23))[0] == "02:13:05  " + "a" * 10
     told = table(shape, [*rows, [START, "c" * 10]], 23)
-    assert (told.lines[0], told.left_out) == ("02:13:05.005", ["TEXT"])
+    assert (lines_of(told)[0], told.left_out) == ("02:13:05.005", ["TEXT"])
 
 
 def test_numbers_stand_to_the_right_and_are_never_cut():
     told = table(
-        [AnswerColumn("a", "N", 1, 2), AnswerColumn("b", "T", 1, 2)], [["12345678", "text" * 10]], 14, [True, False]
+        [AnswerColumn("a", "N", 1, 2), AnswerColumn("b", "T", 1, 2)], [["12345678", "text text"]], 14, [True, False]
     )
-    assert told.lines == ["12345678  tex…"]
+    assert lines_of(told) == ["12345678  text", "          text"]
 
 
 def test_a_column_without_a_value_is_not_shown_while_another_one_is_left_out():

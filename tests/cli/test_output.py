@@ -174,7 +174,10 @@ def test_terminal_gets_lines_of_its_width_and_a_bold_heading(monkeypatch):
     print_rows(columns, [["[bold]word " * 4, 12, ""]], "table")
     assert terminal.getvalue() == (
         "\x1b[1mTEXT          #COUNT\x1b[0m\n"
-        "[bold]word…       12\n"
+        "[bold]word        12\n"
+        "[bold]word\n"
+        "[bold]word\n"
+        "[bold]word\n"
     )  # fmt: skip
 
 
