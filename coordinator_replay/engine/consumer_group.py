@@ -5,44 +5,35 @@ by the first of ``STATES`` that holds. What moves the group on is therefore a jo
 only change what the condition looks at. A member's own state is written (kind 8), by ``MEMBER_STATES``.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from coordinator_replay.engine.model import (
     NOTHING,
     Current,
-    GroupState,
     GroupType,
     MemberState,
     Protocol,
     Record,
     Regex,
     Subscription,
-    Target,
     TopicMetadata,
     draft_fields,
     epochs_by_topic,
     partitions_by_topic,
 )
-from coordinator_replay.engine.modern_group import ReconcilingGroup
-from coordinator_replay.engine.operation import Operation
-from coordinator_replay.engine.reconciliation import Reconciliation, first_that_holds
-
-STATES: tuple[tuple[GroupState, str, Callable[[Reconciliation], bool]], ...] = (
-    (GroupState.EMPTY, "no members", lambda group: not group.members),
-    (
-        GroupState.ASSIGNING,
-        "group epoch above the assignment epoch",
-        lambda group: group.epoch > group.assignment_epoch,
-    ),
-    (
-        GroupState.RECONCILING,
-        "a member is not STABLE at the assignment epoch",
-        lambda group: bool(group.unreconciled),
-    ),
-    (GroupState.STABLE, "otherwise", lambda group: True),
+from coordinator_replay.engine.modern_group import (
+    ASSIGNING,
+    EMPTY,
+    RECONCILING,
+    STABLE,
+    ReconcilingGroup,
+    StateRule,
 )
+from coordinator_replay.engine.operation import Operation
+
+STATES: Sequence[StateRule] = (EMPTY, ASSIGNING, RECONCILING, STABLE)
 
 MEMBER_STATES: Mapping[int, MemberState] = {
     0: MemberState.STABLE,
@@ -51,7 +42,6 @@ MEMBER_STATES: Mapping[int, MemberState] = {
 }
 
 DRAFT_MEMBER_FIELDS = frozenset({"groupEpoch", "assignors"})
-DRAFT_TARGET_FIELDS = frozenset({"assignmentEpoch", "memberId", "error", "metadataVersion", "metadataBytes"})
 DRAFT_CURRENT_FIELDS = frozenset({"error", "metadataVersion", "metadataBytes"})
 
 
@@ -59,6 +49,7 @@ DRAFT_CURRENT_FIELDS = frozenset({"error", "metadataVersion", "metadataBytes"})
 class ConsumerGroup(ReconcilingGroup):
     """The replayed state of one consumer group."""
 
+    states = STATES
     group_type = GroupType.CONSUMER
     protocol_type = "consumer"
     regexes: dict[str, Regex] = field(default_factory=dict)
@@ -68,11 +59,6 @@ class ConsumerGroup(ReconcilingGroup):
     def __post_init__(self) -> None:
         for member in self.members.values():
             self._vote(None, member.subscription)
-
-    @property
-    def state(self) -> GroupState:
-        """The first state whose condition holds."""
-        return first_that_holds(STATES, self.reconciliation)
 
     @property
     def assignor(self) -> str | None:
@@ -106,12 +92,31 @@ class ConsumerGroup(ReconcilingGroup):
         self._vote(*(None if member is None else member.subscription for member in (before, after)))
 
     def read_subscription(self, value: Mapping[str, Any]) -> Subscription:
-        """Kind 5."""
-        return read_subscription(value)
+        """Kind 5.
 
-    def replay_target(self, record: Record, operation: Operation) -> None:
-        """Kind 7: what a member is to have."""
-        self.reconciliation.update_target(record, operation, read_target(record))
+        ``classicMemberMetadata`` absent means a broker that did not know it: the member speaks the new protocol.
+        """
+        classic = value.get("classicMemberMetadata")
+        protocols: tuple[Protocol, ...] = ()
+        if classic is not None:
+            protocols = tuple(
+                Protocol(protocol["name"], protocol.get("metadata", ""), protocol.get("metadataFields"))
+                for protocol in classic.get("supportedProtocols", ())
+            )
+        return Subscription(
+            value.get("instanceId"),
+            value.get("rackId"),
+            value.get("clientId"),
+            value.get("clientHost"),
+            tuple(value.get("subscribedTopicNames") or ()),
+            value.get("subscribedTopicRegex") or None,
+            value.get("serverAssignor"),
+            value.get("rebalanceTimeoutMs", -1),
+            classic.get("sessionTimeoutMs") if classic is not None else None,
+            classic is not None,
+            protocols,
+            draft=draft_fields(value, DRAFT_MEMBER_FIELDS),
+        )
 
     def read_current(self, value: Mapping[str, Any], missing: int) -> Current:
         """Kind 8."""
@@ -163,42 +168,3 @@ class ConsumerGroup(ReconcilingGroup):
                 del self.assignors[before]
         if after is not None:
             self.assignors[after] = self.assignors.get(after, 0) + 1
-
-
-def read_subscription(value: Mapping[str, Any]) -> Subscription:
-    """The subscription in a kind-5 value.
-
-    ``classicMemberMetadata`` absent means a broker that did not know it: the member speaks the new protocol.
-    """
-    classic = value.get("classicMemberMetadata")
-    protocols: tuple[Protocol, ...] = ()
-    if classic is not None:
-        protocols = tuple(
-            Protocol(protocol["name"], protocol.get("metadata", ""), protocol.get("metadataFields"))
-            for protocol in classic.get("supportedProtocols", ())
-        )
-    return Subscription(
-        value.get("instanceId"),
-        value.get("rackId"),
-        value.get("clientId"),
-        value.get("clientHost"),
-        tuple(value.get("subscribedTopicNames") or ()),
-        value.get("subscribedTopicRegex") or None,
-        value.get("serverAssignor"),
-        value.get("rebalanceTimeoutMs", -1),
-        classic.get("sessionTimeoutMs") if classic is not None else None,
-        classic is not None,
-        protocols,
-        draft=draft_fields(value, DRAFT_MEMBER_FIELDS),
-    )
-
-
-def read_target(record: Record) -> Target | None:
-    """The target in a kind-7 or kind-13 value, None for a tombstone."""
-    if record.value is None:
-        return None
-    return Target(
-        partitions_by_topic(record.value.get("topicPartitions")),
-        draft=draft_fields(record.value, DRAFT_TARGET_FIELDS),
-        missing=record.missing_before,
-    )

@@ -5,13 +5,41 @@ Mirrors ``modern.ModernGroup``. The three differ in what a member's records say,
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from coordinator_replay.engine.model import Current, GroupState, GroupType, Member, Record, Subscription
+from coordinator_replay.engine.model import (
+    Current,
+    GroupState,
+    GroupType,
+    Member,
+    Record,
+    Subscription,
+    Target,
+    draft_fields,
+    partitions_by_topic,
+)
 from coordinator_replay.engine.operation import Header, Operation
 from coordinator_replay.engine.reconciliation import Reconciliation
+
+StateRule = tuple[GroupState, str, Callable[[Any], bool]]
+"""A state of a group, its condition in words, and whether it holds."""
+
+EMPTY: StateRule = (GroupState.EMPTY, "no members", lambda group: not group.reconciliation.members)
+ASSIGNING: StateRule = (
+    GroupState.ASSIGNING,
+    "group epoch above the assignment epoch",
+    lambda group: group.reconciliation.epoch > group.reconciliation.assignment_epoch,
+)
+RECONCILING: StateRule = (
+    GroupState.RECONCILING,
+    "a member is not STABLE at the assignment epoch",
+    lambda group: bool(group.reconciliation.unreconciled),
+)
+STABLE: StateRule = (GroupState.STABLE, "otherwise", lambda group: True)
+
+DRAFT_TARGET_FIELDS = frozenset({"assignmentEpoch", "memberId", "error", "metadataVersion", "metadataBytes"})
 
 
 @dataclass(eq=False)
@@ -19,20 +47,25 @@ class ReconcilingGroup(ABC):
     """A group whose members reconcile what they have with their targets.
 
     Attributes:
+        states: the states that it can be in, with their conditions.
         group_type: what it is.
         protocol_type: what the broker calls its members' protocol.
         reconciliation: its epochs, members and targets.
     """
 
+    states: ClassVar[Sequence[StateRule]]
     group_type: ClassVar[GroupType]
     protocol_type: ClassVar[str]
     group_id: str
     reconciliation: Reconciliation = field(default_factory=Reconciliation)
 
     @property
-    @abstractmethod
     def state(self) -> GroupState:
-        """The first state whose condition holds."""
+        """The first state whose condition holds; that of the last one holds always."""
+        for state, _, holds in self.states:
+            if holds(self):
+                return state
+        return self.states[-1][0]
 
     @property
     def members(self) -> Mapping[str, Member]:
@@ -86,6 +119,11 @@ class ReconcilingGroup(ABC):
         """The epoch of the targets."""
         self.reconciliation.install(record, operation)
 
+    def replay_target(self, record: Record, operation: Operation) -> None:
+        """What a member is to have."""
+        target = None if record.value is None else self.read_target(record.value, record.missing_before)
+        self.reconciliation.update_target(record, operation, target)
+
     def replay_current(self, record: Record, operation: Operation) -> None:
         """What a member has."""
         if record.value is None:
@@ -96,6 +134,16 @@ class ReconcilingGroup(ABC):
     @abstractmethod
     def read_subscription(self, value: Mapping[str, Any]) -> Subscription:
         """A member's subscription, by the value of its record."""
+
+    def read_target(self, value: Mapping[str, Any], missing: int) -> Target:
+        """What a member is to have, by the value of its record: kinds 7 and 13.
+
+        Args:
+            value: the value.
+            missing: the record's ``missing_before``.
+        """
+        draft = draft_fields(value, DRAFT_TARGET_FIELDS)
+        return Target(partitions_by_topic(value.get("topicPartitions")), draft=draft, missing=missing)
 
     @abstractmethod
     def read_current(self, value: Mapping[str, Any], missing: int) -> Current:

@@ -7,9 +7,7 @@ goes on and marks the operation as not exact: compacted and partial copies hold 
 A group made in memory stands at group epoch 1 and assignment epoch 1, so the first epoch on disk is usually 2.
 """
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from coordinator_replay.engine.model import (
     JOINING,
@@ -17,7 +15,6 @@ from coordinator_replay.engine.model import (
     NOTHING,
     Assignment,
     Current,
-    GroupState,
     Member,
     MemberState,
     Record,
@@ -200,19 +197,6 @@ class Reconciliation:
         for member_id, member in self.members.items():
             operation.touch(member_id, member)
         operation.at["removed"] = record.offset
-
-
-Subject = TypeVar("Subject")
-
-
-def first_that_holds(
-    states: Sequence[tuple[GroupState, str, Callable[[Subject], bool]]], subject: Subject
-) -> GroupState:
-    """The first state of a table whose condition holds; the last one holds always."""
-    for state, _, holds in states:
-        if holds(subject):
-            return state
-    return states[-1][0]
 
 
 def assign_partitions(

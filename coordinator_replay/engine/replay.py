@@ -237,9 +237,8 @@ class StateReplay:
         """
         self.proven_from = NOWHERE
         self._lost += 1
-        self.is_cleaned = self._is_classic_known = self._is_state_exact = False
-        state = self.state if isinstance(self.group, ReconcilingGroup) else GroupState.UNKNOWN
-        return self._mark(EventKind.RECORDS_MISSING, (partition, offset, timestamp_ms), state, group_type)
+        self.is_cleaned = self._is_classic_known = False
+        return self._mark(EventKind.RECORDS_MISSING, (partition, offset, timestamp_ms), group_type)
 
     def lose_key(self, record: Record, group_type: GroupType) -> Event:
         """A value can't be read: what is known of its key is not proven up to the key's next record.
@@ -250,10 +249,8 @@ class StateReplay:
         """
         self.open_keys.add(_key(record))
         self._lost += 1
-        self._is_classic_known = self._is_state_exact = False
-        state = self.state if isinstance(self.group, ReconcilingGroup) else GroupState.UNKNOWN
-        place = record.partition, record.offset, record.timestamp_ms
-        return self._mark(EventKind.RECORDS_MISSING, place, state, group_type)
+        self._is_classic_known = False
+        return self._mark(EventKind.RECORDS_MISSING, (record.partition, record.offset, record.timestamp_ms), group_type)
 
     def interrupted(
         self, partition: int, offset: int, timestamp_ms: int | None, before: GroupState, group_type: GroupType | None
@@ -267,29 +264,26 @@ class StateReplay:
             before: the state as shown until then.
             group_type: of a group that is not there.
         """
-        self._is_state_exact = False
-        state = self.state if isinstance(self.group, ReconcilingGroup) else GroupState.UNKNOWN
         self._state = before
-        return self._mark(EventKind.RECORDS_MISSING, (partition, offset, timestamp_ms), state, group_type)
+        return self._mark(EventKind.RECORDS_MISSING, (partition, offset, timestamp_ms), group_type)
 
     def find_complete(
         self, partition: int, offset: int, timestamp_ms: int | None, group_type: GroupType | None
     ) -> Event:
         """Take note that no key of the group is open from an offset on; no operation is open."""
-        self._is_state_exact = True
-        return self._mark(EventKind.RECORDS_COMPLETE, (partition, offset, timestamp_ms), self.state, group_type)
+        return self._mark(EventKind.RECORDS_COMPLETE, (partition, offset, timestamp_ms), group_type)
 
-    def _mark(
-        self, kind: EventKind, place: tuple[int, int, int | None], state: GroupState, group_type: GroupType | None
-    ) -> Event:
+    def _mark(self, kind: EventKind, place: tuple[int, int, int | None], group_type: GroupType | None) -> Event:
         """An event that rests on no record of the group: the group stays as it is, what is proven of it changes."""
         group, before = self.group, self._state
-        self._state, self._header = state, None
+        self._is_state_exact = kind is EventKind.RECORDS_COMPLETE
+        is_shown = self._is_state_exact or isinstance(group, ReconcilingGroup)
+        self._state, self._header = self.state if is_shown else GroupState.UNKNOWN, None
         return Event(
             kind,
             group.group_type if group is not None else group_type or GroupType.CLASSIC,
             before,
-            state,
+            self._state,
             NO_EPOCH if group is None else group.epoch,
             None if group is None else group.assignment_epoch,
             0 if group is None else len(group.members),

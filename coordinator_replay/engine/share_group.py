@@ -8,41 +8,29 @@ The initialisation of partitions (kind 15) is no part of the group and outlives 
 for a group that has no other record. It is an event of a group that there is.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from coordinator_replay.engine.consumer_group import read_target
 from coordinator_replay.engine.model import (
     Current,
-    GroupState,
     GroupType,
     MemberState,
-    Record,
     Subscription,
     partitions_by_topic,
 )
-from coordinator_replay.engine.modern_group import ReconcilingGroup
-from coordinator_replay.engine.operation import Operation
-from coordinator_replay.engine.reconciliation import Reconciliation, first_that_holds
+from coordinator_replay.engine.modern_group import EMPTY, STABLE, ReconcilingGroup, StateRule
 
-STATES: tuple[tuple[GroupState, str, Callable[[Reconciliation], bool]], ...] = (
-    (GroupState.EMPTY, "no members", lambda group: not group.members),
-    (GroupState.STABLE, "otherwise", lambda group: True),
-)
+STATES: Sequence[StateRule] = (EMPTY, STABLE)
 
 
 @dataclass(eq=False)
 class ShareGroup(ReconcilingGroup):
     """The replayed state of one share group."""
 
+    states = STATES
     group_type = GroupType.SHARE
     protocol_type = "share"
-
-    @property
-    def state(self) -> GroupState:
-        """The first state whose condition holds."""
-        return first_that_holds(STATES, self.reconciliation)
 
     def read_subscription(self, value: Mapping[str, Any]) -> Subscription:
         """Kind 10."""
@@ -53,10 +41,6 @@ class ShareGroup(ReconcilingGroup):
             value.get("clientHost"),
             tuple(value.get("subscribedTopicNames") or ()),
         )
-
-    def replay_target(self, record: Record, operation: Operation) -> None:
-        """Kind 13: what a member is to have."""
-        self.reconciliation.update_target(record, operation, read_target(record))
 
     def read_current(self, value: Mapping[str, Any], missing: int) -> Current:
         """Kind 14; its state byte is always 0."""

@@ -7,7 +7,7 @@ Brokers of 4.1 wrote no validated epoch: their groups read as NotReady, which is
 Member states have codes of their own (``streams.MemberState``): 1 is what 0 is in a consumer group.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,9 +23,15 @@ from coordinator_replay.engine.model import (
     epochs_by_topic,
     partitions_by_topic,
 )
-from coordinator_replay.engine.modern_group import ReconcilingGroup
+from coordinator_replay.engine.modern_group import (
+    ASSIGNING,
+    EMPTY,
+    RECONCILING,
+    STABLE,
+    ReconcilingGroup,
+    StateRule,
+)
 from coordinator_replay.engine.operation import Operation
-from coordinator_replay.engine.reconciliation import first_that_holds
 
 NOT_VALIDATED = -1
 
@@ -36,19 +42,24 @@ MEMBER_STATES: Mapping[int, MemberState] = {
 }
 
 
+NOT_READY: StateRule = (
+    GroupState.NOT_READY,
+    "no topology, or not the validated one",
+    lambda group: not group.is_ready(),
+)
+
+STATES: Sequence[StateRule] = (EMPTY, NOT_READY, ASSIGNING, RECONCILING, STABLE)
+
+
 @dataclass(eq=False)
 class StreamsGroup(ReconcilingGroup):
     """The replayed state of one streams group."""
 
+    states = STATES
     group_type = GroupType.STREAMS
     protocol_type = "streams"
     topology: Topology | None = None
     validated_topology_epoch: int = NOT_VALIDATED
-
-    @property
-    def state(self) -> GroupState:
-        """The first state whose condition holds."""
-        return first_that_holds(STATES, self)
 
     def is_ready(self) -> bool:
         """The topology is there and is the one that was validated."""
@@ -75,18 +86,14 @@ class StreamsGroup(ReconcilingGroup):
             client_tags=tuple((tag["key"], tag["value"]) for tag in value.get("clientTags") or ()),
         )
 
-    def replay_target(self, record: Record, operation: Operation) -> None:
+    def read_target(self, value: Mapping[str, Any], missing: int) -> Target:
         """Kind 21: the tasks a member is to have."""
-        value = record.value
-        target = None
-        if value is not None:
-            target = Target(
-                _tasks(value, "activeTasks"),
-                _tasks(value, "standbyTasks"),
-                _tasks(value, "warmupTasks"),
-                missing=record.missing_before,
-            )
-        self.reconciliation.update_target(record, operation, target)
+        return Target(
+            _tasks(value, "activeTasks"),
+            _tasks(value, "standbyTasks"),
+            _tasks(value, "warmupTasks"),
+            missing=missing,
+        )
 
     def read_current(self, value: Mapping[str, Any], missing: int) -> Current:
         """Kind 22: the tasks a member has."""
@@ -111,23 +118,6 @@ class StreamsGroup(ReconcilingGroup):
         self.topology = read_topology(record.value) if record.value is not None else None
         operation.changes.setdefault("topology", old)
         operation.at["topology"] = record.offset
-
-
-STATES: tuple[tuple[GroupState, str, Callable[[StreamsGroup], bool]], ...] = (
-    (GroupState.EMPTY, "no members", lambda group: not group.reconciliation.members),
-    (GroupState.NOT_READY, "no topology, or not the validated one", lambda group: not group.is_ready()),
-    (
-        GroupState.ASSIGNING,
-        "group epoch above the assignment epoch",
-        lambda group: group.reconciliation.epoch > group.reconciliation.assignment_epoch,
-    ),
-    (
-        GroupState.RECONCILING,
-        "a member is not STABLE at the assignment epoch",
-        lambda group: bool(group.reconciliation.unreconciled),
-    ),
-    (GroupState.STABLE, "otherwise", lambda group: True),
-)
 
 
 def read_topology(value: Mapping[str, Any]) -> Topology:
