@@ -324,12 +324,15 @@ def _removals(lines: Sequence[GroupLogLine], left: Collection[str]) -> dict[str,
     for line in lines:
         if line.member_id is None or line.member_id not in left or line.event not in ("MEMBER_LEFT", "MEMBER_FENCED"):
             continue
-        is_session = "session expired" in (line.reason or "")
-        timeout = Cause.SESSION_TIMEOUT if is_session else Cause.REBALANCE_TIMEOUT
-        cause = timeout if line.event == "MEMBER_FENCED" else Cause.MEMBER_LEAVE
+        cause = fencing_cause(line.reason) if line.event == "MEMBER_FENCED" else Cause.MEMBER_LEAVE
         if removals.setdefault(line.member_id, (cause, line))[0] is not cause:
             unclear.add(line.member_id)
     return {member_id: one for member_id, one in removals.items() if member_id not in unclear}
+
+
+def fencing_cause(reason: str | None) -> Cause:
+    """Which timeout of a member a coordinator on a newer protocol names as its reason to fence it."""
+    return Cause.SESSION_TIMEOUT if "session expired" in (reason or "") else Cause.REBALANCE_TIMEOUT
 
 
 def _with_reason(row: dict[str, Any], named: _Named | None, line: GroupLogLine) -> dict[str, Any]:
@@ -355,18 +358,19 @@ def line_sentence(line: GroupLogLine) -> str:
     """What a line says, as evidence."""
     has_reason = (line.client_reason or "") not in _NO_REASON and line.event != "MEMBER_LEFT"
     client = f"; client reason: {line.client_reason}" if has_reason else ""
-    return f"log of {_broker(line)} at {moment(line.at_ms)}: {line.words}{client}"
+    return f"log of {broker_name(line.broker)} at {moment(line.at_ms)}: {line.words}{client}"
 
 
 def _contradicted(row: dict[str, Any], line: GroupLogLine) -> dict[str, Any]:
     """A row of which a line says something else than its record: it is shown, and not used."""
     kept = {name: row[name] for name in REASON_COLUMNS}
     fact = (
-        f"log of {_broker(line)} at {moment(line.at_ms)} contradicts the record, and is not used: generation "
-        f"{line.epoch} with {line.member_count} members"
+        f"log of {broker_name(line.broker)} at {moment(line.at_ms)} contradicts the record, and is not used: "
+        f"generation {line.epoch} with {line.member_count} members"
     )
     return row | {BY_RECORDS: kept, "evidence": [*(row["evidence"] or ()), fact]}
 
 
-def _broker(line: GroupLogLine) -> str:
-    return "a broker" if line.broker is None else f"broker {line.broker}"
+def broker_name(broker: int | None) -> str:
+    """A broker in words, by its id; None where a line does not have it."""
+    return "a broker" if broker is None else f"broker {broker}"

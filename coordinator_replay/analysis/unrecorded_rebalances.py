@@ -30,6 +30,7 @@ ENDS = frozenset({"GROUP_EMPTY", "ASSIGNMENT_RECEIVED"})
 """Lines by which a rebalance is over: where its record is not read yet, it is over all the same."""
 
 LOADED = "LOADING_FINISHED"
+"""A line about a log partition: its groups are in the state of their last record."""
 
 
 class LastRecord(NamedTuple):

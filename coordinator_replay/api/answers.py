@@ -162,7 +162,7 @@ class Replayed(Answer[Measures]):
 
 def _reason_html(one: Rebalance) -> str:
     """One rebalance: its cause, and beneath it the evidence."""
-    head = [one.began_by, one.group_id, "epoch", one.epoch]
+    head = [one.began_by, one.group_id, one.number]
     parts: list[Any] = [*one.evidence] if one.evidence else []
     if one.alternatives:
         parts.append(f"could also be: {', '.join(one.alternatives)}")

@@ -61,9 +61,9 @@ def print_reason(one: "Rebalance", hold_up: "HoldUp | None" = None) -> None:
     began = one.started_at or one.completed_at
     sure = f", {one.confidence}" if one.confidence else ""
     when = "at an unknown time" if began is None else moment_text(began)
-    number = "" if one.epoch is None else f"  {'generation' if one.group_type == 'classic' else 'epoch'} {one.epoch}"
     matched = " (matched by an alternative)" if one.matched_by == "alternative" else ""
-    print_text(f"{when}  {one.group_id}{number}  {one.cause or 'UNKNOWN'}{sure}{matched}", style={"bold": True})
+    parts = [when, one.group_id, one.number, f"{one.cause or 'UNKNOWN'}{sure}{matched}"]
+    print_text("  ".join(filter(None, parts)), style={"bold": True})
     print_text(_duration(one), indent="  ")
     if one.members_after is not None:
         print_text(_cost(one), indent="  ")

@@ -8,8 +8,10 @@ from datetime import datetime
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from coordinator_replay.analysis.broker_words import LONGEST_MS, SLACK_MS
+from coordinator_replay.analysis.broker_words import LONGEST_MS, SLACK_MS, broker_name, fencing_cause
+from coordinator_replay.analysis.reasons import Cause
 from coordinator_replay.listing import listed
+from coordinator_replay.query.join_phases import OF_OWN_PARTITION
 from coordinator_replay.query.saved import run_saved_query
 from coordinator_replay.query.tables import Tables, shown
 from coordinator_replay.times import later
@@ -33,11 +35,9 @@ _BY_ADMIN = "member was removed by an admin"
 _LOGGED_AT = attrgetter("logged_at")
 _IDS = re.compile(r"[^\s,()\[\]]+")
 _FENCED = "MEMBER_FENCED"
-_SESSION = "session expired"
 _LINES = f"""
     SELECT event, logged_at, member_id, instance_id, reason, client_reason, broker
-    FROM broker_log JOIN (SELECT DISTINCT log_partition AS own FROM group_timeline
-                          WHERE cluster = $cluster AND group_id = $group) ON coalesce(log_partition = own, true)
+    FROM {OF_OWN_PARTITION}
     WHERE cluster = $cluster AND group_id = $group AND event IN {(*REFUSED, *_WENT, _FENCED)}
     ORDER BY logged_at, event, member_id, instance_id
 """  # noqa: S608 - put together from constants
@@ -64,13 +64,13 @@ class GroupLine:
     @property
     def source(self) -> str:
         """Whose log it is from."""
-        return f"log of {'a broker' if self.broker is None else f'broker {self.broker}'}"
+        return f"log of {broker_name(self.broker)}"
 
     @property
     def departure(self) -> str:
         """How a member went, in words."""
         if self.event == _FENCED:
-            is_session = _SESSION in (self.reason or "")
+            is_session = fencing_cause(self.reason) is Cause.SESSION_TIMEOUT
             return f"{_WENT['SESSION_EXPIRED'] if is_session else _BY_REBALANCE_TIMEOUT} ({self.source})"
         client = f"; client reason: {self.client_reason}" if self.client_reason else ""
         words = "removed by an admin" if self.client_reason == _BY_ADMIN else _WENT[self.event]

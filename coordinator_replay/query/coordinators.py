@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from coordinator_replay.analysis.broker_words import broker_name
 from coordinator_replay.analysis.coordinator_changes import BROKER_LOG, NO_LEADER
 from coordinator_replay.answer_columns import column, select_list
 from coordinator_replay.listing import listed
@@ -45,7 +46,7 @@ class GroupCoordinatorChange:
     def sentence(self) -> str:
         """The change in words."""
         when = "at" if self.is_exact else "by"
-        to = "no broker" if self.broker == NO_LEADER else "a broker" if self.broker is None else f"broker {self.broker}"
+        to = "no broker" if self.broker == NO_LEADER else broker_name(self.broker)
         before = "" if self.broker_before is None else f" (before: {self.broker_before})"
         loading = "" if self.loading_ms is None else f", which loaded it in {self.loading_ms:,} ms"
         unclean = ", by an unclean election: records may be lost" if self.is_unclean else ""
@@ -118,5 +119,5 @@ def _near(
             (each for each in reversed(by_group.get(one.group_id, ())) if since <= each.elected_at <= until), None
         )
         if last is not None:
-            number = "generation" if one.group_type == "classic" else "epoch"
-            yield f"rebalance of {one.group_id!r} to {number} {one.epoch}: {last.sentence}"
+            which = f"to {one.number}" if one.number else "that goes on"
+            yield f"rebalance of {one.group_id!r} {which}: {last.sentence}"

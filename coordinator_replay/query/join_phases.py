@@ -12,20 +12,20 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from coordinator_replay.analysis.broker_words import DEPARTURES, SLACK_MS, cause_of, step_of
+from coordinator_replay.analysis.unrecorded_rebalances import BEGIN, LOADED
 from coordinator_replay.engine.model import GroupState
 from coordinator_replay.listing import listed
 from coordinator_replay.query.tables import END, Tables, shown
 
-_PREPARING = "PREPARING_REBALANCE"
 _STATES = {
-    _PREPARING: str(GroupState.PREPARING_REBALANCE),
+    BEGIN: str(GroupState.PREPARING_REBALANCE),
     "STABILIZED": str(GroupState.COMPLETING_REBALANCE),
 }
 _SLACK = timedelta(milliseconds=SLACK_MS)
 _LINES = f"""
     WITH loads AS (
         SELECT log_partition AS loaded, max(logged_at) AS loaded_at FROM broker_log
-        WHERE cluster = $cluster AND event = 'LOADING_FINISHED' AND logged_at <= $at GROUP BY log_partition
+        WHERE cluster = $cluster AND event = '{LOADED}' AND logged_at <= $at GROUP BY log_partition
     ), going_on AS (
         SELECT group_id, max(started_at) AS began_at FROM rebalances
         WHERE cluster = $cluster AND group_type = 'classic' AND started_at <= $at
@@ -47,15 +47,18 @@ _NOT_JOINED = """
 """
 """Members whom the coordinator removed when the join phase was over, in which the group was."""
 
+OF_OWN_PARTITION = """broker_log JOIN (SELECT DISTINCT log_partition AS own FROM group_timeline
+                     WHERE cluster = $cluster AND group_id = $group) ON coalesce(log_partition = own, true)"""
+"""Lines on a group's log partition: of another one they are another group's of this name, or of nobody's."""
+
 _ASSIGNED, _JOINED = "MEMBER_ID_ASSIGNED", "MEMBER_JOINED"
 _OUT = ("MEMBER_LEFT", "MEMBER_REPLACED", "SESSION_EXPIRED", "PENDING_MEMBER_EXPIRED", "JOIN_EXPIRED", "SYNC_EXPIRED")
 _MEMBER_LINES = f"""
     SELECT event, member_id, reason
-    FROM broker_log JOIN (SELECT DISTINCT log_partition AS own FROM group_timeline
-                          WHERE cluster = $cluster AND group_id = $group) ON coalesce(log_partition = own, true)
+    FROM {OF_OWN_PARTITION}
     WHERE cluster = $cluster AND group_id = $group AND logged_at BETWEEN $since AND $at
-      AND event IN {(_PREPARING, _ASSIGNED, _JOINED, *_OUT)}
-    ORDER BY logged_at, event = '{_PREPARING}'
+      AND event IN {(BEGIN, _ASSIGNED, _JOINED, *_OUT)}
+    ORDER BY logged_at, event = '{BEGIN}'
 """  # noqa: S608 - put together from constants
 _MOST_NAMED = 10
 
@@ -115,7 +118,7 @@ def join_phases(
             continue
         phase = phases.get(name)
         began_at, reasons = (logged_at, ()) if phase is None else (phase.began_at, phase.reasons)
-        more = [reason or "no reason"] if event == _PREPARING else []
+        more = [reason or "no reason"] if event == BEGIN else []
         phases[name] = JoinPhase(_STATES[event], logged_at, began_at, [*reasons, *more])
     for name, members in warehouse.rows(_NOT_JOINED, at=at, group=group) if phases and at is not None else ():
         if name in phases and phases[name].state == GroupState.PREPARING_REBALANCE:
@@ -147,14 +150,14 @@ def awaited_members(
         about = [one for one in present if one == member_id or one in (reason or "")]
         if event in (_ASSIGNED, _JOINED) and member_id is not None:
             present[member_id] = None
-        if event == _PREPARING:
+        if event == BEGIN:
             # Who had joined the attempt before has to do so once more.
             joined.clear()
         if event == _JOINED:
             joined.add(member_id)
-        elif event in _OUT or (event == _PREPARING and cause_of(reason) in DEPARTURES):
+        elif event in _OUT or (event == BEGIN and cause_of(reason) in DEPARTURES):
             present = {one: None for one in present if one not in about}
-        elif event == _PREPARING:
+        elif event == BEGIN:
             joined.update(about)
     return [one for one in present if one not in joined]
 

@@ -75,6 +75,13 @@ class Rebalance:
         return self.completed_at is not None or self.completed_offset is not None
 
     @property
+    def number(self) -> str:
+        """What it led to, in words; empty where no record shows that yet."""
+        if self.epoch is None:
+            return ""
+        return f"{'generation' if self.group_type == 'classic' else 'epoch'} {self.epoch}"
+
+    @property
     def is_end_missing(self) -> bool:
         """Whether it may be over by records that are missing; one without an epoch is by a broker's log alone."""
         return not self.is_over and self.is_exact is False and self.epoch is not None

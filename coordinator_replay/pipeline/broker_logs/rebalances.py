@@ -8,6 +8,7 @@ record shows yet (``analysis.unrecorded_rebalances``) are made in each run.
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,9 @@ _LINE_COLUMNS = (
     "broker",
     "text",
 )
+_LAST_LINES = table("broker_log").arrow_schema(["group_id", "log_partition", "event", "logged_at"])
+"""What shows which groups have begun a rebalance: few columns, for most lines are about rebalances that are over."""
+
 _LAST_RECORDS = """
 SELECT group_id, last.epoch, last.member_count, epoch_ms(last.log_timestamp), last.log_partition, last.log_offset
 FROM (
@@ -141,10 +145,10 @@ def _unrecorded(files: BucketFiles, context: LinesContext, partitions: Mapping[s
     if context.end_ms is None:
         return
     is_late = pc.field("logged_at") >= moment_of_ms(max(context.end_ms - LONGEST_MS, 0))
-    lines = _lines(context.lines, partitions, _of_groups(partitions, {BEGIN, *ENDS}) & is_late)
-    lines = {group: of_group for group, of_group in lines.items() if of_group[-1].event == BEGIN}
-    if not lines:
+    begun = _last_begun(context.lines, partitions, is_late)
+    if not begun:
         return
+    lines = _lines(context.lines, partitions, _of_groups(begun, {BEGIN, *ENDS}) & is_late)
     is_load = (pc.field("event") == LOADED) & pc.field("log_partition").is_valid()
     loaded = extremes(context.lines, "logged_at", "max", is_load & is_late, by="log_partition")
     for group, *last in _last_records(files, lines):
@@ -153,6 +157,19 @@ def _unrecorded(files: BucketFiles, context: LinesContext, partitions: Mapping[s
         row = unrecorded_rebalance(scope, record, lines[group], loaded.get(record.log_partition))
         if row is not None:
             yield row
+
+
+def _last_begun(uris: Iterable[str], partitions: Mapping[str, int], where: pc.Expression) -> set[str]:
+    """Groups of a bucket of which no line after the last ``BEGIN`` says that the rebalance is over."""
+    where &= _of_groups(partitions, {BEGIN, *ENDS})
+    rows = rows_of(read_paths(uris, _LAST_LINES.names, where), _LAST_LINES)
+    last: dict[bool, dict[str, datetime]] = {True: {}, False: {}}
+    for row in rows.group_by(_LAST_LINES.names[:-1]).aggregate([("logged_at", "max")]).to_pylist():
+        group, at = row["group_id"], row["logged_at_max"]
+        of_kind = last[row["event"] == BEGIN]
+        if row["log_partition"] in (None, partitions[group]):
+            of_kind[group] = max(of_kind.get(group, at), at)
+    return {group for group, at in last[True].items() if at >= last[False].get(group, at)}
 
 
 def _last_records(files: BucketFiles, groups: Iterable[str]) -> Iterator[tuple[Any, ...]]:
