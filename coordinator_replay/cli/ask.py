@@ -296,7 +296,7 @@ def sql(
 _NEXT_ARGUMENTS = ("group_id", "topic")
 """Ids of an SQL answer that other commands take."""
 
-_SENTENCES = ("reason", "reasons", "client_reason", "client_reasons", "note", "message", "error_message")
+_SENTENCES = ("reason", "reasons", "client_reason", "client_reasons", "note", "message", "error_message", "what")
 
 
 def _columns_of_statement(names: Sequence[str]) -> list[AnswerColumn]:

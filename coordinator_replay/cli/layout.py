@@ -3,13 +3,13 @@
 What gives way, in this order, until the lines fit:
 
 1. The date: where all times fall on one day (or in one year) it stands once above the table.
-2. Sentences: they stand below their row, each with its heading.
-3. Ids that are shown whole, which the next command takes: where columns of rank 1 don't fit beside them, they stand on
+2. Ids that are shown whole, which the next command takes: where columns of rank 1 don't fit beside them, they stand on
    a line of their own above the rows that share them.
-4. Columns, by their rank: those without a value in any row first, then those of the highest rank.
-5. Width: other ids are shortened so that different ones stay different, milliseconds go where no two times become one,
-   other texts go on in the next line of their column. A column never gets narrower than it is declared to; where its
-   texts take fewer lines below their rows, as sentences do, they stand there, and so do those of rank 1 without room.
+3. Columns, by their rank: those without a value in any row first, then those of the highest rank. Of rank 1, and of
+   sentences, the texts then stand below their rows, each with its heading.
+4. Width: other ids are shortened so that different ones stay different, milliseconds go where no two times become one,
+   other texts go on in the next line of their column, or stand below their rows, too, where that takes fewer lines. A
+   column never gets narrower than it is declared to.
 
 A table that is not for a terminal, or is asked for with ``--wide``, is aligned and nothing else.
 """
@@ -216,6 +216,16 @@ class _Fitted:
         return max(self.least, min(max(names, default=0), _READABLE_ID, self.widest))
 
     @property
+    def is_needed(self) -> bool:
+        """Whether it stands below its rows where it has no room beside others."""
+        return self.rank == 1 or (self.rank < LAST and self.column.is_sentence)
+
+    @property
+    def wanted(self) -> int:
+        """The least width beside an id that is shown whole: other ids are readable there, too."""
+        return self.readable if self.column.is_id else self.least
+
+    @property
     def is_text(self) -> bool:
         """Whether its texts may take several lines."""
         return not (self.is_number or self.column.is_id)
@@ -288,16 +298,14 @@ _Parts = tuple[list[_Fitted], list[_Fitted], list[_Fitted]]
 
 def _split(fitted: Sequence[_Fitted], width: int, without_room: Sequence[_Fitted]) -> _Parts:
     """Which columns stand where; some have been found to have no room beside the others."""
-    valued = [one for one in fitted if one.rank < LAST]
-    is_narrow = sum(one.widest for one in valued) + len(GAP) * (len(valued) - 1) > width
-    below = [one for one in valued[1:] if one in without_room or (is_narrow and one.column.is_sentence)]
+    below = [one for one in fitted if one in without_room]
     table = [one for one in fitted if one not in below]
     # Where ids alone are of rank 1, as in answers of statements, other columns have half of the line.
     reserve = 0 if any(one.rank == 1 and not one.is_whole_id for one in table) else width // 2
     above: list[_Fitted] = []
     for one in [one for one in table if one.is_whole_id]:
         first = [other for other in table if other.rank == 1]
-        if len(table) == 1 or sum(other.least + len(GAP) for other in first) - len(GAP) + reserve <= width:
+        if len(table) == 1 or sum(other.wanted + len(GAP) for other in first) - len(GAP) + reserve <= width:
             break
         above.append(one)
         table.remove(one)
@@ -316,7 +324,7 @@ def _fit(fitted: Sequence[_Fitted], width: int) -> _Parts:
         more = [
             one
             for one in table
-            if one is not chosen[0] and (one.is_shorter_below(below_width) if one in chosen else one.rank == 1)
+            if one is not chosen[0] and (one.is_shorter_below(below_width) if one in chosen else one.is_needed)
         ]
         if not more:
             return above, chosen, below
