@@ -4,11 +4,18 @@ WITH commits AS (
            bool_and(coalesce(is_exact AND is_proven IS NOT FALSE, false)) AS is_exact FROM offset_history
     WHERE cluster = $cluster AND to_offset IS NULL GROUP BY group_id
 ),
+-- A group that was deleted and committed again is a new one. That one has no members, or is no longer there, needs proof.
 life AS (
-    SELECT group_id, arg_max(to_state, seq) AS state, arg_max(coalesce(member_count, 0), seq) AS members,
-           max(log_timestamp) FILTER (event NOT IN ('RECORDS_MISSING', 'RECORDS_COMPLETE')) AS membership_changed_at, arg_max(epoch, seq) AS epoch,
-           min(log_partition) AS log_partition, arg_max(coalesce(is_state_exact, false), seq) AS is_exact
-    FROM group_timeline WHERE cluster = $cluster GROUP BY group_id
+    SELECT group_id, CASE WHEN is_exact OR last_state NOT IN ('Dead', 'Empty') THEN last_state ELSE 'Unknown' END AS state,
+           members, membership_changed_at, epoch, log_partition, is_exact
+    FROM (
+        SELECT group_id, arg_max(to_state, seq) AS last_state, arg_max(coalesce(member_count, 0), seq) AS members,
+               max(log_timestamp) FILTER (event NOT IN ('RECORDS_MISSING', 'RECORDS_COMPLETE')) AS membership_changed_at,
+               arg_max(epoch, seq) AS epoch, min(log_partition) AS log_partition,
+               arg_max(coalesce(is_state_exact, false), seq) AS is_exact
+        FROM group_timeline WHERE cluster = $cluster GROUP BY group_id
+    )
+    WHERE NOT (is_exact AND last_state IS NOT DISTINCT FROM 'Dead')
 ),
 -- Behind a gap a group without records of its own may have had some, and offsets of which none is left.
 proven AS (SELECT log_partition, len(gaps) = 0 AS is_proven FROM log_partitions WHERE cluster = $cluster)
@@ -18,6 +25,5 @@ SELECT group_id, coalesce(state, CASE WHEN is_proven THEN 'Empty' ELSE 'Unknown'
        membership_changed_at, epoch, coalesce(is_proven AND commits.is_exact IS NOT FALSE AND life.is_exact IS NOT FALSE, false) AS is_exact
 FROM commits FULL JOIN life USING (group_id)
 LEFT JOIN proven ON proven.log_partition = coalesce(commits.log_partition, life.log_partition)
-WHERE coalesce(state, '') <> 'Dead' OR last_commit_at IS NOT NULL
 ORDER BY coalesce(life.members, 0) > 0,
          greatest(last_commit_at, CASE WHEN life.members > 0 THEN last_commit_at ELSE membership_changed_at END), group_id

@@ -31,6 +31,7 @@ from coordinator_replay.query.groups import check_group
 from coordinator_replay.query.removed import RECORDS_MISSING
 from coordinator_replay.query.similar import did_you_mean
 from coordinator_replay.query.tables import AS_OF, END, Tables, shown
+from coordinator_replay.times import LATEST
 
 # Partitions without an offset in force: what ended the last one on record, and what comes next or waits already.
 _WITHOUT = f"""
@@ -38,15 +39,15 @@ _WITHOUT = f"""
            arg_max(ended_by, valid_to) FILTER (valid_to <= $at),
            min(CASE WHEN is_transactional THEN least(commit_timestamp, valid_from) ELSE valid_from END)
                FILTER (is_next),
-           min(record_offset) FILTER (is_next)
+           min(record_offset) FILTER (is_next), bool_or(is_undecided AND valid_from <= $at)
     FROM (
         SELECT topic, partition, log_partition, valid_from, valid_to, to_offset, ended_by, is_transactional,
                commit_timestamp, coalesce(record_offset, from_offset) AS record_offset, false AS is_pending,
-               valid_from > $at AS is_next
+               false AS is_undecided, valid_from > $at AS is_next
         FROM offset_history WHERE cluster = $cluster AND group_id = $group
         UNION ALL
         SELECT topic, partition, log_partition, coalesce(pending_since, valid_from), NULL, NULL, NULL, false, NULL,
-               coalesce(pending_since_offset, from_offset), true, coalesce(valid_to > $at, true)
+               coalesce(pending_since_offset, from_offset), true, valid_to IS NULL, coalesce(valid_to > $at, true)
         FROM pending_offsets WHERE cluster = $cluster AND group_id = $group
     )
     GROUP BY topic, partition
@@ -242,8 +243,11 @@ def _is_open(partition: LogPartition | None, at: datetime, row: Sequence[Any]) -
         at: the point in time.
         row: a row of ``_WITHOUT``.
     """
-    ended_at, ended_by, next_seen, next_offset = row[3:]
+    ended_at, ended_by, next_seen, next_offset, is_undecided = row[3:]
     if partition is None or partition.is_whole:
+        return False
+    # The cleaner touches nothing from the first open transaction on: it has removed no record for one that still waits.
+    if is_undecided and partition.proven_from(LATEST) is not None:
         return False
     # A commit that was pending then has no offset before it on record where the cleaner may have removed that one.
     asked = at if next_seen is None else min(at, next_seen)
@@ -260,25 +264,20 @@ def _kept(warehouse: Tables, partition: LogPartition, at: datetime) -> Sequence[
 
 
 def _is_removed(
-    partition: LogPartition | None,
-    at: datetime,
-    row: Sequence[Any],
-    tombstone: Sequence[Any],
-    kept: Iterable[Sequence[int]],
+    partition: LogPartition | None, at: datetime, tombstone: Sequence[Any], kept: Iterable[Sequence[int]]
 ) -> bool:
     """Whether the last tombstone proves that a partition had no offset at a point in time.
 
-    Behind a hole it does where a copy that reaches over the hole still has it: no later record has taken its place.
+    Behind a hole it does where a copy that reaches over the hole still has it: no later record has taken its place,
+    not even that of a commit that waited for its marker then, for which the cleaner would have removed it as well.
 
     Args:
         partition: the log partition of the group.
         at: the point in time.
-        row: a row of ``_WITHOUT``.
         tombstone: a row of ``_TOMBSTONES``; empty where none is on record by then.
         kept: of the log partition.
     """
-    next_seen = row[5]
-    if partition is None or not tombstone or (next_seen is not None and next_seen <= at):
+    if partition is None or not tombstone:
         return False
     removed_at, log_offset = tombstone[2:]
     return not partition.has_hole_between(removed_at, at) or any(first <= log_offset < end for first, end in kept)
@@ -317,7 +316,7 @@ def open_offsets(warehouse: Tables, group: str, at: datetime | None = None) -> l
             is_begin_open=True,
         )
         for row, partition in rows
-        if not _is_removed(partition, moment, row, tombstones.get(row[:2], ()), kept.get(row[2], ()))
+        if not _is_removed(partition, moment, tombstones.get(row[:2], ()), kept.get(row[2], ()))
     ]
 
 

@@ -26,6 +26,7 @@ _SOFT = (
     "group_state",
     "client_id",
     "client_host",
+    "metadata_delay_ms",
 )
 """Columns of saved queries in which null claims nothing."""
 _REASONS = ("ended_by", "ended_confidence", "ended_alternatives", "ended_evidence")
@@ -58,11 +59,13 @@ class Told:
         values: what is claimed, by name; a value of None or ``Unknown`` in a column of ``soft`` claims nothing.
         is_open: the answer says itself that it may be otherwise.
         place: log partition and offset that it begins at; None where that is not told.
+        is_of_past: it rests on more than what stands from its place on: who left long before, for a rebalance.
     """
 
     values: Values
     is_open: bool = False
     place: tuple[int, int] | None = None
+    is_of_past: bool = False
 
 
 @dataclass(slots=True)
@@ -215,6 +218,37 @@ def ask_diff(warehouse: Warehouse, start_ms: int, end_ms: int) -> Reply:
     )
 
 
+def ask_timeline(warehouse: Warehouse, group: str, start_ms: int, end_ms: int) -> Reply:
+    """``timeline`` of a time range; what is no event of the group's own is not held against the whole log."""
+    try:
+        answer = warehouse.timeline(group, start=moment(start_ms), end=moment(end_ms))
+    except UsageError as refused:
+        return Reply(is_open=says_open(refused))
+    names = ("to_state", "epoch", "member_count")
+    rows: dict[Key, Told] = {
+        (one.log_offset, one.event, one.member_id): Told(_row(one, names), not one.is_exact)
+        for one in answer
+        if one.seq is not None
+    }
+    return Reply(rows, says_open(answer))
+
+
+def ask_rebalances(warehouse: Warehouse, group: str, start_ms: int, end_ms: int) -> Reply:
+    """``rebalances`` of a time range."""
+    try:
+        answer = warehouse.rebalances(group, start=moment(start_ms), end=moment(end_ms))
+    except UsageError as refused:
+        return Reply(is_open=says_open(refused))
+    names = ("cause", "confidence", "members_before", "members_after", "members_joined", "members_left")
+    rows: dict[Key, Told] = {
+        (one.epoch, str(one.completed_at)): Told(
+            _row(one, names), one.is_exact is False or one.cause == "UNKNOWN" or one.confidence == "unknown"
+        )
+        for one in answer
+    }
+    return Reply(rows, says_open(answer))
+
+
 _CONSUMER = ("group_id", "how", "client_id", "client_host", "instance_id")
 
 
@@ -249,6 +283,7 @@ class TableQuestion:
         values: columns that an exact row claims.
         soft: columns in which null and ``Unknown`` claim nothing.
         offset: the column with the offset that a row begins at; None where there is none.
+        source: a select of its rows where the table alone does not have that offset.
     """
 
     key: tuple[str, ...]
@@ -257,6 +292,7 @@ class TableQuestion:
     begin: str | None = None
     end: str | None = None
     offset: str | None = None
+    source: str | None = None
 
     def thing(self, row: Values, column: str | None) -> Key:
         """What a row is about, and one of its ends."""
@@ -271,6 +307,16 @@ class TableQuestion:
             found.append((*rest, "until", _text(row[self.end])))
         return found
 
+
+_REBALANCES = """
+    SELECT rebalances.*, log_partition, started_offset
+    FROM rebalances LEFT JOIN (
+        SELECT rebalance_id, any_value(log_partition) AS log_partition, min(log_offset) AS started_offset
+        FROM group_timeline WHERE cluster = $cluster GROUP BY rebalance_id
+    ) AS steps USING (rebalance_id)
+    WHERE cluster = $cluster
+"""
+"""Rebalances with the offset of the first record of each."""
 
 TABLES: Mapping[str, TableQuestion] = {
     "group_timeline": TableQuestion(
@@ -296,6 +342,8 @@ TABLES: Mapping[str, TableQuestion] = {
         ("group_id", "epoch", "completed_at"),
         ("cause", "confidence", "members_before", "members_after", "partitions_reassigned"),
         ("started_at", "duration_ms"),
+        offset="started_offset",
+        source=_REBALANCES,
     ),
     "offset_history": TableQuestion(
         ("group_id", "topic", "partition", "from_offset"),
@@ -304,7 +352,7 @@ TABLES: Mapping[str, TableQuestion] = {
         offset="from_offset",
     ),
     "pending_offsets": TableQuestion(
-        ("group_id", "topic", "partition", "producer_id", "pending_since"), ("valid_from", "valid_to")
+        ("group_id", "topic", "partition", "producer_id", "pending_since", "valid_from"), ("valid_to",)
     ),
     "expired_offsets": TableQuestion(
         ("group_id", "topic", "partition", "committed_offset", "commit_timestamp", "status"),
@@ -340,7 +388,7 @@ def ask_table(warehouse: Warehouse, name: str, *, is_whole: bool) -> Reply:
         is_whole: of the whole log: a row is then found by its end as well.
     """
     question = TABLES[name]
-    answer = warehouse.sql(f"SELECT * FROM {name} WHERE cluster = $cluster")
+    answer = warehouse.sql(question.source or f"SELECT * FROM {name} WHERE cluster = $cluster")
     rows: dict[Key, Told] = {}
     found = [dict(zip(answer.columns, values, strict=True)) for values in answer]
     found = [one for row in found if row.get("rule") not in ABOUT_THE_DUMP for one in unfolded(row)]
@@ -363,11 +411,13 @@ def ask_table(warehouse: Warehouse, name: str, *, is_whole: bool) -> Reply:
         is_open = is_open or row.get("event") == "RECORDS_COMPLETE"
         # It was so at some time in between, which no row of the whole log can be found by.
         is_open = is_open or bool(is_cut and row.get("is_begin_open") and not is_whole)
-        place = None if question.offset is None else (row["log_partition"], row[question.offset])
+        has_place = question.offset is not None and row[question.offset] is not None
+        place = (row["log_partition"], row[str(question.offset)]) if has_place else None
         keys = question.keys(row)
         chosen = keys if is_whole else keys[-1:] if row.get("is_begin_open") else keys[:1]
         for key in chosen:
-            rows[key] = Told(wanted, is_open, place)
+            is_of_past = name == "rebalances" and bool(row["members_joined"] or row["members_left"])
+            rows[key] = Told(wanted, is_open, place, is_of_past)
     return Reply(rows)
 
 

@@ -17,6 +17,7 @@ from tests.log.writer import LogEntry
 
 CLASSIC = "GroupMetadata"
 COMMIT = "OffsetCommit"
+_EPOCHS = {CLASSIC: "generation", "ConsumerGroupMetadata": "epoch"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +28,8 @@ class Survivor:
         holds_from: Offset from which on it counts: its own; of a transactional commit that of its marker; None where
             it was aborted, or is undecided.
         is_decided: False where the copy does not tell whether or when it counts.
+        epoch: Group epoch or generation that it writes; None where it writes none.
+        waits: Its transaction is open at the end of the log: nothing behind it was ever cleaned.
         is_readable: False where its value can't be read.
     """
 
@@ -40,6 +43,8 @@ class Survivor:
     holds_from: int | None
     holds_from_ms: int | None
     is_decided: bool
+    epoch: int | None = None
+    waits: bool = False
     is_readable: bool = True
 
 
@@ -118,6 +123,8 @@ class PartitionProof:
         survivors = self.keys.get(group, {}).get(key, [])
         if self._is_damaged(survivors, time_ms):
             return False
+        if any(one.waits and (time_ms is None or one.time_ms <= time_ms) for one in survivors):
+            return True
         if self._has_all(time_ms):
             return not self.missing or time_ms is None or not self._hides_older(survivors, time_ms)
         assert time_ms is not None
@@ -152,14 +159,35 @@ class PartitionProof:
         keys = self.keys.get(group, {})
         if any(self._is_damaged(one, time_ms) for one in keys.values()):
             return False
-        if self._has_all(time_ms):
+        if self._has_all(time_ms) and not (self.missing and self._begins_late(keys)):
             return True
-        assert time_ms is not None
+        if time_ms is None:
+            return False
         if any(one.time_ms <= time_ms for one in self._last(keys, time_ms, CLASSIC) if not one.is_tombstone):
             return True
         # Below C any key may have been there of which nothing is left: a member, or the group's own record.
         is_behind = self.is_from(self.behind_missing, time_ms)
         return is_behind and all(self.is_key_exact(group, key, time_ms) for key in keys)
+
+    def is_step_exact(self, group: str, offset: int) -> bool:
+        """Whether a classic group must be exact just before a record of its own, and with it."""
+        keys = self.keys.get(group, {})
+        if any(self._is_damaged(one, None) for one in keys.values()):
+            return False
+        own = [one for survivors in keys.values() for one in survivors if one.kind == CLASSIC]
+        before = max((one for one in own if one.offset < offset), key=lambda one: one.offset, default=None)
+        return before is not None and not before.is_tombstone and any(one.offset == offset for one in own)
+
+    def _begins_late(self, keys: dict[bytes, list[Survivor]]) -> bool:
+        """Whether the first epoch that a group writes is no new group's: a torn copy may lack those before it.
+
+        Or its members left before they had an assignment, of which no record tells.
+        """
+        writes = [one for survivors in keys.values() for one in survivors if one.epoch is not None]
+        first = min(writes, key=lambda one: one.offset, default=None)
+        if first is None or first.epoch is None or first.offset < self.complete_from:
+            return False
+        return first.epoch > (1 if first.kind == CLASSIC else 2)
 
     @staticmethod
     def _last(keys: dict[bytes, list[Survivor]], time_ms: int, kind: str) -> Iterator[Survivor]:
@@ -198,6 +226,9 @@ class Proof(Protocol):
     def is_group_exact(self, group: str, time_ms: int | None) -> bool:
         """Whether what is said of a group must be exact at a moment."""
 
+    def is_step_exact(self, group: str, offset: int) -> bool:
+        """Whether what is said of a record's step must be exact: the group just before it, and with it."""
+
     def offset_key(self, group: str, topic: str, partition: int) -> bytes:
         """The key of a committed offset."""
 
@@ -215,7 +246,7 @@ class TogetherProof:
     """
 
     def __init__(self, whole: PartitionProof, dumps: Sequence[PartitionProof]) -> None:
-        self._newest = dumps[-1]
+        self._whole, self._newest = whole, dumps[-1]
         self._until = [(one, self._covers_until(whole, one, dumps[place + 1 :])) for place, one in enumerate(dumps)]
 
     @staticmethod
@@ -259,6 +290,10 @@ class TogetherProof:
         """See ``PartitionProof``."""
         return any(one.is_group_exact(group, time_ms) for one in self._of(time_ms))
 
+    def is_step_exact(self, group: str, offset: int) -> bool:
+        """See ``PartitionProof``."""
+        return any(one.is_step_exact(group, offset) for one in self._of(self._whole.present[offset]))
+
     def offset_key(self, group: str, topic: str, partition: int) -> bytes:
         """See ``PartitionProof``."""
         keys = (one.offset_key(group, topic, partition) for one, _ in self._until)
@@ -288,6 +323,10 @@ class NoProof:
         return False
 
     def is_group_exact(self, group: str, time_ms: int | None) -> bool:
+        """Never for sure."""
+        return False
+
+    def is_step_exact(self, group: str, offset: int) -> bool:
         """Never for sure."""
         return False
 
@@ -344,11 +383,12 @@ def _read_partition(folder: Path) -> PartitionProof:
             if decoded is None:
                 continue
             holds: int | None = record.offset
-            is_decided = True
+            is_decided, waits = True, False
             if batch.is_transactional:
                 is_committed = marker is not None and control_type(marker.records[0]) == 1
                 holds = marker.base_offset if marker is not None and is_committed else None
                 is_decided = marker is not None or record.offset >= proof.behind_missing
+                waits = marker is None and is_decided
             name = decoded.key.get("group", decoded.key.get("groupId"))
             is_commit = decoded.kind == COMMIT
             proof.survivors.append(
@@ -364,6 +404,8 @@ def _read_partition(folder: Path) -> PartitionProof:
                     holds_from=holds,
                     holds_from_ms=None if holds is None else present[holds],
                     is_decided=is_decided,
+                    epoch=(decoded.value or {}).get(_EPOCHS.get(decoded.kind, "")),
+                    waits=waits,
                 )
             )
     return proof

@@ -191,6 +191,34 @@ def test_a_tombstone_that_a_later_copy_still_has_proves_absence_over_a_hole(tmp_
     assert [(one.committed_offset, one.is_exact) for one in lost.offsets("removed", at=at("02:08"))] == [(None, False)]
 
 
+def write_waiting(folder: Path, group: str, end: str | None) -> None:
+    """A commit at 31, which the cleaner has been at work at, that waits from 02:10:05 on; its marker is that at 60."""
+    write_rows(folder, "pending_offsets", [
+        {"cluster": "default", "group_id": group, "topic": "logs", "partition": 0, "log_partition": 3,
+         "producer_id": 2, "producer_epoch": 0, "valid_from": at("02:10:05"), "valid_to": end and at(end),
+         "is_exact": True, "pending_since": at("02:10:05"), "pending_since_offset": 31, "from_offset": 31,
+         "to_offset": end and 60}
+    ])  # fmt: skip
+
+
+def test_a_tombstone_that_is_still_there_proves_absence_while_a_later_commit_waits(tmp_path: Path):
+    found = {}
+    for has_tombstone in (True, False):
+        warehouse = holed_warehouse(folder := tmp_path / str(has_tombstone), has_tombstone)
+        write_waiting(folder, "removed", "02:13")
+        offsets = warehouse.offsets("removed", at=at("02:12"))
+        found[has_tombstone] = [(one.committed_offset, one.is_exact) for one in offsets]
+    assert found == {True: [], False: [(None, False)]}
+
+
+def test_for_a_commit_that_still_waits_at_the_end_the_cleaner_has_removed_nothing(tmp_path: Path):
+    warehouse = holed_warehouse(tmp_path / "wh", True)
+    write_waiting(tmp_path / "wh", "waits", None)
+    assert not warehouse.offsets("waits")
+    assert not warehouse.offsets("waits", at=at("02:12"))
+    assert [one.is_exact for one in warehouse.offsets("waits", at=at("02:08"))] == [False]
+
+
 def test_a_diff_proves_no_offset_absent_that_a_commit_may_have_replaced_that_waited(tmp_path: Path):
     holed_warehouse(tmp_path / "wh", True)
     write_rows(tmp_path / "wh", "offset_history", [

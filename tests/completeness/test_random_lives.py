@@ -1,0 +1,67 @@
+"""Random lives with transactions, one to three dumps of each while the cleaner works, against the whole log."""
+
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from tests.completeness.held import open_held
+from tests.completeness.judge import Judge
+from tests.completeness.random_lives import KINDS, NIGHTS, STEPS, dumps_of, write_life
+from tests.completeness.test_compacted_copy import shown
+from tests.completeness.test_several_dumps import together
+from tests.completeness.verdicts import Tally, Verdict
+from tests.coordinator.lives import Step
+from tests.pipeline.in_process import audit_here
+
+_SETTINGS = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+
+
+def judge_life(folder: Path, kind: str, steps: list[Step], nights: list[float], seed: int, count: int) -> Tally:
+    """Hold every answer of some dumps of a life against those of its whole log."""
+    life, tally = write_life(folder / "life", kind, steps), Tally()
+    if life is None:
+        return tally
+    topics = str(folder / "life" / "topics.csv")
+    audit_here(folder / "whole", folder / "life" / "segments", topics=topics)
+    judge = Judge(open_held(folder / "whole"), folder / "life" / "segments")
+    dumps = dumps_of(folder, life, nights, seed)
+    for dump in dumps:
+        audit_here(folder / "copy", dump, topics=topics)
+    return judge.judge(open_held(folder / "copy"), together(judge.proofs, dumps), tally, Random(seed), count=count)
+
+
+def check_life(kind: str, steps: list[Step], nights: list[float], seed: int, count: int) -> None:
+    with TemporaryDirectory() as folder:
+        tally = judge_life(Path(folder), kind, steps, nights, seed, count)
+    assert not tally.of(Verdict.WRONG), shown(tally)
+    assert not tally.of(Verdict.NEEDLESS), shown(tally)
+
+
+OVERTAKEN: list[Step] = [
+    ("store", "bank", ("foo", 0)), ("wait", "mirror", 7, [("bar", 1)]), ("end", 8, False),
+    ("start", ("foo", "bar"), None, False), ("round",), ("time", 1), ("wait", "mirror", 8, [("bar", 1)]),
+    ("start", ("foo",), None, False), ("round",), ("wait", "mirror", 8, [("bar", 1), ("one", 0)]), ("commit", 0),
+    ("wait", "bank", 7, [("bar", 1)]), ("round",), ("time", 61000), ("end", 8, True), ("remove", "g", ("foo", 1)),
+    ("delete", "bank"), ("store", "bank", ("bar", 0)), ("leave", 0), ("round",), ("time", 90000),
+    ("store", "mirror", ("bar", 1)), ("wait", "g", 7, [("foo", 0), ("one", 0)]), ("delete", "mirror"),
+    ("store", "bank", ("foo", 1)), ("end", 8, False), ("crash", 0), ("round",), ("end", 7, True), ("round",),
+]  # fmt: skip
+"""Commits that a later one of their transaction overtakes, and groups that are deleted while a commit waits."""
+
+
+@settings(max_examples=2, **_SETTINGS)
+@example(kind="range", steps=OVERTAKEN, nights=[0.6, 1.0], seed=1)
+@given(kind=KINDS, steps=STEPS, nights=NIGHTS, seed=st.integers(0, 2**16))
+def test_dumps_of_a_random_life_answer_as_its_whole_log_or_say_that_it_is_open(kind, steps, nights, seed):
+    check_life(kind, steps, nights, seed, count=1)
+
+
+@pytest.mark.long
+@settings(max_examples=150, **_SETTINGS)
+@given(kind=KINDS, steps=STEPS, nights=NIGHTS, seed=st.integers(0, 2**16))
+def test_dumps_of_many_random_lives_answer_as_their_whole_logs_or_say_that_they_are_open(kind, steps, nights, seed):
+    check_life(kind, steps, nights, seed, count=3)
