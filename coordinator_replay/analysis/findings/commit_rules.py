@@ -63,7 +63,6 @@ def commit_stall(context: GroupContext, topic: "TopicCommits") -> Iterator[Obser
             where = f"from {moment(first.last_ms)} to {moment(last.last_ms)}"
         stalled_ms = until_ms - last.last_ms
         yield Observation(
-            "commit_stall",
             (topic.name, member_id),
             first.last_ms,
             until_ms,
@@ -107,7 +106,6 @@ def offset_rewind(context: GroupContext, row: Row) -> Iterator[Observation]:
             f"last, of partition {last['partition']}, {step}{words}"
         )
     yield Observation(
-        "offset_rewind",
         (row["topic"], row["first_offset"]),
         row["first_at"],
         row["last_at"],
@@ -174,7 +172,6 @@ def offset_reset(context: GroupContext, topic: "TopicCommits") -> Iterator[Obser
             which = "committed offset of" if len(numbers) == 1 else "committed offsets of"
             were = "was set" if len(numbers) == 1 else f"were set, the last, of partition {last['partition']},"
             yield Observation(
-                "offset_reset",
                 (topic.name, burst["first_at"]),
                 burst["first_at"],
                 burst["last_at"],
@@ -268,7 +265,6 @@ def abandoned_topic(context: GroupContext, topic: TopicCommits) -> Iterator[Obse
     if context.end_ms - topic.last_ms < context.limits.abandoned_ms:
         return
     yield Observation(
-        "abandoned_topic",
         (topic.name,),
         topic.last_ms,
         context.end_ms,
@@ -287,7 +283,6 @@ def oversized_metadata(context: GroupContext, topic: TopicCommits) -> Iterator[O
     """The longest metadata of a commit of the topic."""
     if topic.metadata_bytes >= context.limits.metadata_bytes:
         yield Observation(
-            "oversized_metadata",
             (topic.name,),
             topic.first_ms,
             topic.last_ms,
@@ -329,7 +324,6 @@ def never_committed(context: GroupContext) -> Iterator[Observation]:
         numbers = sorted(number for number, _ in partitions)
         since = max((from_ms for _, from_ms in partitions), key=time_order)
         yield Observation(
-            "never_committed",
             (topic,),
             since,
             context.end_ms,
@@ -355,7 +349,6 @@ def silent_group(context: GroupContext) -> Iterator[Observation]:
     if usual_ms is None or silent_ms < max(context.limits.silent_ms, context.limits.patience * usual_ms):
         return
     yield Observation(
-        "silent_group",
         (status["epoch"],),
         since,
         context.end_ms,
@@ -377,7 +370,6 @@ def hot_committer(context: GroupContext) -> Iterator[Observation]:
     if since is None or until is None:
         return
     yield Observation(
-        "hot_committer",
         (),
         since,
         until,

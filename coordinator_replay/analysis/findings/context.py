@@ -29,24 +29,6 @@ class PartitionOwner(NamedTuple):
 
 
 @dataclass(slots=True)
-class LongTransaction:
-    """A transaction of one producer on offsets of the group that was pending for long.
-
-    ``settled_ms`` is None where it is still open.
-    """
-
-    producer_id: int
-    producer_epoch: int | None
-    log_partition: int
-    log_offset: int
-    since_ms: int
-    settled_ms: int | None
-    ended_by: str | None
-    partitions: int = 0
-    topics: set[str] = field(default_factory=set)
-
-
-@dataclass(slots=True)
 class ExpiringOffsets:
     """Offsets of one topic that one rule expires, of partitions that had an owner lately.
 
@@ -77,7 +59,7 @@ class GroupContext:
         committed: partitions of ``owned`` that the group has committed offsets of.
         rebalances: begin and id of the last ones.
         largest: the largest record near the topic's limit.
-        transactions: by producer and the marker that settled them.
+        transactions: of producers that were pending for long.
         expiries: by topic, status, rule, time where they expired, and whether they no longer are as the status says.
         quiet: evidence of times without a record of the group's own.
         uncommitted: evidence of partitions that had an owner and no commit yet.
@@ -95,7 +77,7 @@ class GroupContext:
     released: dict[tuple[str, int], PartitionOwner] = field(default_factory=dict)
     committed: set[tuple[str, int]] = field(default_factory=set)
     largest: Row | None = None
-    transactions: dict[tuple[int, int | None], LongTransaction] = field(default_factory=dict)
+    transactions: list[Row] = field(default_factory=list)
     expiries: dict[tuple[str, str, str, int | None, bool], ExpiringOffsets] = field(default_factory=dict)
     rebalances: deque[tuple[int | None, str]] = field(default_factory=lambda: deque(maxlen=_MOST_REBALANCES))
     quiet: list[Row] = field(default_factory=list)
@@ -122,7 +104,7 @@ class GroupContext:
                 if self.largest is None or row["record_bytes"] > self.largest["record_bytes"]:
                     self.largest = row
             case Evidence.PENDING:
-                self._add_pending(row)
+                self.transactions.append(row)
             case Evidence.EXPIRY:
                 self._add_expiry(row)
             case Evidence.QUIET:
@@ -150,24 +132,6 @@ class GroupContext:
                 usual_ms = self.usual_ms(row, one["pause"])
                 if usual_ms is not None and one["went_on_ms"] >= self.limits.patience * usual_ms:
                     self.stalls.append({**one, **about, "usual_ms": usual_ms})
-
-    def _add_pending(self, row: Row) -> None:
-        key = row["producer_id"], row["to_offset"]
-        transaction = self.transactions.get(key)
-        if transaction is None:
-            transaction = self.transactions[key] = LongTransaction(
-                row["producer_id"],
-                row["producer_epoch"],
-                row["log_partition"],
-                row["from_offset"],
-                row["pending_since"],
-                row["settled_at"],
-                row["ended_by"],
-            )
-        transaction.since_ms = min(transaction.since_ms, row["pending_since"])
-        transaction.log_offset = min(transaction.log_offset, row["from_offset"])
-        transaction.partitions += 1
-        transaction.topics.add(row["topic"])
 
     def _add_expiry(self, row: Row) -> None:
         """Take an offset that expired or expires next, if its partition had an owner lately."""

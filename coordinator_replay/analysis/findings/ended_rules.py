@@ -38,7 +38,6 @@ def commit_stall_over(context: GroupContext) -> Iterator[Observation]:
         went_on = f" until {moment(went_on_ms)}" if went_on_ms < last["until"] else ""
         where = f"at {last['committed_offset']} on" if len(numbers) == 1 else "on"
         yield Observation(
-            "commit_stall",
             (topic, member_id),
             min(one["at"] for one in stalls),
             last["until"],
@@ -77,7 +76,6 @@ def silent_group_over(context: GroupContext) -> Iterator[Observation]:
     for epoch, some in silences.items():
         since, until, quiet = max(some, key=itemgetter(1))
         yield Observation(
-            "silent_group",
             (epoch,),
             min(first for first, _, _ in some),
             until,
@@ -142,7 +140,6 @@ def never_committed_over(context: GroupContext) -> Iterator[Observation]:
         since = max((first for last, first, _ in waiting if last == until), key=time_order)
         numbers = sorted({number for _, _, number in waiting})
         yield Observation(
-            "never_committed",
             (topic,),
             min((first for _, first, _ in waiting), key=time_order),
             until,
@@ -164,7 +161,6 @@ def abandoned_topic_over(context: GroupContext) -> Iterator[Observation]:
         last = max((one for one in rows if one["until"] == until_ms), key=itemgetter("since", "partition"))
         count = len({one["partition"] for one in rows})
         yield Observation(
-            "abandoned_topic",
             (topic,),
             last["since"],
             until_ms,

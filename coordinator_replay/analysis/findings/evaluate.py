@@ -1,6 +1,6 @@
 """From evidence to findings: one pass over a group's rows, in the order of ``Evidence``."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from coordinator_replay.analysis.findings.commit_rules import (
@@ -20,7 +20,7 @@ from coordinator_replay.analysis.findings.log_rules import (
     late_topic_change,
 )
 from coordinator_replay.analysis.findings.observation import Observation, ended_ms, has_lasted, row
-from coordinator_replay.analysis.findings.rules import RULES
+from coordinator_replay.analysis.findings.rules import RULES, rule_of
 from coordinator_replay.analysis.findings.thresholds import Thresholds
 from coordinator_replay.analysis.rows import Scope
 from coordinator_replay.times import latest_ms, time_order
@@ -84,7 +84,7 @@ class Evaluator:
         elif kind is Evidence.OFFSETS:
             self._add_partition(evidence)
         for rule in ROW_RULES.get(kind, ()):
-            yield from self._rows(rule(self.context, evidence), is_of_log=kind in LOG_RULES)
+            yield from self._rows(rule, rule(self.context, evidence), is_of_log=kind in LOG_RULES)
 
     def finish(self) -> Iterator[FindingRow]:
         """Findings that need all of the group's evidence."""
@@ -93,7 +93,7 @@ class Evaluator:
             yield self.finding
             self.finding = None
         for rule in END_RULES:
-            self._keep(self._rows(rule(self.context)))
+            self._keep(self._rows(rule, rule(self.context)))
         yield from self.by_id.values()
         self.by_id = {}
 
@@ -114,7 +114,7 @@ class Evaluator:
     def _end_topic(self) -> None:
         if self.topic is not None:
             for rule in TOPIC_RULES:
-                self._keep(self._rows(rule(self.context, self.topic)))
+                self._keep(self._rows(rule, rule(self.context, self.topic)))
             self.topic = None
 
     def _merge(self, observed: Row) -> Iterator[FindingRow]:
@@ -133,13 +133,15 @@ class Evaluator:
             return
         self.finding = joined(finding, {**observed, **about})
 
-    def _rows(self, observations: Iterator[Observation], *, is_of_log: bool = False) -> Iterator[FindingRow]:
-        group_id = "" if is_of_log else self.context.group_id
+    def _rows(
+        self, function: Callable[..., object], observations: Iterator[Observation], *, is_of_log: bool = False
+    ) -> Iterator[FindingRow]:
+        rule, group_id = rule_of(function), "" if is_of_log else self.context.group_id
         scope = Scope(self.context.cluster, group_id)
         for observation in observations:
             yield {
-                **row(scope, observation),
+                **row(scope, rule, observation),
                 "group_id": None if is_of_log else group_id,
                 "ended_at": ended_ms(observation.last_ms, observation.goes_on_ms, self.context.end_ms),
-                "is_proven": self.context.are_commits_proven or not RULES[observation.rule].rests_on_commits,
+                "is_proven": self.context.are_commits_proven or not RULES[rule].rests_on_commits,
             }

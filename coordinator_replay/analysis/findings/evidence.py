@@ -23,7 +23,7 @@ class Evidence(IntEnum):
         REBALANCE: one rebalance.
         LARGE_RECORD: a record near the topic's limit.
         OFFSETS: the sums of one partition's commits, and what is over of its offsets.
-        PENDING: a transactional commit that waited long for its marker.
+        PENDING: a transaction of which commits waited long for its marker.
         EXPIRY: an offset that expired, is past retention or expires next.
         OBSERVATION: what a rule over the group's steps observed.
         UNREADABLE: records of a log partition that could not be decoded.

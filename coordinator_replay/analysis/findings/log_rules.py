@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 
-from coordinator_replay.analysis.findings.context import GroupContext, LongTransaction, Row
+from coordinator_replay.analysis.findings.context import GroupContext, Row
 from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.analysis.findings.observation import MOST_NAMED, Observation, at, lasting, moment
 from coordinator_replay.listing import counted
@@ -15,7 +15,6 @@ def late_topic_change(context: GroupContext, row: Row) -> Iterator[Observation]:
     if delay_ms is None or delay_ms < context.limits.metadata_delay_ms:
         return
     yield Observation(
-        "late_topic_change",
         (row["rebalance_id"],),
         elapsed_ms(delay_ms, row["started_at"]),
         row["started_at"],
@@ -32,7 +31,6 @@ def group_near_record_limit(context: GroupContext) -> Iterator[Observation]:
     if row is not None and row["record_bytes"] * 100 >= limit * context.limits.size_percent:
         at_ms = row["timestamp_ms"]
         yield Observation(
-            "group_near_record_limit",
             (),
             at_ms,
             at_ms,
@@ -46,61 +44,53 @@ def group_near_record_limit(context: GroupContext) -> Iterator[Observation]:
 
 def open_transaction(context: GroupContext) -> Iterator[Observation]:
     """Pending at the end of the log, longer than a transaction may last."""
-    for one in context.transactions.values():
-        if one.settled_ms is None:
-            yield from _transaction(context, one, "open_transaction", context.end_ms, "has been open since")
+    for one in context.transactions:
+        if one["settled_at"] is None:
+            yield from _transaction(context, one, context.end_ms, "has been open since")
 
 
 def long_transaction(context: GroupContext) -> Iterator[Observation]:
     """Pending for longer than a transaction may last, and settled then."""
-    for one in context.transactions.values():
-        if one.settled_ms is not None:
-            yield from _transaction(context, one, "long_transaction", one.settled_ms, "was open from")
+    for one in context.transactions:
+        if one["settled_at"] is not None:
+            yield from _transaction(context, one, one["settled_at"], "was open from")
 
 
-def _transaction(
-    context: GroupContext, one: LongTransaction, rule: str, until_ms: int, verb: str
-) -> Iterator[Observation]:
-    since, count = one.since_ms, one.partitions
+def _transaction(context: GroupContext, one: Row, until_ms: int, verb: str) -> Iterator[Observation]:
+    since, producer_id = one["pending_since"], one["producer_id"]
     if until_ms - since < context.limits.pending_ms:
         return
     yield Observation(
-        rule,
-        (one.producer_id, one.log_partition, one.log_offset),
+        (producer_id, one["log_partition"], one["from_offset"]),
         since,
         until_ms,
-        f"a transaction of producer id {one.producer_id}, epoch {one.producer_epoch}, {verb} {moment(since)}, "
-        f"for {lasting(until_ms - since)}, on {counted(count, 'partition')}",
-        one.log_partition,
-        one.log_offset,
-        {
-            "producer_id": one.producer_id,
-            "producer_epoch": one.producer_epoch,
-            "ended_by": one.ended_by,
-            "pending_ms": until_ms - since,
-        },
-        goes_on_ms=None if one.settled_ms is None else 0,
-        occurrences=count,
-        topic=next(iter(one.topics)) if len(one.topics) == 1 else None,
+        f"a transaction of producer id {producer_id}, epoch {one['producer_epoch']}, {verb} {moment(since)}, "
+        f"for {lasting(until_ms - since)}, on {counted(one['partitions'], 'partition')}",
+        one["log_partition"],
+        one["from_offset"],
+        {name: one[name] for name in ("producer_id", "producer_epoch", "ended_by")} | {"pending_ms": until_ms - since},
+        goes_on_ms=None if one["settled_at"] is None else 0,
+        occurrences=one["partitions"],
+        topic=one["topic"],
     )
 
 
 def offset_due(context: GroupContext) -> Iterator[Observation]:
     """Offsets past retention that are not removed yet, or were until that changed."""
-    yield from _expiries(context, "offset_due", "DUE", "past retention, not removed yet, since")
+    yield from _expiries(context, "DUE", "past retention, not removed yet, since")
 
 
 def offset_expiring(context: GroupContext) -> Iterator[Observation]:
     """Offsets that expire within the horizon, or would have."""
-    yield from _expiries(context, "offset_expiring", "EXPIRING", "to expire at")
+    yield from _expiries(context, "EXPIRING", "to expire at")
 
 
 def offset_lost(context: GroupContext) -> Iterator[Observation]:
     """Offsets that expired: their tombstones are on record."""
-    yield from _expiries(context, "offset_lost", "EXPIRED", "expired on")
+    yield from _expiries(context, "EXPIRED", "expired on")
 
 
-def _expiries(context: GroupContext, rule: str, status: str, what: str) -> Iterator[Observation]:
+def _expiries(context: GroupContext, status: str, what: str) -> Iterator[Observation]:
     is_expired = status == "EXPIRED"
     for (topic, expiry_status, expiry_rule, expired_ms, is_past), one in context.expiries.items():
         if expiry_status != status:
@@ -112,7 +102,6 @@ def _expiries(context: GroupContext, rule: str, status: str, what: str) -> Itera
         be = "" if is_expired else verbs[count > 1]
         over = f", until {moment(until_ms)}" if is_past else ""
         yield Observation(
-            rule,
             (topic, expiry_rule, *([expired_ms] if is_expired else [])),
             min(one.first_ms, until_ms) if one.since_ms is None else one.since_ms,
             until_ms,
@@ -137,13 +126,12 @@ def _expiries(context: GroupContext, rule: str, status: str, what: str) -> Itera
 
 def log_gap(context: GroupContext, row: Row) -> Iterator[Observation]:
     """A range of offsets that no audit has read."""
-    yield _range("log_gap", row, "was not read")
+    yield _range(row, "was not read")
 
 
 def group_not_evaluated(context: GroupContext, row: Row) -> Iterator[Observation]:
     """A step for the group that failed on what its records say."""
     yield Observation(
-        "group_not_evaluated",
         (),
         None,
         context.end_ms,
@@ -157,13 +145,12 @@ def group_not_evaluated(context: GroupContext, row: Row) -> Iterator[Observation
 
 def log_truncated(context: GroupContext, row: Row) -> Iterator[Observation]:
     """A range of offsets of which audits have read records that an election of a leader has truncated since."""
-    yield _range("log_truncated", row, "lost what audits had read of it")
+    yield _range(row, "lost what audits had read of it")
 
 
-def _range(rule: str, row: Row, what: str) -> Observation:
+def _range(row: Row, what: str) -> Observation:
     partition, start, end = row["log_partition"], row["from_offset"], row["to_offset"]
     return Observation(
-        rule,
         (partition, start, end),
         None,
         None,
@@ -181,7 +168,6 @@ def slow_loading(context: GroupContext, row: Row) -> Iterator[Observation]:
     if loading_ms is None or loading_ms < context.limits.loading_ms:
         return
     yield Observation(
-        "slow_loading",
         (partition, row["leader_epoch"]),
         row["loaded_at"] - loading_ms,
         row["loaded_at"],
@@ -196,7 +182,6 @@ def slow_loading(context: GroupContext, row: Row) -> Iterator[Observation]:
 def unreadable_records(context: GroupContext, row: Row) -> Iterator[Observation]:
     """Records in quarantine, by what is wrong with them."""
     yield Observation(
-        "unreadable_records",
         (row["log_partition"], row["error_class"]),
         row["first_at"],
         row["last_at"],

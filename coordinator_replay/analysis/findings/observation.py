@@ -30,7 +30,6 @@ class Observation(NamedTuple):
         detail: numbers and names behind the message, fit for JSON.
     """
 
-    rule: str
     subject: tuple[Any, ...]
     first_ms: int | None
     last_ms: int | None
@@ -140,14 +139,14 @@ def threshold_shown(name: str, value: int) -> tuple[str, str]:
     return name.removesuffix("_ms").replace("_", "-"), shown
 
 
-def row(scope: Scope, observation: Observation) -> dict[str, Any]:
-    """An observation in the columns of ``findings`` but three, with ``needed_ms`` and ``goes_on_ms``."""
+def row(scope: Scope, rule: str, observation: Observation) -> dict[str, Any]:
+    """An observation of a rule in the columns of ``findings`` but three, with ``needed_ms`` and ``goes_on_ms``."""
     return {
         "cluster": scope.cluster,
         "group_id": scope.group_id,
-        "finding_id": finding_id(scope.cluster, observation.rule, scope.group_id, *observation.subject),
-        "rule": observation.rule,
-        "severity": str(RULES[observation.rule].severity),
+        "finding_id": finding_id(scope.cluster, rule, scope.group_id, *observation.subject),
+        "rule": rule,
+        "severity": str(RULES[rule].severity),
         "topic": observation.topic,
         "partition": observation.topic_partition,
         "member_id": observation.member_id,

@@ -47,7 +47,6 @@ def invariant_broken(step: Step, memory: Memory) -> Iterator[Observation]:
         named = step.topics.shown(step.now.group_type, topic)[0][1] if isinstance(topic, str) else None
         about = f", {of_partitions(named or topic, numbers)}," if numbers else ""
         yield Observation(
-            "invariant_broken",
             (rule, topic),
             step.now.at_ms,
             step.now.at_ms,
@@ -99,7 +98,6 @@ def _stuck(step: Step, notes: Mapping[str, Any], waiting_for: list[str], until_m
     state, epoch = notes["state"], step.now.epoch
     waiting = f", waiting for {listed(waiting_for, 3)}" if waiting_for else ""
     return Observation(
-        "stuck_group",
         (partition, offset),
         since,
         until_ms,
@@ -158,7 +156,6 @@ def _unrevoked(step: Step, event: Event, member: Member, memory: Memory) -> Obse
     ]
     since = memory.since(member.member_id, step.now.at_ms)
     return Observation(
-        "unrevoked_partitions",
         (member.member_id, event.partition, event.offset),
         since,
         None,
@@ -254,7 +251,6 @@ def _storm(notes: dict[str, Any], window_ms: int) -> Observation:
     often = Counter(names).most_common(3)
     by = f", most often by {often[0][0]} (joined, removed or changed {often[0][1]} times)" if often else ""
     return Observation(
-        "rebalance_storm",
         (partition, offset),
         first_ms,
         last_ms,
@@ -292,7 +288,6 @@ def static_member_flapping(step: Step, memory: Memory) -> Iterator[Observation]:
         if not hosts:
             where = "from hosts not on record: a classic group keeps that of the first member"
         yield Observation(
-            "static_member_flapping",
             (event.instance_id,),
             returns[0][0],
             now.at_ms,

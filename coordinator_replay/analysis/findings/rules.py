@@ -5,7 +5,7 @@ made of it. A rule's function has the rule's name: those over a group's steps ar
 others in ``commit_rules`` and ``log_rules``.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -48,6 +48,11 @@ def _rules() -> dict[str, FindingRule]:
     """The rules of ``schemas/findings``, by name."""
     rules = orjson.loads((schemas_folder() / "findings" / "rules.json").read_bytes())
     return {name: FindingRule(**{**rule, "severity": Severity(rule["severity"])}) for name, rule in rules.items()}
+
+
+def rule_of(function: Callable[..., object]) -> str:
+    """The rule that a function is of: its name; what is over of it may have a function of its own."""
+    return function.__name__.removesuffix("_over")
 
 
 RULES: Mapping[str, FindingRule] = _rules()

@@ -51,7 +51,6 @@ def partition_unowned(step: Step, memory: Memory) -> Iterator[Observation]:
         memory.begin(
             topic,
             Observation(
-                "partition_unowned",
                 (topic, now.partition, now.offset),
                 since,
                 None,
@@ -82,7 +81,6 @@ def unbalanced_assignment(step: Step, memory: Memory) -> Iterator[Observation]:
     memory.begin(
         "unbalanced",
         Observation(
-            "unbalanced_assignment",
             (now.partition, now.offset),
             since,
             None,
@@ -144,7 +142,6 @@ def mixed_protocols(step: Step, memory: Memory) -> Iterator[Observation]:
     memory.begin(
         "mixed",
         Observation(
-            "mixed_protocols",
             (now.partition, now.offset),
             since,
             None,
@@ -175,7 +172,6 @@ def group_near_member_limit(step: Step, memory: Memory) -> Iterator[Observation]
     memory.begin(
         "near",
         Observation(
-            "group_near_member_limit",
             (),
             since,
             None,

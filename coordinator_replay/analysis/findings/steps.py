@@ -177,7 +177,7 @@ class StepRules:
         for rule, memory in self.applied:
             is_seen = step.now.is_exact or rule.__name__ in _OVER_RECORDS
             for observation in rule(step, memory) if is_seen else self._ended(rule, memory, before, at_ms):
-                yield self._row(observation, is_open=False)
+                yield self._row(rule.__name__, observation, is_open=False)
 
     def _ended(
         self, rule: GroupRule, memory: Memory, before: GroupStatus | None, at_ms: int | None
@@ -192,7 +192,7 @@ class StepRules:
         """End all observations where records begin to be missing."""
         for rule, memory in self.applied:
             for observation in self._ended(rule, memory, self.status, at_ms):
-                yield self._row(observation, is_open=False)
+                yield self._row(rule.__name__, observation, is_open=False)
 
     def open_rows(self, proven_ms: int | None, *, has_gap: bool) -> Iterator[Row]:
         """The open observations, and the row of the group's status, which rules over offsets look at.
@@ -201,22 +201,17 @@ class StepRules:
             proven_ms: from when on no record is missing; None where none is.
             has_gap: whether records are missing that may have been anything.
         """
-        if self.status is None:
-            for memory in self.memories.values():
-                yield from self._open_rows(memory)
-            return
-        step = self._step((), self.status)
+        step = None if self.status is None else self._step((), self.status)
         for rule, memory in self.applied:
-            if step.now.is_exact or rule.__name__ in _OVER_RECORDS:
+            if step is not None and (step.now.is_exact or rule.__name__ in _OVER_RECORDS):
                 for observation in rule(step, memory):
-                    yield self._row(observation, is_open=False)
-            yield from self._open_rows(memory)
+                    yield self._row(rule.__name__, observation, is_open=False)
+            for observation in memory.open.values():
+                yield self._row(rule.__name__, observation, is_open=True)
+        if step is None:
+            return
         content = self._status_content(step.now) | {"proven_from": proven_ms, "has_gap": has_gap}
         yield evidence_row(self.scope, Evidence.STATUS, content)
-
-    def _open_rows(self, memory: Memory) -> Iterator[Row]:
-        for observation in memory.open.values():
-            yield self._row(observation, is_open=True)
 
     def _step(self, events: Sequence[Event], now: GroupStatus) -> Step:
         kinds = frozenset([event.kind for event in events])
@@ -310,8 +305,8 @@ class StepRules:
             "released": sorted(released, key=_PARTITION_AND_OWNER),
         }
 
-    def _row(self, observation: Observation, *, is_open: bool) -> Row:
-        content = row(self.scope, observation) | {"is_open": is_open}
+    def _row(self, rule: str, observation: Observation, *, is_open: bool) -> Row:
+        content = row(self.scope, rule, observation) | {"is_open": is_open}
         seq = time_order(observation.first_ms)
         return evidence_row(self.scope, Evidence.OBSERVATION, content, name=content["finding_id"], seq=seq)
 

@@ -102,13 +102,18 @@ _READ = {
 """What is read about groups, by table: their own evidence, what commits came to in earlier runs, the offsets that are
 current, what retention removes, and what each tombstone was."""
 
-_LONG_PENDING = """
-SELECT group_id, topic, log_partition, producer_id, producer_epoch, from_offset, to_offset, ended_by,
-    epoch_ms(pending_since) AS pending_since, epoch_ms(valid_to) AS settled_at, is_exact
+LONG_PENDING = """
+SELECT group_id, producer_id, first(producer_epoch ORDER BY from_offset) AS producer_epoch,
+    first(log_partition ORDER BY from_offset) AS log_partition, min(from_offset) AS from_offset,
+    min(epoch_ms(pending_since)) AS pending_since, first(epoch_ms(valid_to) ORDER BY from_offset) AS settled_at,
+    first(ended_by ORDER BY from_offset) AS ended_by, count(*) AS partitions,
+    CASE WHEN count(DISTINCT topic) = 1 THEN min(topic) END AS topic
 FROM pending WHERE is_exact
     AND (to_offset IS NULL OR ended_by IN ('COMMIT', 'ABORT', 'SUPERSEDED', 'TOMBSTONE'))
     AND coalesce(epoch_ms(valid_to), $end) - epoch_ms(pending_since) >= $limit
+GROUP BY group_id, producer_id, to_offset
 """
+"""Transactions that were open for long, by the marker that settled them, on so many partitions."""
 
 _EXPECTED = f"{expiring_offsets('opened')} ORDER BY group_id, topic, partition"
 
@@ -536,9 +541,9 @@ class Evaluation:
         return select(_UNCOMMITTED, asked, new_sums=sums, sums=totals, ownership=ownership)
 
     def _pending(self) -> pa.Table:
-        """Transactional commits that waited long; those replaced within their transaction count by the later one."""
+        """Transactions of which commits waited long; those replaced within their transaction count by the later one."""
         asked = {"end": milliseconds(self.context.end), "limit": self.context.limits.pending_ms}
-        return select(_LONG_PENDING, asked, pending=self._rows(PENDING))
+        return select(LONG_PENDING, asked, pending=self._rows(PENDING))
 
     def _rows(self, name: str) -> pa.RecordBatchReader:
         """A table's rows of the bucket."""

@@ -1,0 +1,51 @@
+"""Transactions that were open for long become one row of evidence each, however many partitions they committed."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+
+from coordinator_replay.pipeline.findings.evaluation import LONG_PENDING
+from coordinator_replay.store.duckdb_connection import select
+from coordinator_replay.tables.definition import table
+
+BEGIN = datetime(2026, 11, 20, 2, tzinfo=UTC)
+LIMIT_MS = 60_000
+
+
+def commit(
+    partition: int, offset: int, *, topic: str = "orders", minutes: int | None = 5, **more: Any
+) -> dict[str, Any]:
+    return {
+        "group_id": "payments", "topic": topic, "partition": partition, "log_partition": 3, "producer_id": 9,
+        "producer_epoch": 0, "from_offset": offset, "to_offset": None if minutes is None else 90, "is_exact": True,
+        "pending_since": BEGIN + timedelta(milliseconds=offset), "ended_by": None if minutes is None else "COMMIT",
+        "valid_to": None if minutes is None else BEGIN + timedelta(minutes=minutes), **more,
+    }  # fmt: skip
+
+
+def evidence(*commits: dict[str, Any], end: datetime = BEGIN + timedelta(hours=1)) -> list[dict[str, Any]]:
+    pending = pa.Table.from_pylist(list(commits), table("pending_offsets").file_schema().remove_metadata())
+    asked = {"end": round(end.timestamp() * 1000), "limit": LIMIT_MS}
+    rows: list[dict[str, Any]] = select(LONG_PENDING, asked, pending=pending).to_pylist()
+    return sorted(rows, key=lambda row: row["from_offset"])
+
+
+def test_commits_of_one_transaction_are_one_row_that_begins_with_the_first() -> None:
+    (row,) = evidence(commit(1, 51, producer_epoch=1), commit(0, 50))
+    assert (row["partitions"], row["topic"], row["from_offset"], row["producer_epoch"]) == (2, "orders", 50, 0)
+    assert (row["settled_at"] - row["pending_since"], row["ended_by"]) == (300_000 - 50, "COMMIT")
+    (mixed,) = evidence(commit(0, 50), commit(0, 51, topic="audit"))
+    assert (mixed["partitions"], mixed["topic"]) == (2, None)
+
+
+def test_another_producer_or_another_end_is_another_transaction() -> None:
+    open_one = commit(0, 70, minutes=None)
+    rows = evidence(commit(0, 50), commit(1, 60, producer_id=8), open_one)
+    assert [(row["producer_id"], row["settled_at"] is None) for row in rows] == [(9, False), (8, False), (9, True)]
+
+
+def test_short_ones_and_those_that_are_not_proven_are_left_out() -> None:
+    assert evidence(commit(0, 50, minutes=1)) == []
+    assert evidence(commit(0, 50, is_exact=False)) == []
+    assert evidence(commit(0, 50, minutes=None), end=BEGIN + timedelta(seconds=30)) == []
