@@ -72,6 +72,18 @@ def moment_text(moment: datetime) -> str:
     return in_utc(moment).isoformat(timespec=precision).replace("+00:00", "Z")
 
 
+def time_text(at_ms: int | None) -> str:
+    """A time in milliseconds as sentences have it; a number beyond the calendar stays a number.
+
+    >>> time_text(1795249931062), time_text(2**62), time_text(None)
+    ('2026-11-21T08:32:11.062Z', '4611686018427387904 ms', 'an unknown time')
+    """
+    if at_ms is None:
+        return "an unknown time"
+    moment = moment_of_ms(at_ms)
+    return f"{at_ms} ms" if moment is None else moment_text(moment)
+
+
 _MILLISECOND, _MICROSECOND = timedelta(milliseconds=1), timedelta(microseconds=1)
 
 

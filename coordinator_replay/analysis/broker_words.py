@@ -18,8 +18,8 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from coordinator_replay.analysis.reasons.departures import OPEN_QUESTION
-from coordinator_replay.analysis.reasons.situation import moment
 from coordinator_replay.analysis.reasons.vocabulary import JOIN_REASONS, Cause, Confidence, JoinReason
+from coordinator_replay.times import time_text
 
 Row = Mapping[str, Any]
 
@@ -358,14 +358,14 @@ def line_sentence(line: GroupLogLine) -> str:
     """What a line says, as evidence."""
     has_reason = (line.client_reason or "") not in _NO_REASON and line.event != "MEMBER_LEFT"
     client = f"; client reason: {line.client_reason}" if has_reason else ""
-    return f"log of {broker_name(line.broker)} at {moment(line.at_ms)}: {line.words}{client}"
+    return f"log of {broker_name(line.broker)} at {time_text(line.at_ms)}: {line.words}{client}"
 
 
 def _contradicted(row: dict[str, Any], line: GroupLogLine) -> dict[str, Any]:
     """A row of which a line says something else than its record: it is shown, and not used."""
     kept = {name: row[name] for name in REASON_COLUMNS}
     fact = (
-        f"log of {broker_name(line.broker)} at {moment(line.at_ms)} contradicts the record, and is not used: "
+        f"log of {broker_name(line.broker)} at {time_text(line.at_ms)} contradicts the record, and is not used: "
         f"generation {line.epoch} with {line.member_count} members"
     )
     return row | {BY_RECORDS: kept, "evidence": [*(row["evidence"] or ()), fact]}

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from coordinator_replay.analysis.expiration import DECIDING_KINDS, GROUP_KINDS, Deciding, deciding
-from coordinator_replay.analysis.rows import Row, Scope
+from coordinator_replay.analysis.rows import Row
 from coordinator_replay.engine.model import Record
 from coordinator_replay.engine.notes import Group
 from coordinator_replay.engine.plain import Fields
@@ -15,9 +15,6 @@ class ExpiryRules:
     """Makes a row of each change of what decides about a group's offsets, and of each tombstone of the group."""
 
     _last: Deciding | None = None
-
-    def __init__(self, scope: Scope) -> None:
-        self._scope = scope
 
     def fold(self, record: Record, group: Group | None) -> Iterator[Row]:
         """The row that a record makes, if it changes anything.
@@ -39,8 +36,6 @@ class ExpiryRules:
     def _row(self, now: Deciding, partition: int, offset: int, timestamp_ms: int | None, *, is_tombstone: bool) -> Row:
         self._last = now
         return TABLE, {
-            "cluster": self._scope.cluster,
-            "group_id": self._scope.group_id,
             "group_type": now.group_type,
             "protocol_type": now.protocol_type,
             "group_state": now.group_state,

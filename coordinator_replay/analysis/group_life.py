@@ -76,10 +76,10 @@ class GroupReplay:
         self._topics = RecordTopics(topic_names or {})
         self._topic_changes = topic_changes
         self._limits = limits
-        self._timeline = Timeline(self._scope, self._topics)
-        self._members = MemberReplay(self._scope, self._topics)
-        self._ownership = OwnershipReplay(self._scope, self._topics)
-        self._expiry_rules = ExpiryRules(self._scope)
+        self._timeline = Timeline(encode, self._topics)
+        self._members = MemberReplay(self._topics)
+        self._ownership = OwnershipReplay(self._topics)
+        self._expiry_rules = ExpiryRules()
         self._begin_rebalances()
 
     def _begin_rebalances(self) -> None:
@@ -103,7 +103,7 @@ class GroupReplay:
         rows.extend(self._expiry_rules.fold(record, self.replay.group))
         if had_open_keys and not self.replay.open_keys:
             self.proven_ms = latest_ms(self.proven_ms, record.timestamp_ms)
-        return _settled(rows, record.offset)
+        return self._settled(rows, record.offset)
 
     def heed_commits(self, before_offset: int, commits: Iterable[tuple[str, int, int, int, int]]) -> None:
         """Take the last commits before a record that is fed next, as signs of life; they decide nothing else.
@@ -129,7 +129,7 @@ class GroupReplay:
         self._members.lose(members)
         self._ownership.lose(members)
         rows += self._fold([self.replay.lose_track(partition, offset, at_ms, self.group_type)])
-        return _settled(rows, offset)
+        return self._settled(rows, offset)
 
     def _lose_key(self, record: Record) -> list[Row]:
         """A record can't be read: what it made of its key is not on record."""
@@ -140,7 +140,7 @@ class GroupReplay:
         if is_whole or record.kind.endswith(CURRENT_ASSIGNMENT):
             self._ownership.lose(members)
         rows += self._fold([self.replay.lose_key(record, self.group_type or _type_of(record.kind))])
-        return _settled(rows, record.offset)
+        return self._settled(rows, record.offset)
 
     def _members_now(self) -> list[Member]:
         return [stay.member for stay in self._members.stays.values()]
@@ -160,7 +160,7 @@ class GroupReplay:
         is_seen = self.group_type is not None
         if is_seen and not self.replay.is_state_exact and not self.replay.open_keys:
             rows += self._fold([self.replay.find_complete(partition, offset, at_ms, self.group_type)])
-        return _settled(rows, offset)
+        return self._settled(rows, offset)
 
     def interrupt(self, partition: int, offset: int, at_ms: int | None, own: Sequence[Record]) -> list[Row]:
         """Go on from what a newer dump confirms, where records between the older dumps and it are missing.
@@ -177,7 +177,7 @@ class GroupReplay:
         if any(record.offset == self._classic_at for record in own) and self.replay.is_classic:
             # One record holds the whole group, and it is still there: nothing came after it but what the dump has.
             self.replay.is_cleaned = True
-            return _settled(rows, offset)
+            return self._settled(rows, offset)
         confirmed = GroupReplay(
             self._scope.cluster, self.replay.group_id, self._topics.names, self._topic_changes, self._limits
         )
@@ -203,16 +203,15 @@ class GroupReplay:
         before = self.replay.shown_state
         self.replay = confirmed.replay
         event = self.replay.interrupted(partition, offset, at_ms, before, self.group_type)
-        return _settled([*rows, *self._fold([event])], offset)
+        return self._settled([*rows, *self._fold([event])], offset)
 
     def finish(self) -> Iterator[Row]:
         """End the operation that is still open and give everything that is not over as it stands.
 
         The records of an operation are appended in one batch, so the end of a log is the end of an operation.
         """
-        for name, row in self._open_rows():
-            row["settled_at_offset"] = None
-            yield name, row
+        for row in self._open_rows():
+            yield self._of_group(row, None)
 
     def _open_rows(self) -> Iterator[Row]:
         yield from self._settle()
@@ -267,6 +266,15 @@ class GroupReplay:
             life._step_rules.restore(snapshot["findings"])
         return life
 
+    def _settled(self, rows: list[Row], offset: int) -> list[Row]:
+        """Rows that no later record changes, by the record that made them so."""
+        return [self._of_group(row, offset) for row in rows]
+
+    def _of_group(self, row: Row, settled_at: int | None) -> Row:
+        """A row with whose it is, and the offset of the record that made it final."""
+        row[1].update(cluster=self._scope.cluster, group_id=self._scope.group_id, settled_at_offset=settled_at)
+        return row
+
     def _settle(self, missing_from: int | None = None) -> list[Row]:
         """End the operation that is still open."""
         events = self.replay.settle(missing_from=missing_from)
@@ -300,10 +308,3 @@ FIELDS = Fields(GroupReplay, "_now_ms", "_classic_at", "group_type", "proven_ms"
 def _type_of(kind: str) -> GroupType:
     """The type of the groups that a kind of record is about."""
     return next((one for one in GroupType if kind.lower().startswith(one)), GroupType.CLASSIC)
-
-
-def _settled(rows: list[Row], offset: int) -> list[Row]:
-    """Rows that no later record changes, by the record that made them so."""
-    for _, row in rows:
-        row["settled_at_offset"] = offset
-    return rows

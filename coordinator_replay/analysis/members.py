@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import NamedTuple
 
-from coordinator_replay.analysis.rows import RecordTopics, Row, Scope
+from coordinator_replay.analysis.rows import RecordTopics, Row
 from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import JOINING, GroupType, Member
 from coordinator_replay.engine.plain import Fields
@@ -65,13 +65,11 @@ class MemberReplay:
     """The fold over members.
 
     Attributes:
-        scope: whose rows these are.
         topics: topics by name.
         stays: the members there are, by id.
         lost: those of which a record can't be read, or may be missing, until the group is proven again.
     """
 
-    scope: Scope
     topics: RecordTopics
     stays: dict[str, OpenMemberInterval] = field(default_factory=dict)
     lost: set[str] = field(default_factory=set)
@@ -140,8 +138,6 @@ class MemberReplay:
         current = member.current or JOINING
         structs = self.topics.structs
         return TABLE, {
-            "cluster": self.scope.cluster,
-            "group_id": self.scope.group_id,
             "group_type": str(group_type),
             "member_id": member.member_id,
             "instance_id": subscription.instance_id,

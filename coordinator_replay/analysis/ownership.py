@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
 
 from coordinator_replay.analysis.members import Changed
-from coordinator_replay.analysis.rows import RecordTopics, Row, Scope
+from coordinator_replay.analysis.rows import RecordTopics, Row
 from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import NOTHING, Assignment, Current, GroupType, Member, MemberState, without
 from coordinator_replay.engine.plain import Fields
@@ -137,7 +137,6 @@ class OwnershipReplay:
     """The fold over ownership.
 
     Attributes:
-        scope: whose rows these are.
         topics: topics by name.
         holders: who owns a partition, by what the records call its topic, and by its number.
         shared: of share groups, until the rebalance is over: partitions that a member took or gave up while others
@@ -157,7 +156,6 @@ class OwnershipReplay:
         awaited_since: members that own partitions outside their target assignment, and since when.
     """
 
-    scope: Scope
     topics: RecordTopics
     holders: dict[Key, dict[str, OpenOwnership]] = field(default_factory=dict)
     gaps: dict[Key, Unowned] = field(default_factory=dict)
@@ -434,8 +432,6 @@ class OwnershipReplay:
             yield (
                 TABLE,
                 {
-                    "cluster": self.scope.cluster,
-                    "group_id": self.scope.group_id,
                     "topic_id": topic_id,
                     "topic": name,
                     "partition": partition,

@@ -408,8 +408,6 @@ class Rebalances:
         least_ms = elapsed_ms(one.started_ms, one.completed_ms)
         return TABLE, {
             "rebalance_id": one.rebalance_id,
-            "cluster": self.scope.cluster,
-            "group_id": self.scope.group_id,
             "group_type": one.group_type,
             "epoch": one.epoch,
             "attempts": one.attempts,

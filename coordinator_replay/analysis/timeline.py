@@ -1,10 +1,10 @@
 """Events as rows of ``group_timeline``."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from coordinator_replay.analysis.rows import RecordTopics, Row, Scope
+from coordinator_replay.analysis.rows import RecordTopics, Row
 from coordinator_replay.engine.events import Event
 from coordinator_replay.engine.model import Assignment, GroupState, GroupType
 
@@ -13,22 +13,19 @@ TABLE = "group_timeline"
 
 @dataclass(slots=True)
 class Timeline:
-    """The fold that numbers events; ``seq`` is the number of the next one."""
+    """The fold that numbers events; ``seq`` is the number of the next one, ``encode`` writes JSON."""
 
-    scope: Scope
+    encode: Callable[[Any], str]
     topics: RecordTopics
     seq: int = 0
 
     def fold(self, events: Sequence[Event], rebalance_id: str | None) -> Iterator[Row]:
         """One row for each event of an operation."""
-        cluster, group_id, _ = self.scope
         for event in events:
             is_known = event.to_state is not GroupState.UNKNOWN
             yield (
                 TABLE,
                 {
-                    "cluster": cluster,
-                    "group_id": group_id,
                     "group_type": str(event.group_type),
                     "seq": self.seq,
                     "event": str(event.kind),
@@ -56,7 +53,7 @@ class Timeline:
         def show(assignment: Assignment) -> list[dict[str, Any]]:
             return [self._topic(topic, partitions, group_type) for topic, partitions in sorted(assignment.items())]
 
-        return self.scope.encode(event.detail(show))
+        return self.encode(event.detail(show))
 
     def _topic(self, topic: str, partitions: tuple[int, ...], group_type: GroupType) -> dict[str, Any]:
         # A conversion shows members of both types, so a topic that has a name is an id.

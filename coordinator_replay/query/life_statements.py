@@ -168,14 +168,6 @@ COMMIT_COUNTS = """
     GROUP BY group_id
 """
 
-REBALANCES = """
-    SELECT group_id AS of_group, {columns} FROM rebalances
-    WHERE cluster = $cluster {of_groups}
-      AND coalesce(completed_at >= $start, completed_offset IS NULL OR $start IS NULL)
-      AND coalesce(coalesce(started_at, completed_at) < $end, true)
-    ORDER BY of_group, coalesce(started_at, completed_at) NULLS FIRST, completed_offset, epoch
-"""
-
 # The pause that a rebalance's commit_pause_ms is the length of: from one commit of a partition to the next.
 PAUSES = """
     WITH paused AS (

@@ -27,7 +27,7 @@ from coordinator_replay.query.life import (
     StateBand,
     SubscribedInterval,
 )
-from coordinator_replay.query.rebalances import COLUMNS, Rebalance
+from coordinator_replay.query.rebalances import REBALANCES, Rebalance
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.times import EPOCH, later, milliseconds
 
@@ -198,8 +198,8 @@ class _Reading:
         self._groups = [span.group for span in spans]
         self._range = {"start": start, "end": end}
         self._states = self._answers(StateBand._make, life_statements.STATES)
-        rebalances = life_statements.REBALANCES.replace("{columns}", ", ".join(COLUMNS))
-        self._rebalances = self._answers(partial(row_of, Rebalance), rebalances)
+        by_group = f"SELECT group_id, recorded.* FROM ({REBALANCES}) AS recorded"  # noqa: S608 - our own statement
+        self._rebalances = self._answers(partial(row_of, Rebalance), by_group)
         with_owners, with_offsets = detail >= Detail.OWNERS, detail >= Detail.OFFSETS
         has_pauses = any(one.commit_pause_ms is not None for of in self._rebalances.values() for one in of)
         self._members = self._answers(MemberSpan._make, life_statements.MEMBERS) if with_owners else {}

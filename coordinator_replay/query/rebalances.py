@@ -123,15 +123,18 @@ class Rebalance:
         return None if wanted.isdisjoint(self.alternatives or ()) else "alternative"
 
 
-_REBALANCES = f"""
+TOUCHES_RANGE = """coalesce(completed_at >= $start, completed_offset IS NULL OR $start IS NULL)
+      AND coalesce(coalesce(started_at, completed_at) < $end, true)"""
+"""Condition of rebalances that touch a time range."""
+
+REBALANCES = f"""
     SELECT {select_list(Rebalance)}
     FROM rebalances
     WHERE cluster = $cluster {{of_groups}}
-      AND coalesce(completed_at >= $start, completed_offset IS NULL OR $start IS NULL)
-      AND coalesce(coalesce(started_at, completed_at) < $end, true)
+      AND {TOUCHES_RANGE}
     ORDER BY coalesce(started_at, completed_at) NULLS FIRST, group_id, completed_offset, epoch
 """  # noqa: S608 - put together from constants
-
+"""The rebalances that touch a time range, by when they began."""
 
 COLUMNS = tuple(one.name for one in stored_columns(Rebalance))
 """The columns of the table that a rebalance is made of, in its order."""
@@ -159,7 +162,7 @@ def rebalances_of(
     """
     check_causes(causes)
     warehouse.check_range(start, end)
-    rebalances = warehouse.answers(Rebalance, _REBALANCES, group=group, start=start, end=end)
+    rebalances = warehouse.answers(Rebalance, REBALANCES, group=group, start=start, end=end)
     if not rebalances and group is not None:
         check_group(warehouse, group)
     if not causes:

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from operator import attrgetter
-from typing import NamedTuple
+from operator import itemgetter
 
 from coordinator_replay.analysis.findings.context import GroupContext, Row
 from coordinator_replay.analysis.findings.ended_rules import epoch_of
@@ -13,24 +12,12 @@ from coordinator_replay.analysis.findings.observation import (
     at,
     has_lasted,
     lasting,
-    moment,
     of_partitions,
 )
 from coordinator_replay.analysis.findings.thresholds import MINUTE_MS
 from coordinator_replay.analysis.findings.totals import Sum, bursts_of, mean_interval_ms
 from coordinator_replay.listing import counted
-from coordinator_replay.times import latest_ms, time_order
-
-
-class Stall(NamedTuple):
-    """Commits of a partition that stopped while its owner stayed."""
-
-    partition: int
-    last_ms: int
-    committed_offset: int
-    usual_ms: int
-    owned_from: int | None
-    from_offset: int
+from coordinator_replay.times import latest_ms, time_order, time_text
 
 
 def look_for_stall(context: GroupContext, topic: "TopicCommits", row: Row) -> None:
@@ -46,8 +33,8 @@ def look_for_stall(context: GroupContext, topic: "TopicCommits", row: Row) -> No
         return
     if commits["last_at"] - last_ms < max(limits.stall_ms, limits.patience * usual_ms):
         return
-    one = Stall(row["partition"], last_ms, row["committed_offset"], usual_ms, owner.at_ms, row["from_offset"])
-    topic.stalls.setdefault(owner.member_id, []).append(one)
+    kept = {name: row[name] for name in ("partition", "last_at", "committed_offset", "from_offset")}
+    topic.stalls.setdefault(owner.member_id, []).append(kept | {"usual_ms": usual_ms, "owned_from": owner.at_ms})
 
 
 def commit_stall(context: GroupContext, topic: "TopicCommits") -> Iterator[Observation]:
@@ -56,27 +43,27 @@ def commit_stall(context: GroupContext, topic: "TopicCommits") -> Iterator[Obser
         return
     until_ms = context.commits["last_at"]
     for member_id, stalls in topic.stalls.items():
-        first, last = (choose(stalls, key=attrgetter("last_ms")) for choose in (min, max))
-        numbers = [one.partition for one in stalls]
-        where = f"at {first.committed_offset} on {moment(first.last_ms)}"
+        first, last = (choose(stalls, key=itemgetter("last_at")) for choose in (min, max))
+        numbers = [one["partition"] for one in stalls]
+        where = f"at {first['committed_offset']} on {time_text(first['last_at'])}"
         if len(stalls) > 1:
-            where = f"from {moment(first.last_ms)} to {moment(last.last_ms)}"
-        stalled_ms = until_ms - last.last_ms
+            where = f"from {time_text(first['last_at'])} to {time_text(last['last_at'])}"
+        stalled_ms = until_ms - last["last_at"]
         yield Observation(
             (topic.name, member_id),
-            first.last_ms,
+            first["last_at"],
             until_ms,
             f"commits of {of_partitions(topic.name, numbers)} stopped {where}, while the group went on committing for "
             f"another {lasting(stalled_ms)}",
             topic.log_partition,
-            first.from_offset,
+            first["from_offset"],
             {
                 "partitions": numbers[:MOST_NAMED],
                 "partition_count": len(numbers),
-                "committed_offset": first.committed_offset,
-                "usual_ms": first.usual_ms,
+                "committed_offset": first["committed_offset"],
+                "usual_ms": first["usual_ms"],
                 "stalled_ms": stalled_ms,
-                "owned_from": moment(first.owned_from),
+                "owned_from": time_text(first["owned_from"]),
             },
             goes_on_ms=None,
             occurrences=len(numbers),
@@ -176,7 +163,7 @@ def offset_reset(context: GroupContext, topic: "TopicCommits") -> Iterator[Obser
                 burst["first_at"],
                 burst["last_at"],
                 f"{which} {of_partitions(topic.name, numbers)} {were} to {last['committed_offset']} on "
-                f"{moment(last['valid_from'])}, {when}",
+                f"{time_text(last['valid_from'])}, {when}",
                 burst["log_partition"],
                 last["from_offset"],
                 {
@@ -233,7 +220,7 @@ class TopicCommits:
     partitions: int = 0
     metadata_bytes: int = 0
     is_last_known: bool = True
-    stalls: dict[str, list[Stall]] = field(default_factory=dict)
+    stalls: dict[str, list[Row]] = field(default_factory=dict)
     resets: dict[str, list[Sum]] = field(default_factory=dict)
 
     def add(self, row: Row) -> None:
@@ -269,7 +256,7 @@ def abandoned_topic(context: GroupContext, topic: TopicCommits) -> Iterator[Obse
         topic.last_ms,
         context.end_ms,
         f"no member subscribes to {topic.name}; the group has {topic.partitions} committed offsets of it, the last of "
-        f"{moment(topic.last_ms)}",
+        f"{time_text(topic.last_ms)}",
         topic.log_partition,
         topic.last_offset,
         {"offsets": topic.partitions, "subscribed_topics": status["subscribed"][:MOST_NAMED]},
@@ -327,7 +314,7 @@ def never_committed(context: GroupContext) -> Iterator[Observation]:
             (topic,),
             since,
             context.end_ms,
-            f"{of_partitions(topic, numbers)} owned since {moment(since)}, without any commit",
+            f"{of_partitions(topic, numbers)} owned since {time_text(since)}, without any commit",
             None,
             None,
             {"partitions": numbers[:MOST_NAMED], "partition_count": len(numbers)},
@@ -352,8 +339,8 @@ def silent_group(context: GroupContext) -> Iterator[Observation]:
         (status["epoch"],),
         since,
         context.end_ms,
-        f"the group of {counted(status['members'], 'member')} has written no record since {moment(since)}: "
-        f"{epoch_of(status)}, last commit on {moment(commits['last_at'])}",
+        f"the group of {counted(status['members'], 'member')} has written no record since {time_text(since)}: "
+        f"{epoch_of(status)}, last commit on {time_text(commits['last_at'])}",
         context.log_partition,
         commits["last_offset"],
         {"epoch": status["epoch"], "group_type": status["group_type"], "usual_ms": usual_ms, "silent_ms": silent_ms},
@@ -373,8 +360,8 @@ def hot_committer(context: GroupContext) -> Iterator[Observation]:
         (),
         since,
         until,
-        f"up to {peak} commits per partition and minute, in {commits['hot_minutes']} minutes from {moment(since)} to "
-        f"{moment(until)}; {commits['commits']:,} commits of {commits['bytes']:,} bytes in all",
+        f"up to {peak} commits per partition and minute, in {commits['hot_minutes']} minutes from {time_text(since)} "
+        f"to {time_text(until)}; {commits['commits']:,} commits of {commits['bytes']:,} bytes in all",
         context.log_partition,
         commits["last_offset"],
         {

@@ -13,12 +13,11 @@ from coordinator_replay.analysis.findings.observation import (
     Observation,
     has_lasted,
     lasting,
-    moment,
     of_partitions,
 )
 from coordinator_replay.analysis.findings.totals import ActiveTime, Range, mean_interval_ms
 from coordinator_replay.listing import counted
-from coordinator_replay.times import elapsed_ms, latest_ms, time_order
+from coordinator_replay.times import elapsed_ms, latest_ms, time_order, time_text
 
 
 def _by(rows: Iterable[Row], *names: str) -> Iterable[tuple[tuple[str, ...], list[Row]]]:
@@ -35,14 +34,14 @@ def commit_stall_over(context: GroupContext) -> Iterator[Observation]:
         last = max(stalls, key=itemgetter("until", "partition"))
         numbers = sorted({one["partition"] for one in stalls})
         went_on_ms = last["at"] + last["went_on_ms"]
-        went_on = f" until {moment(went_on_ms)}" if went_on_ms < last["until"] else ""
+        went_on = f" until {time_text(went_on_ms)}" if went_on_ms < last["until"] else ""
         where = f"at {last['committed_offset']} on" if len(numbers) == 1 else "on"
         yield Observation(
             (topic, member_id),
             min(one["at"] for one in stalls),
             last["until"],
-            f"commits of {of_partitions(topic, numbers)} stopped {where} {moment(last['at'])}, until "
-            f"{moment(last['until'])}, while the group went on committing{went_on}",
+            f"commits of {of_partitions(topic, numbers)} stopped {where} {time_text(last['at'])}, until "
+            f"{time_text(last['until'])}, while the group went on committing{went_on}",
             last["log_partition"],
             last["from_offset"],
             {
@@ -51,7 +50,7 @@ def commit_stall_over(context: GroupContext) -> Iterator[Observation]:
                 "committed_offset": last["committed_offset"],
                 "usual_ms": last["usual_ms"],
                 "stalled_ms": last["went_on_ms"],
-                "owned_from": moment(last["owned_from"]),
+                "owned_from": time_text(last["owned_from"]),
             },
             occurrences=len(stalls),
             topic=topic,
@@ -79,8 +78,8 @@ def silent_group_over(context: GroupContext) -> Iterator[Observation]:
             (epoch,),
             min(first for first, _, _ in some),
             until,
-            f"the group of {counted(quiet['members'], 'member')} wrote no record from {moment(since)} to "
-            f"{moment(until)}, for {lasting(until - since)}: {epoch_of(quiet)}",
+            f"the group of {counted(quiet['members'], 'member')} wrote no record from {time_text(since)} to "
+            f"{time_text(until)}, for {lasting(until - since)}: {epoch_of(quiet)}",
             quiet["partition"],
             quiet["offset"],
             {
@@ -143,8 +142,8 @@ def never_committed_over(context: GroupContext) -> Iterator[Observation]:
             (topic,),
             min((first for _, first, _ in waiting), key=time_order),
             until,
-            f"{of_partitions(topic, numbers)} had an owner and no commit, the last from {moment(since)} to "
-            f"{moment(until)}",
+            f"{of_partitions(topic, numbers)} had an owner and no commit, the last from {time_text(since)} to "
+            f"{time_text(until)}",
             None,
             None,
             {"partitions": numbers[:MOST_NAMED], "partition_count": len(numbers)},
@@ -165,7 +164,7 @@ def abandoned_topic_over(context: GroupContext) -> Iterator[Observation]:
             last["since"],
             until_ms,
             f"no member subscribed to {topic}, and the group had {counted(count, 'committed offset')} of it, the "
-            f"last of {moment(last['since'])}, until {moment(until_ms)}",
+            f"last of {time_text(last['since'])}, until {time_text(until_ms)}",
             last["log_partition"],
             last["from_offset"],
             {"offsets": count},

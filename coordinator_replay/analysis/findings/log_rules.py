@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator, Mapping
 
 from coordinator_replay.analysis.findings.context import GroupContext, Row
 from coordinator_replay.analysis.findings.evidence import Evidence
-from coordinator_replay.analysis.findings.observation import MOST_NAMED, Observation, at, lasting, moment
+from coordinator_replay.analysis.findings.observation import MOST_NAMED, Observation, at, lasting
 from coordinator_replay.listing import counted
-from coordinator_replay.times import elapsed_ms
+from coordinator_replay.times import elapsed_ms, time_text
 
 
 def late_topic_change(context: GroupContext, row: Row) -> Iterator[Observation]:
@@ -18,7 +18,8 @@ def late_topic_change(context: GroupContext, row: Row) -> Iterator[Observation]:
         (row["rebalance_id"],),
         elapsed_ms(delay_ms, row["started_at"]),
         row["started_at"],
-        f"the group took {lasting(delay_ms)} to notice that its topics had changed, until {moment(row['started_at'])}",
+        f"the group took {lasting(delay_ms)} to notice that its topics had changed, until "
+        f"{time_text(row['started_at'])}",
         context.log_partition,
         None,
         {"rebalance_id": row["rebalance_id"], "epoch": row["epoch"], "metadata_delay_ms": delay_ms},
@@ -64,7 +65,7 @@ def _transaction(context: GroupContext, one: Row, until_ms: int, verb: str) -> I
         (producer_id, one["log_partition"], one["from_offset"]),
         since,
         until_ms,
-        f"a transaction of producer id {producer_id}, epoch {one['producer_epoch']}, {verb} {moment(since)}, "
+        f"a transaction of producer id {producer_id}, epoch {one['producer_epoch']}, {verb} {time_text(since)}, "
         f"for {lasting(until_ms - since)}, on {counted(one['partitions'], 'partition')}",
         one["log_partition"],
         one["from_offset"],
@@ -100,13 +101,13 @@ def _expiries(context: GroupContext, status: str, what: str) -> Iterator[Observa
         until_ms = one.last_ms if is_expired else context.end_ms if one.until_ms is None else one.until_ms
         verbs = ("was ", "were ") if is_past else ("is ", "are ")
         be = "" if is_expired else verbs[count > 1]
-        over = f", until {moment(until_ms)}" if is_past else ""
+        over = f", until {time_text(until_ms)}" if is_past else ""
         yield Observation(
             (topic, expiry_rule, *([expired_ms] if is_expired else [])),
             min(one.first_ms, until_ms) if one.since_ms is None else one.since_ms,
             until_ms,
-            f"{counted(count, 'offset')} of {topic} {be}{what} {moment(one.first_ms)}{over} (rule {expiry_rule}); "
-            f"a member owned {'the' if count == 1 else 'a'} partition until {moment(one.owner.at_ms)}",
+            f"{counted(count, 'offset')} of {topic} {be}{what} {time_text(one.first_ms)}{over} (rule {expiry_rule}); "
+            f"a member owned {'the' if count == 1 else 'a'} partition until {time_text(one.owner.at_ms)}",
             context.log_partition,
             one.log_offset,
             {
@@ -114,7 +115,7 @@ def _expiries(context: GroupContext, status: str, what: str) -> Iterator[Observa
                 "partitions": numbers[:MOST_NAMED],
                 "partition_count": count,
                 "confidence": one.confidence,
-                "expire_at": moment(one.first_ms),
+                "expire_at": time_text(one.first_ms),
             },
             goes_on_ms=0 if is_over else None,
             occurrences=count,
@@ -172,7 +173,7 @@ def slow_loading(context: GroupContext, row: Row) -> Iterator[Observation]:
         row["loaded_at"] - loading_ms,
         row["loaded_at"],
         f"broker {row['broker']} took {lasting(loading_ms)} to load log partition {partition}, until "
-        f"{moment(row['loaded_at'])}",
+        f"{time_text(row['loaded_at'])}",
         partition,
         None,
         {name: row[name] for name in ("leader_epoch", "broker", "loading_ms", "sources")},

@@ -12,7 +12,7 @@ from coordinator_replay.analysis.findings.rules import RULES
 from coordinator_replay.analysis.findings.thresholds import DAY_MS
 from coordinator_replay.analysis.rows import Scope
 from coordinator_replay.listing import listed, partition_ranges
-from coordinator_replay.times import elapsed_ms, moment_of_ms
+from coordinator_replay.times import elapsed_ms, time_text
 
 MOST_NAMED = 20
 """How many members or partitions an observation names; the rest is counted."""
@@ -93,23 +93,7 @@ def at(at_ms: int | None) -> str:
     >>> at(1795249931062), at(None)
     ('on 2026-11-21T08:32:11.062Z', 'at an unknown time')
     """
-    return "at an unknown time" if at_ms is None else f"on {moment(at_ms)}"
-
-
-def moment(at_ms: int | None) -> str:
-    """A time as messages show it; a number beyond the calendar stays a number.
-
-    >>> moment(1795249931062)
-    '2026-11-21T08:32:11.062Z'
-    >>> moment(2**62)
-    '4611686018427387904 ms'
-    >>> moment(None)
-    'an unknown time'
-    """
-    if at_ms is None:
-        return "an unknown time"
-    shown = moment_of_ms(at_ms)
-    return f"{at_ms} ms" if shown is None else shown.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return "at an unknown time" if at_ms is None else f"on {time_text(at_ms)}"
 
 
 def lasting(duration_ms: int | None) -> str:

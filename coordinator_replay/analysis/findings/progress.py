@@ -9,7 +9,6 @@ from coordinator_replay.analysis.findings.observation import (
     Observation,
     has_lasted,
     lasting,
-    moment,
     of_partitions,
 )
 from coordinator_replay.analysis.findings.steps import Memory, Step
@@ -20,7 +19,7 @@ from coordinator_replay.engine.model import NOTHING, GroupState, GroupType, Memb
 from coordinator_replay.engine.rules import EPOCHS_RISE
 from coordinator_replay.engine.rules import RULES as INVARIANTS
 from coordinator_replay.listing import counted, listed
-from coordinator_replay.times import elapsed_ms
+from coordinator_replay.times import elapsed_ms, time_text
 
 _ON_THE_WAY = frozenset({GroupState.ASSIGNING, GroupState.RECONCILING, GroupState.NOT_READY})
 _COMES_OR_GOES = frozenset(
@@ -50,7 +49,7 @@ def invariant_broken(step: Step, memory: Memory) -> Iterator[Observation]:
             (rule, topic),
             step.now.at_ms,
             step.now.at_ms,
-            f"{_broken(rule, changes)}{about} at {moment(step.now.at_ms)} (rule {rule})",
+            f"{_broken(rule, changes)}{about} at {time_text(step.now.at_ms)} (rule {rule})",
             event.partition,
             event.offset,
             {
@@ -101,7 +100,7 @@ def _stuck(step: Step, notes: Mapping[str, Any], waiting_for: list[str], until_m
         (partition, offset),
         since,
         until_ms,
-        f"the group has not been Stable since {moment(since)}: {state} at epoch {epoch}{waiting}",
+        f"the group has not been Stable since {time_text(since)}: {state} at epoch {epoch}{waiting}",
         partition,
         offset,
         {"state": state, "epoch": epoch, "waiting_for": waiting_for},
@@ -160,7 +159,7 @@ def _unrevoked(step: Step, event: Event, member: Member, memory: Memory) -> Obse
         since,
         None,
         f"member {member.member_id}{_client(subscription)} has not revoked {counted(len(partitions), 'partition')} "
-        f"since {moment(since)}, for its rebalance timeout (max.poll.interval.ms {lasting(needed_ms)}) or longer",
+        f"since {time_text(since)}, for its rebalance timeout (max.poll.interval.ms {lasting(needed_ms)}) or longer",
         event.partition,
         event.offset,
         {
@@ -254,8 +253,8 @@ def _storm(notes: dict[str, Any], window_ms: int) -> Observation:
         (partition, offset),
         first_ms,
         last_ms,
-        f"{count} rebalances in {lasting(elapsed_ms(first_ms, last_ms))}{by}, from {moment(first_ms)} to "
-        f"{moment(last_ms)}",
+        f"{count} rebalances in {lasting(elapsed_ms(first_ms, last_ms))}{by}, from {time_text(first_ms)} to "
+        f"{time_text(last_ms)}",
         partition,
         offset,
         {"rebalances": count, "members": dict(often)},
@@ -291,8 +290,8 @@ def static_member_flapping(step: Step, memory: Memory) -> Iterator[Observation]:
             (event.instance_id,),
             returns[0][0],
             now.at_ms,
-            f"static member {event.instance_id} joined again {wanted} times from {moment(returns[0][0])} to "
-            f"{moment(now.at_ms)}, {where}",
+            f"static member {event.instance_id} joined again {wanted} times from {time_text(returns[0][0])} to "
+            f"{time_text(now.at_ms)}, {where}",
             event.partition,
             event.offset,
             {"instance_id": event.instance_id, "client_hosts": hosts},

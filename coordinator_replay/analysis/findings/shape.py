@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
-from coordinator_replay.analysis.findings.observation import MOST_NAMED, Observation, moment, of_partitions
+from coordinator_replay.analysis.findings.observation import MOST_NAMED, Observation, of_partitions
 from coordinator_replay.analysis.findings.steps import Memory, Step
 from coordinator_replay.engine.events import EventKind
 from coordinator_replay.engine.model import GroupState, GroupType
-from coordinator_replay.times import latest_ms, time_order
+from coordinator_replay.times import latest_ms, time_order, time_text
 
 _ENDS = frozenset({EventKind.GROUP_DELETED, EventKind.GROUP_EMPTIED})
 _ASSIGNED_APART = (GroupType.CLASSIC, GroupType.CONSUMER)
@@ -54,7 +54,7 @@ def partition_unowned(step: Step, memory: Memory) -> Iterator[Observation]:
                 (topic, now.partition, now.offset),
                 since,
                 None,
-                f"no member of the Stable group has owned {shown} since {moment(since)}",
+                f"no member of the Stable group has owned {shown} since {time_text(since)}",
                 now.partition,
                 now.offset,
                 {"topic_id": topic_id, "partitions": partitions[:MOST_NAMED], "partition_count": len(partitions)},
@@ -85,7 +85,7 @@ def unbalanced_assignment(step: Step, memory: Memory) -> Iterator[Observation]:
             since,
             None,
             f"of {members} members with the same subscription one has owned {most[0]} of {partitions} partitions and "
-            f"one {least[0]} since {moment(since)}",
+            f"one {least[0]} since {time_text(since)}",
             now.partition,
             now.offset,
             {
@@ -146,7 +146,7 @@ def mixed_protocols(step: Step, memory: Memory) -> Iterator[Observation]:
             since,
             None,
             f"{len(classic)} of {len(protocols)} members have used the classic protocol, the others the consumer "
-            f"protocol, since {moment(since)}",
+            f"protocol, since {time_text(since)}",
             now.partition,
             now.offset,
             {
@@ -175,7 +175,7 @@ def group_near_member_limit(step: Step, memory: Memory) -> Iterator[Observation]
             (),
             since,
             None,
-            f"the group has had up to {highest} members since {moment(since)}; the limit is {limit}",
+            f"the group has had up to {highest} members since {time_text(since)}; the limit is {limit}",
             now.partition,
             now.offset,
             {"members": highest, "limit": limit},

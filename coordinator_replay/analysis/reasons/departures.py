@@ -17,11 +17,11 @@ from typing import NamedTuple
 
 from coordinator_replay.analysis.reasons.arrivals import successor
 from coordinator_replay.analysis.reasons.history import Sign
-from coordinator_replay.analysis.reasons.situation import Situation, called, lasting, moment, passed
+from coordinator_replay.analysis.reasons.situation import Situation, called, lasting, passed
 from coordinator_replay.analysis.reasons.vocabulary import Cause, Confidence
 from coordinator_replay.engine.events import Event
 from coordinator_replay.engine.model import AWAY_EPOCH, GroupType, Member
-from coordinator_replay.times import elapsed_ms
+from coordinator_replay.times import elapsed_ms, time_text
 
 DEFAULT_SESSION_MS = 45_000
 """Session timeout of members on the new protocol unless configured: it is not in the log."""
@@ -110,7 +110,7 @@ def _kept_partitions(situation: Situation, member: Member, fact: str) -> Departu
     if since is None or kept_ms is None or timeout <= 0 or not timeout <= kept_ms <= timeout + TIMER_SLACK_MS:
         return None
     sentence = (
-        f"it had not revoked its partitions since {moment(since)}, for its rebalance timeout "
+        f"it had not revoked its partitions since {time_text(since)}, for its rebalance timeout "
         f"(max.poll.interval.ms {lasting(timeout)})"
     )
     return Departure(

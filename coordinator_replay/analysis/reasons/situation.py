@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cached_property
 
 from coordinator_replay.analysis.reasons.history import Departed, GroupHistory, coverage, departed, topics_of
@@ -176,12 +175,3 @@ def passed(since_ms: int | None, until_ms: int | None) -> str:
     """
     between_ms = elapsed_ms(since_ms, until_ms)
     return lasting(None if between_ms is None else max(between_ms, 0))
-
-
-def moment(at_ms: int) -> str:
-    """A time as sentences have it.
-
-    >>> moment(1795249933871)
-    '2026-11-21T08:32:13.871Z'
-    """
-    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
