@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from coordinator_replay.answer_columns import column, select_list
+from coordinator_replay.query.group_rows import GROUP_ROWS
 from coordinator_replay.times import LATEST, later, moment_of_us
 
 if TYPE_CHECKING:
@@ -20,14 +21,6 @@ if TYPE_CHECKING:
 _RANGES = """list_transform(complete_ranges, lambda one: [
     one.from_offset, one.to_offset, epoch_us(one.from_timestamp), epoch_us(one.to_timestamp),
     one.exact_from_offset, epoch_us(one.exact_from_timestamp)])"""
-
-_OF_GROUP = """
-    SELECT DISTINCT log_partition FROM (
-        SELECT log_partition FROM group_timeline WHERE cluster = $cluster AND group_id = $group
-        UNION ALL SELECT log_partition FROM offset_history WHERE cluster = $cluster AND group_id = $group
-        UNION ALL SELECT log_partition FROM pending_offsets WHERE cluster = $cluster AND group_id = $group
-    )
-"""
 
 _UNDECODED = """
     SELECT count(*) FROM quarantine WHERE cluster = $cluster AND error_class <> 'UnknownRecordType' AND (
@@ -319,4 +312,5 @@ def read_completeness(warehouse: "Tables") -> Completeness:
 
 def log_partitions_of(warehouse: "Tables", group: str) -> list[int]:
     """The log partition that a group's records are from; empty where none is on record."""
-    return [number for (number,) in warehouse.rows(_OF_GROUP, group=group)]
+    sql = f"SELECT DISTINCT log_partition FROM {GROUP_ROWS}"  # noqa: S608 - put together from constants
+    return [number for (number,) in warehouse.rows(sql, group=group)]

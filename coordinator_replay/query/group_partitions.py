@@ -9,16 +9,11 @@ from collections.abc import Iterable
 
 from coordinator_replay.java_strings import string_hash
 from coordinator_replay.listing import listed
+from coordinator_replay.query.group_rows import GROUP_ROWS
 from coordinator_replay.query.tables import Tables
 
 _NAMED_COUNT = """
     SELECT max(partition_count) FROM topics WHERE cluster = $cluster AND topic = '__consumer_offsets'
-"""
-
-_ON_RECORD = """
-    SELECT DISTINCT group_id, log_partition FROM group_timeline WHERE cluster = $cluster
-    UNION SELECT DISTINCT group_id, log_partition FROM offset_history WHERE cluster = $cluster
-    UNION SELECT DISTINCT group_id, log_partition FROM pending_offsets WHERE cluster = $cluster
 """
 
 _LOWEST_INT = -(1 << 31)
@@ -72,7 +67,8 @@ def partition_count(warehouse: Tables) -> int | None:
     [(named,)] = warehouse.rows(_NAMED_COUNT)
     if named is not None or not audited:
         return None if named is None else int(named)
-    return fitting_count(warehouse.rows(_ON_RECORD), max(audited))
+    sql = f"SELECT DISTINCT group_id, log_partition FROM {GROUP_ROWS}"  # noqa: S608 - put together from constants
+    return fitting_count(warehouse.rows(sql), max(audited))
 
 
 def unaudited_partition(warehouse: Tables, group: str) -> int | None:

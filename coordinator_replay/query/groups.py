@@ -17,6 +17,7 @@ from coordinator_replay.answer_columns import PYTHON, column
 from coordinator_replay.engine.model import GroupState
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.group_partitions import unaudited_partition
+from coordinator_replay.query.group_rows import GROUP_ROWS
 from coordinator_replay.query.join_phases import JoinPhase, join_phases
 from coordinator_replay.query.removed import deleted_groups
 from coordinator_replay.query.similar import did_you_mean
@@ -150,12 +151,7 @@ _GROUPS = f"""
     ORDER BY id
 """  # noqa: S608 - put together from constants
 
-_GROUP_NAMES = """
-    SELECT DISTINCT group_id FROM group_timeline WHERE cluster = $cluster {of_groups}
-    UNION SELECT DISTINCT group_id FROM offset_history WHERE cluster = $cluster {of_groups}
-    UNION SELECT DISTINCT group_id FROM pending_offsets WHERE cluster = $cluster {of_groups}
-    ORDER BY 1
-"""
+_GROUP_NAMES = f"SELECT DISTINCT group_id FROM {GROUP_ROWS} ORDER BY 1"  # noqa: S608 - put together from constants
 
 _LIVELY = """
     SELECT group_id FROM group_timeline

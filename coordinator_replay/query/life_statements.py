@@ -5,18 +5,9 @@ null means no bound. A range is half-open: from ``$start`` on, before ``$end``. 
 record with a time has no place on a page's line of time, and is left out.
 """
 
-SPANS = """
-    SELECT group_id, min(first), max(last), min(log_partition) FROM (
-        SELECT group_id, min(log_timestamp) AS first, max(log_timestamp) AS last, min(log_partition) AS log_partition
-        FROM group_timeline WHERE cluster = $cluster {of_groups} GROUP BY 1
-        UNION ALL
-        SELECT group_id, min(valid_from), max(coalesce(valid_to, valid_from)), min(log_partition) FROM offset_history
-        WHERE cluster = $cluster {of_groups} GROUP BY 1
-        UNION ALL
-        SELECT group_id, min(valid_from), max(coalesce(valid_to, valid_from)), min(log_partition) FROM pending_offsets
-        WHERE cluster = $cluster {of_groups} GROUP BY 1
-    ) GROUP BY group_id ORDER BY group_id
-"""
+from coordinator_replay.query.group_rows import GROUP_ROWS
+
+SPANS = f"SELECT group_id, min(first), max(last), min(log_partition) FROM {GROUP_ROWS} GROUP BY 1 ORDER BY 1"  # noqa: S608
 
 STATES = """
     WITH events AS (
