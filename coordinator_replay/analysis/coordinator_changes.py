@@ -6,9 +6,10 @@ has what there is, and says where it is from.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from coordinator_replay.analysis.broker_words import SLACK_MS
@@ -22,6 +23,13 @@ _ELECTED = ("COORDINATOR_ELECTED", "LOADING_SCHEDULED")
 _LOADED, _UNLOADED = "LOADING_FINISHED", "UNLOADING_FINISHED"
 EVENTS = frozenset({*_ELECTED, _LOADED, _UNLOADED})
 """Kinds of lines of brokers' logs that say something about a change."""
+
+
+Key = tuple[int, int]
+"""A log partition and a leader epoch."""
+
+FirstRecord = tuple[int, int | None]
+"""Offset and time, in milliseconds, of the first record of a leader epoch."""
 
 
 class LeaderChange(NamedTuple):
@@ -80,7 +88,7 @@ class CoordinatorChange:
 
 def coordinator_changes(
     earlier: Iterable[CoordinatorChange],
-    batches: Mapping[tuple[int, int], tuple[int, int | None]],
+    batches: Mapping[Key, FirstRecord],
     elections: Iterable[LeaderChange],
     lines: Iterable[CoordinatorLine],
     lost_from: Mapping[int, int],
@@ -90,50 +98,41 @@ def coordinator_changes(
 
     Args:
         earlier: as the table has them.
-        batches: offset and time, in milliseconds, of the first record by log partition and leader epoch.
+        batches: the first records.
         elections: of the controller's records.
         lines: all that the brokers' logs have.
         lost_from: the first offset that was lost at an election, by log partition.
         ends_ms: the latest time of a record, in milliseconds, by log partition.
     """
-    changes: dict[tuple[int, int], CoordinatorChange] = {}
-
-    def take(change: CoordinatorChange) -> None:
-        key = change.log_partition, change.leader_epoch
-        changes[key] = change if key not in changes else _merged(changes[key], change)
-
-    for one in earlier:
-        for part in _parts(one, lost_from):
-            take(part)
-    for election in elections:
-        take(_elected(election))
-    for (log_partition, epoch), (offset, at_ms) in batches.items():
-        take(_written(log_partition, epoch, offset, at_ms))
-    of_change = _agreeing(lines, changes, ends_ms)
+    elected: dict[Key, LeaderChange] = {}
+    firsts: dict[Key, FirstRecord] = dict(batches)
+    rows = list(earlier)
+    for election in (*elections, *filter(None, map(_election, rows))):
+        key = election.log_partition, election.leader_epoch
+        elected[key] = min(elected.get(key, election), election, key=_by_record)
+    for row in rows:
+        # What brokers' logs say is read again.
+        lost = lost_from.get(row.log_partition)
+        if row.first_log_offset is not None and (lost is None or row.first_log_offset < lost):
+            key, first = (row.log_partition, row.leader_epoch), (row.first_log_offset, row.first_log_timestamp)
+            firsts[key] = min(firsts.get(key, first), first, key=itemgetter(0))
+    recorded: dict[int, dict[int, int | None]] = defaultdict(dict)
+    for log_partition, epoch in {**elected, **firsts}:
+        recorded[log_partition][epoch] = firsts.get((log_partition, epoch), (None, None))[1]
+    logged: dict[Key, list[CoordinatorLine]] = defaultdict(list)
+    for line in lines:
+        if _agrees(line, recorded[line.log_partition], ends_ms.get(line.log_partition, 0)):
+            logged[line.log_partition, line.leader_epoch].append(line)
     ordered: list[CoordinatorChange] = []
-    for _, keys in groupby(sorted({*changes, *of_change}), key=lambda key: key[0]):
+    for _, keys in groupby(sorted({*elected, *firsts, *logged}), key=itemgetter(0)):
         before: int | None = None
         for key in keys:
-            by_records = changes.get(key, CoordinatorChange(log_partition=key[0], leader_epoch=key[1]))
-            change = _with_lines(by_records, sorted(of_change.get(key, ())), before)
+            by_records = _by_records(key, elected.get(key), firsts.get(key))
+            change = _with_lines(by_records, sorted(logged.get(key, ())), before)
             if change.sources:
                 ordered.append(change)
                 before = change.broker if change.broker not in (None, NO_LEADER) else before
     return ordered
-
-
-def _agreeing(
-    lines: Iterable[CoordinatorLine], changes: Mapping[tuple[int, int], CoordinatorChange], ends_ms: Mapping[int, int]
-) -> Mapping[tuple[int, int], list[CoordinatorLine]]:
-    """Lines that no record contradicts, by log partition and leader epoch."""
-    recorded: dict[int, dict[int, int | None]] = defaultdict(dict)
-    for (log_partition, epoch), one in changes.items():
-        recorded[log_partition][epoch] = one.first_log_timestamp
-    of_change: dict[tuple[int, int], list[CoordinatorLine]] = defaultdict(list)
-    for line in lines:
-        if _agrees(line, recorded[line.log_partition], ends_ms.get(line.log_partition, 0)):
-            of_change[line.log_partition, line.leader_epoch].append(line)
-    return of_change
 
 
 def _agrees(line: CoordinatorLine, recorded: Mapping[int, int | None], end_ms: int) -> bool:
@@ -155,57 +154,33 @@ def _agrees(line: CoordinatorLine, recorded: Mapping[int, int | None], end_ms: i
     return not (is_over or is_ahead or (is_unknown and end_ms > line.began_ms + SLACK_MS))
 
 
-def _elected(election: LeaderChange) -> CoordinatorChange:
-    return CoordinatorChange(
-        log_partition=election.log_partition,
-        leader_epoch=election.leader_epoch,
-        elected_at=election.at_ms,
-        is_exact=election.at_ms is not None,
-        broker=election.leader,
-        is_unclean=election.is_unclean if election.at_ms is not None else None,
-        sources=(CLUSTER_METADATA,),
-    )
+def _by_record(election: LeaderChange) -> tuple[bool, int, int]:
+    """Its place among others of its leader epoch: one with a time is from the controller's record, not a snapshot."""
+    return election.at_ms is None, election.at_ms or 0, election.leader
 
 
-def _written(log_partition: int, epoch: int, offset: int, at_ms: int | None) -> CoordinatorChange:
+def _election(row: CoordinatorChange) -> LeaderChange | None:
+    """What the controller's records say of a change; None where they say nothing."""
+    if not row.of(CLUSTER_METADATA) or row.broker is None:
+        return None
+    at_ms = None if row.is_unclean is None else row.elected_at
+    return LeaderChange(row.log_partition, row.leader_epoch, row.broker, at_ms, bool(row.is_unclean))
+
+
+def _by_records(key: Key, elected: LeaderChange | None, first: FirstRecord | None) -> CoordinatorChange:
+    """A change by the controller's records and by those of its log partition."""
+    has_time = elected is not None and elected.at_ms is not None
+    offset, at_ms = (None, None) if first is None else first
     return CoordinatorChange(
-        log_partition=log_partition,
-        leader_epoch=epoch,
-        elected_at=at_ms,
+        log_partition=key[0],
+        leader_epoch=key[1],
+        elected_at=elected.at_ms if elected is not None and has_time else at_ms,
+        is_exact=has_time,
+        broker=None if elected is None else elected.leader,
+        is_unclean=elected.is_unclean if elected is not None and has_time else None,
         first_log_offset=offset,
         first_log_timestamp=at_ms,
-        sources=(RECORDS,),
-    )
-
-
-def _parts(row: CoordinatorChange, lost_from: Mapping[int, int]) -> Iterator[CoordinatorChange]:
-    """What records say of a change, by source; what brokers' logs say is read again."""
-    if row.of(CLUSTER_METADATA) and row.broker is not None:
-        has_time = row.is_unclean is not None
-        at_ms = row.elected_at if has_time else None
-        yield _elected(LeaderChange(row.log_partition, row.leader_epoch, row.broker, at_ms, bool(row.is_unclean)))
-    if row.first_log_offset is not None:
-        lost = lost_from.get(row.log_partition)
-        if lost is None or row.first_log_offset < lost:
-            yield _written(row.log_partition, row.leader_epoch, row.first_log_offset, row.first_log_timestamp)
-
-
-def _merged(one: CoordinatorChange, other: CoordinatorChange) -> CoordinatorChange:
-    """A change by two sources, or by one source twice."""
-    elections = [each for each in (one, other) if each.of(CLUSTER_METADATA)]
-    written = [each for each in (one, other) if each.first_log_offset is not None]
-    # An election with a time is from the controller's record of it, one without from a snapshot.
-    elected = min(elections, key=lambda each: (not each.is_exact, each.elected_at or 0, each.broker or 0), default=None)
-    first = min(written, key=lambda each: each.first_log_offset or 0, default=None)
-    merged = elected or first or one
-    if first is None or elected is None:
-        return merged
-    return replace(
-        merged,
-        elected_at=merged.elected_at if merged.is_exact else first.elected_at,
-        first_log_offset=first.first_log_offset,
-        first_log_timestamp=first.first_log_timestamp,
-        sources=(CLUSTER_METADATA, RECORDS),
+        sources=tuple(name for name, one in ((CLUSTER_METADATA, elected), (RECORDS, first)) if one is not None),
     )
 
 
