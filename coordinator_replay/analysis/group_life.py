@@ -13,7 +13,8 @@ from typing import Any
 
 from coordinator_replay.analysis.expiry_rules import FIELDS as EXPIRY_RULES
 from coordinator_replay.analysis.expiry_rules import ExpiryRules
-from coordinator_replay.analysis.findings.group_rules import GROUP_RULES
+from coordinator_replay.analysis.findings.progress import PROGRESS_RULES
+from coordinator_replay.analysis.findings.shape import SHAPE_RULES
 from coordinator_replay.analysis.findings.steps import StepRules
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
 from coordinator_replay.analysis.members import FIELDS as MEMBERS
@@ -86,7 +87,7 @@ class GroupReplay:
         """Begin the folds that look back: over rebalances, and over what rules remember."""
         self._rebalances = Rebalances(self._scope, self._topics, self._members, self._ownership, self._topic_changes)
         self._step_rules = StepRules(
-            self._scope, GROUP_RULES, self._members, self._ownership, self._topics, self._limits
+            self._scope, (*PROGRESS_RULES, *SHAPE_RULES), self._members, self._ownership, self._topics, self._limits
         )
 
     def feed(self, record: Record) -> list[Row]:

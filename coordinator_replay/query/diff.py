@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from coordinator_replay.answer_columns import column, select_list
+from coordinator_replay.answer_columns import column, row_with, select_list
 from coordinator_replay.errors import UsageError
 from coordinator_replay.listing import partition_ranges
 from coordinator_replay.query.groups import Group, groups_at
@@ -271,28 +271,13 @@ def _group_changes(group_id: str, old: Group | None, new: Group | None, before: 
         is_same or side.warehouse.completeness.is_whole if one is None else one.is_exact
         for one, side in ((old, before), (new, after))
     )
-    if old is None or new is None:
-        change = ADDED if old is None else REMOVED
-        pairs = [("group", None if old is None else old.state, None if new is None else new.state)]
-    else:
-        change = CHANGED
-        pairs = [
-            ("type", old.group_type, new.group_type),
-            ("state", old.state, new.state),
-            ("protocol", old.protocol, new.protocol),
-        ]
-        pairs = [(what, was, is_now) for what, was, is_now in pairs if was != is_now]
-    for what, was, is_now in pairs:
-        yield Change(
-            group_id=group_id,
-            what=what,
-            change=change,
-            name=None,
-            before=was,
-            after=is_now,
-            number=None,
-            is_exact=is_exact,
-        )
+    change = ADDED if old is None else REMOVED if new is None else CHANGED
+    compared = {"type": "group_type", "state": "state", "protocol": "protocol"}
+    for what, name in compared.items() if change == CHANGED else (("group", "state"),):
+        was, is_now = (None if one is None else getattr(one, name) for one in (old, new))
+        if was != is_now:
+            about = {"group_id": group_id, "what": what, "change": change, "is_exact": is_exact}
+            yield row_with(Change, before=was, after=is_now, **about)
 
 
 def counted_changes(changes: Sequence[Change]) -> list[ChangeCount]:

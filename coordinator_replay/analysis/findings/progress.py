@@ -11,7 +11,7 @@ from coordinator_replay.analysis.findings.observation import (
     lasting,
     of_partitions,
 )
-from coordinator_replay.analysis.findings.steps import Memory, Step
+from coordinator_replay.analysis.findings.steps import GroupRule, Memory, Step
 from coordinator_replay.analysis.ownership import UNREVOKED
 from coordinator_replay.analysis.rebalances import GENERATIONS
 from coordinator_replay.engine.events import Event, EventKind
@@ -298,3 +298,12 @@ def static_member_flapping(step: Step, memory: Memory) -> Iterator[Observation]:
             goes_on_ms=step.limits.flapping_window_ms,
             member_id=event.member_id,
         )
+
+
+PROGRESS_RULES: tuple[GroupRule, ...] = (
+    invariant_broken,
+    stuck_group,
+    unrevoked_partitions,
+    rebalance_storm,
+    static_member_flapping,
+)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from coordinator_replay.analysis.findings.observation import MOST_NAMED, Observation, of_partitions
-from coordinator_replay.analysis.findings.steps import Memory, Step
+from coordinator_replay.analysis.findings.steps import GroupRule, Memory, Step
 from coordinator_replay.engine.events import EventKind
 from coordinator_replay.engine.model import GroupState, GroupType
 from coordinator_replay.times import latest_ms, time_order, time_text
@@ -48,20 +48,16 @@ def partition_unowned(step: Step, memory: Memory) -> Iterator[Observation]:
         released = max((owned.gaps[topic, partition].to_ms for partition in partitions), key=time_order)
         since = memory.since(topic, latest_ms(released, step.exact_from))
         shown = of_partitions(str(name or topic_id), partitions)
-        memory.begin(
+        memory.hold(
             topic,
-            Observation(
-                (topic, now.partition, now.offset),
-                since,
-                None,
-                f"no member of the Stable group has owned {shown} since {time_text(since)}",
-                now.partition,
-                now.offset,
-                {"topic_id": topic_id, "partitions": partitions[:MOST_NAMED], "partition_count": len(partitions)},
-                step.limits.unowned_ms,
-                topic=name,
-                topic_partition=partitions[0] if len(partitions) == 1 else None,
-            ),
+            now,
+            since,
+            f"no member of the Stable group has owned {shown} since {time_text(since)}",
+            {"topic_id": topic_id, "partitions": partitions[:MOST_NAMED], "partition_count": len(partitions)},
+            step.limits.unowned_ms,
+            subject=(topic, now.partition, now.offset),
+            topic=name,
+            topic_partition=partitions[0] if len(partitions) == 1 else None,
         )
 
 
@@ -78,25 +74,20 @@ def unbalanced_assignment(step: Step, memory: Memory) -> Iterator[Observation]:
         return
     most, least, members, partitions = worst
     since = memory.since("unbalanced", now.at_ms)
-    memory.begin(
+    memory.hold(
         "unbalanced",
-        Observation(
-            (now.partition, now.offset),
-            since,
-            None,
-            f"of {members} members with the same subscription one has owned {most[0]} of {partitions} partitions and "
-            f"one {least[0]} since {time_text(since)}",
-            now.partition,
-            now.offset,
-            {
-                "members": members,
-                "partitions": partitions,
-                "most": {"member_id": most[1], "partitions": most[0]},
-                "least": {"member_id": least[1], "partitions": least[0]},
-            },
-            step.limits.unbalanced_ms,
-            member_id=most[1],
-        ),
+        now,
+        since,
+        f"of {members} members with the same subscription one has owned {most[0]} of {partitions} partitions and "
+        f"one {least[0]} since {time_text(since)}",
+        {
+            "members": members,
+            "partitions": partitions,
+            "most": {"member_id": most[1], "partitions": most[0]},
+            "least": {"member_id": least[1], "partitions": least[0]},
+        },
+        step.limits.unbalanced_ms,
+        member_id=most[1],
     )
 
 
@@ -139,23 +130,14 @@ def mixed_protocols(step: Step, memory: Memory) -> Iterator[Observation]:
         yield from memory.end_all(now.at_ms)
         return
     since = memory.since("mixed", now.at_ms)
-    memory.begin(
+    memory.hold(
         "mixed",
-        Observation(
-            (now.partition, now.offset),
-            since,
-            None,
-            f"{len(classic)} of {len(protocols)} members have used the classic protocol, the others the consumer "
-            f"protocol, since {time_text(since)}",
-            now.partition,
-            now.offset,
-            {
-                "classic_members": sorted(classic)[:MOST_NAMED],
-                "classic_count": len(classic),
-                "members": len(protocols),
-            },
-            step.limits.mixed_protocols_ms,
-        ),
+        now,
+        since,
+        f"{len(classic)} of {len(protocols)} members have used the classic protocol, the others the consumer "
+        f"protocol, since {time_text(since)}",
+        {"classic_members": sorted(classic)[:MOST_NAMED], "classic_count": len(classic), "members": len(protocols)},
+        step.limits.mixed_protocols_ms,
     )
 
 
@@ -169,15 +151,13 @@ def group_near_member_limit(step: Step, memory: Memory) -> Iterator[Observation]
     highest = max(now.member_count, memory.notes.get("highest", 0) if memory.open else 0)
     memory.notes["highest"] = highest
     since = memory.since("near", now.at_ms)
-    memory.begin(
-        "near",
-        Observation(
-            (),
-            since,
-            None,
-            f"the group has had up to {highest} members since {time_text(since)}; the limit is {limit}",
-            now.partition,
-            now.offset,
-            {"members": highest, "limit": limit},
-        ),
-    )
+    message = f"the group has had up to {highest} members since {time_text(since)}; the limit is {limit}"
+    memory.hold("near", now, since, message, {"members": highest, "limit": limit}, subject=())
+
+
+SHAPE_RULES: tuple[GroupRule, ...] = (
+    partition_unowned,
+    unbalanced_assignment,
+    mixed_protocols,
+    group_near_member_limit,
+)

@@ -90,6 +90,23 @@ class Memory:
             )
         self.open[name] = observation
 
+    def hold(
+        self,
+        name: str,
+        now: GroupStatus,
+        since: int | None,
+        message: str,
+        detail: Mapping[str, Any],
+        needed_ms: int = 0,
+        *,
+        subject: tuple[Any, ...] | None = None,
+        **about: Any,
+    ) -> None:
+        """Open an observation of the group as it is, or replace the open one; its place says which it is if None."""
+        place = now.partition, now.offset
+        which = place if subject is None else subject
+        self.begin(name, Observation(which, since, None, message, *place, detail, needed_ms, **about))
+
     def end(self, name: str, at_ms: int | None) -> Iterator[Observation]:
         """Close an observation; yields it if it has lasted long enough."""
         observation = self.open.pop(name, None)

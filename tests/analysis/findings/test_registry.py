@@ -7,14 +7,16 @@ import pytest
 from coordinator_replay.analysis.findings.commit_rules import TOPIC_RULES
 from coordinator_replay.analysis.findings.ended_rules import ENDED_RULES
 from coordinator_replay.analysis.findings.evaluate import END_RULES, ROW_RULES
-from coordinator_replay.analysis.findings.group_rules import GROUP_RULES
 from coordinator_replay.analysis.findings.observation import finding_id
+from coordinator_replay.analysis.findings.progress import PROGRESS_RULES
 from coordinator_replay.analysis.findings.rules import RULES
+from coordinator_replay.analysis.findings.shape import SHAPE_RULES
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS, THRESHOLD_NAMES
 from coordinator_replay.errors import UsageError
 
 FUNCTIONS = [
-    *GROUP_RULES,
+    *PROGRESS_RULES,
+    *SHAPE_RULES,
     *TOPIC_RULES,
     *(rule for rule in END_RULES if rule not in ENDED_RULES),
     *(rule for rules in ROW_RULES.values() for rule in rules),
