@@ -25,7 +25,7 @@ from coordinator_replay.answer_columns import (
     select_list,
 )
 from coordinator_replay.errors import UsageError, writing
-from coordinator_replay.listing import partition_ranges
+from coordinator_replay.listing import ranges_by_topic
 from coordinator_replay.query.completeness import CompleteRange, LogPartition, log_partitions_of
 from coordinator_replay.query.groups import check_group
 from coordinator_replay.query.removed import RECORDS_MISSING
@@ -322,13 +322,10 @@ def open_offsets(warehouse: Tables, group: str, at: datetime | None = None) -> l
 
 def open_offsets_note(offsets: Iterable[CommittedOffset]) -> str | None:
     """What to say of partitions of which the log does not have the offset of that time."""
-    by_topic: dict[str, list[int]] = {}
-    for one in offsets:
-        if not one.is_exact and one.committed_offset is None and not one.is_unstable:
-            by_topic.setdefault(one.topic, []).append(one.partition)
-    if not by_topic:
+    without = [one for one in offsets if not one.is_exact and one.committed_offset is None and not one.is_unstable]
+    if not without:
         return None
-    named = "; ".join(f"{topic}:{partition_ranges(partitions)}" for topic, partitions in by_topic.items())
+    named = ranges_by_topic((one.topic, one.partition) for one in without)
     return f"The committed offsets of {named} at that time are not on record; there may have been none."
 
 

@@ -125,8 +125,7 @@ TABLE = Change(
                 "        rows.extend(self._expiry_rules.fold(record, self.replay.group))\n",
                 """        if record.value is None and record.kind.endswith("GroupMetadata"):
             place = {"log_partition": record.partition, "log_offset": record.offset}
-            whose = {"cluster": self._scope.cluster, "group_id": self._scope.group_id}
-            rows.append(("group_tombstones", {**whose, **place}))
+            rows.append(("group_tombstones", place))
 """,
             )
         ],
