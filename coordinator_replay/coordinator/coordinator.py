@@ -122,7 +122,7 @@ class Coordinator:
         shard = self._shard
         if at_ms != shard.now_ms:
             shard.advance(at_ms)
-        reply = shard.reply_to(full)
+        reply = Reply(full, shard.send)
         shard.run(lambda: handler(shard, full, reply), reply)
         shard.settle()
         return self._taken()

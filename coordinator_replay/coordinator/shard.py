@@ -132,10 +132,6 @@ class Shard:
 
     # -- operations --------------------------------------------------------------------------------------------------
 
-    def reply_to(self, request: Request) -> Reply:
-        """The way back for a request that came in."""
-        return Reply(request, self._send)
-
     def run(self, operation: Operation, reply: Reply | None = None) -> bool:
         """Run an operation: write its records, then answer; False where it was refused."""
         if reply is None:
@@ -144,7 +140,7 @@ class Shard:
         is_done = self._run(operation, reply)
         reply.is_running = False
         if reply.answer is not None:
-            self._send(reply.request, reply.answer)
+            self.send(reply.request, reply.answer)
         return is_done
 
     def _run(self, operation: Operation, reply: Reply | None) -> bool:
@@ -191,10 +187,6 @@ class Shard:
         for replay in self.replays.values():
             replay.apply_marker(marker)
         self.results.append(MarkerWritten(self.now_ms, marker, producer_epoch))
-
-    def fail(self, correlation_id: int, api: str, error: RequestError) -> None:
-        """Report that a call without an error response failed."""
-        self.results.append(Failure(self.now_ms, correlation_id, api, error.error, error.message))
 
     # -- time --------------------------------------------------------------------------------------------------------
 
@@ -283,12 +275,14 @@ class Shard:
                 self.consumer_states.pop(group_id, None)
         return replay
 
-    def _send(self, request: Request, answer: Answer) -> None:
+    def send(self, request: Request, answer: Answer) -> None:
+        """Send a response, or report that a call without an error response failed."""
         version = request.version or 0
         if isinstance(answer, RequestError):
             body = error_response(request, answer)
             if body is None:
-                self.fail(request.correlation_id, request.api, answer)
+                failure = Failure(self.now_ms, request.correlation_id, request.api, answer.error, answer.message)
+                self.results.append(failure)
                 return
             answer = body
         response = respond(request.api, version, answer, is_draft=self.config.client_assignors)

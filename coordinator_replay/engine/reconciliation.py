@@ -70,6 +70,11 @@ class Reconciliation:
         member = self.members.get(member_id)
         return self.early_targets.get(member_id) if member is None else member.target
 
+    def target_partitions(self, member_id: str) -> Assignment:
+        """What a member is to have, nothing where it has no target."""
+        target = self.target_of(member_id)
+        return target.assigned if target is not None else NOTHING
+
     def has_targets(self) -> bool:
         """Whether there is any target assignment."""
         return bool(self.early_targets) or any(member.target is not None for member in self.members.values())

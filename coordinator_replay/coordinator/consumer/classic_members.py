@@ -217,11 +217,10 @@ def _must_join_again(update: GroupUpdate, member: Member) -> bool:
         return True
     if current.state is not MemberState.UNRELEASED_PARTITIONS:
         return False
-    target = reconciliation.target_of(member.member_id)
     has = current.assigned or NOTHING
     return not any(
         partition not in has.get(topic_id, ()) and (topic_id, partition) in reconciliation.owners
-        for topic_id, partitions in (target.assigned if target is not None else NOTHING).items()
+        for topic_id, partitions in reconciliation.target_partitions(member.member_id).items()
         for partition in partitions
     )
 

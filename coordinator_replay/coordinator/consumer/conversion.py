@@ -243,12 +243,14 @@ def _become_classic(
         group.add(Member(member.member_id, subscription), protocol_type=CONSUMER_PROTOCOL_TYPE)
     group.protocol = group.select_protocol()
     group.refresh_topics()
+    targets = {
+        member_id: update.group.reconciliation.target_partitions(old_ids.get(member_id, member_id))
+        for member_id in group.members
+    }
     try:
         group.set_assignments(
             {
-                member_id: target_blob(
-                    _target(update.group, old_ids.get(member_id, member_id)), group.metadata(member), shard.topics
-                )
+                member_id: target_blob(targets[member_id], group.metadata(member), shard.topics)
                 for member_id, member in group.members.items()
             }
         )
@@ -262,11 +264,6 @@ def _become_classic(
         schedule_heartbeat(shard, group, member_id)
     if rebalances:
         prepare_rebalance(shard, group)
-
-
-def _target(group: ConsumerGroup, member_id: str) -> Assignment:
-    target = group.reconciliation.target_of(member_id)
-    return target.assigned if target is not None else NOTHING
 
 
 def target_blob(assignment: Assignment, metadata: str, topics: Topics) -> str:

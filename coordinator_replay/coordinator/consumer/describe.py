@@ -12,7 +12,7 @@ from coordinator_replay.coordinator.messages import Body, Request
 from coordinator_replay.coordinator.operations import Outcome, Reply
 from coordinator_replay.coordinator.shard import Shard
 from coordinator_replay.engine.consumer_group import ConsumerGroup
-from coordinator_replay.engine.model import NOTHING, Assignment, Member
+from coordinator_replay.engine.model import Assignment, Member
 
 CONSUMER_MEMBER, CLASSIC_MEMBER = 1, 0
 """Types of members in ConsumerGroupDescribe: which protocol a member speaks."""
@@ -47,7 +47,6 @@ def _described(shard: Shard, group_id: str) -> Body:
 
 def _member(shard: Shard, group: ConsumerGroup, member: Member) -> dict[str, Any]:
     subscription, current = member.subscription_or_empty, current_of(member)
-    target = group.reconciliation.target_of(member.member_id)
     return {
         "memberId": member.member_id,
         "instanceId": subscription.instance_id,
@@ -58,7 +57,7 @@ def _member(shard: Shard, group: ConsumerGroup, member: Member) -> dict[str, Any
         "subscribedTopicNames": sorted(subscription.topics or ()),
         "subscribedTopicRegex": subscription.regex or "",
         "assignment": _topics(shard, current.owned()),
-        "targetAssignment": _topics(shard, target.assigned if target is not None else NOTHING),
+        "targetAssignment": _topics(shard, group.reconciliation.target_partitions(member.member_id)),
         "memberType": CLASSIC_MEMBER if subscription.uses_classic_protocol else CONSUMER_MEMBER,
     }
 

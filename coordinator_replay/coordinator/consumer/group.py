@@ -25,10 +25,13 @@ class Subscriptions(Counter[tuple[tuple[str, ...], str | None]]):
         """Those with another one in place of a member's; None where it was or is no member."""
         others = Subscriptions(self)
         if before is not None:
-            others[before.topics or (), before.regex] -= 1
+            key = before.topics or (), before.regex
+            others[key] -= 1
+            if others[key] <= 0:
+                del others[key]
         if after is not None:
             others[after.topics or (), after.regex] += 1
-        return Subscriptions(+others)
+        return others
 
     @cached_property
     def expressions(self) -> Counter[str]:

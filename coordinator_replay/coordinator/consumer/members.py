@@ -14,7 +14,7 @@ from coordinator_replay.coordinator.consumer.group import ConsumerState
 from coordinator_replay.coordinator.errors import RequestError
 from coordinator_replay.coordinator.record_helpers import NewRecord
 from coordinator_replay.coordinator.shard import Shard
-from coordinator_replay.engine.consumer_group import ConsumerGroup
+from coordinator_replay.engine.consumer_group import MEMBER_STATES, ConsumerGroup
 from coordinator_replay.engine.model import (
     AWAY_EPOCH,
     JOINING,
@@ -25,11 +25,7 @@ from coordinator_replay.engine.model import (
     Subscription,
 )
 
-STATE_NUMBERS: Mapping[MemberState, int] = {
-    MemberState.STABLE: 0,
-    MemberState.UNREVOKED_PARTITIONS: 1,
-    MemberState.UNRELEASED_PARTITIONS: 2,
-}
+STATE_NUMBERS: Mapping[MemberState, int] = {state: number for number, state in MEMBER_STATES.items()}
 NEW_SUBSCRIPTION = Subscription(client_id="", client_host="", topics=())
 """What a member without a subscription is compared with."""
 
@@ -54,10 +50,6 @@ class GroupUpdate:
     records: list[NewRecord] = field(default_factory=list)
     is_new: bool = False
     named_topics: Sequence[str] = ()
-
-    def member(self, member_id: str) -> Member | None:
-        """A member by id."""
-        return self.group.members.get(member_id)
 
     def classic_members(self) -> list[Member]:
         """Members that speak the classic protocol."""
@@ -109,7 +101,7 @@ def dynamic_member(update: GroupUpdate, member_id: str, *, is_joining: bool) -> 
     Raises:
         RequestError: UNKNOWN_MEMBER_ID.
     """
-    member = update.member(member_id)
+    member = update.group.members.get(member_id)
     if member is not None:
         return member
     if not is_joining:

@@ -83,12 +83,8 @@ def _ascending(target: Assignment) -> Assignment:
 
 def last_target(update: GroupUpdate, member: Member) -> Assignment:
     """A member's target as last computed; a static member's by its instance id."""
-    member_id: str | None = member.member_id
-    subscription = member.subscription_or_empty
-    if subscription.instance_id is not None:
-        member_id = update.state.static_members.get(subscription.instance_id)
-    target = update.group.reconciliation.target_of(member_id) if member_id is not None else None
-    return target.assigned if target is not None else NOTHING
+    owner = update.static_member(member.instance_id) if member.instance_id is not None else member
+    return update.group.reconciliation.target_partitions(owner.member_id) if owner is not None else NOTHING
 
 
 def subscribed_names(group: ConsumerGroup, subscription: Subscription) -> frozenset[str]:

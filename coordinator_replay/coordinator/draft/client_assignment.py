@@ -277,7 +277,7 @@ def _computing_member(shard: Shard, body: Mapping[str, Any]) -> tuple[GroupUpdat
         raise RequestError("INVALID_REQUEST", "GroupId and MemberId can't be empty, MemberEpoch can't be below 0.")
     update = existing_group(shard, body["groupId"])
     member_id = body["memberId"]
-    member = update.member(member_id)
+    member = update.group.members.get(member_id)
     if member is None:
         raise unknown_member(update.group_id, member_id)
     if current_of(member).epoch != body["memberEpoch"]:

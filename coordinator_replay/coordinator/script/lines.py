@@ -9,27 +9,15 @@ from coordinator_replay.errors import UsageError
 
 Line = dict[str, Any]
 
-FIELDS: Mapping[str, frozenset[str]] = {
-    "config": frozenset(),
-    "assign": frozenset({"topics", "racks", "members"}),
-    "topics": frozenset(),
-    "groupConfig": frozenset({"group"}),
-    "request": frozenset({"version", "group", "client", "body"}),
-    "endTxn": frozenset(),
-    "advance_ms": frozenset(),
-    "async": frozenset(),
-    "reload": frozenset(),
-    "dump": frozenset(),
-    "timers": frozenset(),
-    "note": frozenset(),
-}
-"""Fields that each command may have in its line; every line may have a note."""
-
 INT16, INT64 = 16, 64
 
 
-def read_line(text: str) -> tuple[str, Line]:
+def read_line(text: str, fields: Mapping[str, frozenset[str]]) -> tuple[str, Line]:
     """Read a line.
+
+    Args:
+        text: the line.
+        fields: fields that each command may have in its line; every line may have a note.
 
     Returns:
         Its command, and all that stands in it.
@@ -45,10 +33,10 @@ def read_line(text: str) -> tuple[str, Line]:
         raise UsageError("not a JSON object")
     if "\\u" in text or not text.isascii():
         _check_texts(line)
-    command = next((name for name in FIELDS if name in line), None)
+    command = next((name for name in fields if name in line), None)
     if command is None:
-        raise UsageError(f"it has no command; there are {', '.join(FIELDS)}")
-    _check_names(line, {command, "note"} | FIELDS[command], f"a line with {command}")
+        raise UsageError(f"it has no command; there are {', '.join(fields)}")
+    _check_names(line, {command, "note"} | fields[command], f"a line with {command}")
     return command, line
 
 

@@ -21,7 +21,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from coordinator_replay.coordinator.config import Config
 from coordinator_replay.coordinator.coordinator import Coordinator
@@ -84,9 +84,9 @@ class ScriptRun:
         Raises:
             UsageError: the line is not a command, or asks for what can't be; nothing changes.
         """
-        did, line = read_line(text)
+        did, line = read_line(text, _FIELDS)
         command = self._resolved(line)
-        out = COMMANDS[did](self, command)
+        out = COMMANDS[did].run(self, command)
         answer = {
             "i": self._index,
             "now": (self.coordinator.now_ms if self.coordinator is not None else START_MS) - START_MS,
@@ -170,9 +170,6 @@ class ScriptRun:
         coordinator = self._started()
         return [{"at": coordinator.now_ms - START_MS, "dump": coordinator.dump()}]
 
-    def _nothing(self, _: Line) -> list[Line]:
-        return []
-
     def _shown(self, results: list[Result]) -> list[Line]:
         self.written.extend(result for result in results if isinstance(result, Batch | MarkerWritten))
         return [event for result in results for event in _events(result)]
@@ -197,21 +194,30 @@ class ScriptRun:
         return value
 
 
-COMMANDS: Mapping[str, Callable[[ScriptRun, Line], list[Line]]] = {
-    "config": ScriptRun._config,
-    "assign": ScriptRun._assign,
-    "topics": ScriptRun._topics,
-    "groupConfig": ScriptRun._group_config,
-    "request": ScriptRun._request,
-    "endTxn": ScriptRun._end_transaction,
-    "advance_ms": ScriptRun._advance,
-    "async": ScriptRun._async,
-    "reload": ScriptRun._reload,
-    "dump": ScriptRun._dump,
-    "timers": ScriptRun._timers,
-    "note": ScriptRun._nothing,
+class Command(NamedTuple):
+    """What a line may ask for: what is done, and the fields that belong to it."""
+
+    run: Callable[[ScriptRun, Line], list[Line]]
+    fields: frozenset[str] = frozenset()
+
+
+COMMANDS: Mapping[str, Command] = {
+    "config": Command(ScriptRun._config),
+    "assign": Command(ScriptRun._assign, frozenset({"topics", "racks", "members"})),
+    "topics": Command(ScriptRun._topics),
+    "groupConfig": Command(ScriptRun._group_config, frozenset({"group"})),
+    "request": Command(ScriptRun._request, frozenset({"version", "group", "client", "body"})),
+    "endTxn": Command(ScriptRun._end_transaction),
+    "advance_ms": Command(ScriptRun._advance),
+    "async": Command(ScriptRun._async),
+    "reload": Command(ScriptRun._reload),
+    "dump": Command(ScriptRun._dump),
+    "timers": Command(ScriptRun._timers),
+    "note": Command(lambda _run, _line: []),
 }
-"""What a line may ask for."""
+"""By name; the first that stands in a line counts."""
+
+_FIELDS = {name: command.fields for name, command in COMMANDS.items()}
 
 
 def _events(result: Result) -> Iterator[Line]:
