@@ -18,6 +18,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from itertools import zip_longest
 from math import ceil
 
@@ -205,7 +206,7 @@ class _Fitted:
             return least
         return max([least, *map(_cells, shortened_ids(self.texts, least).values())])
 
-    @property
+    @cached_property
     def readable(self) -> int:
         """The width that says enough: of an id the whole name of a client, of a text the beginning."""
         if not self.column.is_id:
@@ -214,6 +215,10 @@ class _Fitted:
             match.start() + _UUID_START + 1 if (match := _UUID.search(text)) else _cells(text) for text in self.texts
         )
         return max(self.least, min(max(names, default=0), _READABLE_ID, self.widest))
+
+    def needed_beside(self, other: "_Fitted") -> int:
+        """The width without which another column is left out rather than this one gets narrower."""
+        return self.least if other.rank == 1 else self.readable if other.rank < LAST else self.widest
 
     @property
     def is_needed(self) -> bool:
@@ -272,24 +277,16 @@ def _chosen(fitted: Sequence[_Fitted], width: int) -> list[_Fitted]:
     Those of rank 1 stay as long as their least widths fit, others only where all are readable with them, and those
     without a value where no other is left out and all are whole.
     """
-    kept: list[int] = []
-    for place in sorted(range(len(fitted)), key=lambda place: (fitted[place].rank, place)):
-        one = fitted[place]
-        others = [fitted[other] for other in kept]
-        room = width - len(GAP) * len(kept)
-        is_empty = one.rank == LAST
-        if is_empty and len(kept) < sum(other.rank < LAST for other in fitted):
+    kept: list[_Fitted] = []
+    with_values = sum(one.rank < LAST for one in fitted)
+    for one in sorted(fitted, key=lambda one: one.rank):
+        if one.rank == LAST and len(kept) < with_values:
             # What has a value was left out for want of room.
             break
-        if one.rank == 1:
-            fits = sum(other.least for other in others) + one.least <= room
-        elif one.rank < LAST:
-            fits = sum(other.readable for other in others) + one.readable <= room
-        else:
-            fits = sum(other.widest for other in others) + one.widest <= room
-        if fits or not kept:
-            kept.append(place)
-    return [fitted[place] for place in sorted(kept)]
+        needed = sum(other.needed_beside(one) + len(GAP) for other in (*kept, one)) - len(GAP)
+        if needed <= width or not kept:
+            kept.append(one)
+    return [one for one in fitted if one in kept]
 
 
 _Parts = tuple[list[_Fitted], list[_Fitted], list[_Fitted]]

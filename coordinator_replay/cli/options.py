@@ -106,6 +106,16 @@ class WrongUse(CommandFailure):
     exit_code = EXIT_USAGE
 
 
+class WrongArguments(click.UsageError):
+    """What click says of an argument that it can't read, in lines of the terminal's width."""
+
+    def format_message(self) -> str:
+        """The sentence; on a terminal words stay whole where a line ends."""
+        from coordinator_replay.cli.output import text_lines
+
+        return "\n".join(text_lines(f"Error: {self.message}", err=True)).removeprefix("Error: ")
+
+
 def failure(error: CoordinatorReplayError) -> CommandFailure:
     """What ends the program for an error: exit code 2 where the user's call or input is at fault, else 1."""
     return WrongUse(error) if isinstance(error, UsageError | InputError | WarehouseError) else CommandFailure(error)
@@ -128,6 +138,15 @@ class Command(GuardedCommand):
                 with formatter.section("Times"):
                     formatter.write_text(rule)
         super().format_epilog(ctx, formatter)
+
+    def make_context(self, *arguments: Any, **more: Any) -> click.Context:
+        """Read the arguments."""
+        try:
+            return super().make_context(*arguments, **more)
+        except click.exceptions.NoArgsIsHelpError:
+            raise
+        except click.UsageError as problem:
+            raise WrongArguments(problem.format_message(), problem.ctx) from None
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""

@@ -178,6 +178,17 @@ def print_rows(columns: Sequence[AnswerColumn], rows: Iterable[Row], form: str, 
         print_table(columns, list(rows), is_wide=is_wide)
 
 
+def text_lines(text: str, *, indent: str = "", err: bool = False) -> list[str]:
+    """The lines that ``print_text`` prints."""
+    width = terminal_width(err=err)
+    if width is None:
+        return [indent + neutral(text)]
+    lines = textwrap.wrap(
+        neutral(text), width, initial_indent=indent, subsequent_indent=f"{indent}  ", break_on_hyphens=False
+    )
+    return lines or [""]
+
+
 def print_text(text: str, *, indent: str = "", style: Mapping[str, bool] | None = None, err: bool = False) -> None:
     """Print a sentence; on a terminal it goes on, indented by two more, where a line ends.
 
@@ -187,13 +198,7 @@ def print_text(text: str, *, indent: str = "", style: Mapping[str, bool] | None 
         style: of the text, as click.style takes it.
         err: whether it goes to standard error.
     """
-    width = terminal_width(err=err)
-    lines = [indent + neutral(text)]
-    if width is not None:
-        lines = textwrap.wrap(
-            neutral(text), width, initial_indent=indent, subsequent_indent=f"{indent}  ", break_on_hyphens=False
-        )
-    for line in lines or [""]:
+    for line in text_lines(text, indent=indent, err=err):
         click.echo(_styled(line, **style) if style else line, err=err)
 
 

@@ -151,16 +151,18 @@ def test_what_a_saved_query_answers_is_readable_on_a_narrow_screen(screen):
     assert not any("…" in line for line in lines)
 
 
-def test_no_line_of_an_error_is_wider_than_the_terminal_and_no_word_is_cut(folder, monkeypatch):
+@pytest.mark.parametrize("time", ["2030-01-01", "nonsense"])
+def test_no_line_of_an_error_is_wider_than_the_terminal_and_no_word_is_cut(folder, monkeypatch, time: str):
     monkeypatch.setattr(output, "terminal_width", lambda *, err=False: 80)
     runner = CliRunner(env={"COORDINATOR_REPLAY_WAREHOUSE": str(folder)})
-    result = runner.invoke(main, ("timeline", GROUP, "--from", "2030-01-01"))
+    result = runner.invoke(main, ("timeline", GROUP, "--from", time))
     lines = result.stderr.splitlines()
-    assert (result.exit_code, len(lines)) == (2, 2)
+    assert result.exit_code == 2
     assert max(map(cell_len, lines)) <= 80
     monkeypatch.undo()
-    whole = runner.invoke(main, ("timeline", GROUP, "--from", "2030-01-01")).stderr
-    assert " ".join(line.strip() for line in lines) == whole.strip()
+    whole = runner.invoke(main, ("timeline", GROUP, "--from", time)).stderr
+    assert len(whole.splitlines()) < len(lines)
+    assert " ".join(" ".join(lines).split()) == " ".join(whole.split())
 
 
 def test_every_command_that_answers_is_looked_at():
