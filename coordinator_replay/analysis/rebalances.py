@@ -99,6 +99,7 @@ class OpenRebalance:
         started_ms: when it began; of a classic one, when it had begun at the latest. None before the group's first
             record with a time, as all other times.
         earliest_ms: when it began at the earliest; None where the log does not show it.
+        completed_at: when it was over, in milliseconds, as all of what the row shows as it is.
         completed_offset: the log offset of the record by which it was over; None while it is not.
         is_counted: the partitions owned at its end were counted.
         held_up_until_ms: when the member ``held_up_by`` revoked partitions that others waited for.
@@ -113,17 +114,17 @@ class OpenRebalance:
     attempts: int
     started_ms: int | None
     earliest_ms: int | None
-    completed_ms: int | None
+    completed_at: int | None
     completed_offset: int | None
     members_before: int
     members_after: int
     is_exact: bool
-    joined: list[str]
-    left: list[str]
+    members_joined: list[str]
+    members_left: list[str]
     reason: Reason
-    moved: int = 0
-    partitions: int = 0
-    added: int = 0
+    partitions_reassigned: int = 0
+    partitions_total: int = 0
+    partitions_added: int = 0
     is_counted: bool = False
     held_up_by: str | None = None
     held_up_ms: int | None = None
@@ -137,6 +138,14 @@ class OpenRebalance:
     def is_over(self) -> bool:
         """Every member has its assignment; when that was may not be on record."""
         return self.completed_offset is not None
+
+
+_SHOWN = (
+    *("rebalance_id", "group_type", "epoch", "attempts", "completed_at", "completed_offset"),
+    *("members_before", "members_after", "members_joined", "members_left", "held_up_by", "held_up_ms"),
+    *("partitions_reassigned", "partitions_added", "partitions_total", "is_exact"),
+)
+"""What the table shows of a rebalance as it is."""
 
 
 def rebalance_id(scope: Scope, partition: int, offset: int) -> str:
@@ -252,7 +261,7 @@ class Rebalances:
         if ownership.handovers:
             self._count(ownership.handovers)
         if ownership.added and running and running[-1].rebalance_id == rebalance_id:
-            running[-1].added += ownership.added
+            running[-1].partitions_added += ownership.added
         self.partitions = ownership.partition_count
         if self.has_completed:
             # A group that is never stable has ever more rebalances that run: only an end is a reason to see to them.
@@ -277,14 +286,14 @@ class Rebalances:
     def _revise(self, revision: Revision) -> None:
         """Let an earlier rebalance have the reason that is known by now."""
         for one in reversed([*self.unsettled, *self.running[:-1]]):
-            if revision.member_id in (one.joined if revision.has_joined else one.left):
+            if revision.member_id in (one.members_joined if revision.has_joined else one.members_left):
                 one.reason = revised(one.reason, revision)
                 return
 
     def _count_partitions(self) -> None:
         for one in self.running:
             if not one.is_counted:
-                one.partitions = self.partitions
+                one.partitions_total = self.partitions
                 one.is_counted = one.is_over
 
     def _count(self, handovers: Sequence[Handover]) -> None:
@@ -292,7 +301,7 @@ class Rebalances:
         for handover in handovers:
             one = by_id.get(handover.rebalance_id or "")
             if one is not None:
-                one.moved += handover.is_moved
+                one.partitions_reassigned += handover.is_moved
                 _count_unowned(one, handover.unowned_ms)
             if handover.is_moved and handover.awaited_ms is not None:
                 for one in self.running[-MOST_HELD_UP:]:
@@ -397,7 +406,7 @@ class Rebalances:
     def _complete(self, at_ms: int | None, by: Event) -> None:
         for one in self.running:
             if not one.is_over:
-                one.completed_ms, one.completed_offset = at_ms, by.offset
+                one.completed_at, one.completed_offset = at_ms, by.offset
                 self.has_completed = True
                 one.is_exact = one.is_exact and by.is_exact
 
@@ -405,18 +414,12 @@ class Rebalances:
         is_classic = one.group_type == GroupType.CLASSIC
         # That no partition was without an owner is not on record where records are missing.
         is_unowned_known = one.is_unowned_known and (one.is_exact or bool(one.unowned_ms_total))
-        least_ms = elapsed_ms(one.started_ms, one.completed_ms)
-        return TABLE, {
-            "rebalance_id": one.rebalance_id,
-            "group_type": one.group_type,
-            "epoch": one.epoch,
-            "attempts": one.attempts,
+        least_ms = elapsed_ms(one.started_ms, one.completed_at)
+        return TABLE, {name: getattr(one, name) for name in _SHOWN} | {
             "started_at": None if is_classic else one.started_ms,
-            "completed_at": one.completed_ms,
-            "completed_offset": one.completed_offset,
             "duration_ms": None if is_classic else least_ms,
             "duration_ms_min": least_ms,
-            "duration_ms_max": elapsed_ms(one.earliest_ms, one.completed_ms),
+            "duration_ms_max": elapsed_ms(one.earliest_ms, one.completed_at),
             # Offset commits are not replayed: the run fills it in.
             "commit_pause_ms": None,
             "join_reason": str(one.reason.join_reason),
@@ -425,19 +428,9 @@ class Rebalances:
             "evidence": list(one.reason.evidence),
             "alternatives": list(map(str, one.reason.alternatives)),
             "trigger_members": list(one.reason.triggers),
-            "members_before": one.members_before,
-            "members_after": one.members_after,
-            "members_joined": list(one.joined),
-            "members_left": list(one.left),
-            "partitions_reassigned": one.moved,
-            "partitions_added": one.added,
-            "partitions_total": one.partitions,
             "unowned_ms_max": one.unowned_ms_max if is_unowned_known else None,
             "unowned_ms_total": one.unowned_ms_total if is_unowned_known else None,
-            "held_up_by": one.held_up_by,
-            "held_up_ms": one.held_up_ms,
             "metadata_delay_ms": one.reason.metadata_delay_ms,
-            "is_exact": one.is_exact,
         }
 
     def snapshot(self) -> dict[str, Any]:
@@ -449,7 +442,7 @@ class Rebalances:
         """Continue from ``snapshot``."""
         FIELDS.read(self, plain)
         HISTORY.read(self.history, plain["history"])
-        self.partitions = next((one.partitions for one in self.running if not one.is_counted), 0)
+        self.partitions = next((one.partitions_total for one in self.running if not one.is_counted), 0)
 
 
 FIELDS = Fields(
@@ -513,7 +506,7 @@ def _count_wait(one: OpenRebalance, handover: Handover, awaited_ms: int) -> None
     """A member revoked what the target assignment had given to another: the last one to do so blocked the rebalance."""
     if one.group_type not in WAIT_FOR_EACH_OTHER:
         return
-    if one.is_over and time_order(one.completed_ms) < time_order(handover.released_ms):
+    if one.is_over and time_order(one.completed_at) < time_order(handover.released_ms):
         return
     waited_ms = elapsed_ms(latest_ms(awaited_ms, one.started_ms), handover.released_ms) or 0
     if waited_ms > 0 and time_order(handover.released_ms) >= time_order(one.held_up_until_ms):
