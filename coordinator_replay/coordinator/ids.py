@@ -6,15 +6,10 @@ their ids, so the ids decide ties.
 
 import base64
 import uuid
-from collections.abc import Iterator
+from itertools import count
 
-
-def counted_uuids() -> Iterator[uuid.UUID]:
-    """UUIDs of version 4 that count up from 1."""
-    number = 0
-    while True:
-        number += 1
-        yield uuid.UUID(bytes=bytes((0, 0, 0, 0, 0, 0, 0x40, 0, 0x80, 0)) + number.to_bytes(6, "big"))
+VERSION_4 = bytes((0, 0, 0, 0, 0, 0, 0x40, 0, 0x80, 0))
+"""How UUIDs of version 4 begin; the number follows."""
 
 
 class MemberIds:
@@ -23,7 +18,7 @@ class MemberIds:
     __slots__ = ("_uuids",)
 
     def __init__(self) -> None:
-        self._uuids = counted_uuids()
+        self._uuids = (uuid.UUID(bytes=VERSION_4 + number.to_bytes(6, "big")) for number in count(1))
 
     def short(self) -> str:
         """An id as Kafka's ``Uuid`` prints it: 22 characters, never with a dash in front."""

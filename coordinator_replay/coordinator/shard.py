@@ -7,6 +7,7 @@ records, and what a consumer group's members wait for. Mirrors ``GroupCoordinato
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from coordinator_replay.coordinator.classic.classic_group import LiveClassicGroup
 from coordinator_replay.coordinator.config import Config
@@ -44,6 +45,7 @@ RETRY_BACKOFF_MS = 500
 Operation = Callable[[], Outcome]
 
 
+@dataclass(slots=True, eq=False)
 class Shard:
     """All groups of one log partition.
 
@@ -61,38 +63,20 @@ class Shard:
         jobs_are_on_hold: background jobs are put off until this is False again.
     """
 
-    __slots__ = (
-        "_forgotten",
-        "_group_order",
-        "_jobs",
-        "classic_groups",
-        "config",
-        "consumer_states",
-        "end_offset",
-        "ids",
-        "jobs_are_on_hold",
-        "now_ms",
-        "replays",
-        "results",
-        "timers",
-        "topics",
-    )
-
-    def __init__(self, config: Config, topics: Topics, now_ms: int) -> None:
-        self.config = config
-        self.topics = topics
-        self.now_ms = now_ms
-        self.ids = MemberIds()
-        self.timers = Timers()
-        self.replays: dict[str, StateReplay] = {}
-        self.classic_groups: dict[str, LiveClassicGroup] = {}
-        self.consumer_states: dict[str, ConsumerState] = {}
-        self.end_offset = 0
-        self._forgotten: set[str] = set()
-        self.results: list[Result] = []
-        self.jobs_are_on_hold = False
-        self._group_order: TimelineOrder[str, None] = TimelineOrder(string_hash)
-        self._jobs: deque[tuple[str, Callable[[], Operation]]] = deque()
+    config: Config
+    topics: Topics
+    now_ms: int
+    ids: MemberIds = field(default_factory=MemberIds)
+    timers: Timers = field(default_factory=Timers)
+    replays: dict[str, StateReplay] = field(default_factory=dict)
+    classic_groups: dict[str, LiveClassicGroup] = field(default_factory=dict)
+    consumer_states: dict[str, ConsumerState] = field(default_factory=dict)
+    end_offset: int = 0
+    results: list[Result] = field(default_factory=list)
+    jobs_are_on_hold: bool = False
+    _forgotten: set[str] = field(default_factory=set)
+    _group_order: TimelineOrder[str, None] = field(default_factory=lambda: TimelineOrder(string_hash))
+    _jobs: deque[tuple[str, Callable[[], Operation]]] = field(default_factory=deque)
 
     # -- the state ---------------------------------------------------------------------------------------------------
 

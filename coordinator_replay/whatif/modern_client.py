@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 from coordinator_replay.coordinator.assignor.client import Partition
 from coordinator_replay.coordinator.errors import CODES
+from coordinator_replay.engine.model import AWAY_EPOCH, LEFT_EPOCH
 from coordinator_replay.whatif.clients import Body, Consumer, by_topic
 
 if TYPE_CHECKING:
     from coordinator_replay.whatif.simulate import Fleet
 
-LEFT_EPOCH, AWAY_EPOCH = -1, -2
 RETRY_MS = 100
 """``retry.backoff.ms`` of Kafka's clients."""
 

@@ -34,6 +34,7 @@ from coordinator_replay.coordinator.topics import Topics
 from coordinator_replay.engine.classic_group import CONSUMER_PROTOCOL_TYPE
 from coordinator_replay.engine.consumer_group import ConsumerGroup
 from coordinator_replay.engine.model import NOTHING, Assignment, Current, GroupState, Member, MemberState, Record
+from coordinator_replay.engine.reconciliation import assign_partitions
 from coordinator_replay.engine.replay import StateReplay
 from coordinator_replay.java_strings import string_hash
 from coordinator_replay.records.blobs import (
@@ -162,13 +163,9 @@ def _by_id(partitions: Iterable[tuple[str, tuple[int, ...]]], topics: Topics) ->
 
 def _check_owners(members: Iterable[Member]) -> None:
     """Refuse a group two of whose members have the same partition, which a leader's assignment can say."""
-    seen: set[tuple[str, int]] = set()
-    for member in members:
-        for topic_id, numbers in (current_of(member).assigned or NOTHING).items():
-            for number in numbers:
-                if (topic_id, number) in seen:
-                    raise RequestError("UNKNOWN_SERVER_ERROR", f"{topic_id}-{number} is still owned")
-                seen.add((topic_id, number))
+    gains = [(member.member_id, NOTHING, current_of(member).assigned or NOTHING) for member in members]
+    for topic_id, number, _, _ in assign_partitions({}, gains):
+        raise RequestError("UNKNOWN_SERVER_ERROR", f"{topic_id}-{number} is still owned")
 
 
 def _replayed(shard: Shard, group_id: str, records: Iterable[NewRecord]) -> tuple[ConsumerGroup, ConsumerState]:

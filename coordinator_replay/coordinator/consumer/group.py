@@ -6,6 +6,7 @@ but the deadline follows from the records, one by one as they are replayed, so t
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from coordinator_replay.coordinator.assignor.server.group_spec import in_tables
@@ -65,6 +66,7 @@ class Subscriptions(Counter[tuple[tuple[str, ...], str | None]]):
         return not names and len(resolved) == len(set(resolved))
 
 
+@dataclass(slots=True, eq=False)
 class ConsumerState:
     """Soft state of one consumer group.
 
@@ -81,30 +83,16 @@ class ConsumerState:
         has_partition_metadata: the group has a record of topic metadata, as brokers before 4.1 wrote it.
     """
 
-    __slots__ = (
-        "_by_member",
-        "extension",
-        "has_partition_metadata",
-        "is_homogeneous",
-        "members",
-        "refresh_at_ms",
-        "refresh_epoch",
-        "static_members",
-        "subscriptions",
-        "targets",
-    )
-
-    def __init__(self) -> None:
-        self.members: TimelineOrder[str, None] = TimelineOrder(string_hash)
-        self.static_members: dict[str, str] = {}
-        self.subscriptions = Subscriptions()
-        self.is_homogeneous = True
-        self.targets: dict[str, Assignment] = {}
-        self.extension: object | None = None
-        self.refresh_at_ms = NEVER
-        self.refresh_epoch = 0
-        self.has_partition_metadata = False
-        self._by_member: dict[str, Subscription] = {}
+    members: TimelineOrder[str, None] = field(default_factory=lambda: TimelineOrder(string_hash))
+    static_members: dict[str, str] = field(default_factory=dict)
+    subscriptions: Subscriptions = field(default_factory=Subscriptions)
+    is_homogeneous: bool = True
+    refresh_at_ms: int = NEVER
+    refresh_epoch: int = 0
+    targets: dict[str, Assignment] = field(default_factory=dict)
+    extension: object | None = None
+    has_partition_metadata: bool = False
+    _by_member: dict[str, Subscription] = field(default_factory=dict)
 
     def take(self, record: Record, group: ConsumerGroup) -> None:
         """Follow a record of the group that the engine has just replayed."""

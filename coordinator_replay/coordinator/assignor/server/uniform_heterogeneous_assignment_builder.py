@@ -140,19 +140,6 @@ class MemberAssignmentBalancer:
         spread: difference between the heaviest and the lightest at the beginning.
     """
 
-    __slots__ = (
-        "_heavy_end",
-        "_heavy_level",
-        "_heavy_start",
-        "_light_end",
-        "_light_level",
-        "_members",
-        "_next_heavy",
-        "_next_light",
-        "_sizes",
-        "spread",
-    )
-
     def __init__(self, sizes: list[int], members: list[int]) -> None:
         """Sort the members.
 
