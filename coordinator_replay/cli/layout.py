@@ -38,8 +38,8 @@ _UUID = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 _UUID_START = 5
 """Characters of a uuid that are enough to distinguish most members, the dash before it included."""
 
-_READABLE_ID = 20
-"""Cells beyond which an id gets no wider before other columns have what they want."""
+_READABLE_ID = 22
+"""Cells beyond which an id gets no wider before other columns have what they want: a member id of KIP-848 is whole."""
 
 _BREAK = "\x1f"
 """Where a text may be broken: a blank without width, which texts that are safe to show don't have."""
