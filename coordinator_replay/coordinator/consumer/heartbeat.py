@@ -39,7 +39,7 @@ from coordinator_replay.coordinator.consumer.target_assignment_builder import (
     update_target,
 )
 from coordinator_replay.coordinator.consumer.timers import fence, follow_reconciliation, start_session
-from coordinator_replay.coordinator.consumer.topic_regex_resolver import RegexUpdate, update_expression
+from coordinator_replay.coordinator.consumer.topic_regex_resolver import update_expression
 from coordinator_replay.coordinator.errors import RequestError
 from coordinator_replay.coordinator.java_order import hash_set
 from coordinator_replay.coordinator.messages import Body, Request
@@ -208,14 +208,14 @@ def take_over(
     """
     changed = Member(member.member_id, subscription, current_of(member), member.target)
     has_new_names = note_subscription(update, member, subscription)
-    expression = update_expression(update, member.subscription_or_empty.regex, subscription.regex)
-    is_bumped = is_bumped or has_new_names or expression is RegexUpdate.CHANGED_AND_RESOLVED
+    has_new_expression, is_resolved = update_expression(update, member.subscription_or_empty.regex, subscription.regex)
+    is_bumped = is_bumped or has_new_names or (has_new_expression and is_resolved)
     epoch, homogeneous = update.group.epoch, None
     if is_bumped or update.state.metadata_has_expired(update.shard.now_ms, epoch):
         epoch, homogeneous = update_epoch(update, member, changed, is_bumped=is_bumped)
     if homogeneous is None:
         homogeneous = update.state.is_homogeneous
-    return changed, epoch, homogeneous, has_new_names or expression is not RegexUpdate.NONE
+    return changed, epoch, homogeneous, has_new_names or has_new_expression
 
 
 def note_subscription(update: GroupUpdate, member: Member, subscription: Subscription) -> bool:

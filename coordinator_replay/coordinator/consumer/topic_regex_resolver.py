@@ -7,7 +7,6 @@ came of it is an operation of its own.
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from enum import Enum, auto
 
 from coordinator_replay.coordinator import record_helpers
 from coordinator_replay.coordinator.consumer.members import GroupUpdate, existing_group
@@ -41,15 +40,7 @@ COMPLAINTS: tuple[tuple[str, str], ...] = (
 """How RE2's own complaints begin, and what brokers, which use RE2/J, say instead."""
 
 
-class RegexUpdate(Enum):
-    """What a request did to a member's expression."""
-
-    NONE = auto()
-    CHANGED = auto()
-    CHANGED_AND_RESOLVED = auto()
-
-
-def update_expression(update: GroupUpdate, old: str | None, new: str | None) -> RegexUpdate:
+def update_expression(update: GroupUpdate, old: str | None, new: str | None) -> tuple[bool, bool]:
     """Follow a member from one expression to another, and resolve expressions where that is due.
 
     Args:
@@ -57,26 +48,21 @@ def update_expression(update: GroupUpdate, old: str | None, new: str | None) -> 
         old: the member's expression so far, None for none.
         new: its expression from now on.
 
+    Returns:
+        Whether the member has another expression, and whether what it has now is resolved, or none.
+
     Raises:
         RequestError: INVALID_REGULAR_EXPRESSION.
     """
-    resolution, is_unknown = _followed(update, old, new)
-    _refresh(update, old, new, is_required=is_unknown)
-    return resolution
-
-
-def _followed(update: GroupUpdate, old: str | None, new: str | None) -> tuple[RegexUpdate, bool]:
-    if old == new:
-        return RegexUpdate.NONE, False
     expressions = update.state.subscriptions.expressions
-    if old is not None and expressions[old] == 1:
+    has_changed = old != new
+    is_unknown = has_changed and new is not None and new not in expressions
+    if has_changed and old is not None and expressions[old] == 1:
         update.records.append(record_helpers.regular_expression_tombstone(update.group_id, old))
-    if new is None:
-        return RegexUpdate.CHANGED_AND_RESOLVED, False
-    if new not in expressions:
+    if is_unknown and new is not None:
         check(new)
-        return RegexUpdate.CHANGED, True
-    return (RegexUpdate.CHANGED_AND_RESOLVED if new in update.group.regexes else RegexUpdate.CHANGED), False
+    _refresh(update, old, new, is_required=is_unknown)
+    return has_changed, new is None or (not is_unknown and new in update.group.regexes)
 
 
 def _refresh(update: GroupUpdate, old: str | None, new: str | None, *, is_required: bool) -> None:
