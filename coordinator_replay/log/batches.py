@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from coordinator_replay.log.compression import Codec, DecompressionError, decompress
-from coordinator_replay.log.coverage import ReadCounts
+from coordinator_replay.log.coverage import SegmentCoverage
 from coordinator_replay.log.header import BATCH_OVERHEAD, Attribute, HeaderField
 from coordinator_replay.log.record_batch import (
     SHORTEST_RECORD,
@@ -49,7 +49,7 @@ class _Group:
 class Batches:
     """Reads the runs of record batches of one file."""
 
-    def __init__(self, rows: SegmentRows, tally: ReadCounts, *, part_bytes: int, max_plain_bytes: int) -> None:
+    def __init__(self, rows: SegmentRows, tally: SegmentCoverage, *, part_bytes: int, max_plain_bytes: int) -> None:
         self._rows = rows
         self._tally = tally
         self._part_bytes = part_bytes
@@ -66,9 +66,8 @@ class Batches:
         self._tally.see(firsts, lasts, positions)
         self._tally.see_empty(positions[counts == 0])
         skipped_counts = np.where(run.skipped, counts, 0)
-        skipped_before = np.cumsum(skipped_counts) - skipped_counts + self._tally.skipped_before
-        is_control = (headers[HeaderField.ATTRIBUTES] & Attribute.CONTROL) != 0
-        self._tally.skip(int(skipped_counts.sum()), int(skipped_counts[is_control].sum()))
+        skipped_before = np.cumsum(skipped_counts) - skipped_counts + self._tally.skipped
+        self._tally.skipped += int(skipped_counts.sum())
         if run.skipped.any():
             kept = ~run.skipped
             headers, skipped_before = headers[:, kept], skipped_before[kept]
@@ -159,9 +158,7 @@ class Batches:
                 position, left = stops, left - int(wanted[0])
 
     def _records(self, group: _Group, records: Records) -> pa.RecordBatch:
-        is_control = (group.headers[HeaderField.ATTRIBUTES] & Attribute.CONTROL) != 0
-        control = int(records.counts[is_control].sum())
-        missing_before = self._tally.count(records.offsets, records.counts, group.skipped_before, control)
+        missing_before = self._tally.count(records.offsets, records.counts, group.skipped_before)
         return self._rows.records(group.headers, records, missing_before)
 
 

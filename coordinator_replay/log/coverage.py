@@ -1,7 +1,7 @@
 """What a segment file covers, by the records that were read of it, and what is worth a note of the run."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -28,31 +28,6 @@ class EpochStart(NamedTuple):
     leader_epoch: int
     after: int
     first: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SegmentCoverage:
-    """Which offsets a file covers and what became of them.
-
-    Attributes:
-        first_offset: The lowest offset that a batch header claims; None: there are no batches.
-        last_offset: The highest one; compaction keeps it when the record of it is removed.
-        records: Records read, but for control records.
-        control_records: Control records read.
-        damaged: Ranges of bytes that became rows of damage.
-        skipped_records: Records hopped over as already audited, as their headers count them.
-        skipped_control_records: Control records among what was hopped over, not counted in ``skipped_records``.
-        epochs: Where leader epochs begin, as the headers of all batches say; messages of magic 0 and 1 have none.
-    """
-
-    first_offset: int | None
-    last_offset: int | None
-    records: int
-    control_records: int
-    damaged: int
-    skipped_records: int
-    skipped_control_records: int
-    epochs: tuple[EpochStart, ...] = ()
 
 
 class SkipRanges:
@@ -87,23 +62,35 @@ class SkipRanges:
 NOTHING_SKIPPED = SkipRanges()
 
 
-class ReadCounts:
-    """Counts while a file is read; the one thing in this room that changes."""
+@dataclass(slots=True)
+class SegmentCoverage:
+    """Which offsets a file covers and what became of them, counted while it is read.
 
-    def __init__(self) -> None:
-        self.base_offset: int | None = None
-        self.read_before = 0
-        self.skipped_before = 0
-        self.damaged = 0
-        self._first: int | None = None
-        self._last: int | None = None
-        self._previous_last = -1
-        self._epochs: list[EpochStart] = []
-        self._control = 0
-        self._skipped_control = 0
-        self._empty = 0
-        self._empty_at: int | None = None
-        self._decreases_at: int | None = None
+    Attributes:
+        base_offset: The offset that its first batch header claims; None: there are no batches.
+        first_offset: The lowest offset that a batch header claims.
+        last_offset: The highest one; compaction keeps it when the record of it is removed.
+        records: Records read.
+        skipped: Records hopped over as already audited, as their headers count them.
+        damaged: Ranges of bytes that became rows of damage.
+    """
+
+    base_offset: int | None = None
+    first_offset: int | None = None
+    last_offset: int | None = None
+    records: int = 0
+    skipped: int = 0
+    damaged: int = 0
+    _previous_last: int = -1
+    _epochs: list[EpochStart] = field(default_factory=list)
+    _empty: int = 0
+    _empty_at: int | None = None
+    _decreases_at: int | None = None
+
+    @property
+    def epochs(self) -> list[EpochStart]:
+        """Where leader epochs begin, as the headers of all batches say; messages of magic 0 and 1 have none."""
+        return [one for one in self._epochs if one.leader_epoch > _NO_EPOCH]
 
     def see(self, firsts: np.ndarray, lasts: np.ndarray, positions: np.ndarray) -> None:
         """Takes note of the offsets that the headers of some entries claim."""
@@ -116,8 +103,8 @@ class ReadCounts:
         if len(decreasing) and self._decreases_at is None:
             self._decreases_at = int(positions[decreasing[0]])
         self._previous_last = int(lasts[-1])
-        self._first = min(int(firsts.min()), self._first if self._first is not None else int(firsts.min()))
-        self._last = max(int(lasts.max()), self._last if self._last is not None else int(lasts.max()))
+        self.first_offset = min(int(firsts.min()), int(firsts[0]) if self.first_offset is None else self.first_offset)
+        self.last_offset = max(int(lasts.max()), int(lasts[0]) if self.last_offset is None else self.last_offset)
 
     def see_epochs(self, epochs: np.ndarray, firsts: np.ndarray, lasts: np.ndarray) -> None:
         """Takes note of the leader epochs of some batches, before ``see`` takes note of their offsets."""
@@ -134,40 +121,20 @@ class ReadCounts:
             self._empty_at = int(positions[0])
         self._empty += len(positions)
 
-    def count(self, offsets: np.ndarray, counts: np.ndarray, skipped_before: np.ndarray, control: int) -> np.ndarray:
+    def count(self, offsets: np.ndarray, counts: np.ndarray, skipped_before: np.ndarray) -> np.ndarray:
         """Counts records read: before each of them, how many offsets since the first of the file have none.
 
         Args:
             offsets: Those of the records.
             counts: How many of them each entry has.
             skipped_before: How many records of the file were hopped over before each entry.
-            control: How many are control records.
         """
-        first_expected = (self.base_offset or 0) + self.read_before
+        first_expected = (self.base_offset or 0) + self.records
         expected = np.arange(first_expected, first_expected + len(offsets))
         if skipped_before[-1]:
             expected += np.repeat(skipped_before, counts)
-        self.read_before += len(offsets)
-        self._control += control
+        self.records += len(offsets)
         return offsets - expected
-
-    def skip(self, records: int, control: int) -> None:
-        """Counts records hopped over, and how many of them are control records."""
-        self.skipped_before += records
-        self._skipped_control += control
-
-    def coverage(self) -> SegmentCoverage:
-        """The sums."""
-        return SegmentCoverage(
-            first_offset=self._first,
-            last_offset=self._last,
-            records=self.read_before - self._control,
-            control_records=self._control,
-            damaged=self.damaged,
-            skipped_records=self.skipped_before - self._skipped_control,
-            skipped_control_records=self._skipped_control,
-            epochs=tuple(one for one in self._epochs if one.leader_epoch > _NO_EPOCH),
-        )
 
     def notes(self) -> list[str]:
         """The remarks that follow from the sums."""

@@ -12,9 +12,10 @@ import os
 import re
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from typing import NamedTuple
 
 from pyarrow import fs
 
@@ -103,21 +104,28 @@ _ENVELOPE = (b'"partition"', b'"offset"', b'"key"')
 """What the first lines of an export name; another JSON file is no dump."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Listed:
-    """A file as the filesystem lists it, with the input it was found under."""
+class _Listed(NamedTuple):
+    """A file as the filesystem lists it.
+
+    Attributes:
+        uri: in the form of the input that it was found under.
+        named: whether the user named the file itself.
+        leads_out: whether it is a link to what lies elsewhere.
+    """
 
     uri: str
-    name: str
-    folder: str
     size: int
     named: bool
     leads_out: bool = False
 
+    @property
+    def name(self) -> str:
+        return self.uri.rpartition("/")[2]
 
-def _uri(prefix: str, path: str) -> str:
-    """A listed path in the form of the input it was found under."""
-    return f"{prefix}{path}"
+    @property
+    def folder(self) -> str:
+        """The name of the folder that it lies in."""
+        return _folder(self.uri).rpartition("/")[2]
 
 
 def _list(uri: str) -> Iterator[_Listed]:
@@ -133,7 +141,7 @@ def _list(uri: str) -> Iterator[_Listed]:
     if root.type == fs.FileType.NotFound:
         raise InputError(f"{uri}: no such file or folder")
     if root.type == fs.FileType.File:
-        yield _listed_file(prefix, root.path, root.size, named=True)
+        yield _Listed(f"{prefix}{root.path}", root.size, named=True)
         return
     listed = filesystem.get_file_info(fs.FileSelector(base, recursive=True))
     matched = False
@@ -143,8 +151,8 @@ def _list(uri: str) -> Iterator[_Listed]:
         if wildcard is None or _glob_matches(info.path, path):
             matched = True
             if info.type == fs.FileType.File:
-                named = wildcard is not None and _matches(info.path, path)
-                yield _listed_file(prefix, info.path, info.size, named=named)
+                named = wildcard is not None and info.path.count("/") == path.count("/")
+                yield _Listed(f"{prefix}{info.path}", info.size or 0, named)
     if wildcard is not None and not matched:
         raise InputError(f"{uri}: nothing matches")
 
@@ -173,10 +181,8 @@ def _list_local(uri: str, prefix: str, path: str) -> Iterator[_Listed]:
             if real in seen or (file.path != root and _is_bookkeeping(file.path.removeprefix(base))):
                 continue
             seen.add(real)
-            if file.leads_out:
-                yield replace(_listed_file(prefix, file.path, 0, named=False), leads_out=True)
-            elif file.is_regular:
-                yield _listed_file(prefix, file.path, file.size, named=file.path == root)
+            if file.leads_out or file.is_regular:
+                yield _Listed(f"{prefix}{file.path}", file.size, file.is_regular and file.path == root, file.leads_out)
             elif not is_glob and file.path == root:
                 raise InputError(f"{uri}: is a pipe or a device; write what comes out of it into a file first")
 
@@ -195,21 +201,12 @@ def list_files(uri: str) -> list[DumpFile]:
     return [DumpFile(file.uri, 0, file.size) for file in _list(uri) if not file.leads_out]
 
 
-def _matches(path: str, pattern: str) -> bool:
-    return len(path.split("/")) == len(pattern.split("/")) and _glob_matches(path, pattern)
-
-
 def _glob_matches(path: str, pattern: str) -> bool:
     """Whether a path, or a folder above it, matches a glob in which ``*`` does not cross folders."""
     parts, wanted = path.removeprefix("./").split("/"), pattern.removeprefix("./").split("/")
     return len(parts) >= len(wanted) and all(
         fnmatch.fnmatchcase(part, want) for part, want in zip(parts, wanted, strict=False)
     )
-
-
-def _listed_file(prefix: str, path: str, size: int | None, *, named: bool) -> _Listed:
-    folder, _, name = path.rpartition("/")
-    return _Listed(_uri(prefix, path), name, folder.rpartition("/")[2], size or 0, named)
 
 
 def read_head(uri: str, size: int = _HEAD_BYTES) -> bytes:
@@ -245,13 +242,10 @@ class _Sorter:
     def __init__(self, wanted: Format | None, include_deleted: bool) -> None:
         self.wanted = wanted
         self.include_deleted = include_deleted
-        self.segments: list[DumpFile] = []
+        self.segments: list[tuple[_Listed, str]] = []
         self.rows: dict[Format, list[str]] = {}
         self.skipped: dict[str, int] = {}
         self.notes: list[str] = []
-        self.swaps: list[DumpFile] = []
-        self.is_any_placed = False
-        self.unnamed: list[tuple[list[DumpFile], DumpFile]] = []
         self.unplaced: set[str] = set()
         self.indexed: dict[str, set[int]] = {}
         self.companions: set[str] = set()
@@ -274,80 +268,68 @@ class _Sorter:
         elif (not_current := _NOT_CURRENT_NAME.match(file.name)) is not None:
             self.add_not_current(file, not_current.group(2))
         elif SEGMENT_NAME.match(file.name) and _LOG_FOLDER.match(file.folder):
-            self.add_segment(file, self.segments)
+            self.add_segment(file)
         else:
             self.add_by_content(file)
 
     def add_not_current(self, file: _Listed, suffix: str) -> None:
         """A segment that is no longer, or not yet, part of the log."""
-        if suffix == "deleted" and (self.include_deleted or file.named):
-            self.add_segment(file, self.segments, is_current=False)
-        elif suffix == "swap":
-            # A finished compaction: it replaces plain segments that were removed, and nothing else.
-            self.add_segment(file, self.swaps)
+        # A swap file is a finished compaction.
+        if suffix == "swap" or (suffix == "deleted" and (self.include_deleted or file.named)):
+            self.add_segment(file, suffix)
         else:
             self.skip(f".log.{suffix}: not part of the log" + ("; --include-deleted reads it" * (suffix == "deleted")))
 
-    def add_segment(self, file: _Listed, into: list[DumpFile], *, is_current: bool = True) -> None:
+    def add_segment(self, file: _Listed, suffix: str = "") -> None:
         """A segment by its name: its folder says which log it is part of, unless the user named the file itself."""
         if _LOG_FOLDER.match(file.folder) and not PARTITION_FOLDER.match(file.folder) and not file.named:
             is_numbered = file.folder.startswith(f"{TOPIC}-")
             self.skip(f"{TOPIC} has no such partition" if is_numbered else f"a log of another topic than {TOPIC}")
         else:
-            self.place(file, into, is_current=is_current)
+            self.segments.append((file, suffix))
 
-    def place(self, file: _Listed, into: list[DumpFile], *, is_current: bool = True) -> None:
-        """Find the partition that a segment belongs to, or keep it until all folders are listed."""
-        match = PARTITION_FOLDER.match(file.folder)
-        self.is_any_placed |= match is not None
-        segment = DumpFile(file.uri, int(match.group(1)) if match else 0, file.size, is_current)
-        if match or file.named:
-            into.append(segment)
-        else:
-            self.unnamed.append((into, segment))
-        if file.named and not match:
-            self.unplaced.add(_folder(file.uri))
+    def placed(self) -> list[DumpFile]:
+        """The segments, each with the partition that it belongs to, once all folders are listed.
 
-    def use_unnamed(self) -> None:
-        """Take segments whose folder names no partition for partition 0, unless other folders name theirs.
-
-        If others do, it could be a copy of any of them, and its records would be taken for those of partition 0.
+        Segments whose folder names no partition are taken for partition 0, unless other folders name theirs: then it
+        could be a copy of any of them, and its records would be taken for those of partition 0. A swap file replaces
+        plain segments that were removed, and nothing else.
         """
-        for into, file in self.unnamed:
-            if self.is_any_placed:
+        partitions = [PARTITION_FOLDER.match(file.folder) for file, _ in self.segments]
+        is_any_placed = any(partitions)
+        segments, swaps = list[DumpFile](), list[DumpFile]()
+        for (file, suffix), partition in zip(self.segments, partitions, strict=True):
+            if partition is None and is_any_placed and not file.named:
                 self.skip(f"in a folder that is not called {TOPIC}-N, as others are")
-            else:
-                into.append(file)
+                continue
+            if partition is None:
                 self.unplaced.add(_folder(file.uri))
+            number = 0 if partition is None else int(partition.group(1))
+            into = swaps if suffix == "swap" else segments
+            into.append(DumpFile(file.uri, number, file.size, is_current=suffix != "deleted"))
+        plain = {(one.log_partition, base_offset(one)) for one in segments}
+        for swap in swaps:
+            if (swap.log_partition, base_offset(swap)) in plain:
+                self.skip(".log.swap: the segment it was to replace is there")
+            else:
+                segments.append(swap)
+                self.notes.append(f"{without_secrets(swap.uri)}: read in place of the segments it was to replace")
+        return segments
 
     def add_by_content(self, file: _Listed) -> None:
         form = self.wanted or (Format.SEGMENTS if file.name.endswith(".log") else None)
         if form is None or (form is Format.SEGMENTS and file.size):
             form = recognise(file.uri)
         if form is Format.SEGMENTS:
-            self.place(file, self.segments)
+            self.segments.append((file, ""))
         elif form is not None:
             self.rows.setdefault(form, []).append(file.uri)
         else:
             self.skip("not a dump in any supported form")
 
-    def use_swaps(self) -> None:
-        plain = {(f.log_partition, _base_offset(f.uri)) for f in self.segments}
-        for swap in self.swaps:
-            if (swap.log_partition, _base_offset(swap.uri)) in plain:
-                self.skip(".log.swap: the segment it was to replace is there")
-            else:
-                self.segments.append(swap)
-                self.notes.append(f"{without_secrets(swap.uri)}: read in place of the segments it was to replace")
-
 
 def _folder(uri: str) -> str:
     return uri.rpartition("/")[0]
-
-
-def _base_offset(uri: str) -> str:
-    """The part of a segment's name that is its base offset."""
-    return uri.rpartition("/")[2].partition(".")[0]
 
 
 def _is_delta(uri: str) -> bool:
@@ -380,8 +362,6 @@ def find_dump(inputs: Sequence[str], *, form: Format | None = None, include_dele
                 sorter.add(file)
             elif why and file.size and not file.name.startswith((".", "_")):
                 sorter.skip(why)
-    sorter.use_unnamed()
-    sorter.use_swaps()
     return _one_form(sorter, inputs)
 
 
@@ -405,7 +385,8 @@ def _unread_exports(listed: Sequence[_Listed]) -> dict[str, str]:
 
 
 def _one_form(sorter: _Sorter, inputs: Sequence[str]) -> Dump:
-    forms = set(sorter.rows) | ({Format.SEGMENTS} if sorter.segments else set())
+    segments = sorter.placed()
+    forms = set(sorter.rows) | ({Format.SEGMENTS} if segments else set())
     named = ", ".join(inputs)
     notes = sorter.notes + [f"{n} file{'s' * (n > 1)} skipped: {why}" for why, n in sorter.skipped.items()]
     if not forms:
@@ -427,7 +408,7 @@ def _one_form(sorter: _Sorter, inputs: Sequence[str]) -> Dump:
     form = forms.pop()
     return Dump(
         format=form,
-        segments=sorter.segments,
+        segments=segments,
         paths=sorter.rows.get(form, []),
         notes=notes,
         indexed=sorter.indexed,

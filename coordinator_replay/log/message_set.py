@@ -10,8 +10,8 @@ Such logs are small and old, so this reads one message at a time.
 """
 
 import struct
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 from coordinator_replay.log.checksum import entry_checksum
 from coordinator_replay.log.compression import Codec, DecompressionError, decompress
@@ -29,24 +29,15 @@ class MessageError(Exception):
         self.error_class = error_class
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One message; the offset is absolute."""
+class Message(NamedTuple):
+    """One message; the offset is absolute, but within a wrapper as it is written there."""
 
-    offset: int
-    timestamp_ms: int
-    key: bytes | None
-    value: bytes | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Fields:
     offset: int
     magic: int
     attributes: int
     timestamp_ms: int
     key: bytes | None
-    value: memoryview | None
+    value: bytes | None
 
 
 def read_messages(entry: memoryview, limit_bytes: int) -> list[Message]:
@@ -55,37 +46,33 @@ def read_messages(entry: memoryview, limit_bytes: int) -> list[Message]:
     Raises:
         MessageError: The entry, or any message in it, can't be read; nothing of it counts then.
     """
-    outer = _read_fields(entry)
+    outer = _read_message(entry)
     codec = int(outer.attributes & Attribute.CODEC)
     if codec == Codec.NONE:
-        return [_message(outer, outer.offset, outer.timestamp_ms)]
+        return [outer]
     if codec > Codec.LZ4:
         raise MessageError(DamageClass.UNSUPPORTED_CODEC, f"Codec {codec} does not exist in magic {outer.magic}.")
     if outer.value is None:
         raise MessageError(DamageClass.MALFORMED_BATCH, "A compressed message without a value.")
     try:
-        plain = decompress(Codec(codec), outer.value, limit_bytes)
+        plain = decompress(Codec(codec), memoryview(outer.value), limit_bytes)
     except DecompressionError as error:
         raise MessageError(DamageClass.DECOMPRESSION_FAILED, f"{error}.") from error
     inner = _read_set(plain, outer.magic)
     base = 0
     if outer.magic == 1 and outer.offset != 0:
         base = outer.offset - inner[-1].offset
-    offsets = [base + fields.offset for fields in inner]
+    offsets = [base + one.offset for one in inner]
     if offsets[0] < 0 or any(later <= earlier for earlier, later in pairwise(offsets)):
         raise MessageError(DamageClass.MALFORMED_BATCH, "The offsets within a wrapper do not rise.")
     set_by_broker = outer.attributes & Attribute.LOG_APPEND_TIME and outer.magic == 1
     return [
-        _message(fields, offset, outer.timestamp_ms if set_by_broker else fields.timestamp_ms)
-        for fields, offset in zip(inner, offsets, strict=True)
+        one._replace(offset=offset, timestamp_ms=outer.timestamp_ms if set_by_broker else one.timestamp_ms)
+        for one, offset in zip(inner, offsets, strict=True)
     ]
 
 
-def _message(fields: _Fields, offset: int, timestamp_ms: int) -> Message:
-    return Message(offset, timestamp_ms, fields.key, None if fields.value is None else bytes(fields.value))
-
-
-def _read_set(plain: memoryview, magic: int) -> list[_Fields]:
+def _read_set(plain: memoryview, magic: int) -> list[Message]:
     messages = []
     position = 0
     while position < len(plain):
@@ -96,20 +83,20 @@ def _read_set(plain: memoryview, magic: int) -> list[_Fields]:
         stop = position + LOG_OVERHEAD + size
         if size < 0 or stop > len(plain):
             raise _malformed(f"A message within a wrapper claims {size} bytes.")
-        fields = _read_fields(plain[position:stop])
-        if fields.magic != magic or fields.attributes & Attribute.CODEC:
+        message = _read_message(plain[position:stop])
+        if message.magic != magic or message.attributes & Attribute.CODEC:
             raise _malformed("A message within a wrapper is of another magic, or compressed once more.")
         (checksum,) = struct.unpack_from(">I", plain, position + LOG_OVERHEAD)
         if checksum != entry_checksum(plain[position:stop], magic):
             raise MessageError(DamageClass.CHECKSUM_MISMATCH, "A message within a wrapper has a wrong checksum.")
-        messages.append(fields)
+        messages.append(message)
         position = stop
     if not messages:
         raise _malformed("A wrapper without messages.")
     return messages
 
 
-def _read_fields(entry: memoryview) -> _Fields:
+def _read_message(entry: memoryview) -> Message:
     try:
         offset, _, _, magic, attributes = struct.unpack_from(">qiIBB", entry)
         timestamp_ms = struct.unpack_from(">q", entry, 18)[0] if magic == 1 else NO_TIMESTAMP
@@ -121,17 +108,17 @@ def _read_fields(entry: memoryview) -> _Fields:
         raise _malformed("A message is shorter than its fields.") from error
     if position != len(entry):
         raise _malformed("A message is longer than its fields.")
-    return _Fields(offset, magic, attributes, timestamp_ms, None if key is None else bytes(key), value)
+    return Message(offset, magic, attributes, timestamp_ms, key, value)
 
 
-def _read_bytes(entry: memoryview, position: int) -> tuple[memoryview | None, int]:
+def _read_bytes(entry: memoryview, position: int) -> tuple[bytes | None, int]:
     (size,) = struct.unpack_from(">i", entry, position)
     position += 4
     if size < -1 or size > len(entry) - position:
         raise _malformed(f"A field of a message claims {size} bytes.")
     if size == -1:
         return None, position
-    return entry[position : position + size], position + size
+    return bytes(entry[position : position + size]), position + size
 
 
 def _malformed(text: str) -> MessageError:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from coordinator_replay.log.coverage import ReadCounts, SkipRanges
+from coordinator_replay.log.coverage import SegmentCoverage, SkipRanges
 from coordinator_replay.log.header import HeaderField
 from coordinator_replay.log.message_set import Message, MessageError, read_messages
 from coordinator_replay.log.rows import Damage, Records, SegmentRows, in_file_order
@@ -21,7 +21,7 @@ class Messages:
     """Reads the runs of messages of one file."""
 
     def __init__(
-        self, rows: SegmentRows, tally: ReadCounts, skip: SkipRanges, *, part_bytes: int, max_plain_bytes: int
+        self, rows: SegmentRows, tally: SegmentCoverage, skip: SkipRanges, *, part_bytes: int, max_plain_bytes: int
     ) -> None:
         self._rows = rows
         self._tally = tally
@@ -60,11 +60,11 @@ class Messages:
         firsts, lasts = np.array([messages[0].offset]), np.array([messages[-1].offset])
         self._tally.see(firsts, lasts, np.array([start + run.window.position]))
         if self._skip.cover(firsts, lasts)[0]:
-            self._tally.skip(len(messages), 0)
+            self._tally.skipped += len(messages)
             return
         part.entries.append(index)
         part.counts.append(len(messages))
-        part.skipped_before.append(self._tally.skipped_before)
+        part.skipped_before.append(self._tally.skipped)
         part.messages += messages
         part.bytes += sum(len(message.key or b"") + len(message.value or b"") for message in messages)
 
@@ -88,7 +88,7 @@ class Messages:
             values=pa.array([message.value for message in part.messages], pa.binary()),
             counts=counts,
         )
-        missing_before = self._tally.count(offsets, counts, np.array(part.skipped_before), 0)
+        missing_before = self._tally.count(offsets, counts, np.array(part.skipped_before))
         return self._rows.records(headers, records, missing_before)
 
 

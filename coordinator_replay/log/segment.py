@@ -5,7 +5,6 @@ file. What comes out is cut into parts of at most ``MOST_RECORDS`` records for t
 """
 
 import struct
-import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -13,13 +12,7 @@ import pyarrow as pa
 
 from coordinator_replay.log.batches import Batches
 from coordinator_replay.log.compression import DEFAULT_LIMIT_BYTES
-from coordinator_replay.log.coverage import (
-    NOTHING_SKIPPED,
-    ReadCounts,
-    SegmentCoverage,
-    SkipRanges,
-    note,
-)
+from coordinator_replay.log.coverage import NOTHING_SKIPPED, SegmentCoverage, SkipRanges, note
 from coordinator_replay.log.header import OFFSET_LIMIT, SHORTEST_HEADER, is_plausible
 from coordinator_replay.log.messages import Messages
 from coordinator_replay.log.rows import Damage, SegmentRows
@@ -28,7 +21,6 @@ from coordinator_replay.log.walk import EntryRun, Walk
 from coordinator_replay.log.window import (
     DEFAULT_MAX_BATCH_BYTES,
     DEFAULT_WINDOW_BYTES,
-    GZIP_MAGIC,
     FileWindow,
     SegmentFile,
 )
@@ -79,7 +71,7 @@ def read_segment(
     """
     window = FileWindow(file, window_bytes)
     rows = SegmentRows(source, log_partition)
-    tally = ReadCounts()
+    tally = SegmentCoverage()
     batches = Batches(rows, tally, part_bytes=window_bytes, max_plain_bytes=max_plain_bytes)
     messages = Messages(rows, tally, skip, part_bytes=window_bytes, max_plain_bytes=max_plain_bytes)
     notes: list[str] = []
@@ -103,20 +95,15 @@ def read_segment(
     yield SegmentPart(
         records=pa.RecordBatch.from_pylist([], schema=LOG_RECORD),
         notes=(*notes, *tally.notes()),
-        coverage=tally.coverage(),
+        coverage=tally,
     )
 
 
 def looks_like_segment(first_bytes: bytes) -> bool:
-    """Whether a file that begins like this looks like a segment; an empty file is an empty segment.
+    """Whether a file whose plain form begins like this looks like a segment; an empty file is an empty segment.
 
-    A hundred bytes are enough, some thousands if the file is gzip'ed.
+    A hundred bytes are enough.
     """
-    if first_bytes[:2] == GZIP_MAGIC:
-        try:
-            first_bytes = zlib.decompressobj(wbits=31).decompress(first_bytes, 4096)
-        except zlib.error:
-            return False
     if not any(first_bytes):  # empty, or reserved at its full size and not written yet
         return True
     if len(first_bytes) < SHORTEST_HEADER:

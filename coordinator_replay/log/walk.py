@@ -88,14 +88,6 @@ class _Fault:
         return self.error_class in cut_off and self.size is not None and self.size > size
 
 
-@dataclass(frozen=True, slots=True)
-class _Inside:
-    """How far a damaged entry claims to reach in the file, and the offset that it claims."""
-
-    stop: int
-    offset: int
-
-
 class Walk:
     """One pass over a file.
 
@@ -220,8 +212,8 @@ class Walk:
             window.advance(at, wanted)
             at = 0
         start = window.position + at
-        inside = _Inside(start + (fault.size or near), self._claimed_offset(at))
-        search = _Search(window, at, near, self._max_batch_bytes, partial(self._is_entry, inside))
+        is_entry = partial(self._is_entry, start + (fault.size or near), self._claimed_offset(at))
+        search = _Search(window, at, near, self._max_batch_bytes, is_entry)
         footing = search.run()
         stop = window.position + (len(window.data) if footing is None else footing)
         size = stop - start
@@ -264,13 +256,20 @@ class Walk:
         largest = OFFSET_LIMIT if self._last_offset < 0 else _LARGEST_STEP
         return offset if len(view) == 8 and 0 < offset - self._last_offset < largest else -1
 
-    def _is_entry(self, inside: "_Inside", at: int, size: int) -> bool:
-        """Whether a whole entry with a right checksum stands here, and no message from within a damaged wrapper."""
+    def _is_entry(self, damaged_to: int, damaged_offset: int, at: int, size: int) -> bool:
+        """Whether a whole entry with a right checksum stands here, and no message from within a damaged wrapper.
+
+        Args:
+            damaged_to: how far the damaged entry claims to reach in the file.
+            damaged_offset: the offset that it claims.
+            at: where in the window to look.
+            size: the size that the header there claims.
+        """
         view = self._window.view
         if view[at + 16] < 2:
             offset = int.from_bytes(view[at : at + 8], "big")
-            is_inside = self._window.position + at < inside.stop
-            floor = max(self._last_offset, inside.offset if is_inside else -1)
+            is_inside = self._window.position + at < damaged_to
+            floor = max(self._last_offset, damaged_offset if is_inside else -1)
             if not floor < offset < (OFFSET_LIMIT if floor < 0 else floor + _LARGEST_STEP):
                 return False
         return self._is_intact(at, size)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 
 from coordinator_replay.pipeline.read.copies import DumpCopy
@@ -32,7 +33,7 @@ class BucketShare:
         ranges: positions that earlier runs have read, by log partition.
         ends: the first offset that they have not read.
         positions: how many offsets below that hold a record.
-        last_us: time of the last record that this run read of each log partition, in microseconds.
+        last: time of the last record that this run read of each log partition.
         copies: the copies of its log partitions that this run reads.
         logs: what is kept of each log partition to compare the next dump with.
         lost_from: from which offset on what the tables hold was lost, for log partitions that were truncated.
@@ -47,7 +48,7 @@ class BucketShare:
     ranges: Ranges
     ends: Mapping[int, int]
     positions: Mapping[int, int]
-    last_us: Mapping[int, int]
+    last: Mapping[int, datetime]
     copies: Sequence[DumpCopy] = ()
     logs: Mapping[int, EarlierLog] = field(default_factory=dict)
     lost_from: Mapping[int, int] = field(default_factory=dict)

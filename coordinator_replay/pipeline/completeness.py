@@ -12,14 +12,17 @@ holds up to the first offset that is missing. Offsets that no file of a copy cov
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from dataclasses import astuple, dataclass, field, replace
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from coordinator_replay.pipeline.columns import Bools, Numbers, distinct, numbers_of
-from coordinator_replay.store.scan import read_paths
+from coordinator_replay.pipeline.columns import Bools, Numbers, distinct
+from coordinator_replay.store.scan import read_paths, rows_of
+from coordinator_replay.store.writer import conform
+from coordinator_replay.tables.definition import table
 
 COPIES = "log_copies"
 """The table of copies."""
@@ -29,11 +32,13 @@ LAST_OFFSET = int(np.iinfo(np.int64).max)
 
 NO_OFFSETS: Numbers = np.zeros(0, np.int64)
 
-_ABOUT = ("run_id", "copy", "is_export", "covered_from_offset", "cleaned_to_offset", "end_offset")
-_COLUMNS = ("log_partition", *_ABOUT, "from_offset", "to_offset", "is_gap_before")
+_BOUNDS = ("log_partition", "copy", "is_export", "covered_from_offset", "cleaned_to_offset", "end_offset")
+"""The columns of the fields of ``CopyBounds`` but the last one."""
+_RANGES = ("from_offset", "to_offset", "is_gap_before")
+_SCHEMA = table(COPIES).arrow_schema(["run_id", *_BOUNDS, *_RANGES]).remove_metadata()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class CopyBounds:
     """What is known of a copy before its records are looked at.
 
@@ -111,13 +116,9 @@ class Copy:
 
     def rows(self) -> pa.RecordBatch:
         """The copy as rows of ``log_copies``, without the cluster."""
-        n = len(self.starts)
-        about = (self.run_id, self.bounds.name, self.bounds.is_export, self.bounds.covered_from)
-        columns: dict[str, Any] = {"log_partition": pa.array([self.bounds.log_partition] * n, pa.int32())}
-        values = (*about, self.bounds.cleaned_to, self.bounds.end)
-        columns |= {name: pa.array([value] * n) for name, value in zip(_ABOUT, values, strict=True)}
-        columns |= {"from_offset": pa.array(self.starts), "to_offset": pa.array(self.stops)}
-        return pa.RecordBatch.from_pydict(columns | {"is_gap_before": pa.array(self.gap_before)})
+        about = dict(zip(_BOUNDS, astuple(self.bounds), strict=False)) | {"run_id": self.run_id}
+        ranges = pa.record_batch([self.starts, self.stops, self.gap_before], _RANGES)
+        return conform(ranges, _SCHEMA, **about)
 
 
 def copy_of(run_id: str, bounds: CopyBounds, offsets: CopyOffsets) -> Copy:
@@ -148,7 +149,7 @@ def copy_of(run_id: str, bounds: CopyBounds, offsets: CopyOffsets) -> Copy:
     return Copy(run_id, bounds, starts, stops, gap_before)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class HistoryRange:
     """A range of a log partition's history.
 
@@ -223,42 +224,23 @@ def _add(ranges: list[HistoryRange], copy: Copy) -> None:
         behind = lacking[-1][1]
         exact_from = None if gaps else _exact_from(bounds, behind)
         begins_at = lacking[0][0] if ranges else 0
-        _cut(ranges, begins_at)
-        ranges.append(
-            HistoryRange(
-                begins_at=begins_at,
-                is_gap=False,
-                complete_from=behind,
-                exact_from=exact_from,
-                to_offset=until,
-                copy=copy,
-            )
-        )
+        if ranges and ranges[-1].to_offset < begins_at:
+            # The newer copy has all before the first offset that is missing.
+            _extend(ranges, begins_at)
+        ranges.append(HistoryRange(begins_at, False, behind, exact_from, until, copy))
+    elif until > reached and ranges:
+        _extend(ranges, until)
     elif until > reached:
-        if ranges:
-            _extend(ranges, until)
-        else:
-            ranges.append(
-                HistoryRange(begins_at=0, is_gap=False, complete_from=0, exact_from=0, to_offset=until, copy=copy)
-            )
-    for place, low in enumerate(gaps):
-        end = gaps[place + 1] if place + 1 < len(gaps) else bounds.end
+        ranges.append(HistoryRange(0, False, 0, 0, until, copy))
+    for low, end in pairwise([*gaps, bounds.end]):
         behind = max(high for at, high, _ in missing if at < end)
-        ranges.append(
-            HistoryRange(begins_at=low, is_gap=True, complete_from=behind, exact_from=None, to_offset=end, copy=copy)
-        )
+        ranges.append(HistoryRange(low, True, behind, None, end, copy))
 
 
 def _exact_from(bounds: CopyBounds, behind: int) -> int:
     """From where on everything is proven in a copy that lacks offsets below some offset."""
     # Offsets that are missing in the newest segment were cleaned elsewhere, so that nothing bounds the cleaner's work.
     return bounds.cleaned_to if behind <= bounds.cleaned_to else bounds.end
-
-
-def _cut(ranges: list[HistoryRange], at: int) -> None:
-    """Extend the history to the first offset that is missing: the newer copy has all before it."""
-    if ranges and ranges[-1].to_offset < at:
-        _extend(ranges, at)
 
 
 def _extend(ranges: list[HistoryRange], to_offset: int) -> None:
@@ -282,11 +264,7 @@ def _continue(ranges: list[HistoryRange], copy: Copy) -> None:
             break
         ranges.pop()
     if not ranges:
-        ranges.append(
-            HistoryRange(
-                begins_at=0, is_gap=False, complete_from=behind, exact_from=exact_from, to_offset=bounds.end, copy=copy
-            )
-        )
+        ranges.append(HistoryRange(0, False, behind, exact_from, bounds.end, copy))
     elif ranges[-1].exact_from is None or ranges[-1].exact_from > exact_from:
         ranges[-1] = replace(ranges[-1], complete_from=behind, exact_from=exact_from, to_offset=bounds.end, copy=copy)
     else:
@@ -299,30 +277,18 @@ def read_copies(uris: Iterable[str]) -> dict[int, list[Copy]]:
     Args:
         uris: files of ``log_copies``.
     """
-    parts: dict[tuple[int, str, str], list[tuple[tuple[Any, ...], Numbers, Numbers, Bools]]] = {}
-    for batch in read_paths(uris, _COLUMNS):
-        keys = [batch.column(name).to_pylist() for name in ("log_partition", *_ABOUT)]
-        begins = [0, *(at for at in range(1, batch.num_rows) if any(one[at] != one[at - 1] for one in keys))]
-        numbers = [numbers_of(batch.column(name)) for name in ("from_offset", "to_offset")]
-        is_gap = batch.column("is_gap_before").to_numpy(zero_copy_only=False)
-        for start, end in zip(begins, [*begins[1:], batch.num_rows], strict=True):
-            about = tuple(one[start] for one in keys)
-            rows = slice(start, end)
-            parts.setdefault(about[:3], []).append((about, numbers[0][rows], numbers[1][rows], is_gap[rows]))
+    rows = rows_of(read_paths(uris, _SCHEMA.names), _SCHEMA)
+    about = ["run_id", *_BOUNDS]
+    # One thread keeps the order.
+    by_copy = rows.group_by(about, use_threads=False).aggregate([(name, "list") for name in _RANGES]).combine_chunks()
+    ranges = zip(*(by_copy.column(f"{name}_list").combine_chunks() for name in _RANGES), strict=True)
     copies: dict[int, list[Copy]] = {}
-    for pieces in parts.values():
-        partition, run_id, name, is_export, covered_from, cleaned_to, end = pieces[0][0]
-        starts, stops, gap_before = (np.concatenate([piece[at] for piece in pieces]) for at in (1, 2, 3))
+    for row, of_copy in zip(by_copy.select(about).to_pylist(), ranges, strict=True):
+        run_id, *bounds = row.values()
+        starts, *others = (one.values.to_numpy(zero_copy_only=False) for one in of_copy)
         order = np.argsort(starts, kind="stable")
-        bounds = CopyBounds(
-            log_partition=partition,
-            name=name,
-            is_export=is_export,
-            covered_from=covered_from,
-            cleaned_to=cleaned_to,
-            end=end,
-        )
-        copies.setdefault(partition, []).append(Copy(run_id, bounds, starts[order], stops[order], gap_before[order]))
+        copy = Copy(run_id, CopyBounds(*bounds), starts[order], *(one[order] for one in others))
+        copies.setdefault(copy.bounds.log_partition, []).append(copy)
     return copies
 
 

@@ -21,6 +21,7 @@ from coordinator_replay.pipeline.job import Job
 from coordinator_replay.pipeline.ledger import Run
 from coordinator_replay.pipeline.read.tally import Tally
 from coordinator_replay.store.scan import read_paths, read_table
+from coordinator_replay.times import milliseconds
 
 TABLE = "coordinator_changes"
 
@@ -50,7 +51,7 @@ def write_coordinator_changes(
     """
     files = job.files(TABLE)
     earlier = [row for batch in read_table(files, COLUMNS) for row in map(_change, plain_rows(batch))]
-    batches = {key: (offset, None if at_us is None else at_us // 1000) for key, (offset, at_us) in tally.epochs.items()}
+    batches = {key: (offset, None if at is None else milliseconds(at)) for key, (offset, at) in tally.epochs.items()}
     lines = _lines(job.uris(LINES, changes))
     rows = coordinator_changes(earlier, batches, elections, lines, run.lost_from, _ends_ms(log_partitions))
     if rows == earlier:

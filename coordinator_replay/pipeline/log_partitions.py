@@ -2,24 +2,23 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
+import pyarrow as pa
 
 from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
 from coordinator_replay.pipeline.bucket_share import BucketShare
-from coordinator_replay.pipeline.columns import numbers_of, plain_rows
-from coordinator_replay.pipeline.completeness import COPIES, LAST_OFFSET, BucketCompleteness, HistoryRange
-from coordinator_replay.pipeline.read.tally import moment_of
-from coordinator_replay.store.scan import read_paths
+from coordinator_replay.pipeline.columns import plain_rows
+from coordinator_replay.pipeline.completeness import COPIES, BucketCompleteness, HistoryRange
+from coordinator_replay.store.duckdb_connection import select
+from coordinator_replay.store.scan import read_paths, reader_of
 from coordinator_replay.tables.definition import table
 from coordinator_replay.times import latest_ms, milliseconds, moment_of_ms
 
 TABLE = "log_partitions"
 
 _RECORDS = ("offset_commits", "group_records", "control_records", "quarantine")
-_PLACE = ("log_partition", "log_offset", "log_timestamp")
-_NO_TIME = int(np.iinfo(np.int64).min)
+_PLACE = table("control_records").arrow_schema(["log_partition", "log_offset", "log_timestamp"]).remove_metadata()
 
 _NOTHING_MISSING = {"complete_ranges": [{"from_offset": 0, "exact_from_offset": 0}]}
 """As much of a row as says that every offset from the first one on was read."""
@@ -28,27 +27,16 @@ Needed = tuple[int, int]
 """A log partition and an offset."""
 
 
-@dataclass(slots=True)
-class _Times:
+class _Times(NamedTuple):
     """Timestamps around an offset, in microseconds.
 
     Attributes:
-        before: the latest of all records below it.
-        first: the lowest offset at or behind it at which a record stands, and that record's timestamp.
+        before_us: the time up to which records below the offset go; None where none has a time.
+        at_us: the time from which on records at or behind it come; None where there is none.
     """
 
-    before: int = _NO_TIME
-    first: tuple[int, int] = (LAST_OFFSET, _NO_TIME)
-
-    @property
-    def before_us(self) -> int | None:
-        """The time up to which records below the offset go; None where none has a time."""
-        return None if self.before == _NO_TIME else self.before
-
-    @property
-    def at_us(self) -> int | None:
-        """The time from which on records at or behind it come; None where there is none."""
-        return None if self.first[1] == _NO_TIME else max(self.before, self.first[1])
+    before_us: int | None = None
+    at_us: int | None = None
 
     @property
     def before_ms(self) -> int | None:
@@ -61,6 +49,16 @@ class _Times:
         return None if self.at_us is None else self.at_us // 1000
 
 
+_TIMES = """
+SELECT log_partition, at_offset, max(at_us) FILTER (log_offset < at_offset) AS before_us,
+    arg_min({'us': at_us}, log_offset) FILTER (log_offset >= at_offset) AS first
+FROM needed JOIN (SELECT * REPLACE (epoch_us(log_timestamp) AS log_timestamp) FROM records) AS records
+    (log_partition, log_offset, at_us) USING (log_partition)
+GROUP BY ALL
+"""
+"""The latest time of all records below an offset, and that of the record at the lowest offset at or behind it."""
+
+
 def times_around(files: BucketFiles, needed: Iterable[Needed]) -> dict[Needed, _Times]:
     """The timestamps around offsets: time becomes offset by the running maximum, since the clocks are the brokers'.
 
@@ -69,28 +67,16 @@ def times_around(files: BucketFiles, needed: Iterable[Needed]) -> dict[Needed, _
         needed: log partitions and offsets.
     """
     times_of = {one: _Times() for one in needed}
-    partitions = {partition for partition, _ in times_of}
-    for name in _RECORDS if times_of else ():
-        for batch in read_paths(files.uris(name), _PLACE):
-            of_rows, offsets = (numbers_of(batch.column(column), -1) for column in _PLACE[:2])
-            at_us = numbers_of(batch.column("log_timestamp"), _NO_TIME)
-            for partition in partitions.intersection(np.unique(of_rows).tolist()):
-                is_own = of_rows == partition
-                own = offsets[is_own], at_us[is_own]
-                for (of, offset), around in times_of.items():
-                    if of == partition:
-                        _look(around, offset, *own)
+    if not times_of:
+        return times_of
+    records = read_paths((uri for name in _RECORDS for uri in files.uris(name)), _PLACE.names)
+    offsets = pa.table([pa.array(one) for one in zip(*times_of, strict=True)], ["log_partition", "at_offset"])
+    for row in select(_TIMES, {}, needed=offsets, records=reader_of(records, _PLACE)).to_pylist():
+        before_us, at_us = row["before_us"], (row["first"] or {}).get("us")
+        if at_us is not None and before_us is not None:
+            at_us = max(before_us, at_us)
+        times_of[row["log_partition"], row["at_offset"]] = _Times(before_us, at_us)
     return times_of
-
-
-def _look(around: _Times, offset: int, offsets: Any, times: Any) -> None:
-    is_below = offsets < offset
-    if is_below.any():
-        around.before = max(around.before, int(times[is_below].max()))
-    if not is_below.all():
-        behind = offsets[~is_below]
-        at = int(behind.argmin())
-        around.first = min(around.first, (int(behind[at]), int(times[~is_below][at])))
 
 
 @dataclass(slots=True)
@@ -197,9 +183,8 @@ class PartitionStep:
     def _longer(self, row: dict[str, Any], to_offset: int) -> dict[str, Any]:
         """The row of a log partition of which only more is known."""
         partition = row["log_partition"]
-        last_us = self.share.last_us.get(partition)
-        last_ms = None if last_us is None else milliseconds(moment_of(last_us))
-        end_ms = max(filter(None, (row["end_timestamp"], last_ms)), default=None)
+        last = self.share.last.get(partition)
+        end_ms = latest_ms(row["end_timestamp"], None if last is None else milliseconds(last))
         *others, last = row["complete_ranges"]
         changed = {"end_offset": to_offset, "end_timestamp": end_ms, **self._counts(partition, to_offset, row)}
         return (

@@ -16,7 +16,7 @@ from coordinator_replay.pipeline.completeness import LAST_OFFSET
 from coordinator_replay.pipeline.ledger import History
 from coordinator_replay.pipeline.options import Options
 from coordinator_replay.pipeline.read.decode import StagedFile
-from coordinator_replay.pipeline.read.tally import Tally, moment_of
+from coordinator_replay.pipeline.read.tally import Tally
 from coordinator_replay.pipeline.reading import Reading
 from coordinator_replay.store.layout import bucket_of, has_buckets
 from coordinator_replay.store.snapshot import TableFile
@@ -105,7 +105,7 @@ def plan_buckets(reading: Reading, options: Options, files: Iterable[TableFile],
             staged.setdefault(file.bucket, []).append(file)
     new, ends = tally.by_partition(only_new=True), history.ends
     first = {partition: count.low for partition, count in new.items() if count.low is not None}
-    last = {partition: count.end_us for partition, count in tally.by_partition().items() if count.end_us is not None}
+    last = {partition: count.end for partition, count in tally.by_partition().items() if count.end is not None}
     everywhere = list(_reasons_everywhere(history, options))
     late: dict[int, list[str]] = {}
     for partition, why in _late_records(first, ends, reading):
@@ -132,7 +132,7 @@ def plan_buckets(reading: Reading, options: Options, files: Iterable[TableFile],
             ranges=of_bucket(history.ranges, bucket),
             ends=of_bucket(ends, bucket),
             positions=of_bucket(history.positions, bucket),
-            last_us=of_bucket(last, bucket),
+            last=of_bucket(last, bucket),
             copies=[one for one in reading.copies if bucket_of(one.bounds.log_partition, buckets) == bucket],
             logs=of_bucket(reading.logs, bucket),
             lost_from=of_bucket(reading.lost_from, bucket),
@@ -194,12 +194,12 @@ def sums_range(
     new = tally.by_partition(only_new=True).values()
     kept = [file.lowest["until"] for file in totals if "until" in file.lowest]
     since = None if is_rebuild or not kept else min(kept)
-    begins = [count.begin_us for count in new if count.begin_us is not None]
-    if since is not None and begins and moment_of(min(begins)) < since:
+    begins = [count.begin for count in new if count.begin is not None]
+    if since is not None and begins and min(begins) < since:
         since = None
-    last = [count.end_us for count in new if count.end_us is not None]
+    last = [count.end for count in new if count.end is not None]
     # Times before 1970 can't be shown, and no table holds one.
-    until = max(EPOCH, _whole_minute((moment_of(min(last)) if last else end) - RECENTLY))
+    until = max(EPOCH, _whole_minute(min(last, default=end) - RECENTLY))
     return SumsRange(
         since=since,
         until=until if since is None else max(until, since),

@@ -44,7 +44,7 @@ class Reading:
         of = self.coverage
         if of.first_offset is None or of.last_offset is None:
             return 0
-        records = of.records + of.control_records + of.skipped_records + of.skipped_control_records
+        records = of.records + of.skipped
         return max(0, of.last_offset - of.first_offset + 1 - records)
 
 
@@ -58,7 +58,7 @@ def read(data: bytes, **options: Any) -> Reading:
     coverage = parts[-1].coverage
     assert coverage is not None
     reading = Reading(rows, parts[-1].notes, coverage)
-    assert coverage.records + coverage.control_records == len(reading.records)
+    assert coverage.records == len(reading.records)
     assert coverage.damaged == len(reading.damage)
     return reading
 

@@ -127,7 +127,6 @@ def test_segments_are_recognised_and_other_files_of_the_folder_are_not() -> None
         head = path.read_bytes()[:200]
         if ".log" in path.name:
             assert looks_like_segment(head)
-            assert looks_like_segment(gzip.compress(head))
     for path in DATA.glob("*/parquet/*"):
         assert not looks_like_segment(path.read_bytes()[:100])
 
@@ -149,4 +148,4 @@ def test_walking_the_batches_finds_the_offsets_without_reading_records(sample: s
             assert int(spans[0].base_offsets[0]) == reading.coverage.first_offset
             assert sum(int(span.record_counts.sum()) for span in spans) == len(reading.records)
             control = sum(int(span.is_control.sum()) for span in spans)
-            assert control == reading.coverage.control_records
+            assert control == sum(row["control_type"] is not None for row in reading.records)

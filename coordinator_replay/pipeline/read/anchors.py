@@ -7,15 +7,14 @@ but the leader epoch, which stays (``org.apache.kafka.storage.internals.log.Clea
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coordinator_replay.arrow_times import TIMESTAMP
 from coordinator_replay.pipeline.columns import Numbers, as_bools, numbers_of
-from coordinator_replay.times import microseconds, moment_of_us
 
 MOST = 16
 """How many anchors of a log partition are kept."""
@@ -33,7 +32,7 @@ class Anchor(NamedTuple):
     """One record.
 
     Attributes:
-        timestamp_us: microseconds since 1970; None where it has none.
+        log_timestamp: None where it has none.
         hash: of key and value, in hexadecimal digits.
         leader_epoch: of its batch; None where the input doesn't say.
         is_live: whether it is likely to outlive the next compaction: nothing newer of its key was near, or it has
@@ -41,35 +40,26 @@ class Anchor(NamedTuple):
     """
 
     log_offset: int
-    timestamp_us: int | None
+    log_timestamp: datetime | None
     hash: str
     leader_epoch: int | None
     is_live: bool = False
 
     def is_same(self, other: "Anchor") -> bool:
         """Whether two anchors at one offset are of one record; a time that one of them lacks doesn't count."""
-        times = {self.timestamp_us, other.timestamp_us} - {None}
+        times = {self.log_timestamp, other.log_timestamp} - {None}
         return self.hash == other.hash and len(times) < 2
 
     def row(self) -> dict[str, Any]:
         """The anchor as ``log_partitions.anchors`` has it."""
-        return {
-            "log_offset": self.log_offset,
-            "log_timestamp": moment_of_us(self.timestamp_us),
-            "hash": self.hash,
-            "leader_epoch": self.leader_epoch,
-        }
-
-    @staticmethod
-    def of_row(row: dict[str, Any]) -> "Anchor":
-        """The anchor of what ``log_partitions.anchors`` holds."""
-        at = row["log_timestamp"]
-        return Anchor(row["log_offset"], None if at is None else microseconds(at), row["hash"], row["leader_epoch"])
+        row = self._asdict()
+        del row["is_live"]
+        return row
 
     @property
     def when(self) -> str:
         """Its time for a sentence."""
-        at = moment_of_us(self.timestamp_us)
+        at = self.log_timestamp
         return "an unknown time" if at is None else f"{at:%Y-%m-%dT%H:%M:%S}.{at.microsecond // 1000:03}Z"
 
 
@@ -183,11 +173,10 @@ def _live(records: pa.RecordBatch, rows: Numbers) -> Numbers:
 
 def _anchors(records: pa.RecordBatch, rows: Numbers, *, is_live: bool = False) -> list[Anchor]:
     taken = pa.array(rows)
-    times = records.column("log_timestamp").take(taken).cast(TIMESTAMP).cast(pa.int64())
-    columns = (records.column(name).take(taken) for name in ("log_offset", "leader_epoch", "key", "value"))
-    offsets, epochs, keys, values = (column.to_pylist() for column in columns)
+    names = ("log_offset", "log_timestamp", "leader_epoch", "key", "value")
+    offsets, times, epochs, keys, values = (records.column(name).take(taken).to_pylist() for name in names)
     hashes = map(record_hash, keys, values)
-    return [Anchor(*one, is_live) for one in zip(offsets, times.to_pylist(), hashes, epochs, strict=True)]
+    return [Anchor(*one, is_live) for one in zip(offsets, times, hashes, epochs, strict=True)]
 
 
 def compare(records: pa.RecordBatch, anchors: Mapping[int, Sequence[Anchor]]) -> list[Comparison]:

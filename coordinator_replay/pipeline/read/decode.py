@@ -22,7 +22,7 @@ from coordinator_replay.log.segment import SegmentPart
 from coordinator_replay.pipeline.columns import Bools, Numbers, numbers_of
 from coordinator_replay.pipeline.read.anchors import Anchor, Comparison, candidates, choose, compare
 from coordinator_replay.pipeline.read.extents import Extent
-from coordinator_replay.pipeline.read.same_log import ReadPart, around, folder_of, read_topic_id
+from coordinator_replay.pipeline.read.same_log import LogCopy, around, folder_of, read_topic_id
 from coordinator_replay.pipeline.read.tally import (
     BATCH_EPOCH,
     COMMIT,
@@ -127,7 +127,7 @@ class DecodedFile:
         extents: what each segment covers.
         notes: sentences about them for the user.
         anchors: candidates by log partition, a handful of each.
-        parts: the records at offsets of anchors that earlier runs have kept, by file.
+        parts: the records at offsets of anchors that earlier runs have kept, by file or log partition.
     """
 
     files: list[StagedFile] = field(default_factory=list)
@@ -135,7 +135,7 @@ class DecodedFile:
     extents: list[Extent] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     anchors: dict[int, list[Anchor]] = field(default_factory=dict)
-    parts: list[ReadPart] = field(default_factory=list)
+    parts: list[LogCopy] = field(default_factory=list)
 
 
 def _staged(kind: str, carried: Sequence[pa.Array], columns: Sequence[pa.Array] = ()) -> tuple[str, pa.RecordBatch]:
@@ -264,14 +264,13 @@ def _cover(done: DecodedFile, covered: SegmentCoverage, share: FileShare, counts
     first = covered.first_offset if base is None else min(base, covered.first_offset)
     if first >= limit:
         return
-    skipped = covered.skipped_records + covered.skipped_control_records
     done.extents.append(
         Extent(
             log_partition=file.log_partition,
             first_offset=first,
             last_offset=min(covered.last_offset, limit - 1),
-            records=covered.records + covered.control_records + skipped - counts.left_out,
-            skipped=skipped + counts.passed,
+            records=covered.records + covered.skipped - counts.left_out,
+            skipped=covered.skipped + counts.passed,
             unread=counts.unread,
             copy=copy_name(file),
             damaged=covered.damaged,
@@ -333,7 +332,7 @@ def _read(share: FileShare, passed_over: _PassedOver, done: DecodedFile) -> Iter
             _cover(done, part.coverage, share, counts)
             topic_id = None if share.metadata is None else read_topic_id(share.metadata)
             epochs = part.coverage.epochs
-            done.parts.append(ReadPart(folder_of(file), (file.log_partition,), compared, topic_id, epochs))
+            done.parts.append(LogCopy(folder_of(file), file.log_partition, compared, topic_id, epochs))
         yield replace(part, records=kept)
 
 
@@ -380,5 +379,6 @@ def decode_rows(
         for records in bounded(batch):
             compared += compare(records, anchors)
             stager.add(records)
-    stager.done.parts.append(ReadPart("", stager.done.tally.log_partitions, compared))
+    for partition in stager.done.tally.log_partitions:
+        stager.done.parts.append(LogCopy("", partition, [one for one in compared if one.log_partition == partition]))
     return stager.close()

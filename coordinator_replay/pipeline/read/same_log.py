@@ -52,11 +52,12 @@ class EarlierLog:
 
 @dataclass(slots=True)
 class LogCopy:
-    """The files of a log partition in one folder, or its records in an export, which has no folder.
+    """The files of a log partition in one folder, or its records in an export, which has no folder; or a part of these.
 
     Attributes:
+        folder: where the files lie; empty for an export.
         compared: its records at offsets of anchors.
-        topic_id: of the topic; None where the dump doesn't have it.
+        topic_id: of the topic, from ``partition.metadata``; None where the dump doesn't have it.
         epochs: where leader epochs begin in its files.
     """
 
@@ -188,24 +189,6 @@ class LogComparison:
         return notes
 
 
-class ReadPart(NamedTuple):
-    """What was read of a dump: a file, or a task's share of an export.
-
-    Attributes:
-        folder: where the file lies; empty for an export.
-        log_partitions: whose records are in it.
-        compared: its records at offsets of anchors.
-        topic_id: from ``partition.metadata``; None where there is none.
-        epochs: where leader epochs begin in it.
-    """
-
-    folder: str
-    log_partitions: Iterable[int]
-    compared: Sequence[Comparison]
-    topic_id: str | None = None
-    epochs: Sequence[EpochStart] = ()
-
-
 @dataclass(frozen=True, slots=True)
 class LookUp:
     """A file that is opened for nothing but its records at offsets of anchors."""
@@ -286,7 +269,7 @@ Look = Callable[[Sequence[LookUp]], Sequence[Sequence[Comparison]]]
 
 def compare_logs(
     dump: Dump,
-    parts: Iterable[ReadPart],
+    parts: Iterable[LogCopy],
     earlier: Mapping[int, EarlierLog],
     unopened: Sequence[tuple[DumpFile, Extent]],
     look: Look,
@@ -315,13 +298,13 @@ def compare_logs(
     return _decided(copies, earlier, dump.companions)
 
 
-def _copies(parts: Iterable[ReadPart], earlier: Mapping[int, EarlierLog]) -> list[LogCopy]:
+def _copies(parts: Iterable[LogCopy], earlier: Mapping[int, EarlierLog]) -> list[LogCopy]:
     """The copies of log partitions that earlier runs have read."""
     copies: dict[tuple[str, int], LogCopy] = {}
     for part in parts:
-        for partition in set(part.log_partitions) & earlier.keys():
-            copy = copies.setdefault((part.folder, partition), LogCopy(part.folder, partition))
-            copy.compared += [one for one in part.compared if one.log_partition == partition]
+        if part.log_partition in earlier:
+            copy = copies.setdefault(part.key, LogCopy(*part.key))
+            copy.compared += part.compared
             copy.topic_id = copy.topic_id or part.topic_id
             copy.epochs += part.epochs
     return [copies[key] for key in sorted(copies)]
@@ -440,7 +423,7 @@ def earlier_logs(files: Sequence[TableFile]) -> dict[int, EarlierLog]:
     """
     return {
         row["log_partition"]: EarlierLog(
-            tuple(map(Anchor.of_row, row["anchors"] or ())), row["topic_id"], row["end_offset"]
+            [Anchor(**one) for one in row["anchors"] or ()], row["topic_id"], row["end_offset"]
         )
         for batch in read_table(files, ["log_partition", "anchors", "topic_id", "end_offset"])
         for row in batch.to_pylist()
@@ -450,7 +433,7 @@ def earlier_logs(files: Sequence[TableFile]) -> dict[int, EarlierLog]:
 def logs_after(
     earlier: Mapping[int, EarlierLog],
     anchors_read: Iterable[Mapping[int, Sequence[Anchor]]],
-    parts: Iterable[ReadPart],
+    parts: Iterable[LogCopy],
     comparison: LogComparison,
 ) -> dict[int, EarlierLog]:
     """What a run keeps of the log partitions that it has read; their ends are as before.
@@ -465,13 +448,13 @@ def logs_after(
     """
     parts = list(parts)
     still = {(one.log_partition, one.anchor.log_offset) for part in parts for one in part.compared if one.is_same}
-    topic_ids = {partition: part.topic_id for part in parts if part.topic_id for partition in part.log_partitions}
+    topic_ids = {part.log_partition: part.topic_id for part in parts if part.topic_id}
     candidates: dict[int, list[Anchor]] = {}
     for of_part in anchors_read:
         for partition, anchors in of_part.items():
             candidates[partition] = choose([*candidates.get(partition, ()), *anchors])
     logs = {}
-    for partition in {partition for part in parts for partition in part.log_partitions}:
+    for partition in {part.log_partition for part in parts}:
         log = earlier.get(partition, EarlierLog(()))
         lost = comparison.truncated.get(partition)
         before = (

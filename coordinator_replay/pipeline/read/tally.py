@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,10 +10,8 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coordinator_replay.arrow_times import TIMESTAMP
 from coordinator_replay.log.coverage import SkipRanges
 from coordinator_replay.pipeline.columns import numbers_of
-from coordinator_replay.times import EPOCH
 
 Ranges = Mapping[int, Sequence[tuple[int, int]]]
 """Half-open ranges of offsets, by log partition."""
@@ -62,26 +60,26 @@ class Count:
         records: how many.
         low: the lowest offset, None where none has one.
         high: the highest.
-        begin_us: the earliest timestamp, in microseconds; None where none has one.
-        end_us: the latest.
+        begin: the earliest timestamp; None where none has one.
+        end: the latest.
     """
 
     records: int
     low: int | None
     high: int | None
-    begin_us: int | None
-    end_us: int | None
+    begin: datetime | None
+    end: datetime | None
 
     def add(self, other: "Count") -> None:
         """Let others count here too."""
 
-        def best(choose: Callable[..., int], name: str) -> int | None:
+        def best(choose: Callable[..., Any], name: str) -> Any:
             values = [value for one in (self, other) if (value := getattr(one, name)) is not None]
             return choose(values, default=None)
 
-        low, high, begin, end = best(min, "low"), best(max, "high"), best(min, "begin_us"), best(max, "end_us")
         self.records += other.records
-        self.low, self.high, self.begin_us, self.end_us = low, high, begin, end
+        self.low, self.high = best(min, "low"), best(max, "high")
+        self.begin, self.end = best(min, "begin"), best(max, "end")
 
 
 class NamedTopic(NamedTuple):
@@ -100,8 +98,8 @@ class NamedTopic(NamedTuple):
     partition_count: int = -1
 
 
-Place = tuple[int, int | None]
-"""Where a record stands: its offset, and its time in microseconds."""
+Place = tuple[int, datetime | None]
+"""Where a record stands: its offset, and its time."""
 
 
 @dataclass(slots=True)
@@ -132,8 +130,7 @@ class Tally:
         counted = pa.table(columns | {"is_audited": pa.array(is_audited(rows, audited))})
         sums = counted.group_by(list(_KEY), use_threads=False).aggregate(list(_SUMS))
         names = [*_KEY, "count_all", *(f"{column}_{how}" for column, how in _SUMS[1:])]
-        values = [_plain(sums.column(name)) for name in names]
-        for row in zip(*values, strict=True):
+        for row in zip(*sums.select(names).to_pydict().values(), strict=True):
             self.count(CountKey(*row[: len(_KEY)]), Count(*row[len(_KEY) :]))
         self._begin_epochs(rows)
         if what == COMMIT:
@@ -182,8 +179,7 @@ class Tally:
 
     def end(self) -> datetime | None:
         """The latest time of any record, in quarantine or not; None where none carries one."""
-        latest = max((count.end_us for count in self.counts.values() if count.end_us is not None), default=None)
-        return None if latest is None else moment_of(latest)
+        return max((count.end for count in self.counts.values() if count.end is not None), default=None)
 
     def _begin_epochs(self, rows: pa.RecordBatch) -> None:
         names = ("log_partition", BATCH_EPOCH, "log_offset")
@@ -191,7 +187,7 @@ class Tally:
         is_first = np.ones(rows.num_rows, np.bool_)
         is_first[1:] = (partitions[1:] != partitions[:-1]) | (epochs[1:] != epochs[:-1])
         for row in np.flatnonzero(is_first & (partitions >= 0) & (epochs >= 0) & (offsets >= 0)).tolist():
-            at = rows.column("log_timestamp")[row].cast(TIMESTAMP).value
+            at = rows.column("log_timestamp")[row].as_py()
             self._begin_epoch((int(partitions[row]), int(epochs[row])), (int(offsets[row]), at))
 
     def _begin_epoch(self, key: tuple[int, int], place: Place) -> None:
@@ -232,18 +228,6 @@ def _take(into: dict[str, NamedTopic], topic_id: str, topic: NamedTopic) -> None
 
 def _number(value: int | None) -> int:
     return -1 if value is None else value
-
-
-def moment_of(at_us: int) -> datetime:
-    """A time in microseconds as a datetime."""
-    return EPOCH + timedelta(microseconds=at_us)
-
-
-def _plain(column: pa.ChunkedArray) -> list[Any]:
-    if pa.types.is_timestamp(column.type):
-        column = column.cast(TIMESTAMP).cast(pa.int64())
-    values: list[Any] = column.to_pylist()
-    return values
 
 
 def kinds_of(what: str, rows: pa.RecordBatch) -> pa.Array:

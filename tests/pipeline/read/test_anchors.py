@@ -11,6 +11,7 @@ from coordinator_replay.log.reading import gather_records, read_file
 from coordinator_replay.log.schema import LOG_RECORD
 from coordinator_replay.log.segment import read_segment
 from coordinator_replay.pipeline.read.anchors import MOST, Anchor, candidates, choose, compare, record_hash
+from coordinator_replay.times import moment_of_ms
 from tests.log.writer import LogEntry, write_batch
 from tests.samples import NAMES, Sample
 
@@ -26,7 +27,7 @@ def batch(base, keys, *, at=1_000, epoch=0, value=b"v", **options):
 
 
 def anchor(offset, *, epoch=0, is_live=False, text="h"):
-    return Anchor(offset, offset * 1000, text, epoch, is_live)
+    return Anchor(offset, moment_of_ms(offset), text, epoch, is_live)
 
 
 def sample_records(name):
@@ -83,7 +84,7 @@ def test_records_whose_key_does_not_come_again_are_live():
 
 def test_an_anchor_carries_what_the_cleaner_never_changes():
     [(_, [found])] = candidates(records_of(batch(7, [b"k"], at=123, epoch=4)))
-    assert found == Anchor(7, 123_000, record_hash(b"k", b"v"), 4, True)
+    assert found == Anchor(7, moment_of_ms(123), record_hash(b"k", b"v"), 4, True)
     cleaned = records_of(batch(7, [b"k"], at=123, epoch=4, delete_horizon_ms=999_999, codec="gzip"))
     [(_, [again])] = candidates(cleaned)
     assert again == found
@@ -100,8 +101,8 @@ def test_control_records_and_damage_are_no_anchors():
 
 
 def test_a_time_that_one_side_lacks_does_not_count():
-    assert anchor(1).is_same(anchor(1)._replace(timestamp_us=None, leader_epoch=None))
-    assert not anchor(1).is_same(anchor(1)._replace(timestamp_us=5))
+    assert anchor(1).is_same(anchor(1)._replace(log_timestamp=None, leader_epoch=None))
+    assert not anchor(1).is_same(anchor(1)._replace(log_timestamp=moment_of_ms(5)))
     assert not anchor(1).is_same(anchor(1, text="i"))
 
 

@@ -9,8 +9,8 @@ from coordinator_replay.pipeline.read.anchors import Anchor, Comparison
 from coordinator_replay.pipeline.read.extents import Extent
 from coordinator_replay.pipeline.read.same_log import (
     EarlierLog,
+    LogCopy,
     LookUp,
-    ReadPart,
     around,
     compare_logs,
     logs_after,
@@ -18,13 +18,14 @@ from coordinator_replay.pipeline.read.same_log import (
     read_epochs,
     read_topic_id,
 )
+from coordinator_replay.times import moment_of_ms
 from tests.log.writer import LogEntry, write_batch
 
 FOLDER = "/d/__consumer_offsets-3"
 
 
 def anchor(offset, epoch=5, text="ours"):
-    return Anchor(offset, offset * 1000, text, epoch)
+    return Anchor(offset, moment_of_ms(offset), text, epoch)
 
 
 def same(offset):
@@ -38,7 +39,7 @@ def other(offset, epoch=None, earlier=5):
 def judged(compared, *, epochs=(), anchors=(10, 50, 90), topic_ids=(None, None), companions=(), unopened=(), look=None):
     dump = Dump(Format.SEGMENTS, companions=frozenset(companions))
     earlier = {3: EarlierLog([anchor(offset) for offset in anchors], topic_ids[0], end_offset=100)}
-    parts = [ReadPart(folder, (3,), found, topic_ids[1], epochs) for folder, found in compared.items()]
+    parts = [LogCopy(folder, 3, found, topic_ids[1], epochs) for folder, found in compared.items()]
     return compare_logs(dump, parts, earlier, unopened, look or (lambda shares: [[] for _ in shares]))
 
 
@@ -63,7 +64,7 @@ def test_a_dump_without_any_anchor_goes_on_with_a_note():
 
 
 def test_log_partitions_that_no_run_has_read_are_not_judged():
-    assert compare_logs(Dump(Format.SEGMENTS), [ReadPart(FOLDER, (4,), [])], {}, [], lambda _: []).notes == []
+    assert compare_logs(Dump(Format.SEGMENTS), [LogCopy(FOLDER, 4, [])], {}, [], lambda _: []).notes == []
 
 
 def test_a_higher_leader_epoch_behind_an_anchor_that_is_there_says_that_the_log_was_truncated():
@@ -213,7 +214,7 @@ def test_after_a_run_its_records_join_the_anchors_and_what_was_lost_leaves_them(
     earlier = {3: EarlierLog([anchor(10), anchor(50), anchor(90)], "A", 100), 4: EarlierLog([anchor(1)])}
     found = judged({FOLDER: [same(50), other(90, epoch=6)]})
     new = [anchor(90, 6, "theirs"), anchor(120, 6)]
-    after = logs_after(earlier, [{3: new}], [ReadPart(FOLDER, (3,), [same(50)], None)], found)
+    after = logs_after(earlier, [{3: new}], [LogCopy(FOLDER, 3, [same(50)], None)], found)
     assert after.keys() == {3}
     assert after[3].topic_id == "A"
     assert [(one.log_offset, one.is_live) for one in after[3].anchors] == [
@@ -229,5 +230,5 @@ def test_what_outlived_a_compaction_is_kept_rather_than_what_did_not():
     earlier = {3: EarlierLog([anchor(offset) for offset in range(0, 160, 10)])}
     seen = [same(40), same(70)]
     new = [anchor(offset) for offset in range(1000, 1500)]
-    after = logs_after(earlier, [{3: new}], [ReadPart(FOLDER, (3,), seen)], judged({FOLDER: seen}, anchors=(40, 70)))
+    after = logs_after(earlier, [{3: new}], [LogCopy(FOLDER, 3, seen)], judged({FOLDER: seen}, anchors=(40, 70)))
     assert {40, 70, 0, 10, 1499} <= {one.log_offset for one in after[3].anchors}
