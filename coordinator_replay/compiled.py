@@ -5,42 +5,15 @@ file of a compiled function only, so the functions that it calls should stand in
 """
 
 import os
-import sys
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import chdir, nullcontext
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-_LOCAL_SETTINGS = Path(".numba_config.yaml")
-
-
-@contextmanager
-def _without_local_settings() -> Iterator[None]:
-    """Let numba be imported without a look at the settings that lie in the folder the program was started in.
-
-    That folder may be a dump that somebody sent, and one of the settings names the folder of compiled functions.
-    """
-    if not _LOCAL_SETTINGS.exists():
-        yield
-        return
-    missing = object()
-    parser = sys.modules.get("yaml", missing)
-    # Numba reads them only where it finds a parser, and warns where it does not.
-    sys.modules["yaml"] = cast(Any, None)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        if parser is missing:
-            del sys.modules["yaml"]
-        else:
-            sys.modules["yaml"] = cast(Any, parser)
-
-
-with _without_local_settings():
+# Numba reads the settings that lie in the current folder, which may be a dump that somebody sent; one of them names the
+# folder of compiled functions.
+with chdir(os.sep) if Path(".numba_config.yaml").exists() else nullcontext():
     from numba import njit
     from numba.core import config
 

@@ -85,7 +85,7 @@ def messages(side: Literal["Request", "Response"], *, is_draft: bool = False) ->
     """Every request, or every response, by Kafka's name of it; those of the draft take the place of others."""
     folders = ("messages", "messages/draft") if is_draft else ("messages",)
     paths = [path for folder in folders for path in schema_files(folder, f"{side}.json")]
-    return {path.name.removesuffix(f"{side}.json"): parse_blob(read_definition(path), path.name) for path in paths}
+    return {path.name.removesuffix(f"{side}.json"): parse_blob(read_definition(path)) for path in paths}
 
 
 def _filled(fields: tuple[Field, ...], body: Any, where: str) -> Body:

@@ -28,11 +28,8 @@ class MetadataRecord(NamedTuple):
 @cache
 def metadata_kinds() -> Mapping[int, Struct]:
     """The types that are read, by number."""
-    kinds = {}
-    for path in schema_files("records/cluster_metadata", ".json"):
-        raw = read_definition(path)
-        kinds[int(raw["type"])] = parse_blob(raw, path.name)
-    return MappingProxyType(kinds)
+    raw = map(read_definition, schema_files("records/cluster_metadata", ".json"))
+    return MappingProxyType({one["type"]: parse_blob(one) for one in raw})
 
 
 def decode_metadata(value: bytes) -> MetadataRecord | None:

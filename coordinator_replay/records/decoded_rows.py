@@ -5,17 +5,16 @@ one row shape; this is it. A column has the name and the meaning that it has in 
 and ``quarantine``.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 import pyarrow as pa
 
-from coordinator_replay.records.columnar import Rows
 from coordinator_replay.records.decoder import (
     COMMIT_COLUMNS,
     GROUP_COLUMNS,
     QUARANTINE_COLUMNS,
     decode_records,
+    in_log_order,
+    one_batch,
 )
 
 _ERROR = [QUARANTINE_COLUMNS.field(name) for name in ("error_class", "error_message")]
@@ -34,9 +33,6 @@ _OF_KEYS = ("kind", "key_version", "group_id", "member_id", "topic", "partition"
 DECODED_KEY = pa.schema([*(DECODED_ROW.field(name) for name in _OF_KEYS), *_ERROR])
 """The columns that a key alone fills."""
 
-Part = tuple[Rows, pa.RecordBatch]
-"""Some rows of a batch by their places in it, and what they were decoded to."""
-
 
 def decode_rows(records: pa.RecordBatch) -> pa.RecordBatch:
     """Decode a batch of log records, row by row.
@@ -54,11 +50,10 @@ def decode_rows(records: pa.RecordBatch) -> pa.RecordBatch:
         (decoded.group_rows, decoded.groups),
         (decoded.quarantine_rows, decoded.quarantine.select([field.name for field in _ERROR])),
     ]
-    nothing = pa.RecordBatch.from_arrays([pa.nulls(len(decoded.control_rows))], names=["error_class"])
-    present = [part for part in [*parts, (decoded.control_rows, nothing)] if len(part[0])]
-    order = _order_of(present, records.num_rows)
-    columns = [_column(field, present, order) for field in DECODED_ROW]
-    return pa.RecordBatch.from_arrays(columns, schema=DECODED_ROW)
+    control = pa.table({"error_class": pa.nulls(len(decoded.control_rows), pa.string())})
+    none = np.empty(0, np.int64), DECODED_ROW.empty_table()
+    _, rows = in_log_order([none, *((of, pa.table(part)) for of, part in parts), (decoded.control_rows, control)])
+    return one_batch(rows)
 
 
 def decode_keys(keys: pa.Array) -> pa.RecordBatch:
@@ -71,27 +66,3 @@ def decode_keys(keys: pa.Array) -> pa.RecordBatch:
     nothing = {name: pa.nulls(len(keys), pa.string()) for name in ("control_type", "error_class", "error_message")}
     records = pa.RecordBatch.from_pydict({"key": keys, "value": pa.nulls(len(keys), pa.binary()), **nothing})
     return decode_rows(records).select(DECODED_KEY.names)
-
-
-def _order_of(parts: Sequence[Part], count: int) -> pa.Array | None:
-    """Which row of the parts laid end to end comes first, second, …; None where they are in order."""
-    if len(parts) <= 1:
-        return None
-    order = np.empty(count, np.int64)
-    order[np.concatenate([rows for rows, _ in parts])] = np.arange(count)
-    return pa.array(order)
-
-
-def _column(field: pa.Field, parts: Sequence[Part], order: pa.Array | None) -> pa.Array:
-    """One column of all parts, in the order of the log."""
-    if not any(field.name in batch.schema.names for _, batch in parts):
-        return pa.nulls(sum(len(rows) for rows, _ in parts), field.type)
-    chunks = [
-        batch.column(field.name).cast(field.type)
-        if field.name in batch.schema.names
-        else pa.nulls(len(rows), field.type)
-        for rows, batch in parts
-    ]
-    if order is None:
-        return chunks[0]
-    return pa.concat_arrays(chunks).take(order)

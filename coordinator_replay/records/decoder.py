@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from coordinator_replay.arrow_times import timestamps_of
 from coordinator_replay.records.columnar import Flags, Layout, Rows, lengths_of, openings_of, read_columns
-from coordinator_replay.records.damage import LARGEST_RECORD_BYTES, MESSAGES, ErrorClass, RecordError
+from coordinator_replay.records.damage import LARGEST_RECORD_BYTES, ErrorClass, RecordError
 from coordinator_replay.records.definition import RecordDefinition
 from coordinator_replay.records.kinds import kinds_by_name, record_kinds
 from coordinator_replay.records.plain import DecodedRecord, decode_record
@@ -51,7 +51,7 @@ QUARANTINE_COLUMNS = _columns(
 )
 """Columns of a record that could not be read; the last three where its key can be."""
 
-_KEY = ("kind", "group_id", "key_json")
+_RECORD, _ERROR = ("key", "value"), ("error_class", "error_message")
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,60 +193,57 @@ def _flags(array: pa.BooleanArray) -> Flags:
     return flags
 
 
-def _in_order(parts: Sequence[_Part], schema: pa.Schema) -> _Part:
-    """Parts put together in the order of the batch they came from."""
-    present = [part for part in parts if len(part[0])]
-    if not present:
-        return np.empty(0, np.int64), pa.RecordBatch.from_pylist([], schema=schema)
-    if len(present) == 1:
-        return present[0]
-    rows = np.concatenate([part_rows for part_rows, _ in present])
+def in_log_order(parts: Sequence[tuple[Rows, pa.Table]]) -> tuple[Rows, pa.Table]:
+    """Parts of a batch put together in the order of the batch; columns that a part lacks are null."""
+    rows = np.concatenate([part_rows for part_rows, _ in parts])
+    whole = pa.concat_tables([part for _, part in parts], promote_options="default")
+    if (np.diff(rows) > 0).all():
+        return rows, whole
     order = np.argsort(rows, kind="stable")
-    return rows[order], pa.concat_batches([batch for _, batch in present]).take(pa.array(order))
+    return rows[order], whole.take(pa.array(order))
 
 
-def _heads(column: pa.BinaryArray, rows: Rows) -> pa.BinaryArray:
-    """The first bytes of some rows, without a copy of all of them."""
-    heads = [column[row].as_buffer() for row in rows.tolist()]
-    kept = [None if head is None else head.slice(0, min(_KEPT_BYTES, head.size)).to_pybytes() for head in heads]
-    return pa.array(kept, pa.binary())
+def one_batch(rows: pa.Table) -> pa.RecordBatch:
+    """A table as one batch."""
+    return pa.RecordBatch.from_arrays([column.combine_chunks() for column in rows.columns], schema=rows.schema)
 
 
-def _too_large(records: pa.RecordBatch, rows: Rows) -> _Part:
-    error, message = ErrorClass.RECORD_TOO_LARGE, MESSAGES[ErrorClass.RECORD_TOO_LARGE]
-    heads = [_heads(records.column(name), rows) for name in ("key", "value")]
-    columns = [pa.repeat(error.value, len(rows)), pa.repeat(message, len(rows)), *heads, *_readable_keys(heads[0])]
-    return rows, pa.RecordBatch.from_arrays(columns, schema=QUARANTINE_COLUMNS)
+def _bytes(column: pa.BinaryArray, row: int, most: int | None = None) -> bytes | None:
+    """The bytes of a row, or the first of them, without a copy of all."""
+    whole = column[row].as_buffer()
+    return None if whole is None else whole.slice(0, whole.size if most is None else min(most, whole.size)).to_pybytes()
 
 
-def _readable_keys(keys: pa.BinaryArray) -> list[pa.Array]:
-    """The columns of _KEY: what can be read of keys whose records can't."""
-    rows: list[dict[str, Any]] = []
-    for key in keys.to_pylist():
-        try:
-            _, row = _decode(key, None)
-        except RecordError:
-            row = {}
-        rows.append(row)
-    return [pa.array([row.get(name) for row in rows], QUARANTINE_COLUMNS.field(name).type) for name in _KEY]
+def _readable_key(key: bytes | None) -> dict[str, Any]:
+    """What can be read of the key of a record that can't."""
+    try:
+        _, row = _decode(key, None)
+    except RecordError:
+        return {}
+    return row
 
 
-def _damaged(records: pa.RecordBatch, rows: Rows) -> _Part:
-    """What is no record: bytes as they are, without a key."""
-    taken = records.take(pa.array(rows))
-    columns = [
-        pa.nulls(len(rows), one.type) if one.name in _KEY else taken.column(one.name) for one in QUARANTINE_COLUMNS
-    ]
-    return rows, pa.RecordBatch.from_arrays(columns, schema=QUARANTINE_COLUMNS)
+def _quarantine(records: pa.RecordBatch, damaged: Rows, large: Rows, failed: Mapping[int, RecordError]) -> _Part:
+    """What could not be read, in the order of the batch.
 
-
-def _undecodable(records: pa.RecordBatch, problems: Mapping[int, RecordError]) -> _Part:
-    rows = np.array(list(problems), np.int64)
-    classes = pa.array([problem.error_class.value for problem in problems.values()], pa.string())
-    messages = pa.array([str(problem) for problem in problems.values()], pa.string())
-    bytes_ = [records.column(name).take(pa.array(rows)) for name in ("key", "value")]
-    columns = [classes, messages, *bytes_, *_readable_keys(bytes_[0])]
-    return rows, pa.RecordBatch.from_arrays(columns, schema=QUARANTINE_COLUMNS)
+    Args:
+        records: the batch.
+        damaged: rows that are no records: bytes as they are.
+        large: rows that are too large to be read.
+        failed: what is wrong with others.
+    """
+    problems = {**failed, **dict.fromkeys(large.tolist(), RecordError(ErrorClass.RECORD_TOO_LARGE))}
+    about = {place: {name: records.column(name)[place].as_py() for name in _ERROR} for place in damaged.tolist()}
+    rows = {}
+    for place in sorted([*about, *problems]):
+        problem = problems.get(place)
+        is_large = problem is not None and problem.error_class is ErrorClass.RECORD_TOO_LARGE
+        key, value = (_bytes(records.column(name), place, _KEPT_BYTES if is_large else None) for name in _RECORD)
+        if problem is not None:
+            error = {"error_class": problem.error_class.value, "error_message": str(problem)}
+            about[place] = _readable_key(key) | error
+        rows[place] = {**about[place], "key": key, "value": value}
+    return _part(rows, QUARANTINE_COLUMNS)
 
 
 def decode_records(records: pa.RecordBatch, *, with_commit_json: bool = False) -> Decoded:
@@ -275,13 +272,9 @@ def decode_records(records: pa.RecordBatch, *, with_commit_json: bool = False) -
             in_order.append(_commits_in_order(record_kinds()[number], records, rows, commit_schema))
             is_left[in_order[-1][0]] = False
     rest = _OneByOne(records, np.flatnonzero(is_left))
-    commit_rows, commits = _in_order([*in_order, _part(rest.commits, commit_schema)], commit_schema)
+    parts = [*in_order, _part(rest.commits, commit_schema)]
+    commit_rows, commits = in_log_order([(rows, pa.table(batch)) for rows, batch in parts])
     group_rows, groups = _part(rest.groups, GROUP_COLUMNS)
-    kept_out = [
-        _damaged(records, damaged),
-        _too_large(records, large),
-        _undecodable(records, rest.failed),
-    ]
-    quarantine_rows, quarantine = _in_order(kept_out, QUARANTINE_COLUMNS)
+    quarantine_rows, quarantine = _quarantine(records, damaged, large, rest.failed)
     control_rows = np.flatnonzero(is_control)
-    return Decoded(commits, commit_rows, groups, group_rows, quarantine, quarantine_rows, control_rows)
+    return Decoded(one_batch(commits), commit_rows, groups, group_rows, quarantine, quarantine_rows, control_rows)
