@@ -34,7 +34,7 @@ from coordinator_replay.pipeline.findings.news import last_reading, news_of
 from coordinator_replay.pipeline.groups import topics
 from coordinator_replay.pipeline.groups.replay import ReplayContext
 from coordinator_replay.pipeline.host.catalog import register_tables
-from coordinator_replay.pipeline.job import Job, begin_job, look_at_job
+from coordinator_replay.pipeline.job import Job, begin_job
 from coordinator_replay.pipeline.ledger import History, Run
 from coordinator_replay.pipeline.offsets.offset_step import OffsetContext
 from coordinator_replay.pipeline.options import ExpiryOptions, Options, Summary
@@ -108,7 +108,8 @@ def audit(
     try:
         reading, names, plan = _plan(job, run, dump, report)
         report("replaying groups and deriving offsets")
-        sums = _sums_range(job, run, reading.tally, plan)
+        limits = options.thresholds
+        sums = sums_range(reading.tally, job.files(TOTALS), run.log_end, is_rebuild=plan.is_rebuild, limits=limits)
         has_logs = bool(logs or job.files(broker_logs.TABLE))
         results = _run_buckets(job, run, plan, names, sums, has_logs=has_logs)
         summary = Summary(run)
@@ -168,7 +169,7 @@ def plan_audit(stages: Stages, options: Options, report: Report = lambda _step: 
         WarehouseError: the warehouse can't be used.
     """
     dump = dump or _find_dump(options, report)
-    job, run = look_at_job(stages, options)
+    job, run = begin_job(stages, options, is_plan=True)
     try:
         return _plan(job, run, dump, report)[2]
     finally:
@@ -217,14 +218,6 @@ def _write_topics(job: Job, names: _Topics) -> Changes:
     writer = TableWriter(job.place, None)
     writer.add_rows(topics.TABLE, [topic.row() for topic in names.now.topics.values()])
     return Changes(writer.close(), job.files(topics.TABLE))
-
-
-def _sums_range(job: Job, run: Run, tally: Tally, plan: Plan) -> SumsRange | None:
-    """Which commits the buckets add up; None where no record has a time."""
-    if run.log_end is None:
-        return None
-    limits = job.options.thresholds
-    return sums_range(tally, job.files(TOTALS), run.log_end, is_rebuild=plan.is_rebuild, limits=limits)
 
 
 def _run_buckets(

@@ -1,6 +1,5 @@
 """An audit's job: the warehouse as it is opened for one run, and the files that the run puts into it."""
 
-from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -10,9 +9,8 @@ from pathlib import Path
 from pyarrow import fs
 
 from coordinator_replay.filesystem import open_filesystem
-from coordinator_replay.log.dump import Format
 from coordinator_replay.pipeline.bucket_files import Changes, Place, TableWriter
-from coordinator_replay.pipeline.ledger import History, Run, audited_ranges, finished_runs, positions_of
+from coordinator_replay.pipeline.ledger import History, Run, finished_runs
 from coordinator_replay.pipeline.log_partitions import TABLE as PARTITIONS
 from coordinator_replay.pipeline.options import Options
 from coordinator_replay.pipeline.plan import BUCKET_TABLES
@@ -66,16 +64,10 @@ class Job:
 
     def earlier(self) -> Earlier:
         """What earlier runs know of the log."""
-        runs = finished_runs(self.snapshots[LEDGER], self.options.cluster)
         files = self.files(PARTITIONS)
         rows = [row for batch in read_table(files, ["log_partition", "complete_ranges"]) for row in batch.to_pylist()]
         return Earlier(
-            history=History(
-                runs=runs,
-                ranges=audited_ranges(runs),
-                segment_ranges=audited_ranges(runs, Format.SEGMENTS),
-                positions=positions_of(runs),
-            ),
+            history=History(finished_runs(self.snapshots[LEDGER], self.options.cluster)),
             logs=earlier_logs(files),
             complete={
                 row["log_partition"]: [(one["from_offset"], one["to_offset"]) for one in row["complete_ranges"]]
@@ -114,47 +106,33 @@ class Job:
                     folder.rmdir()
 
 
-def begin_job(stages: Stages, options: Options) -> tuple[Job, Run]:
+def begin_job(stages: Stages, options: Options, *, is_plan: bool = False) -> tuple[Job, Run]:
     """Open the warehouse for a run: undo what a killed run has left, and make the tables that are missing.
+
+    Args:
+        stages: runs the stages.
+        options: what the run is asked to do.
+        is_plan: only look at the warehouse as the last finished run left it, without a change to its tables.
 
     Raises:
         WarehouseError: the warehouse can't be used.
     """
     store = Store(options.warehouse)
-    begun = begin(store, except_derived=options.full)
+    begun = begin(store, except_derived=options.full, undoes=not is_plan)
     run = Run.begin(options.cluster, options.inputs, options.settings(), begun.last.run_id)
     run.notes += [f"restored {name}: an earlier run had not finished" for name in begun.undone]
     ledger = store.snapshot(LEDGER)
     buckets = default_buckets(stages.parallel) if ledger is None else int(ledger.properties[BUCKETS_PROPERTY])
-    return _job(stages, options, store, run, _each(tables(), lambda name: store.create(name, buckets))), run
-
-
-def look_at_job(stages: Stages, options: Options) -> tuple[Job, Run]:
-    """Look at the warehouse as the last finished run left it, without a change to its tables.
-
-    Raises:
-        WarehouseError: the warehouse can't be used.
-    """
-    store = Store(options.warehouse)
-    begun = begin(store, except_derived=options.full, undoes=False)
-    run = Run.begin(options.cluster, options.inputs, options.settings(), begun.last.run_id)
-    new = {BUCKETS_PROPERTY: str(default_buckets(stages.parallel))}
 
     def snapshot(name: str) -> Snapshot:
+        if not is_plan:
+            return store.create(name, buckets)
         opened = store.open(name, begun.versions[name]) if name in begun.versions else None
         uri = store.path(name)
-        return Snapshot(name, uri, -1, new, ()) if opened is None else Snapshot.of(name, uri, opened)
+        return Snapshot(name, uri, -1, {}, ()) if opened is None else Snapshot.of(name, uri, opened)
 
-    return _job(stages, options, store, run, _each(tables(), snapshot)), run
-
-
-def _each(names: Iterable[str], open_table: Callable[[str], Snapshot]) -> dict[str, Snapshot]:
-    chosen = list(names)
     with ThreadPoolExecutor(_TABLES_AT_ONCE) as pool:
-        return dict(zip(chosen, pool.map(open_table, chosen), strict=True))
-
-
-def _job(stages: Stages, options: Options, store: Store, run: Run, snapshots: dict[str, Snapshot]) -> Job:
+        snapshots = dict(zip(tables(), pool.map(snapshot, tables()), strict=True))
     purges = {name: purge for name, one in snapshots.items() if (purge := purge_of(one)) is not None}
     place = Place(warehouse=store.uri, cluster=options.cluster, folder=store.staging(run.run_id), purges=purges)
-    return Job(stages, options, store, snapshots, int(snapshots[LEDGER].properties[BUCKETS_PROPERTY]), place)
+    return Job(stages, options, store, snapshots, buckets, place), run

@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
 from coordinator_replay.errors import CoordinatorReplayError
+from coordinator_replay.log.dump import Format
 from coordinator_replay.pipeline.read.extents import Extent
 from coordinator_replay.pipeline.read.tally import Ranges, Tally
 from coordinator_replay.secret_text import without_secrets
@@ -173,18 +175,6 @@ def _finished(row: Mapping[str, Any], cluster: str) -> Run:
     return Run(**{**values, "cluster": cluster, "gaps": gaps, "settings": json.loads(row["settings"])})
 
 
-def positions_of(runs: Sequence[Run]) -> dict[int, int]:
-    """For each log partition how many offsets below the end of what runs have read hold a record.
-
-    Args:
-        runs: the newest first.
-    """
-    positions: dict[int, int] = {}
-    for run in reversed(runs):
-        positions.update(run.positions)
-    return positions
-
-
 def audited_ranges(runs: Sequence[Run], form: str | None = None) -> dict[int, list[tuple[int, int]]]:
     """Which offsets of each log partition runs have read: half-open ranges between their gaps, in order.
 
@@ -241,29 +231,33 @@ def below(ranges: Ranges, limits: Mapping[int, int]) -> dict[int, list[tuple[int
     }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True)
 class History:
     """What earlier runs over a cluster have read.
 
     Attributes:
         runs: those that are done, the newest first.
-        ranges: positions that they have read, by log partition.
-        segment_ranges: those of them that were read from segments.
-        positions: how many offsets below the end of these hold a record.
+        lost_from: the first offset that counts no more, for log partitions that an election of a leader has truncated
+            since.
     """
 
     runs: Sequence[Run]
-    ranges: Ranges
-    segment_ranges: Ranges
-    positions: Mapping[int, int]
+    lost_from: Mapping[int, int] = field(default_factory=dict)
 
-    def without(self, lost_from: Mapping[int, int]) -> "History":
-        """The same without what was lost at an election of a leader.
+    @cached_property
+    def ranges(self) -> Ranges:
+        """Positions that they have read, by log partition."""
+        return below(audited_ranges(self.runs), self.lost_from)
 
-        Args:
-            lost_from: the first offset that counts no more, by log partition.
-        """
-        return replace(self, ranges=below(self.ranges, lost_from), segment_ranges=below(self.segment_ranges, lost_from))
+    @cached_property
+    def segment_ranges(self) -> Ranges:
+        """Those of them that were read from segments."""
+        return below(audited_ranges(self.runs, Format.SEGMENTS), self.lost_from)
+
+    @cached_property
+    def positions(self) -> Mapping[int, int]:
+        """How many offsets below the end of what they have read hold a record, by log partition."""
+        return {partition: count for run in reversed(self.runs) for partition, count in run.positions.items()}
 
     @property
     def ends(self) -> dict[int, int]:

@@ -7,7 +7,7 @@ control records get a line too, so that nothing of the log is left out. What cla
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any
+from io import BufferedReader
 
 import numpy as np
 import pyarrow as pa
@@ -109,8 +109,9 @@ def _json_lines(path: str) -> Iterator[pa.RecordBatch]:
     size = 0
     with filesystem.open_input_stream(inner) as stream:
         # A text layer would split at characters that JSON strings may hold.
-        for line in _split_lines(stream):
-            waiting.append(line)
+        lines = BufferedReader(stream)
+        while line := lines.readline(_LONGEST_LINE):
+            waiting.append(line.removesuffix(b"\n"))
             size += len(line)
             if len(waiting) == _BATCH_ROWS or size >= BATCH_BYTES:
                 yield _records_of(waiting, source)
@@ -122,18 +123,6 @@ def _records_of(lines: list[bytes], source: str) -> pa.RecordBatch:
     return log_records(
         pa.RecordBatch.from_arrays([pa.array(lines, pa.binary()), pa.repeat(source, len(lines))], schema=LINES)
     )
-
-
-def _split_lines(stream: Any) -> Iterator[bytes]:
-    rest = b""
-    while chunk := stream.read(1 << 20):
-        *whole, rest = (rest + bytes(chunk)).split(b"\n")
-        yield from (line for line in whole if line.strip())
-        if len(rest) > _LONGEST_LINE:
-            yield rest
-            rest = b""
-    if rest.strip():
-        yield rest
 
 
 def read_without_spark(dump: Dump, notes: list[str]) -> Iterator[pa.RecordBatch]:

@@ -177,9 +177,9 @@ def _late_records(first: Mapping[int, int], ends: Mapping[int, int], reading: Re
 
 
 def sums_range(
-    tally: Tally, totals: Sequence[TableFile], end: datetime, *, is_rebuild: bool, limits: Thresholds
-) -> SumsRange:
-    """Which commits are added up by this run.
+    tally: Tally, totals: Sequence[TableFile], end: datetime | None, *, is_rebuild: bool, limits: Thresholds
+) -> SumsRange | None:
+    """Which commits are added up by this run; None where no record has a time.
 
     Sums of earlier runs count for minutes that were over then. A record of such a minute that comes now has all
     commits added up again.
@@ -187,10 +187,12 @@ def sums_range(
     Args:
         tally: counts of what the run has read.
         totals: files of ``commit_totals``.
-        end: timestamp of the last record of the log.
+        end: timestamp of the last record of the log, None where none has one.
         is_rebuild: whether sums of earlier runs don't count.
         limits: from when on commits in a minute are too many, and their absence is a pause.
     """
+    if end is None:
+        return None
     new = tally.by_partition(only_new=True).values()
     kept = [file.lowest["until"] for file in totals if "until" in file.lowest]
     since = None if is_rebuild or not kept else min(kept)

@@ -160,9 +160,8 @@ def _read_segments(decoding: _Decoding, dump: Dump, earlier: Earlier) -> Reading
     comparison = _compare_logs(decoding.stages, dump, decoded, earlier, unread.unopened)
     if comparison.is_branched:
         lost_from = comparison.lost_from
-        earlier = replace(
-            earlier, history=earlier.history.without(lost_from), complete=below(earlier.complete, lost_from)
-        )
+        history = History(earlier.history.runs, lost_from)
+        earlier = replace(earlier, history=history, complete=below(earlier.complete, lost_from))
         unread, decoded = _decode_unread(decoding, dump, earlier, comparison)
     ends = earlier.history.ends
     logs = _logs_after(earlier, decoded, comparison)

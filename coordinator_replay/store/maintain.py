@@ -4,7 +4,7 @@ All of it goes through the Delta library, on every store, and needs no JVM.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -110,6 +110,12 @@ def _files(uri: str) -> list[fs.FileInfo]:
     return [info for info in infos if info.type == fs.FileType.File and not _NO_DATA.search(info.path)]
 
 
+def _size(folder: str, files: Sequence[TableFile] = ()) -> Size:
+    """How much a folder takes, and the table in it, if it is one."""
+    stored, size = _files(folder), sum(file.size for file in files)
+    return Size(files=len(files), size=size, stored_files=len(stored), stored=sum(info.size for info in stored))
+
+
 class _Upkeep:
     """Upkeep of one warehouse."""
 
@@ -133,26 +139,18 @@ class _Upkeep:
 
     def _table(self, name: str) -> Kept:
         snapshot = self.store.create(name, DEFAULT_BUCKETS)
-        before = self.size(snapshot)
+        before = _size(snapshot.uri, snapshot.every)
         removed = self.purge(snapshot)
         self.compact(self.snapshot(name))
         self.vacuum(self.snapshot(name))
-        return Kept(name=name, rows_removed=removed, before=before, after=self.size(self.snapshot(name)))
+        snapshot = self.snapshot(name)
+        return Kept(name=name, rows_removed=removed, before=before, after=_size(snapshot.uri, snapshot.every))
 
     def snapshot(self, name: str) -> Snapshot:
         snapshot = self.store.snapshot(name)
         if snapshot is None:
             raise WarehouseError(f"{self.store.path(name)}: the table is missing")
         return snapshot
-
-    def size(self, snapshot: Snapshot) -> Size:
-        stored = _files(snapshot.uri)
-        return Size(
-            files=len(snapshot.every),
-            size=sum(file.size for file in snapshot.every),
-            stored_files=len(stored),
-            stored=sum(info.size for info in stored),
-        )
 
     def purge(self, snapshot: Snapshot) -> int:
         """Take rows of history that were over long ago out of their files; returns how many."""
@@ -225,7 +223,7 @@ class _Upkeep:
     def sweep(self) -> Kept:
         """Remove what runs that died have left between reading and writing."""
         root = self.store.path(STAGING)
-        before = _files(root)
+        before = _size(root)
         newest: dict[str, datetime] = {}
         filesystem, path = open_filesystem(root)
         for info in filesystem.get_file_info(fs.FileSelector(path, recursive=True, allow_not_found=True)):
@@ -235,8 +233,7 @@ class _Upkeep:
         for folder, touched in newest.items():
             if self.now - touched > STAGING_KEPT:
                 filesystem.delete_dir(f"{path}/{folder}")
-        after = _files(root)
-        return Kept(name=STAGING, rows_removed=0, before=_all(before), after=_all(after))
+        return Kept(name=STAGING, rows_removed=0, before=before, after=_size(root))
 
 
 def _without(file: TableFile, snapshot: Snapshot, purge: Purge) -> tuple[list[DataFile], int]:
@@ -250,11 +247,6 @@ def _without(file: TableFile, snapshot: Snapshot, purge: Purge) -> tuple[list[Da
         writer.add("all", conform(batch, schema))
     written = writer.close()
     return written, read - sum(one.rows for one in written)
-
-
-def _all(files: list[fs.FileInfo]) -> Size:
-    """The size of files that belong to no table."""
-    return Size(files=0, size=0, stored_files=len(files), stored=sum(info.size for info in files))
 
 
 def run_maintain(

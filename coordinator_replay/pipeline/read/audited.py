@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from coordinator_replay.listing import counted
 from coordinator_replay.log.coverage import SkipRanges
 from coordinator_replay.log.dump import DumpFile
 from coordinator_replay.log.offset_ranges import offset_ranges
@@ -32,10 +33,9 @@ class UnreadFiles:
         parts = []
         if self.unopened:
             size = sum(file.size for file, _ in self.unopened)
-            files = "file" if len(self.unopened) == 1 else "files"
-            parts.append(f"{len(self.unopened):,} {files} of {size:,} bytes not opened")
+            parts.append(f"{counted(len(self.unopened), 'file')} of {size:,} bytes not opened")
         if hopped:
-            parts.append(f"{hopped:,} record{'' if hopped == 1 else 's'} of opened files skipped")
+            parts.append(f"{counted(hopped, 'record')} of opened files skipped")
         if not parts:
             return None
         return f"{' and '.join(parts)}: earlier runs have read these offsets; --full reads them again"

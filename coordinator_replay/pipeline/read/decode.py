@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from types import MappingProxyType
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -283,29 +283,6 @@ def copy_name(file: DumpFile) -> str:
     return file.uri.rpartition("/")[0] if file.is_current else file.uri
 
 
-@dataclass(frozen=True, slots=True)
-class _PassedOver:
-    """What need not be read of the files of a copy.
-
-    Attributes:
-        ranges: where records need not be read.
-        hops: the same without the anchors, which are looked up there, too.
-        audited: positions that earlier runs have read.
-    """
-
-    ranges: SkipRanges
-    hops: SkipRanges
-    audited: Audited
-
-    @classmethod
-    def of(cls, share: FileShare, audited: Audited) -> Self:
-        """What it is for all files of the copy that a file belongs to."""
-        # A file that is no longer part of the log is read for records that compaction has removed since.
-        skip = share.skip if share.file.is_current else ()
-        hops = around(skip, (anchor.log_offset for anchor in share.anchors))
-        return cls(SkipRanges(skip), SkipRanges(hops), audited)
-
-
 def _are_within(records: pa.RecordBatch, offsets: Numbers, ranges: SkipRanges) -> Bools:
     """Which records lie in ranges of offsets; what is damaged lies nowhere for sure."""
     is_within: Bools = ranges.have(offsets)
@@ -314,19 +291,29 @@ def _are_within(records: pa.RecordBatch, offsets: Numbers, ranges: SkipRanges) -
     return is_within
 
 
-def _read(share: FileShare, passed_over: _PassedOver, done: DecodedFile) -> Iterator[SegmentPart]:
-    """Read what counts of a segment file, and compare its records with anchors."""
+def _read(
+    share: FileShare, passed_over: SkipRanges, hops: SkipRanges, audited: Audited, done: DecodedFile
+) -> Iterator[SegmentPart]:
+    """Read what counts of a segment file, and compare its records with anchors.
+
+    Args:
+        share: the file.
+        passed_over: where records need not be read.
+        hops: the same without the anchors, which are looked up there, too.
+        audited: positions that earlier runs have read.
+        done: takes what there is to say of the file.
+    """
     file, counts, compared = share.file, _Counts(), list[Comparison]()
     limit = _NO_LIMIT if share.limit is None else share.limit
-    for part in read_file(file, passed_over.hops):
+    for part in read_file(file, hops):
         records = part.records
         compared += compare(records, {file.log_partition: share.anchors})
         offsets = numbers_of(records.column("log_offset"), -1)
-        is_passed, is_out = _are_within(records, offsets, passed_over.ranges), offsets >= limit
+        is_passed, is_out = _are_within(records, offsets, passed_over), offsets >= limit
         kept = some(records, ~is_passed & ~is_out)
         counts.passed += int(is_passed.sum())
         counts.left_out += int((is_out & ~is_passed).sum())
-        counts.unread += _unread(kept, passed_over.audited)
+        counts.unread += _unread(kept, audited)
         done.notes += [f"{file.uri}: {note}" for note in part.notes]
         if part.coverage is not None:
             _cover(done, part.coverage, share, counts)
@@ -344,15 +331,15 @@ def decode_files(files: Sequence[FileShare], folder: str, buckets: int) -> Decod
         folder: where staged files go.
         buckets: how many buckets the warehouse has.
     """
-    ranges: dict[int, Sequence[tuple[int, int]]] = {}
-    for one in files:
-        ranges.update(one.audited)
-    audited = audited_in(ranges)
+    audited = audited_in({partition: ranges for one in files for partition, ranges in one.audited.items()})
     stager = _Stager(folder, audited, buckets)
     for stager.copy, of_copy in groupby(files, key=lambda one: copy_name(one.file)):
         shares = list(of_copy)
-        passed_over = _PassedOver.of(shares[0], audited)
-        for records in gather_records(part for one in shares for part in _read(one, passed_over, stager.done)):
+        # A file that is no longer part of the log is read for records that compaction has removed since.
+        skip = shares[0].skip if shares[0].file.is_current else ()
+        hops = around(skip, (anchor.log_offset for anchor in shares[0].anchors))
+        ranges = SkipRanges(skip), SkipRanges(hops), audited
+        for records in gather_records(part for one in shares for part in _read(one, *ranges, stager.done)):
             stager.add(records)
     return stager.close()
 
