@@ -1,7 +1,7 @@
 """Rows of ``LOG_RECORD`` for one segment file, built from the headers of its entries and its records.
 
 Most columns say something about a whole batch, so they are kept one value for each entry and repeated by its number of
-records at the very end; those that say the same of all batches, as most do, are slices of what is kept for the file.
+records at the very end.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from coordinator_replay.log.schema import LOG_RECORD, ControlType, DamageClass
 DAMAGE_VALUE_LIMIT = 1 << 20
 """How many bytes of a damaged range are kept."""
 
-_CODEC_NAMES = [codec.name.lower() for codec in Codec]
+_CODEC_NAMES = pa.array([codec.name.lower() for codec in Codec], pa.string())
 _CONTROL_NAMES = pa.array([ControlType.ABORT.value, ControlType.COMMIT.value, ControlType.OTHER.value], pa.string())
 _CONTROL_CODES = {b"\0\0": 0, b"\0\1": 1}
 _ONLY_OF_BATCHES = [HeaderField.LEADER_EPOCH, HeaderField.PRODUCER_ID, HeaderField.PRODUCER_EPOCH]
@@ -67,7 +67,6 @@ class SegmentRows:
     def __init__(self, source: str, log_partition: int) -> None:
         self._source = source
         self._log_partition = log_partition
-        self._kept: dict[str, tuple[object, pa.Array | None]] = {}
 
     def records(self, headers: np.ndarray, records: Records, missing_before: np.ndarray) -> pa.RecordBatch:
         """One row for each record, in order.
@@ -83,26 +82,26 @@ class SegmentRows:
         is_control = is_batch & ((attributes & Attribute.CONTROL) != 0)
         is_transactional = is_batch & ((attributes & Attribute.TRANSACTIONAL) != 0)
         leader_epochs, producer_ids, producer_epochs = np.where(is_batch, headers[_ONLY_OF_BATCHES], -1)
-        count = len(records.offsets)
+        count, epochs = len(records.offsets), np.repeat(leader_epochs.astype(np.int32), counts)
         columns = {
-            "log_partition": self._same("log_partition", self._log_partition, count),
+            "log_partition": np.full(count, self._log_partition, np.int32),
             "log_offset": records.offsets,
             "log_timestamp": timestamps(records.timestamps_ms),
-            "leader_epoch": self._inherited("leader_epoch", leader_epochs, counts, null_below_0=True),
+            "leader_epoch": pa.array(epochs, pa.int32(), mask=epochs < 0),
             "batch_offset": records.batch_offsets,
-            "magic": self._inherited("magic", headers[HeaderField.MAGIC], counts),
-            "compression": self._codecs(attributes & Attribute.CODEC, counts),
-            "producer_id": self._inherited("producer_id", producer_ids, counts),
-            "producer_epoch": self._inherited("producer_epoch", producer_epochs, counts),
-            "is_transactional": self._inherited("is_transactional", is_transactional, counts),
+            "magic": np.repeat(headers[HeaderField.MAGIC].astype(np.int8), counts),
+            "compression": _CODEC_NAMES.take(pa.array(np.repeat(attributes & Attribute.CODEC, counts))),
+            "producer_id": np.repeat(producer_ids, counts),
+            "producer_epoch": np.repeat(producer_epochs.astype(np.int16), counts),
+            "is_transactional": np.repeat(is_transactional, counts),
             "control_type": _control_types(records.keys, is_control, counts),
             "missing_before": missing_before,
             "key": records.keys,
             "value": records.values,
-            "source": self._same("source", self._source, count),
+            "source": pa.repeat(self._source, count),
             "source_position": records.batch_positions,
-            "error_class": self._same("error_class", None, count),
-            "error_message": self._same("error_message", None, count),
+            "error_class": pa.nulls(count, pa.string()),
+            "error_message": pa.nulls(count, pa.string()),
         }
         arrays = [
             column if isinstance(column, pa.Array) else pa.array(column, field.type)
@@ -126,37 +125,6 @@ class SegmentRows:
             for field in LOG_RECORD
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=LOG_RECORD)
-
-    def _codecs(self, codecs: np.ndarray, counts: np.ndarray) -> pa.StringArray:
-        codec = int(codecs[0])
-        if (codecs == codec).all():
-            return self._same("compression", _CODEC_NAMES[codec], int(counts.sum()))
-        return pa.array(_CODEC_NAMES, pa.string()).take(pa.array(np.repeat(codecs, counts)))
-
-    def _inherited(self, name: str, values: np.ndarray, counts: np.ndarray, *, null_below_0: bool = False) -> pa.Array:
-        """A column whose values are those of the entries."""
-        first = values[0].item()
-        if (values == first).all():
-            return self._same(name, None if null_below_0 and first < 0 else first, int(counts.sum()))
-        type_ = LOG_RECORD.field(name).type
-        column = np.repeat(values.astype(type_.to_pandas_dtype()), counts)
-        return pa.array(column, type_, mask=column < 0 if null_below_0 else None)
-
-    def _same(self, name: str, value: object, count: int) -> pa.Array:
-        """A column that holds one value over and over."""
-        kept, column = self._kept.get(name, (None, None))
-        if column is None or kept != value or len(column) < count:
-            # Some more than asked for, or each part that is a little larger than the last one would make it again.
-            column = _repeated(value, LOG_RECORD.field(name).type, count + count // 8)
-            self._kept[name] = (value, column)
-        return column[:count]
-
-
-def _repeated(value: object, type_: pa.DataType, count: int) -> pa.Array:
-    """One value over and over; of numbers Arrow takes one at a time, and numpy many."""
-    if value is None or not pa.types.is_integer(type_):
-        return pa.repeat(pa.scalar(value, type_), count)
-    return pa.array(np.full(count, value, type_.to_pandas_dtype()))
 
 
 def _control_types(keys: pa.BinaryArray, is_control: np.ndarray, counts: np.ndarray) -> pa.StringArray:
