@@ -22,7 +22,7 @@ from coordinator_replay.log.window import (
     DEFAULT_MAX_BATCH_BYTES,
     DEFAULT_WINDOW_BYTES,
     FileWindow,
-    SegmentFile,
+    Readable,
 )
 
 _MOST_DAMAGES = 1000
@@ -44,7 +44,7 @@ class SegmentPart:
 
 
 def read_segment(
-    file: SegmentFile,
+    file: Readable,
     *,
     source: str,
     log_partition: int,
@@ -56,7 +56,7 @@ def read_segment(
     """Reads the records of a segment file, plain or gzip'ed; bytes that are none become rows of damage.
 
     Args:
-        file: Anything with ``readinto``, from where it stands to its end, or the bytes themselves.
+        file: Anything with ``readinto``, from where it stands to its end.
         source: What the rows say they are from.
         log_partition: The partition that the file belongs to.
         window_bytes: How many bytes of the file are in memory at once, as long as batches are smaller.

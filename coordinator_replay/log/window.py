@@ -4,7 +4,7 @@ A file may be gzip'ed as a whole (people pack dumps before they send them); posi
 """
 
 import zlib
-from typing import BinaryIO, Protocol, cast
+from typing import Protocol
 
 import numpy as np
 
@@ -19,17 +19,6 @@ class Readable(Protocol):
 
     def readinto(self, memory: memoryview, /) -> int | None:
         """Fills memory from its begin; how many bytes were read, none at the end of the file."""
-
-
-class _BytesInMemory:
-    def __init__(self, buffer: memoryview) -> None:
-        self._rest = buffer.cast("B") if buffer.nbytes else memoryview(b"")
-
-    def readinto(self, memory: memoryview, /) -> int:
-        count = min(len(memory), len(self._rest))
-        memory[:count] = self._rest[:count]
-        self._rest = self._rest[count:]
-        return count
 
 
 class _Gunzipped:
@@ -94,14 +83,6 @@ def _up_to_failure(member: "zlib._Decompress", packed: bytes, size: int) -> byte
     return bytes(plain)
 
 
-SegmentFile = BinaryIO | Readable | memoryview | bytes | bytearray
-
-
-def _as_readable(file: SegmentFile) -> Readable:
-    """The file itself, or bytes in memory (whatever has the buffer protocol) as one."""
-    return cast(Readable, file) if hasattr(file, "readinto") else _BytesInMemory(memoryview(cast(bytes, file)))
-
-
 class FileWindow:
     """The part of a file that is in memory, valid until the window moves.
 
@@ -114,8 +95,8 @@ class FileWindow:
         at_end: Whether the file ends with them.
     """
 
-    def __init__(self, file: SegmentFile, size: int) -> None:
-        self._file = _as_readable(file)
+    def __init__(self, file: Readable, size: int) -> None:
+        self._file = file
         self._gunzipped: _Gunzipped | None = None
         self._size = size
         self._memory = np.empty(max(size, len(GZIP_MAGIC)), np.uint8)

@@ -1,5 +1,6 @@
 """The batches of a segment with their records, as the cleaner sees them: read by our reader, written by our writer."""
 
+import io
 import struct
 from collections import defaultdict
 from collections.abc import Sequence
@@ -121,7 +122,7 @@ def _milliseconds(moment: datetime | None) -> int:
 def read_batches(data: bytes) -> list[Batch]:
     """The batches of a segment's bytes, in order. What is damaged is not for the cleaner and fails here."""
     rows: dict[int, list[dict[str, object]]] = defaultdict(list)
-    for part in read_segment(data, source="", log_partition=0):
+    for part in read_segment(io.BytesIO(data), source="", log_partition=0):
         for row in part.records.to_pylist():
             assert row["error_class"] is None, row
             rows[row["source_position"]].append(row)

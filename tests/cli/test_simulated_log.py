@@ -1,5 +1,6 @@
 """What simulate writes: at every step the log tells what the coordinator answered then."""
 
+import io
 import json
 from collections.abc import Iterator
 from dataclasses import replace
@@ -166,7 +167,7 @@ def as_read(written: Batch | MarkerWritten) -> Iterator[Record | Marker]:
 
 def read_back(segment: Path) -> list[Record | Marker]:
     found: list[Record | Marker] = []
-    for part in read_segment(segment.read_bytes(), source="simulated", log_partition=0):
+    for part in read_segment(io.BytesIO(segment.read_bytes()), source="simulated", log_partition=0):
         for row in part.records.to_pylist():
             at_ms = round(row["log_timestamp"].timestamp() * 1000)
             offset, producer_id = row["log_offset"], row["producer_id"]

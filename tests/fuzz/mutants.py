@@ -1,5 +1,6 @@
 """Recorded bytes, damaged on purpose: by seed, so that whatever is found can be made again."""
 
+import io
 import random
 import struct
 from functools import cache
@@ -55,7 +56,7 @@ def recorded_pairs() -> tuple[tuple[bytes, bytes | None], ...]:
     """Every key and value of the samples."""
     found: dict[tuple[bytes, bytes | None], None] = {}
     for path in segments():
-        for part in read_segment(path.read_bytes(), source="s", log_partition=0):
+        for part in read_segment(io.BytesIO(path.read_bytes()), source="s", log_partition=0):
             keys, values = part.records.column("key").to_pylist(), part.records.column("value").to_pylist()
             control = part.records.column("control_type").to_pylist()
             found.update(

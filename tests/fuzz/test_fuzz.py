@@ -5,6 +5,7 @@ seconds and is part of every test run; the long one (``scripts/test --long tests
 FUZZ_INPUTS sets another number, FUZZ_SEED another beginning.
 """
 
+import io
 import json
 import os
 import random
@@ -95,7 +96,7 @@ def between_sentinels(rng: random.Random, count: int) -> bytes:
 def test_the_reader_tells_of_every_damaged_batch_and_keeps_its_neighbours(inputs: int) -> None:
     for rng, count in portions(inputs, 500):
         data = between_sentinels(rng, count)
-        parts = list(read_segment(data, source="fuzz", log_partition=0))
+        parts = list(read_segment(io.BytesIO(data), source="fuzz", log_partition=0))
         keys = []
         for part in parts:
             assert part.records.schema == LOG_RECORD

@@ -4,6 +4,7 @@ Every life is a group of its own in one log, between intact ones; so a few audit
 """
 
 import base64
+import io
 import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -48,7 +49,7 @@ def recorded_lives() -> tuple[Life, ...]:
     lives: dict[tuple[str, str], list[Entry]] = {}
     for name in SAMPLES:
         for path in sorted(Path(Sample(name).segments).rglob("*.log")):
-            for part in read_segment(path.read_bytes(), source="s", log_partition=0):
+            for part in read_segment(io.BytesIO(path.read_bytes()), source="s", log_partition=0):
                 for row in part.records.select(["key", "value", "control_type", "log_timestamp"]).to_pylist():
                     if row["control_type"] is not None or row["key"] is None:
                         continue

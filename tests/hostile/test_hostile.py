@@ -1,5 +1,6 @@
 """Dumps are untrusted: lengths, counts, nesting, bombs and names that mean harm end in a row or a note."""
 
+import io
 import json
 import resource
 import struct
@@ -89,7 +90,7 @@ def test_a_decompression_bomb_is_damage_and_its_neighbours_stay(name: str):
     before = peak_kb()
     rows = [
         row
-        for part in read_segment(good + bomb + good, source="b", log_partition=0, max_plain_bytes=16 << 20)
+        for part in read_segment(io.BytesIO(good + bomb + good), source="b", log_partition=0, max_plain_bytes=16 << 20)
         for row in part.records.to_pylist()
     ]
     assert [row["key"] for row in rows if row["error_class"] is None] == [b"good", b"good"]

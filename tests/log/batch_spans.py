@@ -1,5 +1,6 @@
 """The batches of a segment file by their headers, without their records: places to cut a file at."""
 
+import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -8,7 +9,7 @@ import numpy as np
 from coordinator_replay.log.coverage import NOTHING_SKIPPED
 from coordinator_replay.log.header import Attribute, HeaderField
 from coordinator_replay.log.walk import EntryRun, Walk
-from coordinator_replay.log.window import DEFAULT_MAX_BATCH_BYTES, DEFAULT_WINDOW_BYTES, FileWindow, SegmentFile
+from coordinator_replay.log.window import DEFAULT_MAX_BATCH_BYTES, DEFAULT_WINDOW_BYTES, FileWindow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,9 +33,9 @@ class BatchSpans:
     is_control: np.ndarray
 
 
-def walk_batches(file: SegmentFile, *, window_bytes: int = DEFAULT_WINDOW_BYTES) -> Iterator[BatchSpans]:
+def walk_batches(data: bytes | memoryview, *, window_bytes: int = DEFAULT_WINDOW_BYTES) -> Iterator[BatchSpans]:
     """Hops from header to header without reading records; damage is stepped over silently."""
-    window = FileWindow(file, window_bytes)
+    window = FileWindow(io.BytesIO(data), window_bytes)
     for piece in Walk(window, max_batch_bytes=DEFAULT_MAX_BATCH_BYTES, skip=NOTHING_SKIPPED):
         if isinstance(piece, EntryRun):
             headers = piece.headers

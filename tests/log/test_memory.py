@@ -48,7 +48,7 @@ def batches(count, size):
     values = pa.array([b"v" * size] * count, pa.binary())
     return write_batches(keys, values, np.arange(count), np.full(count // 10, 10), 0, 0)
 
-list(read_segment(batches(1000, 70), source="a", log_partition=0))
+list(read_segment(Endless(batches(1000, 70), 1), source="a", log_partition=0))
 """
 
 

@@ -1,5 +1,6 @@
 """Traps that other tools fell into, a test for each, by name of who fell."""
 
+import io
 import struct
 from pathlib import Path
 from typing import Any
@@ -155,7 +156,7 @@ def test_two_empty_segments_do_not_make_a_reader_spin(tmp_path: Path):
     notes: list[str] = []
     records = list(read_without_spark(find_dump([str(tmp_path)]), notes))
     assert sum(batch.num_rows for batch in records) == 1
-    (last,) = read_segment(b"", source="empty", log_partition=0)
+    (last,) = read_segment(io.BytesIO(), source="empty", log_partition=0)
     assert last.coverage is not None and last.coverage.records == 0
 
 

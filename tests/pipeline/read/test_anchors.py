@@ -1,5 +1,6 @@
 """Anchors: which records are chosen, and that they are found again in any copy that still has them."""
 
+import io
 import random
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from tests.samples import NAMES, Sample
 
 
 def records_of(*batches: bytes, log_partition: int = 3) -> pa.RecordBatch:
-    parts = read_segment(b"".join(batches), source="s", log_partition=log_partition)
+    parts = read_segment(io.BytesIO(b"".join(batches)), source="s", log_partition=log_partition)
     return pa.concat_batches([part.records for part in parts])
 
 
