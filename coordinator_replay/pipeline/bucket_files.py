@@ -44,25 +44,20 @@ class TableWriter:
     def __init__(self, place: Place, bucket: int | None) -> None:
         self.place = place
         self.bucket = bucket
-        self._writer = FileWriter({})
-        self._names: dict[tuple[str, bool | None, int | None], str] = {}
+        self._writer = FileWriter()
+        self._parts: dict[tuple[str, bool | None, int | None], Part] = {}
 
-    def _part(self, table: str, is_open: bool | None, bucket: int | None) -> str:
+    def _part(self, table: str, is_open: bool | None, bucket: int | None) -> Part:
         key = (table, is_open, bucket)
-        if key not in self._names:
-            self._names[key] = f"{table} {is_open} {bucket}"
-            columns = declared(table).partitioned_by
-            part = self.place.part(
-                table, bucket if "bucket" in columns else None, is_open if "is_open" in columns else None
-            )
-            self._writer.add_part(self._names[key], part)
-        return self._names[key]
+        if key not in self._parts:
+            self._parts[key] = self.place.part(table, bucket, is_open)
+        return self._parts[key]
 
     def add(self, table: str, rows: pa.RecordBatch, *, is_open: bool | None = None, bucket: int | None = None) -> None:
         """Add rows to a table; columns that they lack are null, others are left out."""
         if rows.num_rows:
-            name = self._part(table, is_open, self.bucket if bucket is None else bucket)
-            self._writer.add(name, conform(rows, self._writer.open[name].part.schema))
+            part = self._part(table, is_open, self.bucket if bucket is None else bucket)
+            self._writer.add(part, conform(rows, part.schema))
 
     def add_rows(self, table: str, rows: Iterable[Mapping[str, Any]], *, is_open: bool | None = None) -> None:
         """Add rows of plain values to a table, times in milliseconds."""
@@ -77,10 +72,8 @@ class TableWriter:
         """Add rows of plain values to the staged files of some name."""
         self._writer.add_rows(self._staged(name, schema), rows)
 
-    def _staged(self, name: str, schema: pa.Schema) -> str:
-        if name not in self._writer.open:
-            self._writer.add_part(name, staged_part(f"{self.place.folder}/{name}", schema))
-        return name
+    def _staged(self, name: str, schema: pa.Schema) -> Part:
+        return staged_part(name, f"{self.place.folder}/{name}", schema)
 
     def close(self) -> list[DataFile]:
         """Finish the files; staged ones have no table."""

@@ -60,11 +60,11 @@ def rewrite(table: Table, folder: str, files: Sequence[TableFile]) -> list[DataF
         WarehouseError: a file is missing or damaged.
     """
     schema = table.file_schema().remove_metadata()
-    writer = FileWriter({"all": table_part(table, folder, files[0].partition_values())})
+    writer, part = FileWriter(), table_part(table, folder, files[0].partition_values())
     with connected(threads=None) as connection:
         try:
             for batch in _sorted(connection, table, schema, files):
-                writer.add("all", conform(batch, schema))
+                writer.add(part, conform(batch, schema))
         except duckdb.Error as problem:
             reason = str(problem).splitlines()[0]
             raise WarehouseError(f"{folder} can't be compacted: {reason}") from problem

@@ -240,11 +240,11 @@ def _without(file: TableFile, snapshot: Snapshot, purge: Purge) -> tuple[list[Da
     """A file's rows but for those that are purged, in a new file; and how many these are."""
     definition = table(snapshot.table)
     schema = definition.file_schema().remove_metadata()
-    writer = FileWriter({"all": table_part(definition, snapshot.uri, file.partition_values(), purge)})
+    writer, part = FileWriter(), table_part(definition, snapshot.uri, file.partition_values(), purge)
     read = 0
     for batch in read_table([file], schema.names):
         read += batch.num_rows
-        writer.add("all", conform(batch, schema))
+        writer.add(part, conform(batch, schema))
     written = writer.close()
     return written, read - sum(one.rows for one in written)
 

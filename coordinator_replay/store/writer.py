@@ -40,7 +40,7 @@ class DataFile:
     """A file that was written.
 
     Attributes:
-        part: which of the writer's parts it belongs to.
+        part: the name of the part that it belongs to.
         table: the table that it is meant for; None for a staged file.
         path: the file, as a path or URI.
         rows: how many it has.
@@ -85,6 +85,7 @@ class Part:
     """Where rows go, and in which columns.
 
     Attributes:
+        name: a writer has one part of a name.
         folder: a path or URI.
         schema: the columns of its files.
         bounded: columns whose bounds help readers to pass over a file.
@@ -95,6 +96,7 @@ class Part:
         purge: old rows that the table no longer takes; None where it takes all.
     """
 
+    name: str
     folder: str
     schema: pa.Schema
     bounded: tuple[str, ...] = ()
@@ -105,9 +107,9 @@ class Part:
     purge: Purge | None = None
 
 
-def staged_part(folder: str, schema: pa.Schema) -> Part:
+def staged_part(name: str, folder: str, schema: pa.Schema) -> Part:
     """Where rows go that only live as long as a run."""
-    return Part(folder, schema, compression="none")
+    return Part(name, folder, schema, compression="none")
 
 
 def table_part(table: Table, folder: str, values: Mapping[str, Any], purge: Purge | None = None) -> Part:
@@ -124,7 +126,8 @@ def table_part(table: Table, folder: str, values: Mapping[str, Any], purge: Purg
     required = tuple(column.name for column in table.columns if column.is_required and column.name in names)
     bounded = tuple(name for name in table.bounded if name in names)
     partition = tuple((name, partition_text(values[name])) for name in table.partitioned_by)
-    return Part(folder, schema, bounded, required, table=table.name, partition=partition, purge=purge)
+    name = f"{table.name} {partition}"
+    return Part(name, folder, schema, bounded, required, table=table.name, partition=partition, purge=purge)
 
 
 def _bound(value: Any, *, is_upper: bool) -> Any:
@@ -237,7 +240,7 @@ def some(batch: pa.RecordBatch, taken: npt.NDArray[np.bool_]) -> pa.RecordBatch:
     return batch.filter(pa.array(taken)) if taken.any() else batch.slice(0, 0)
 
 
-def _described(name: str, part: Part, path: str, written: pq.FileMetaData, size: int) -> DataFile:
+def _described(part: Part, path: str, written: pq.FileMetaData, size: int) -> DataFile:
     """A file by its own footer.
 
     Raises:
@@ -245,16 +248,17 @@ def _described(name: str, part: Part, path: str, written: pq.FileMetaData, size:
     """
     for column, nulls in _stats(written, part.required)["nullCount"].items():
         if nulls:
-            raise CoordinatorReplayError(f"{name}.{column}: a row has no value, and every row must have one")
+            raise CoordinatorReplayError(
+                f"{part.table or part.name}.{column}: a row has no value, and every row must have one"
+            )
     stats = json.dumps(_stats(written, part.bounded))
-    return DataFile(name, part.table, path, written.num_rows, size, stats, part.partition)
+    return DataFile(part.name, part.table, path, written.num_rows, size, stats, part.partition)
 
 
 class _OpenFile:
     """A part's file that is being written, and the rows that wait: as plain values, and for a row group."""
 
-    def __init__(self, name: str, part: Part) -> None:
-        self.name = name
+    def __init__(self, part: Part) -> None:
         self.part = part
         self.plain: list[Mapping[str, Any]] = []
         self.waiting: list[pa.RecordBatch] = []
@@ -312,43 +316,39 @@ class _OpenFile:
         self.writer = None
         [written] = self.metadata
         self.rows = 0
-        return _described(self.name, self.part, self.path, written, size)
+        return _described(self.part, self.path, written, size)
 
 
 class FileWriter:
-    """Writes rows of several parts, each to files of its own; one writer a task.
+    """Writes rows of several parts, each to files of its own; one writer a task."""
 
-    Args:
-        parts: what there is to write, by name.
-    """
-
-    def __init__(self, parts: Mapping[str, Part]) -> None:
-        self.open = {name: _OpenFile(name, part) for name, part in parts.items()}
+    def __init__(self) -> None:
+        self._open: dict[str, _OpenFile] = {}
         self.done: list[DataFile] = []
 
-    def add_part(self, name: str, part: Part) -> None:
-        """Write rows of one more part."""
-        self.open[name] = _OpenFile(name, part)
+    def _file(self, part: Part) -> _OpenFile:
+        if part.name not in self._open:
+            self._open[part.name] = _OpenFile(part)
+        return self._open[part.name]
 
-    def add(self, name: str, batch: pa.RecordBatch) -> None:
+    def add(self, part: Part, batch: pa.RecordBatch) -> None:
         """Add rows to a part, in the part's columns; rows that its table has purged are left out."""
-        file, purge = self.open[name], self.open[name].part.purge
-        file.add(batch if purge is None else purge.out_of(batch))
+        file = self._file(part)
+        file.add(batch if part.purge is None else part.purge.out_of(batch))
         if file.rows >= _FILE_ROWS:
             self._end(file)
 
-    def add_rows(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
+    def add_rows(self, part: Part, rows: Iterable[Mapping[str, Any]]) -> None:
         """Add rows of plain values to a part, see ``batch_of``; they wait until there are many."""
-        plain = self.open[name].plain
-        plain.extend(rows)
-        if len(plain) >= _PLAIN_ROWS:
-            self._add_plain(name)
+        file = self._file(part)
+        file.plain.extend(rows)
+        if len(file.plain) >= _PLAIN_ROWS:
+            self._add_plain(file)
 
-    def _add_plain(self, name: str) -> None:
-        file = self.open[name]
+    def _add_plain(self, file: _OpenFile) -> None:
         if file.plain:
             rows, file.plain = file.plain, []
-            self.add(name, batch_of(rows, file.part.schema))
+            self.add(file.part, batch_of(rows, file.part.schema))
 
     def _end(self, file: _OpenFile) -> None:
         done = file.close()
@@ -357,7 +357,7 @@ class FileWriter:
 
     def close(self) -> list[DataFile]:
         """Finish all files; what was written."""
-        for name, file in self.open.items():
-            self._add_plain(name)
+        for file in self._open.values():
+            self._add_plain(file)
             self._end(file)
         return self.done

@@ -117,15 +117,14 @@ def emptied(position: tuple[int, int], seconds: float, group: str) -> Row:
 
 def stage(rows: Iterable[Row], folder: Path, buckets: int, known: Any) -> DecodedFile:
     """What decoding a dump of these rows would come to."""
-    done, writer = DecodedFile(), FileWriter({})
+    done, writer = DecodedFile(), FileWriter()
     kinds: dict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
     for what, row in rows:
         kinds[what, bucket_of(row["log_partition"], buckets)].append(row)
     for (what, bucket), mine in kinds.items():
         batch = pa.RecordBatch.from_pylist(mine, schema=STAGED[what])
         done.tally.add(what, batch, audited_in(known))
-        writer.add_part(f"{what}-{bucket}", staged_part(str(folder / what), STAGED[what]))
-        writer.add(f"{what}-{bucket}", batch)
+        writer.add(staged_part(f"{what}-{bucket}", str(folder / what), STAGED[what]), batch)
     done.files = [
         StagedFile(file.part.rsplit("-", 1)[0], int(file.part.rsplit("-", 1)[1]), file) for file in writer.close()
     ]

@@ -165,8 +165,9 @@ def test_history_that_was_over_is_purged_and_does_not_come_back(store: Store):
     since = kept_since(snapshot(store, "rebalances").properties)
     purge = purge_of(snapshot(store, "rebalances"))
     values = {"cluster": "default", "bucket": 3, "is_open": False}
-    writer = FileWriter({"all": table_part(table("rebalances"), store.path("rebalances"), values, purge)})
-    writer.add_rows("all", [old, rebalance("new", NOW)])
+    writer = FileWriter()
+    part = table_part(table("rebalances"), store.path("rebalances"), values, purge)
+    writer.add_rows(part, [old, rebalance("new", NOW)])
     next_run = Run(store, 2)
     [file] = writer.close()
     next_run.versions["rebalances"] = store.commit(
@@ -188,8 +189,9 @@ def test_history_that_was_over_is_purged_and_does_not_come_back(store: Store):
 
 def test_what_dead_runs_left_aside_is_removed_after_a_day(store: Store):
     Run(store, 1).whole()
-    writer = FileWriter({"all": table_part(table("topics"), f"{store.staging('dead')}/x", {"cluster": "c"})})
-    writer.add_rows("all", [{"topic_id": "id", "topic": "orders"}])
+    writer = FileWriter()
+    part = table_part(table("topics"), f"{store.staging('dead')}/x", {"cluster": "c"})
+    writer.add_rows(part, [{"topic_id": "id", "topic": "orders"}])
     writer.close()
     kept = maintain(store)["_staging"]
     assert kept.before.stored_files == kept.after.stored_files == 1

@@ -18,8 +18,8 @@ SCHEMA = pa.schema([("name", pa.string()), ("number", pa.int64()), ("at", MOMENT
 
 
 def write(folder, rows, **options):
-    files = FileWriter({"p": Part(str(folder), SCHEMA, **options)})
-    files.add("p", pa.RecordBatch.from_pylist(rows, schema=SCHEMA))
+    files = FileWriter()
+    files.add(Part("p", str(folder), SCHEMA, **options), pa.RecordBatch.from_pylist(rows, schema=SCHEMA))
     return files.close()
 
 
@@ -75,7 +75,9 @@ def test_what_is_read_back_is_what_was_written(tmp_path):
 
 
 def test_no_rows_make_no_file(tmp_path):
-    assert FileWriter({"p": Part(str(tmp_path / "p"), SCHEMA)}).close() == []
+    files = FileWriter()
+    files.add(Part("p", str(tmp_path / "p"), SCHEMA), pa.RecordBatch.from_pylist([], schema=SCHEMA))
+    assert files.close() == []
     assert not (tmp_path / "p").exists()
 
 

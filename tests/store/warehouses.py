@@ -63,8 +63,8 @@ def finding_row(offset: int) -> Row:
 def write(store: Store, name: str, rows: Sequence[Row], **values: Any) -> list[DataFile]:
     """Rows as files of a table, not yet committed."""
     given = {"cluster": "default", "bucket": 3, "is_open": False, **values}
-    writer = FileWriter({"all": table_part(table(name), store.path(name), given)})
-    writer.add_rows("all", rows)
+    writer = FileWriter()
+    writer.add_rows(table_part(table(name), store.path(name), given), rows)
     return writer.close()
 
 

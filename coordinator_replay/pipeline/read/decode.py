@@ -205,8 +205,7 @@ class _Stager:
         self.copy = ""
         self.audited = audited
         self.buckets = buckets
-        self.places: dict[str, tuple[str, int, str]] = {}
-        self.writer = FileWriter({})
+        self.writer = FileWriter()
         self.done = DecodedFile()
 
     def add(self, records: pa.RecordBatch) -> None:
@@ -221,17 +220,13 @@ class _Stager:
                 self._write(what, bucket, some(rows, of_rows == bucket))
 
     def _write(self, what: str, bucket: int, rows: pa.RecordBatch) -> None:
-        name = f"{what}-{bucket}-{self.copy}"
-        if name not in self.places:
-            self.places[name] = what, bucket, self.copy
-            self.writer.add_part(name, staged_part(f"{self.folder}/{what}", STAGED[what]))
-        self.writer.add(name, rows)
+        self.writer.add(staged_part(f"{what} {bucket} {self.copy}", f"{self.folder}/{what}", STAGED[what]), rows)
 
     def close(self) -> DecodedFile:
         """Finish the files."""
         for file in self.writer.close():
-            what, bucket, copy = self.places[file.part]
-            self.done.files.append(StagedFile(what, bucket, file, copy))
+            what, bucket, copy = file.part.split(" ", 2)
+            self.done.files.append(StagedFile(what, int(bucket), file, copy))
         return self.done
 
 
