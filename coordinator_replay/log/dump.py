@@ -7,7 +7,6 @@ are ignored; files that were once part of the log, or are to become so, are skip
 
 import fnmatch
 import glob
-import gzip
 import os
 import re
 import zlib
@@ -222,7 +221,7 @@ def read_head(uri: str, size: int = _HEAD_BYTES) -> bytes:
             if head[:2] != b"\x1f\x8b":
                 return head
             return zlib.decompressobj(31).decompress(head, size)
-    except (OSError, EOFError, zlib.error, gzip.BadGzipFile) as problem:
+    except (OSError, zlib.error) as problem:
         raise InputError(f"{uri}: can't be read: {problem}") from problem
 
 

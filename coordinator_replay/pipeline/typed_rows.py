@@ -9,7 +9,7 @@ import types
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cache, partial
 from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
@@ -19,12 +19,11 @@ import orjson
 import pyarrow as pa
 
 from coordinator_replay.arrow_times import TIMESTAMP
-from coordinator_replay.times import EPOCH
+from coordinator_replay.times import microseconds, moment_of_us
 
 Convert = Callable[[Any], Any]
 
 _PLAIN = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string(), bytes: pa.binary()}
-_MICROSECOND = timedelta(microseconds=1)
 
 
 class TypedColumn(NamedTuple):
@@ -119,11 +118,11 @@ def _optional(hint: Any) -> TypedColumn:
 
 def _bounds() -> TypedColumn:
     def plain_time(value: datetime) -> dict[str, int]:
-        return {"us": (value.astimezone(UTC) - EPOCH) // _MICROSECOND}
+        return {"us": microseconds(value)}
 
     def read(plain: str) -> dict[str, Any]:
         bounds: dict[str, Any] = orjson.loads(plain)
-        return {name: EPOCH + one["us"] * _MICROSECOND if type(one) is dict else one for name, one in bounds.items()}
+        return {name: moment_of_us(one["us"]) if type(one) is dict else one for name, one in bounds.items()}
 
     option = orjson.OPT_PASSTHROUGH_DATETIME
     return TypedColumn(pa.string(), lambda value: orjson.dumps(value, plain_time, option).decode(), read)

@@ -56,6 +56,12 @@ def decode_rows(records: pa.RecordBatch) -> pa.RecordBatch:
     return one_batch(rows)
 
 
+def decode_columns(keys: pa.Array, values: pa.Array) -> pa.RecordBatch:
+    """Decode a column of keys and one of values to rows in DECODED_ROW."""
+    nothing = {name: pa.nulls(len(keys), pa.string()) for name in ("control_type", "error_class", "error_message")}
+    return decode_rows(pa.RecordBatch.from_pydict({"key": keys, "value": values, **nothing}))
+
+
 def decode_keys(keys: pa.Array) -> pa.RecordBatch:
     """Decode keys without their values, row by row.
 
@@ -63,6 +69,4 @@ def decode_keys(keys: pa.Array) -> pa.RecordBatch:
         as many rows in the same order, in DECODED_KEY.
     """
     # A key is read in the same way whatever its value is; without one, nothing else can be wrong.
-    nothing = {name: pa.nulls(len(keys), pa.string()) for name in ("control_type", "error_class", "error_message")}
-    records = pa.RecordBatch.from_pydict({"key": keys, "value": pa.nulls(len(keys), pa.binary()), **nothing})
-    return decode_rows(records).select(DECODED_KEY.names)
+    return decode_columns(keys, pa.nulls(len(keys), pa.binary())).select(DECODED_KEY.names)

@@ -9,14 +9,7 @@ from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]  # the
 from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type
 
 from coordinator_replay.records.consumer_protocol import PROTOCOL, open_protocol_blobs
-from coordinator_replay.records.decoded_rows import DECODED_KEY, DECODED_ROW, decode_keys, decode_rows
-
-
-def decode_record_columns(keys: pa.Array, values: pa.Array) -> pa.Array:
-    """Decode a column of keys and one of values to structs of DECODED_ROW."""
-    nothing = {name: pa.nulls(len(keys), pa.string()) for name in ("control_type", "error_class", "error_message")}
-    records = pa.RecordBatch.from_pydict({"key": keys, "value": values, **nothing})
-    return decode_rows(records).to_struct_array()
+from coordinator_replay.records.decoded_rows import DECODED_KEY, DECODED_ROW, decode_columns, decode_keys
 
 
 def register_functions(spark: SparkSession) -> None:
@@ -24,7 +17,7 @@ def register_functions(spark: SparkSession) -> None:
 
     # Spark reads the hints of these functions at run time, and sends them to the workers by value.
     def decode_record(keys: pa.Array, values: pa.Array) -> pa.Array:
-        return decode_record_columns(keys, values)
+        return decode_columns(keys, values).to_struct_array()
 
     def decode_key(keys: pa.Array) -> pa.Array:
         return decode_keys(keys).to_struct_array()

@@ -42,9 +42,6 @@ _FEW_TASKS = 8
 NO_BUCKET = -1
 """The bucket of what has no log partition, such as a malformed line: only ``quarantine`` holds such rows."""
 
-PARTITION_COLUMNS = ("cluster", "bucket", "is_open")
-"""Columns that stand in Delta's log instead of in the files."""
-
 
 def bucket_of(log_partition: int | None, buckets: int) -> int:
     """The bucket of a log partition; NO_BUCKET where it is not known."""

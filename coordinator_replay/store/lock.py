@@ -16,7 +16,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -66,8 +66,7 @@ class Holder:
     @staticmethod
     def read(written: Mapping[str, Any]) -> "Holder":
         """A holder as it was written; missing parts are empty."""
-        text = {name: str(written.get(name, "")) for name in ("command", "host", "since", "token")}
-        return Holder(process=int(written.get("process", 0)), **text)
+        return Holder(**{one.name: written.get(one.name, "") for one in fields(Holder)})
 
     def __str__(self) -> str:
         return f"{self.command} (process {self.process} on {self.host}, since {self.since})"
@@ -195,23 +194,15 @@ Guard = FileGuard | Lease
 """What keeps others out."""
 
 
-def _local_folder(uri: str) -> str | None:
-    """The folder of a warehouse on a file system of this machine; None for one elsewhere."""
-    if "://" not in uri:
-        return uri
-    filesystem, path = open_filesystem(uri)
-    return path if isinstance(filesystem, fs.LocalFileSystem) else None
-
-
 def guard_of(uri: str, this: Holder) -> Guard:
     """What keeps others out of a warehouse.
 
     Raises:
         WarehouseError: the place can't be written.
     """
-    folder = _local_folder(uri)
+    filesystem, folder = open_filesystem(uri)
     try:
-        return Lease(uri, this) if folder is None else FileGuard(folder, this)
+        return FileGuard(folder, this) if isinstance(filesystem, fs.LocalFileSystem) else Lease(uri, this)
     except OSError as problem:
         raise WarehouseError(f"{uri}: can't be used as a warehouse: {problem}") from problem
 

@@ -22,7 +22,6 @@ from coordinator_replay.query.offsets import CommittedOffset
 from coordinator_replay.query.owner import Ownership
 from coordinator_replay.query.rebalances import Rebalance
 from coordinator_replay.query.timeline import MemberInterval, TimelineEvent
-from coordinator_replay.store.layout import PARTITION_COLUMNS
 from coordinator_replay.tables.definition import table
 from tests.query.small_warehouse import write_small_warehouse
 
@@ -402,7 +401,7 @@ def test_the_shell_completes_groups_and_topics(program: click.Group, folder: Pat
     ],
 )  # fmt: skip
 def test_answers_show_every_column_of_their_table(name: str, shown: type, left_out: set[str]):
-    shown_or_layout = {one.name for one in columns_of(shown)} | set(PARTITION_COLUMNS)
+    shown_or_layout = {one.name for one in columns_of(shown)} | {"cluster", "bucket", "is_open"}
     assert {one.name for one in table(name).columns} - shown_or_layout == left_out
 
 
