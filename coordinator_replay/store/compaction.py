@@ -15,7 +15,7 @@ from coordinator_replay.store.duckdb_connection import connected
 from coordinator_replay.store.duckdb_files import file_names, quoted
 from coordinator_replay.store.scan import BATCH_ROWS
 from coordinator_replay.store.snapshot import TableFile
-from coordinator_replay.store.writer import DataFile, FileWriter, conform, table_part
+from coordinator_replay.store.writer import DataFile, FileWriter, Purge, conform, table_part
 from coordinator_replay.tables.definition import Table
 
 LARGE_FILE = 64 << 20
@@ -45,13 +45,14 @@ def groups_of_small(files: Iterable[TableFile]) -> Iterator[list[TableFile]]:
         yield from [together] if len(together) > 1 else []
 
 
-def rewrite(table: Table, folder: str, files: Sequence[TableFile]) -> list[DataFile]:
+def rewrite(table: Table, folder: str, files: Sequence[TableFile], purge: Purge | None = None) -> list[DataFile]:
     """Write the rows of some files to new ones, in order.
 
     Args:
         table: whose files they are.
         folder: the table's folder.
         files: files with the same values of the partition columns.
+        purge: which rows are left out; None for none.
 
     Returns:
         The new files.
@@ -60,7 +61,7 @@ def rewrite(table: Table, folder: str, files: Sequence[TableFile]) -> list[DataF
         WarehouseError: a file is missing or damaged.
     """
     schema = table.file_schema().remove_metadata()
-    writer, part = FileWriter(), table_part(table, folder, files[0].partition_values())
+    writer, part = FileWriter(), table_part(table, folder, files[0].partition_values(), purge)
     with connected(threads=None) as connection:
         try:
             for batch in _sorted(connection, table, schema, files):

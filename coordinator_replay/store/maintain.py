@@ -19,10 +19,9 @@ from coordinator_replay.store.beginning import begin
 from coordinator_replay.store.compaction import groups_of_small, rewrite
 from coordinator_replay.store.keeping import PURGED_BY, kept_since, may_have_purged_rows, purge_of
 from coordinator_replay.store.layout import DEFAULT_BUCKETS, LEDGER, STAGING, UPKEEP_PROPERTY
-from coordinator_replay.store.scan import read_table
 from coordinator_replay.store.snapshot import Snapshot, TableFile
 from coordinator_replay.store.warehouse import Store
-from coordinator_replay.store.writer import DataFile, FileWriter, Purge, conform, table_part
+from coordinator_replay.store.writer import DataFile
 from coordinator_replay.tables.definition import table
 from coordinator_replay.tables.migrations import KEPT_SINCE_PROPERTY
 
@@ -171,11 +170,12 @@ class _Upkeep:
         rows = 0
         for file in snapshot.every:
             if may_have_purged_rows(file, purge):
-                kept, count = _without(file, snapshot, purge)
-                if count:
+                kept = rewrite(table(snapshot.table), snapshot.uri, [file], purge)
+                count = sum(one.rows for one in kept)
+                if count != file.rows:
                     removed.append(file)
                     added += kept
-                    rows += count
+                    rows += (file.rows or count) - count
         self.store.commit(snapshot, added, removed, {UPKEEP_PROPERTY: "rows purged"})
         return rows
 
@@ -234,19 +234,6 @@ class _Upkeep:
             if self.now - touched > STAGING_KEPT:
                 filesystem.delete_dir(f"{path}/{folder}")
         return Kept(name=STAGING, rows_removed=0, before=before, after=_size(root))
-
-
-def _without(file: TableFile, snapshot: Snapshot, purge: Purge) -> tuple[list[DataFile], int]:
-    """A file's rows but for those that are purged, in a new file; and how many these are."""
-    definition = table(snapshot.table)
-    schema = definition.file_schema().remove_metadata()
-    writer, part = FileWriter(), table_part(definition, snapshot.uri, file.partition_values(), purge)
-    read = 0
-    for batch in read_table([file], schema.names):
-        read += batch.num_rows
-        writer.add(part, conform(batch, schema))
-    written = writer.close()
-    return written, read - sum(one.rows for one in written)
 
 
 def run_maintain(
