@@ -154,20 +154,20 @@ class HistoryRange:
     """A range of a log partition's history.
 
     Attributes:
-        begins_at: where the range before ends: the first offset that is missing; 0 for the first range.
-        is_gap: what is missing there was in no copy, or in none from the beginning: it may have been anything.
         complete_from: the offset after the last one that is missing.
         exact_from: from where on everything is proven; None where nothing ever is.
         to_offset: the offset after the last one.
         copy: whose records below ``complete_from`` prove anything.
+        begins_at: where the range before ends: the first offset that is missing; 0 for the first range.
+        is_gap: what is missing there was in no copy, or in none from the beginning: it may have been anything.
     """
 
-    begins_at: int
-    is_gap: bool
     complete_from: int
     exact_from: int | None
     to_offset: int
     copy: Copy
+    begins_at: int = 0
+    is_gap: bool = False
 
     @property
     def is_whole(self) -> bool:
@@ -227,14 +227,14 @@ def _add(ranges: list[HistoryRange], copy: Copy) -> None:
         if ranges and ranges[-1].to_offset < begins_at:
             # The newer copy has all before the first offset that is missing.
             _extend(ranges, begins_at)
-        ranges.append(HistoryRange(begins_at, False, behind, exact_from, until, copy))
+        ranges.append(HistoryRange(behind, exact_from, until, copy, begins_at))
     elif until > reached and ranges:
         _extend(ranges, until)
     elif until > reached:
-        ranges.append(HistoryRange(0, False, 0, 0, until, copy))
+        ranges.append(HistoryRange(0, 0, until, copy))
     for low, end in pairwise([*gaps, bounds.end]):
         behind = max(high for at, high, _ in missing if at < end)
-        ranges.append(HistoryRange(low, True, behind, None, end, copy))
+        ranges.append(HistoryRange(behind, None, end, copy, begins_at=low, is_gap=True))
 
 
 def _exact_from(bounds: CopyBounds, behind: int) -> int:
@@ -264,7 +264,7 @@ def _continue(ranges: list[HistoryRange], copy: Copy) -> None:
             break
         ranges.pop()
     if not ranges:
-        ranges.append(HistoryRange(0, False, behind, exact_from, bounds.end, copy))
+        ranges.append(HistoryRange(behind, exact_from, bounds.end, copy))
     elif ranges[-1].exact_from is None or ranges[-1].exact_from > exact_from:
         ranges[-1] = replace(ranges[-1], complete_from=behind, exact_from=exact_from, to_offset=bounds.end, copy=copy)
     else:
