@@ -47,10 +47,10 @@ def _files(store: Store, name: str, rows: pa.Table, bucket: int | None = None) -
     for value in (False, True) if has_open_rows else (False,):
         chosen = rows.filter(is_open if value else pc.invert(is_open)) if has_open_rows else rows
         values = {"cluster": "default", "bucket": bucket, "is_open": value}
-        writer = FileWriter({"all": table_part(definition, store.path(name), values)})
+        writer, part = FileWriter(), table_part(definition, store.path(name), values)
         schema = definition.file_schema().remove_metadata()
         for batch in chosen.combine_chunks().to_batches(50_000):
-            writer.add("all", conform(batch, schema))
+            writer.add(part, conform(batch, schema))
         found += writer.close()
     return found
 
