@@ -183,7 +183,8 @@ def replay_input(records: DataFrame) -> DataFrame:
         )
     if "log_timestamp" in types and types["log_timestamp"] != "timestamp":
         raise InputError(f"column log_timestamp is of type {types['log_timestamp']}; wanted is timestamp")
-    is_commit = F.col("kind").isNull() | F.col("kind").isin(_commit_kinds())
+    commit_kinds = [kind.name for kind in record_kinds().values() if kind.is_offset_commit]
+    is_commit = F.col("kind").isNull() | F.col("kind").isin(commit_kinds)
     computed = {
         "timestamp_ms": F.unix_millis("log_timestamp") if "log_timestamp" in types else F.lit(None),
         "key_json": F.when(~is_commit, F.col("key_json")),
@@ -233,10 +234,6 @@ def replay_in_pandas(
         return rows
 
     return replay
-
-
-def _commit_kinds() -> list[str]:
-    return [kind.name for kind in record_kinds().values() if kind.is_offset_commit]
 
 
 def _replay(batches: Iterable[pa.RecordBatch], context: ReplayContext) -> Iterator[Row]:
