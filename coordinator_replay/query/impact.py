@@ -94,7 +94,7 @@ class Impact:
         if not self.groups:
             return [f"{head}."]
         causes = ", ".join(f"{cause} {count:,}" for cause, count in self.causes.items())
-        parts = [f"{head}, {counted(rebalances, 'rebalance')}{f' ({causes})' if causes else ''}."]
+        parts = [f"{head}, {least}{counted(rebalances, 'rebalance')}{f' ({causes})' if causes else ''}."]
         first = min((one for one in self.groups if one.first_at), key=_first_at, default=None)
         if first is not None:
             on_record = "" if self.is_complete else " on record"

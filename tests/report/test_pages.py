@@ -35,6 +35,7 @@ from tests.query.small_warehouse import (
     member,
     offset,
     owned,
+    rebalances,
     timeline,
     write_rows,
     write_small_warehouse,
@@ -210,6 +211,9 @@ def test_what_the_log_does_not_prove_is_said(page: Page, tmp_path: Path):
     words = "Records of this time range are missing from the log"
     assert words in Page(group_page(thinned, "payments")[0]).text
     assert words not in page.text
+    several = [{**row, "is_exact": False} for row in rebalances()]
+    doubtful = Tables(str(write_small_warehouse(tmp_path / "several", rebalances=several)))
+    assert words in Page(group_page(doubtful, "payments")[0]).text
 
 
 def test_pages_begin_with_what_they_stand_on(page: Page, warehouse: Tables):
