@@ -1,6 +1,6 @@
 """Commits added up by group, minute and partition: nothing of a commit leaves its task but its share of a sum."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -10,17 +10,23 @@ import pyarrow.compute as pc
 from coordinator_replay.analysis.findings.thresholds import MINUTE_MS
 from coordinator_replay.arrow_times import TIMESTAMP
 from coordinator_replay.pipeline.minute_states import MINUTE_STATES, SIMPLE
-from coordinator_replay.store.duckdb_connection import select
-from coordinator_replay.store.scan import rows_of
+from coordinator_replay.store.duckdb_connection import connected, select
+from coordinator_replay.store.scan import reader_of
 from coordinator_replay.tables.definition import table
 from coordinator_replay.times import milliseconds
 
 _AT_ONCE = 250_000
 
-COMMIT = [
-    *("group_id", "topic", "partition", "log_partition", "log_offset", "log_timestamp"),
-    *("record_bytes", "is_tombstone", "producer_id"),
-]
+COMMIT = (
+    table("offset_commits")
+    .arrow_schema(
+        [
+            *("group_id", "topic", "partition", "log_partition", "log_offset", "log_timestamp"),
+            *("record_bytes", "is_tombstone", "producer_id"),
+        ]
+    )
+    .remove_metadata()
+)
 """What is read of ``offset_commits`` for sums by group and by minute."""
 
 MINUTES = pa.schema([("minute", pa.int64()), ("kind", pa.int32()), ("commits", pa.int64())])
@@ -68,22 +74,23 @@ class SumsRange:
     pause_ms: int
 
 
-_CELLS = f"""
-SELECT group_id, topic, partition, epoch_ms(log_timestamp) // {MINUTE_MS} AS minute,
-    max(log_partition) AS log_partition, count(*) AS commits, coalesce(sum(record_bytes), 0) AS bytes,
-    count(*) - count(producer_id) AS unproven, min(epoch_ms(log_timestamp)) AS first_at,
-    max(epoch_ms(log_timestamp)) AS last_at, max(log_offset) AS last_offset
-FROM commits WHERE NOT is_tombstone AND log_timestamp IS NOT NULL
-GROUP BY group_id, topic, partition, minute
+_MINUTES = f"""
+CREATE TEMP TABLE minutes AS
+WITH of_partitions AS (
+    SELECT group_id, epoch_ms(log_timestamp) // {MINUTE_MS} AS minute,
+        max(log_partition) AS log_partition, count(*) AS commits, sum(record_bytes) AS bytes,
+        count(*) - count(producer_id) AS unproven, min(epoch_ms(log_timestamp)) AS first_at,
+        max(epoch_ms(log_timestamp)) AS last_at, max(log_offset) AS last_offset
+    FROM commits WHERE NOT is_tombstone AND log_timestamp IS NOT NULL
+    GROUP BY group_id, topic, partition, minute
+)
+SELECT group_id, minute, max(log_partition) AS log_partition, sum(commits)::BIGINT AS commits,
+    coalesce(sum(bytes), 0)::BIGINT AS bytes, sum(unproven)::BIGINT AS unproven, min(first_at) AS first_at,
+    max(last_at) AS last_at, max(last_offset) AS last_offset,
+    (sum(commits) // count(*))::BIGINT AS commits_each
+FROM of_partitions GROUP BY group_id, minute
 """  # noqa: S608 - our own numbers
-"""Commits of each partition and minute; tombstones, and commits without a time, don't count."""
-
-_MINUTES = """
-SELECT group_id, minute, max(log_partition) AS log_partition, sum(commits) AS commits, sum(bytes) AS bytes,
-    sum(unproven) AS unproven, min(first_at) AS first_at, max(last_at) AS last_at, max(last_offset) AS last_offset,
-    sum(commits) // count(DISTINCT (topic, partition)) AS commits_each
-FROM cells GROUP BY group_id, minute
-"""
+"""Commits of each group and minute; tombstones, and commits without a time, don't count."""
 
 _BY_GROUP = f"""
 WITH dated AS (
@@ -111,7 +118,7 @@ partitions that were committed then, and the ranges of time between which it pau
 
 _BY_KIND = f"""
 WITH states AS ({MINUTE_STATES})
-SELECT minutes.minute, coalesce(kind, {SIMPLE}) AS kind, sum(commits) AS commits
+SELECT minutes.minute, coalesce(kind, {SIMPLE}) AS kind, sum(commits)::BIGINT AS commits
 FROM minutes ASOF LEFT JOIN states ON minutes.group_id = states.group_id AND minutes.minute >= states.minute
 GROUP BY ALL
 """  # noqa: S608 - our own names and numbers
@@ -151,58 +158,27 @@ FROM history WHERE committed_offset < previous_offset
 """Commits below the one before."""
 
 
-class CommitSums:
-    """Adds commits of whole groups up by partition and minute, then by group and by kind of group.
-
-    A bucket holds whole groups, and of its commits only these sums stay in memory.
-    """
-
-    def __init__(self) -> None:
-        self._waiting: list[pa.RecordBatch] = []
-        self._rows = 0
-        self._cells: list[pa.Table] = []
-
-    def add(self, commits: pa.RecordBatch) -> None:
-        """Add commits.
-
-        Args:
-            commits: at least the columns of COMMIT.
-        """
-        self._waiting.append(commits.select(COMMIT))
-        self._rows += commits.num_rows
-        if self._rows >= _AT_ONCE:
-            self._flush()
-
-    def _flush(self) -> None:
-        if self._rows:
-            self._cells.append(select(_CELLS, {}, commits=pa.Table.from_batches(self._waiting)))
-        self._waiting, self._rows = [], 0
-
-    def minutes(self) -> pa.Table | None:
-        """The sums by group and minute; None where no commit was added."""
-        self._flush()
-        return select(_MINUTES, {}, cells=pa.concat_tables(self._cells)) if self._cells else None
-
-
-def by_group(minutes: pa.Table, wanted: SumsRange) -> pa.Table:
-    """What the commits of each group come to.
+def commit_sums(
+    commits: Iterable[pa.RecordBatch], evidence: pa.Table, wanted: SumsRange
+) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """What commits come to, of a bucket: it has whole groups.
 
     Args:
-        minutes: sums by group and minute.
+        commits: at least the columns of COMMIT.
+        evidence: rows of ``group_evidence`` of the same groups, in STATES.
         wanted: which minutes are over, and what is too many and a pause.
+
+    Yields:
+        GROUP_SUMS and MINUTE_SUMS.
     """
     asked = {"hot": wanted.hot, "until": milliseconds(wanted.until), "pause": wanted.pause_ms}
-    return select(_BY_GROUP, asked, minutes=minutes)
-
-
-def by_kind(minutes: pa.Table, evidence: pa.Table) -> pa.Table:
-    """Rows in MINUTES.
-
-    Args:
-        minutes: sums by group and minute.
-        evidence: rows of ``group_evidence`` of the same groups, in STATES.
-    """
-    return rows_of(select(_BY_KIND, {}, minutes=minutes, evidence=evidence).to_batches(), MINUTES)
+    with connected() as connection:
+        connection.register("commits", reader_of(commits, COMMIT))
+        connection.register("evidence", evidence)
+        connection.execute(_MINUTES)
+        for name, sql, parameters in ((GROUP_SUMS, _BY_GROUP, asked), (MINUTE_SUMS, _BY_KIND, {})):
+            for batch in connection.sql(sql, params=parameters).to_arrow_table().to_batches():
+                yield name, batch
 
 
 class IntervalSums:

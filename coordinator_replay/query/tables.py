@@ -111,6 +111,7 @@ class Tables:
         self._newest_tables: dict[str, DeltaTable | None] = {}
         self._open: dict[str, DeltaTable] = {}
         self._snapshots: dict[str, Snapshot] = {}
+        self._offered: dict[str, Mapping[str, str]] = {}
 
     @cached_property
     def connection(self) -> duckdb.DuckDBPyConnection:
@@ -127,6 +128,7 @@ class Tables:
         """Close the engine; a later question opens another."""
         opened = self.__dict__.pop("connection", None)
         if opened is not None:
+            self._offered.clear()
             opened.close()
 
     def path(self, name: str) -> str:
@@ -243,7 +245,9 @@ class Tables:
             column: str(used[name]) for column, name in (("cluster", "cluster"), ("group_id", "group")) if name in used
         }
         for name in set(_WORD.findall(sql)).intersection(table_names()):
-            self.offer(name, bounds)
+            if self._offered.get(name) != bounds:
+                self.offer(name, bounds)
+                self._offered[name] = bounds
             self._check_kept(name, values)
         # Each thread holds a row group: one is enough for one group's rows, and bounds memory on a large machine.
         self.connection.execute("SET threads = 1" if "group_id" in bounds else "RESET threads")

@@ -74,7 +74,7 @@ TOTALS = "commit_totals"
 """The internal table of what commits come to, kept from run to run."""
 
 EVIDENCE, EXPIRED, REMOVED, OFFSETS = "group_evidence", "expired_offsets", "removed_offsets", "offset_history"
-PENDING = "pending_offsets"
+PENDING, OWNERSHIP, RULES, QUARANTINE = "pending_offsets", "partition_ownership", "expiry_rules", "quarantine"
 
 STALLS, UNCOMMITTED, ENDANGERED = "stalls", "uncommitted", "endangered"
 """Evidence from the tables of offsets and owners: see the statements."""
@@ -98,9 +98,23 @@ _READ = {
         *("tombstone_offset", "expire_at", "is_exact"),
     ),
     REMOVED: ("group_id", "ended_by", "valid_to"),
+    PENDING: (
+        *("group_id", "topic", "log_partition", "producer_id", "producer_epoch", "from_offset", "to_offset"),
+        *("ended_by", "pending_since", "valid_to", "is_exact"),
+    ),
+    OWNERSHIP: (
+        *("group_id", "topic", "partition", "member_id", "log_partition", "owned_from", "owned_to", "from_offset"),
+        *("to_offset", "is_exact"),
+    ),
+    RULES: (
+        *("group_id", "group_state", "log_partition", "log_offset", "log_timestamp", "rule", "base_timestamp"),
+        "spared_topics",
+    ),
+    QUARANTINE: ("log_partition", "log_offset", "log_timestamp", "error_class", "error_message"),
 }
-"""What is read about groups, by table: their own evidence, what commits came to in earlier runs, the offsets that are
-current, what retention removes, and what each tombstone was."""
+"""What is read, by table: groups' own evidence, what commits came to in earlier runs, the offsets that are current,
+what retention removes, what each tombstone was, commits that waited for a marker, owners, when rules of expiry came
+into force, and what could not be read."""
 
 LONG_PENDING = """
 SELECT group_id, producer_id, first(producer_epoch ORDER BY from_offset) AS producer_epoch,
@@ -231,8 +245,9 @@ class GroupEvidence:
         for row in self.rows[STALLS]:
             pause = [row["at"], row.pop("pause_until")]
             if (continued_ms := went_on_ms(active, row)) > 0:
-                about = {"status": STALL, "pause": pause, "went_on_ms": continued_ms}
-                past[_key(row), row.pop("is_over")].append(row | about)
+                key = _key(row), row.pop("is_over")
+                row |= {"status": STALL, "pause": pause, "went_on_ms": continued_ms}
+                past[key].append(row)
         for row in self.rows[ENDANGERED]:
             past[_key(row), row.pop("is_over")].append(row)
         return past
@@ -336,14 +351,12 @@ def _key(row: Row) -> Key:
     return row.pop("topic"), row.pop("partition")
 
 
-_INTO_EMPTY = "empty_"
+_INTO_EMPTY = ("count", "first_at", "from_offset", "valid_from", "committed_offset", "previous_offset")
 
 
 def _into_empty(sums: Sum) -> Sum | None:
     """Commits of a partition into an Empty group; None where there are none."""
-    if not sums["empty_count"]:
-        return None
-    return {name.removeprefix(_INTO_EMPTY): value for name, value in sums.items() if name.startswith(_INTO_EMPTY)}
+    return {name: sums[f"empty_{name}"] for name in _INTO_EMPTY} if sums["empty_count"] else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -520,7 +533,7 @@ class Evaluation:
     def _stalls(self, paused: pa.Table) -> pa.Table:
         """Pauses that an owner lived through while the group may have continued."""
         asked = {"limit": self.context.limits.stall_ms, "end": milliseconds(self.context.end)}
-        return select(_STALLS, asked, pauses=paused, ownership=self._rows("partition_ownership"))
+        return select(_STALLS, asked, pauses=paused, ownership=self._rows(OWNERSHIP))
 
     def _endangered(self, paused: pa.Table) -> pa.Table:
         """Offsets that were to expire, or whose topic was left, and no longer are."""
@@ -531,13 +544,13 @@ class Evaluation:
             "horizon": self.context.horizon_ms,
             "abandoned": self.context.limits.abandoned_ms,
         }
-        return select(_ENDANGERED, asked, pauses=paused, rules=self._rows("expiry_rules"))
+        return select(_ENDANGERED, asked, pauses=paused, rules=self._rows(RULES))
 
     def _uncommitted(self, new: pa.Table | None, totals: pa.Table) -> pa.Table:
         """Partitions that had an owner for long before their first commit."""
         asked = {"limit": self.context.limits.never_committed_ms, "what": PARTITION.name}
         sums = _NO_SUMS if new is None else new.select(_NO_SUMS.column_names)
-        ownership = self._rows("partition_ownership")
+        ownership = self._rows(OWNERSHIP)
         return select(_UNCOMMITTED, asked, new_sums=sums, sums=totals, ownership=ownership)
 
     def _pending(self) -> pa.Table:
@@ -547,7 +560,7 @@ class Evaluation:
 
     def _rows(self, name: str) -> pa.RecordBatchReader:
         """A table's rows of the bucket."""
-        schema = table(name).file_schema().remove_metadata()
+        schema = table(name).arrow_schema(_READ[name]).remove_metadata()
         return reader_of(read_paths(self.files.uris(name), schema.names), schema)
 
     def _evaluate_chunk(self, chunk: Chunk) -> Iterator[tuple[str, int, str]]:
@@ -577,7 +590,8 @@ class Evaluation:
                     rebalances.append(row.at)
                 findings += evaluator.add(row.tag, row.content)
             findings += evaluator.finish()
-        self._find(findings)
+        if findings:
+            self._find(findings)
         if guard.failure is not None:
             self._find(self.context.evaluator(group_id).add(Evidence.FAILURE, guard.failure._asdict()))
         if guard.failure is not None or not is_replayed:
@@ -586,7 +600,7 @@ class Evaluation:
 
     def _evaluate_quarantine(self) -> None:
         """Findings about what could not be read, by log partition and what was wrong."""
-        unreadable = select(_UNREADABLE, {}, quarantine=self._rows("quarantine"))
+        unreadable = select(_UNREADABLE, {}, quarantine=self._rows(QUARANTINE))
         evaluator = self.context.evaluator("")
         for row in unreadable.to_pylist():
             self._find(evaluator.add(Evidence.UNREADABLE, row))
@@ -598,10 +612,18 @@ class Evaluation:
         self.writer.add_rows(FINDINGS, dated)
 
     def _keep_totals(self, group_id: str, totals: Totals) -> None:
-        for what, key, sums in totals.kept():
-            topic, partition = (None, None) if key == WHOLE else key
-            about = {"group_id": group_id, "topic": topic, "partition": partition}
-            self.writer.add_rows(TOTALS, [{"what": what, "until": self.until_ms, "sums": encode(sums), **about}])
+        rows = [
+            {
+                "group_id": group_id,
+                "what": what,
+                "topic": None if key == WHOLE else key[0],
+                "partition": None if key == WHOLE else key[1],
+                "until": self.until_ms,
+                "sums": encode(sums),
+            }
+            for what, key, sums in totals.kept()
+        ]
+        self.writer.add_rows(TOTALS, rows)
 
 
 def _by_group(chunk: Chunk) -> dict[str, GroupEvidence]:

@@ -5,7 +5,7 @@ that waited at the end of the one before, just as a run continues from the open 
 of any size takes no more memory than a chunk and the offsets that are current at one time.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -145,8 +145,6 @@ class Derivation:
 
     Attributes:
         sources: the files.
-        on_commits: called with each batch of commits that is read, with ``extra`` columns.
-        extra: columns of ``offset_commits`` to read in addition to those that are needed.
         before: as if the log ended before these offsets, by log partition; None for its real end.
         proofs: what is proven of log partitions of which records are missing.
         current: offsets that are current where the next chunk begins.
@@ -155,8 +153,6 @@ class Derivation:
     """
 
     sources: Sources
-    on_commits: Callable[[pa.RecordBatch], None] | None = None
-    extra: Sequence[str] = ()
     before: Mapping[int, int] | None = None
     proofs: OffsetProofs = NOTHING_MISSING
     current: list[pa.RecordBatch] = field(init=False)
@@ -205,11 +201,9 @@ class Derivation:
     def _events(self, chunk: Chunk | None, before: int | None) -> list[pa.RecordBatch]:
         where = None if chunk is None else chunk.where()
         rows = [*self.current, *self.waiting]
-        for commits in read_paths(self.sources.commits, [*events.COMMIT, *self.extra], where, _TEXTS):
-            if self.on_commits is not None:
-                self.on_commits(commits)
+        for commits in read_paths(self.sources.commits, events.COMMIT, where, _TEXTS):
             if commits.num_rows:
-                rows.extend(events.split_commits(commits.select(list(events.COMMIT))))
+                rows.extend(events.split_commits(commits))
         for records in read_paths(self.sources.quarantine, events.QUARANTINED, where):
             rows.extend(events.split_commits(events.unreadable_commits(records)))
         if self.proofs.ranges:

@@ -5,6 +5,7 @@ is put in front of the next batch as rows, so memory is bounded by the batch and
 """
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,7 @@ class _Batch:
         for field, name, nothing in _FIELDS:
             fields[field] = numbers_of(events.column(name), nothing)
         self.fields = fields
+        self.groups = numbers_of(events.column("group_id").dictionary_encode().indices, NOWHERE)
         self.topics = events.column("topic").dictionary_encode()
         self.is_readable = as_bools(events.column("committed_offset").is_valid())
         self.lookups = np.full((len(Lookup), n), NOWHERE, np.int64)
@@ -83,13 +85,12 @@ class _Batch:
 
     def _begins(self) -> npt.NDArray[np.int8]:
         """Where keys, topics with their partition, and groups begin."""
-        groups = self.events.column("group_id").dictionary_encode().indices
         begins = np.zeros(self.events.num_rows, np.int8)
         levels = (
             (Begin.KEY, self.fields[EventField.LOG_PARTITION]),
             (Begin.CONSUMED, numbers_of(self.events.column("partition"), NOWHERE)),
             (Begin.CONSUMED, numbers_of(self.topics.indices, NOWHERE)),
-            (Begin.GROUP, numbers_of(groups, NOWHERE)),
+            (Begin.GROUP, self.groups),
         )
         for level, codes in levels:
             begins[1:][codes[1:] != codes[:-1]] = level
@@ -141,18 +142,19 @@ class _Batch:
 
     def _are_absent(self, offsets: Numbers, rows: Numbers) -> npt.NDArray[np.bool_]:
         """At which offsets the groups of rows are proven not to be there, of which no state is from before."""
-        first, is_begin_open = self._first_states()
+        first, is_begin_open = self._first_states
         return self.proofs.are_absent(
             self.fields[EventField.LOG_PARTITION, rows], offsets, first[rows], are_begins_open=is_begin_open[rows]
         )
 
+    @cached_property
     def _first_states(self) -> tuple[Numbers, npt.NDArray[np.bool_]]:
         """For each row, the log offset of the first state of its group that is on record; LATEST for none.
 
         Returns:
             the offsets, and where the group did not begin with it, as far as the log shows.
         """
-        codes = numbers_of(self.events.column("group_id").dictionary_encode().indices, 0)
+        codes = self.groups
         first = np.full(int(codes.max(initial=0)) + 1, LATEST, np.int64)
         is_state = self.fields[EventField.KIND] == OffsetEvent.STATE
         begins, lost_at = self.fields[EventField.AT_OFFSET, is_state], self.fields[EventField.LOST_AT, is_state]
@@ -168,24 +170,22 @@ class _Batch:
         """
         first, partitions = self.lookups[Lookup.FIRST, rows], self.fields[EventField.LOG_PARTITION, rows]
         is_open = (first != NOWHERE) & self.proofs.are_unproven(partitions, first)
-        is_open |= self._hide_previous(rows)
+        is_open |= self._hides_previous[rows]
         return pc.coalesce(self.take("is_begin_open", _rows(rows)), pa.array(is_open))
 
-    def _hide_previous(self, rows: Numbers) -> npt.NDArray[np.bool_]:
+    @cached_property
+    def _hides_previous(self) -> npt.NDArray[np.bool_]:
         """Before which commits there is one on record that need not be the one that they replaced.
 
         There may have been others in a gap between the two, one of an export may have been aborted, and one that can't
         be read has no offset.
         """
-        replaced = self.replaced[rows]
-        has_any = replaced != NOWHERE
-        partitions, at = self.fields[EventField.LOG_PARTITION, rows], self.fields[EventField.AT_OFFSET]
-        is_hidden: npt.NDArray[np.bool_] = self.proofs.have_gap(partitions, at[replaced], at[rows])
-        is_hidden = has_any & (is_hidden | ~self.is_readable[replaced])
-        producers = self.events.column("producer_id")
-        if producers.null_count:
-            is_shown = pc.is_valid(producers).to_numpy(zero_copy_only=False)
-            is_hidden |= has_any & is_shown[rows] & ~is_shown[replaced]
+        partitions, at = self.fields[EventField.LOG_PARTITION], self.fields[EventField.AT_OFFSET]
+        is_hidden: npt.NDArray[np.bool_] = self.proofs.have_gap(partitions, at[self.replaced], at)
+        is_hidden |= ~self.is_readable[self.replaced]
+        is_shown = as_bools(pc.is_valid(self.events.column("producer_id")))
+        is_hidden |= is_shown & ~is_shown[self.replaced]
+        is_hidden &= self.replaced != NOWHERE
         return is_hidden
 
     def _are_exact(self, rows: Numbers, following: Numbers) -> pa.Array:
@@ -199,9 +199,8 @@ class _Batch:
 
     def _previous(self, rows: Numbers) -> pa.Array:
         """The offset that a commit replaced; null where that isn't on record."""
-        replaced = self.take(
-            "committed_offset", _rows(np.where(self._hide_previous(rows), NOWHERE, self.replaced[rows]))
-        )
+        shown = np.where(self._hides_previous[rows], NOWHERE, self.replaced[rows])
+        replaced = self.take("committed_offset", _rows(shown))
         return pc.coalesce(replaced, self.take("previous_offset", _rows(rows)))
 
     def _commit_columns(self, rows: Numbers) -> dict[str, pa.Array]:

@@ -143,13 +143,13 @@ LATEST = np.iinfo(np.int64).max
 
 
 @inlined
-def _last_at(firsts: Any, seconds: Any, start: Any, end: Any, first: Any, second: Any) -> Any:
-    """The last row of a range, sorted by two columns, that is at or before two values; ``start - 1`` if none is."""
+def _last_at(events: Any, by: Any, then_by: Any, start: Any, end: Any, first: Any, second: Any) -> Any:
+    """The last row of a range, sorted by two fields, that is at or before two values; ``start - 1`` if none is."""
     low, high = start, end
     while low < high:
         middle = (low + high) // 2
-        value = firsts[middle]
-        if value < first or (value == first and seconds[middle] <= second):
+        value = events[by, middle]
+        if value < first or (value == first and events[then_by, middle] <= second):
             low = middle + 1
         else:
             high = middle
@@ -160,9 +160,7 @@ def _last_at(firsts: Any, seconds: Any, start: Any, end: Any, first: Any, second
 def _owner(events: Any, memory: Any, offset: Any) -> Any:
     """The last row at or before a log offset that names an owner; NOWHERE if none does."""
     start = memory[_At.OWNERS]
-    row = _last_at(
-        events[EventField.AT_OFFSET], events[EventField.UNTIL], start, memory[_At.OWNERS_END], offset, LATEST
-    )
+    row = _last_at(events, EventField.AT_OFFSET, EventField.UNTIL, start, memory[_At.OWNERS_END], offset, LATEST)
     return row if row >= start else NOWHERE
 
 
@@ -172,7 +170,7 @@ def _state(events: Any, memory: Any, offset: Any) -> Any:
     start, end = memory[_At.STATES], memory[_At.STATES_END]
     if start == end:
         return NO_STATES
-    row = _last_at(events[EventField.AT_OFFSET], events[EventField.LOG_OFFSET], start, end, offset, LATEST)
+    row = _last_at(events, EventField.AT_OFFSET, EventField.LOG_OFFSET, start, end, offset, LATEST)
     return row if row >= start else NOWHERE
 
 
@@ -222,7 +220,7 @@ def _note_expiry(events: Any, memory: Any, intervals: Any, n: Any, row: Any, by:
     partition = events[EventField.LOG_PARTITION, row]
     offset = events[EventField.AT_OFFSET, by] if by != NOWHERE else LATEST
     start, end = memory[_At.RULES], memory[_At.RULES_END]
-    rule = _last_at(events[EventField.LOG_PARTITION], events[EventField.AT_OFFSET], start, end, partition, offset)
+    rule = _last_at(events, EventField.LOG_PARTITION, EventField.AT_OFFSET, start, end, partition, offset)
     has_rule = rule >= start and events[EventField.LOG_PARTITION, rule] == partition
     intervals[Interval.RULE, n] = rule if has_rule else NOWHERE
     intervals[Interval.LAST_OWNER, n] = _owner(events, memory, offset)
@@ -283,7 +281,8 @@ def _mark(events: Any, memory: Any, waiting: Any, intervals: Any, waits: Any, ro
                 memory[_At.IS_SEEN] = 1
         _settle(memory, waiting, waits, place, row, how)
         last = memory[_At.WAITING] - 1
-        waiting[:, place] = waiting[:, last]
+        for part in range(3):
+            waiting[part, place] = waiting[part, last]
         memory[_At.WAITING] = last
         return
 
@@ -302,7 +301,8 @@ def _lose(events: Any, memory: Any, waiting: Any, intervals: Any, waits: Any, ro
             how = PendingEnd.ABORT if memory[_At.STORED] != NOWHERE else PendingEnd.LOST
             _settle(memory, waiting, waits, place, row, how)
         else:
-            waiting[:, kept] = waiting[:, place]
+            for part in range(3):
+                waiting[part, kept] = waiting[part, place]
             kept += 1
     memory[_At.WAITING] = kept
     memory[_At.IS_SEEN] = 1 if memory[_At.STORED] != NOWHERE else 0
@@ -370,7 +370,8 @@ def _carry(memory: Any, waiting: Any, carried: Any) -> Any:
         carried[0, n], carried[1, n], carried[2, n] = memory[_At.STORED], UNKNOWN, NOWHERE
         n += 1
     for place in range(memory[_At.WAITING]):
-        carried[:, n] = waiting[:, place]
+        for part in range(3):
+            carried[part, n] = waiting[part, place]
         n += 1
     return n
 
@@ -410,9 +411,10 @@ def find_intervals(
             _close(events, memory, waiting, intervals, waits)
             memory[_At.IS_SEEN] = 0
             if begins[row] == Begin.GROUP:
-                memory[_At.STATES : _At.RULES_END + 1] = row
+                memory[_At.STATES] = memory[_At.STATES_END] = row
+                memory[_At.RULES] = memory[_At.RULES_END] = row
             if begins[row] >= Begin.CONSUMED:
-                memory[_At.OWNERS : _At.OWNERS_END + 1] = row
+                memory[_At.OWNERS] = memory[_At.OWNERS_END] = row
         elif events[EventField.KIND, row - 1] > OffsetEvent.OWNER and (
             events[EventField.AT_OFFSET, row] < events[EventField.AT_OFFSET, row - 1]
         ):

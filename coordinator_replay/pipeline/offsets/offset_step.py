@@ -16,15 +16,11 @@ from coordinator_replay.pipeline.bucket_share import BucketShare
 from coordinator_replay.pipeline.columns import Bools, as_bools, numbers_of
 from coordinator_replay.pipeline.commit_sums import (
     COMMIT,
-    GROUP_SUMS,
-    MINUTE_SUMS,
     PAUSE,
     PAUSES,
-    CommitSums,
     IntervalSums,
     SumsRange,
-    by_group,
-    by_kind,
+    commit_sums,
     pauses,
 )
 from coordinator_replay.pipeline.interval_rows import OPEN_ROWS, REMOVED_ROWS, STAGED, Staged
@@ -35,7 +31,7 @@ from coordinator_replay.pipeline.offsets.derive import Derivation, Sources
 from coordinator_replay.pipeline.offsets.proofs import OffsetProofs, offset_proofs
 from coordinator_replay.pipeline.rebalance_pauses import CommitPauses
 from coordinator_replay.store.duckdb_connection import select
-from coordinator_replay.store.scan import read_paths, rows_of
+from coordinator_replay.store.scan import Batches, read_paths, rows_of
 from coordinator_replay.store.writer import conform, some
 from coordinator_replay.tables.definition import table
 from coordinator_replay.times import microseconds
@@ -95,13 +91,7 @@ class OffsetStep:
 
     def run(self, writer: TableWriter) -> None:
         """Derive and write: history, pending commits, staged rows and sums."""
-        sums = None if self.context.sums is None else CommitSums()
-        derivation = Derivation(
-            self._sources(),
-            on_commits=lambda commits: self._count(sums, commits),
-            extra=["record_bytes"],
-            proofs=self.proofs,
-        )
+        derivation = Derivation(self._sources(), proofs=self.proofs)
         tombstones = self._group_tombstones()
         every_ms = self.context.history_every_ms
         thinned, opened = list[pa.RecordBatch](), list[pa.RecordBatch]()
@@ -121,25 +111,14 @@ class OffsetStep:
         self._stage_open(opened, writer)
         for name, batch in self.intervals.flush():
             writer.stage(name, batch)
-        if sums is not None:
-            self._write_sums(sums, writer)
+        if self.context.sums is not None:
+            self._write_sums(self.context.sums, writer)
         for name in (HISTORY, PENDING, REMOVED, EXPIRED):
             self.files.remove(name, is_open=None if self.share.is_rebuild else True)
         if self.context.as_of is not None:
             # What counts as expired depends on the time asked about: all of it is derived again.
             self.files.remove(REMOVED)
             self.files.remove(EXPIRED)
-
-    def _count(self, sums: CommitSums | None, commits: pa.RecordBatch) -> None:
-        """Add commits that are not in the tables' sums yet."""
-        wanted = self.context.sums
-        if sums is None or wanted is None:
-            return
-        if self.share.is_rebuild and wanted.since is not None:
-            at = commits.column("log_timestamp")
-            is_recent = as_bools(pc.greater_equal(at, pa.scalar(wanted.since, at.type)))
-            commits = some(commits, _at_least(commits, self.share.ends, "log_offset") | is_recent)
-        sums.add(commits)
 
     def _sources(self) -> Sources:
         if self.share.is_rebuild:
@@ -261,31 +240,23 @@ class OffsetStep:
                             ends[one] = min(ends[one], int(offsets[partitions == one].min()))
         return ends
 
-    def _write_sums(self, sums: CommitSums, writer: TableWriter) -> None:
+    def _write_sums(self, wanted: SumsRange, writer: TableWriter) -> None:
         """Add up commits by group and by minute."""
-        wanted = self.context.sums
-        assert wanted is not None  # noqa: S101 - there are sums
-        if not self.share.is_rebuild:
-            self._add_recent(sums, wanted.since)
-        minutes = sums.minutes()
-        if minutes is None:
-            return
         states = rows_of(
             read_paths(self.files.uris("group_evidence"), STATES.names, pc.field("tag") == int(Evidence.STATE)), STATES
         )
-        for name, added in (
-            (GROUP_SUMS, by_group(minutes, wanted)),
-            (MINUTE_SUMS, by_kind(minutes, states)),
-        ):
-            for batch in added.to_batches():
-                writer.stage(name, batch)
+        for name, batch in commit_sums(self._commits_since(wanted.since), states, wanted):
+            writer.stage(name, batch)
 
-    def _add_recent(self, sums: CommitSums, since: datetime | None) -> None:
-        """Add commits of earlier runs whose minutes were not over."""
-        where = None if since is None else pc.field("log_timestamp") >= pa.scalar(since, TIMESTAMP)
-        uris = [file.uri for file in self.files.old("offset_commits")]
-        for batch in read_paths(uris, COMMIT, where, ["group_id", "topic"]):
-            sums.add(batch)
+    def _commits_since(self, since: datetime | None) -> Batches:
+        """Commits that are not in the tables' sums yet, and those of earlier runs whose minutes were not over."""
+        where = None
+        if since is not None:
+            where = pc.field("log_timestamp") >= pa.scalar(since, TIMESTAMP)
+            where |= ~pc.field("log_partition").isin(pa.array(sorted(self.share.ends), pa.int32()))
+            for partition, end in self.share.ends.items():
+                where |= (pc.field("log_partition") == partition) & (pc.field("log_offset") >= end)
+        return read_paths(self.files.uris("offset_commits"), COMMIT.names, where)
 
 
 def _readable(rows: pa.RecordBatch) -> pa.RecordBatch:
