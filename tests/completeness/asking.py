@@ -352,7 +352,10 @@ TABLES: Mapping[str, TableQuestion] = {
         offset="from_offset",
     ),
     "pending_offsets": TableQuestion(
-        ("group_id", "topic", "partition", "producer_id", "pending_since", "valid_from"), ("valid_to",)
+        ("group_id", "topic", "partition", "producer_id", "pending_since", "valid_from"),
+        ("valid_to",),
+        begin="pending_since",
+        end="valid_to",
     ),
     "expired_offsets": TableQuestion(
         ("group_id", "topic", "partition", "committed_offset", "commit_timestamp", "status"),
