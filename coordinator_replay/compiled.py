@@ -7,7 +7,7 @@ file of a compiled function only, so the functions that it calls should stand in
 import os
 from collections.abc import Callable
 from contextlib import chdir, nullcontext
-from functools import partial, wraps
+from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -20,15 +20,15 @@ with chdir(os.sep) if Path(".numba_config.yaml").exists() else nullcontext():
 # The compiler looks for them again each time.
 config._config_fname = os.devnull
 
-# No array is made in them, so none need be counted: counting references takes longer than the loops themselves.
-_compile: Any = partial(njit, nogil=True, _nrt=False)
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def inlined(function: F) -> F:
-    """Mark a function that only compiled functions call; its body stands in for each call, which would take longer."""
-    return cast(F, _compile(inline="always")(function))
+    """Mark a function that only compiled functions call; its body stands in for each call.
+
+    A call would count references to every array that it is given, which takes longer than reading a field.
+    """
+    return cast(F, njit(nogil=True, inline="always")(function))
 
 
 def compiled(function: F) -> F:
@@ -38,9 +38,9 @@ def compiled(function: F) -> F:
     on a read-only install without a home, it refuses at once, and on a full disk at the first call; then the function
     is compiled for this process alone. None of these functions touches files, so an ``OSError`` is the cache's.
     """
-    unkept = _compile()(function)
+    unkept = njit(nogil=True)(function)
     try:
-        kept = _compile(cache=True)(function)
+        kept = njit(nogil=True, cache=True)(function)
     except RuntimeError:
         return cast(F, unkept)
 
