@@ -92,6 +92,8 @@ def spans_of(
 ) -> list[Span]:
     """The time range that pictures of a group show: from its first record to the end of the log.
 
+    A rebalance that is going on by a broker's log alone is in it: the range ends after its beginning.
+
     Args:
         warehouse: the tables.
         group: the group; every one that was there in the range if None.

@@ -26,6 +26,8 @@ def took(one: Rebalance) -> str:
 
 def moved(one: Rebalance) -> str:
     """How many partitions changed hands, and how many had none before."""
+    if one.epoch is None:
+        return "not yet"
     added = f", {one.partitions_added:,} newly assigned" if one.partitions_added else ""
     return f"{counted_as(one.partitions_reassigned)} of {counted_as(one.partitions_total)}{added}"
 

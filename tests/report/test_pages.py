@@ -24,6 +24,7 @@ from coordinator_replay.report.what_if_page import what_if_page
 from coordinator_replay.report.wording import COLOURS, neutral, shade
 from coordinator_replay.safe_text import UNSAFE
 from coordinator_replay.safe_text import neutral as neutral_text
+from coordinator_replay.times import milliseconds
 from coordinator_replay.whatif.alternative import Alternative
 from coordinator_replay.whatif.answer import what_if
 from coordinator_replay.whatif.recorded import Recorded
@@ -97,6 +98,17 @@ def test_a_classic_rebalance_is_drawn_for_as_long_as_it_took_for_certain(bounded
     assert re.fullmatch(r"not on record: after (\S+), by (\S+)", began)
     assert bounded.column("rebalances", "took") == ["at least 20 ms, at most 4.0 s"]
     assert "at least 20 ms, at most 4.0 s" in bounded.cells
+
+
+def test_a_rebalance_that_is_going_on_has_its_place_and_no_number_of_partitions(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path / "warehouse")
+    began_at = Tables(str(folder)).coverage.last + timedelta(seconds=9)
+    own = {"rebalance_id": "g1", "cluster": "default", "group_id": "legacy", "group_type": "classic", "is_exact": False}
+    write_rows(folder, "rebalances", [{**own, "cause": "SESSION_TIMEOUT", "members_before": 2, "started_at": began_at}])
+    drawn = Page(group_page(Tables(str(folder)), "legacy")[0])
+    assert drawn.column("rebalances", "at")[-1] == milliseconds(began_at) - drawn.data["start"]
+    assert drawn.column("rebalances", "moved")[-1] == "not yet"
+    assert {"not yet", "not over"} <= set(drawn.cells)
 
 
 def test_pauses_of_commits_are_marks(bounded: Page):

@@ -3,6 +3,7 @@
 import json
 import subprocess
 from collections import defaultdict
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ import pytest
 import coordinator_replay
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.report.trace import traces_of, write_trace
+from tests.pipeline.in_process import audit_here
 from tests.query.small_warehouse import ORDERS, at, event, owned, write_rows, write_small_warehouse
 from tests.report.hostile import EVIL, GROUP
+from tests.samples import DATA
 
 Event = dict[str, Any]
 
@@ -130,6 +133,37 @@ def test_a_classic_rebalance_is_as_long_as_is_certain(tmp_path: Path):
         "rebalances": (end - 20_000, 20_000),
         "join phase: not on record": (end - 4_000_000, 3_980_000),
     }
+
+
+def rebalance_slices(file: Path) -> dict[str, list[Event]]:
+    """The slices of rebalances, by track."""
+    events = json.loads(file.read_text())["traceEvents"]
+    names, found = tracks(events), defaultdict(list)
+    for one in events:
+        if one.get("cat") == "rebalance":
+            found[names[one["pid"], one["tid"]]].append(one)
+    return found
+
+
+def test_nothing_may_have_begun_earlier_where_a_brokers_log_shows_the_beginning(tmp_path: Path):
+    recorded = DATA / "broker-logs" / "4.1"
+    for logs, has_possible in ([], True), ([str(recorded / "server.log")], False):
+        folder = tmp_path / f"{len(logs)}-logs"
+        audit_here(folder, recorded / "segments", broker_logs=logs)
+        write_trace(traces_of(Tables(str(folder)), ["wharf-pollers"]), tmp_path / "trace.json")
+        assert ("join phase: not on record" in rebalance_slices(tmp_path / "trace.json")) == has_possible
+    for one in rebalance_slices(tmp_path / "trace.json")["rebalances"]:
+        assert one["dur"] == 1000 * one["args"]["duration_ms"] > 1000 * one["args"]["duration_ms_min"]
+
+
+def test_a_rebalance_that_is_going_on_begins_where_a_brokers_log_has_it(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path / "warehouse")
+    began_at = Tables(str(folder)).coverage.last + timedelta(seconds=9)
+    own = {"rebalance_id": "g1", "cluster": "default", "group_id": "legacy", "group_type": "classic", "is_exact": False}
+    write_rows(folder, "rebalances", [{**own, "cause": "SESSION_TIMEOUT", "started_at": began_at}])
+    write_trace(traces_of(Tables(str(folder)), ["legacy"]), tmp_path / "trace.json")
+    (*_, last) = rebalance_slices(tmp_path / "trace.json")["rebalances"]
+    assert (last["name"], last["ts"], last["dur"]) == ("SESSION_TIMEOUT", round(began_at.timestamp() * 1e6), 1000)
 
 
 def test_counters_tell_members_and_partitions_without_owner(events: list[Event]):
