@@ -23,7 +23,7 @@ OF_THE_RUN = {"started_at", "finished_at", "run_id", "inputs", "input_snapshot",
 """Columns that differ between two runs over the same dump."""
 RUN_ID = re.compile(r"\d{8}T\d{6}\.\d+Z")
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-AGES = re.compile(r"^\w*(log_age_seconds|audit_end_timestamp_seconds)\{.*\n", re.MULTILINE)
+AGES = re.compile(r"^\w*(log_age_seconds|audit_end_timestamp_seconds)\{.*\n| \(\d+ \w+ ago\)", re.MULTILINE)
 TODAY = re.compile(datetime.now(UTC).strftime("%Y-%m-%d") + r"[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|\+00:00)?")
 GROUPS, TOPICS = 2, 1
 """How many groups and topics are asked about one by one."""
