@@ -15,13 +15,18 @@ def listed(names: Sequence[object], most: int = 5, separator: str = ", ") -> str
     return f"{shown}{' ' if separator == ', ' else separator}and {len(names) - most:,} more"
 
 
+def counted_as(number: int | None) -> str:
+    """A number that may not be known."""
+    return "?" if number is None else f"{number:,}"
+
+
 def counted(number: int | None, what: str) -> str:
     """A number with its noun.
 
     >>> counted(1, "member"), counted(2000, "partition"), counted(None, "member")
     ('1 member', '2,000 partitions', '? members')
     """
-    return f"{'?' if number is None else f'{number:,}'} {what}{'' if number == 1 else 's'}"
+    return f"{counted_as(number)} {what}{'' if number == 1 else 's'}"
 
 
 def partition_range(first: int, last: int) -> str:

@@ -101,6 +101,7 @@ class OpenRebalance:
         earliest_ms: when it began at the earliest; None where the log does not show it.
         completed_at: when it was over, in milliseconds, as all of what the row shows as it is.
         completed_offset: the log offset of the record by which it was over; None while it is not.
+        members_before: members before it; None where the group just before it is not on record.
         is_counted: the partitions owned at its end were counted.
         held_up_until_ms: when the member ``held_up_by`` revoked partitions that others waited for.
         unowned_ms_max: None where no partition revoked in it has been without an owner for a time on record.
@@ -116,7 +117,7 @@ class OpenRebalance:
     earliest_ms: int | None
     completed_at: int | None
     completed_offset: int | None
-    members_before: int
+    members_before: int | None
     members_after: int
     is_exact: bool
     members_joined: list[str]
@@ -355,7 +356,7 @@ class Rebalances:
             earliest_ms,
             situation.at_ms if is_over else None,
             event.offset if is_over else None,
-            self.member_count,
+            self.member_count if self.is_step_exact else None,
             event.member_count,
             event.is_exact and not are_others_open and not self._may_have_been_back(situation),
             self.joined,

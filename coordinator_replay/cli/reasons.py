@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from coordinator_replay.cli.output import print_text
-from coordinator_replay.listing import counted, listed, ranges_by_topic
+from coordinator_replay.listing import counted, counted_as, listed, ranges_by_topic
 from coordinator_replay.times import moment_text
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def _duration(one: "Rebalance") -> str:
 
 def _cost(one: "Rebalance") -> str:
     parts = [
-        f"{one.members_before} to {counted(one.members_after, 'member')}",
+        f"{counted_as(one.members_before)} to {counted(one.members_after, 'member')}",
         f"{counted(one.partitions_reassigned, 'partition')} reassigned",
         f"{one.partitions_added or 0:,} newly assigned",
     ]

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 
+from coordinator_replay.listing import counted_as
 from coordinator_replay.query.rebalances import SHORT_WAIT_MS, Rebalance
 from coordinator_replay.report.members import MemberIdentities
-from coordinator_replay.report.wording import counted_as, duration
+from coordinator_replay.report.wording import duration
 
 
 def unended(one: Rebalance) -> str:
@@ -30,6 +31,11 @@ def moved(one: Rebalance) -> str:
         return "not yet"
     added = f", {one.partitions_added:,} newly assigned" if one.partitions_added else ""
     return f"{counted_as(one.partitions_reassigned)} of {counted_as(one.partitions_total)}{added}"
+
+
+def member_counts(one: Rebalance) -> str:
+    """How many members there were before and after."""
+    return f"{counted_as(one.members_before)} → {counted_as(one.members_after)}"
 
 
 def unowned(one: Rebalance) -> str:

@@ -7,10 +7,11 @@ from datetime import datetime
 from typing import Any
 
 from coordinator_replay.analysis.reasons import by_frequency
+from coordinator_replay.listing import counted_as
 from coordinator_replay.query.life import GroupLife
 from coordinator_replay.query.rebalances import Rebalance
 from coordinator_replay.query.tables import shown
-from coordinator_replay.report.bounds import blocked_by, moved, pause, took, unended, unowned
+from coordinator_replay.report.bounds import blocked_by, member_counts, moved, pause, took, unended, unowned
 from coordinator_replay.report.columns import Clock, Columns, columns
 from coordinator_replay.report.members import MemberIdentities
 from coordinator_replay.report.wording import (
@@ -18,7 +19,6 @@ from coordinator_replay.report.wording import (
     STATE_COLOURS,
     UNKNOWN_COLOUR,
     cause_colour,
-    counted_as,
     neutral,
 )
 from coordinator_replay.times import milliseconds
@@ -131,7 +131,7 @@ def _rebalance(
         "ended": _ended(one),
         "took": took(one),
         "epoch": "-" if one.epoch is None else str(one.epoch),
-        "members": f"{counted_as(one.members_before)} → {counted_as(one.members_after)}",
+        "members": member_counts(one),
         "moved": moved(one),
         "unowned": unowned(one),
         "pause": pause(one),

@@ -10,6 +10,7 @@ from typing import Any
 
 from bokeh.plotting import figure
 
+from coordinator_replay.listing import counted_as
 from coordinator_replay.query.basis import basis_from
 from coordinator_replay.query.tables import Tables, shown
 from coordinator_replay.report.columns import Clock, Columns, columns
@@ -21,7 +22,6 @@ from coordinator_replay.report.wording import (
     GAP_COLOUR,
     UNKNOWN_COLOUR,
     cause_colour,
-    counted_as,
     duration,
     neutral,
 )

@@ -67,11 +67,6 @@ def shortened(text: str, most: int = 34) -> str:
     return text if len(text) <= most else f"{text[: most // 2]}…{text[-(most // 2 - 1) :]}"
 
 
-def counted_as(number: int | None) -> str:
-    """A number that may not be known."""
-    return "?" if number is None else f"{number:,}"
-
-
 def duration(length_ms: int | None) -> str:
     """Milliseconds as people say them."""
     if length_ms is None:

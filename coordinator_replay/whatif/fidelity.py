@@ -11,6 +11,7 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from coordinator_replay.listing import counted_as
 from coordinator_replay.times import time_order
 from coordinator_replay.whatif.measure import Lived, moment_of
 
@@ -160,7 +161,7 @@ def _mark(row: _Rebalance, by_member: Mapping[str, str], exchanged: Container[st
 def _sentence(row: _Rebalance) -> str:
     number = "generation" if row["group_type"] == "classic" else "epoch"
     on_record = "" if row["is_exact"] else "on record "
-    members = f"{on_record}{row['members_before']} to {row['members_after']} members"
+    members = f"{on_record}{counted_as(row['members_before'])} to {row['members_after']} members"
     return f"{number} {row['epoch']}, {row['cause']}, {members}"
 
 

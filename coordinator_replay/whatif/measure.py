@@ -110,8 +110,8 @@ def _longest_commit_pause(rebalances: Iterable[Mapping[str, Any]]) -> int | None
 
 
 def _stayed(row: Mapping[str, Any]) -> int:
-    """Members that were there before a rebalance and after it."""
-    stayed: int = min(row["members_after"] - len(row["members_joined"]), row["members_before"])
+    """Members that were there before a rebalance and after it, as far as they are on record."""
+    stayed: int = min(row["members_after"] - len(row["members_joined"]), row["members_before"] or 0)
     return max(stayed, 0)
 
 

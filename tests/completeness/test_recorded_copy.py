@@ -81,3 +81,12 @@ def test_no_answer_is_other_than_the_brokers_and_none_is_open_without_need(tally
     assert not tally.of(Verdict.WRONG), "\n".join(map(str, tally.faults))
     assert not tally.of(Verdict.NEEDLESS), "\n".join(map(str, tally.faults))
     assert tally.counts["groups", Verdict.RIGHT] and tally.counts["offsets", Verdict.RIGHT]
+
+
+def test_members_before_a_rebalance_are_null_where_the_group_before_it_is_not_on_record(audit, tmp_path):
+    audit(tmp_path / "wh", Sample("compacted").segments)
+    warehouse = Warehouse(str(tmp_path / "wh"))
+    members = {(one.group_id, one.epoch): one.members_before for one in warehouse.rebalances()}
+    assert [members["mall-billing", epoch] for epoch in (5, 6, 7)] == [None, 1, 0]
+    assert [members["mall-new", epoch] for epoch in (8, 9, 10)] == [None, 1, 0]
+    assert members["mall-newstatic", 6] is None
