@@ -4,6 +4,10 @@ A rebalance of table ``rebalances`` that has its beginning from a broker's log w
 What its coordinator logged last in that time shows the phase: "Preparing to rebalance group" begins PreparingRebalance,
 "Stabilized group" CompletingRebalance (``ClassicGroupState``). What was logged before the coordinator loaded the
 group's log partition once more does not count: a group that is loaded is in the state of its last record.
+
+Where the log lacks the end of a join phase, the table has no beginning of that rebalance: there is no line that agrees
+with its record. The group was in it all the same once it had left the generation that the rebalance came after, and
+its record has when the join phase was over. A line of that end which contradicts the record makes the log another's.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,15 +15,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from coordinator_replay.analysis.broker_words import DEPARTURES, SLACK_MS, cause_of, step_of
+from coordinator_replay.analysis.broker_words import DEPARTURES, LONGEST_MS, SLACK_MS, cause_of, step_of
 from coordinator_replay.analysis.unrecorded_rebalances import BEGIN, LOADED
 from coordinator_replay.engine.model import GroupState
 from coordinator_replay.listing import listed
 from coordinator_replay.query.tables import END, Tables, shown
 
+_JOIN_ENDED = "STABILIZED"
 _STATES = {
     BEGIN: str(GroupState.PREPARING_REBALANCE),
-    "STABILIZED": str(GroupState.COMPLETING_REBALANCE),
+    _JOIN_ENDED: str(GroupState.COMPLETING_REBALANCE),
 }
 _SLACK = timedelta(milliseconds=SLACK_MS)
 _LINES = f"""
@@ -27,15 +32,26 @@ _LINES = f"""
         SELECT log_partition AS loaded, max(logged_at) AS loaded_at FROM broker_log
         WHERE cluster = $cluster AND event = '{LOADED}' AND logged_at <= $at GROUP BY log_partition
     ), going_on AS (
-        SELECT group_id, max(started_at) AS began_at FROM rebalances
-        WHERE cluster = $cluster AND group_type = 'classic' AND started_at <= $at
+        SELECT group_id, epoch AS to_epoch, epoch - coalesce(attempts, 1) AS from_epoch, started_at IS NULL AS is_open,
+               completed_at - to_milliseconds(coalesce(duration_ms_min, 0)) AS joined_at,
+               coalesce(started_at, completed_at - to_milliseconds(
+                   least(coalesce(duration_ms_max, {LONGEST_MS}), {LONGEST_MS}) + {SLACK_MS})) AS since
+        FROM rebalances
+        WHERE cluster = $cluster AND group_type = 'classic' AND coalesce(started_at <= $at, true)
           AND coalesce(completed_at > $at, completed_offset IS NULL) {{of_groups}}
-        GROUP BY group_id
+        QUALIFY row_number() OVER (PARTITION BY group_id ORDER BY started_at DESC NULLS LAST, completed_at) = 1
+    ), ends AS (
+        SELECT group_id, epoch AS to_epoch, logged_at AS ended_at FROM broker_log
+        WHERE cluster = $cluster AND event IN ('STABILIZED', 'GROUP_EMPTY') {{of_groups}}
     )
-    SELECT group_id, log_partition, event, epoch, logged_at, reason
+    SELECT group_id, log_partition, event, epoch, logged_at, reason,
+           CASE WHEN is_open AND joined_at <= $at THEN joined_at END
     FROM broker_log JOIN going_on USING (group_id) LEFT JOIN loads ON loaded = log_partition
-    WHERE cluster = $cluster AND logged_at BETWEEN began_at AND $at {{of_groups}} AND event IN {tuple(_STATES)}
+    WHERE cluster = $cluster AND logged_at BETWEEN since AND $at {{of_groups}} AND event IN {tuple(_STATES)}
       AND coalesce(logged_at >= loaded_at, true)
+      AND (NOT is_open OR logged_at < joined_at AND epoch >= from_epoch AND epoch < to_epoch AND NOT EXISTS (
+               SELECT 1 FROM ends WHERE ends.group_id = going_on.group_id AND ends.to_epoch = going_on.to_epoch
+               AND abs(epoch_ms(ended_at) - epoch_ms(joined_at)) <= {SLACK_MS}))
 """  # noqa: S608 - put together from constants
 _NOT_JOINED = """
     SELECT group_id, reason FROM broker_log AS expired
@@ -112,14 +128,17 @@ def join_phases(
         return {}
     phases: dict[str, JoinPhase] = {}
     lines = warehouse.rows(_LINES, at=at or END, group=group)
-    for name, log_partition, event, _, logged_at, reason in sorted(lines, key=_order):
+    for name, log_partition, event, _, logged_at, reason, joined_at in sorted(lines, key=_order):
         # Of another log partition it is another group's of this name, or of nobody's.
         if name not in partitions or log_partition not in (None, partitions[name]):
             continue
         phase = phases.get(name)
+        if phase is None and event != BEGIN:
+            continue
         began_at, reasons = (logged_at, ()) if phase is None else (phase.began_at, phase.reasons)
         more = [reason or "no reason"] if event == BEGIN else []
-        phases[name] = JoinPhase(_STATES[event], logged_at, began_at, [*reasons, *more])
+        state, since = (_STATES[event], logged_at) if joined_at is None else (_STATES[_JOIN_ENDED], joined_at)
+        phases[name] = JoinPhase(state, since, began_at, [*reasons, *more])
     for name, members in warehouse.rows(_NOT_JOINED, at=at, group=group) if phases and at is not None else ():
         if name in phases and phases[name].state == GroupState.PREPARING_REBALANCE:
             phases[name] = replace(phases[name], not_joined=members.removeprefix("Set").strip("[]()"))
@@ -163,5 +182,5 @@ def awaited_members(
 
 
 def _order(line: tuple[Any, ...]) -> tuple[datetime, int]:
-    _, _, event, epoch, logged_at, _ = line
+    _, _, event, epoch, logged_at, *_ = line
     return logged_at, step_of(event, epoch)

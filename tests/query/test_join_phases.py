@@ -50,6 +50,39 @@ def test_until_the_leader_has_assigned_partitions_the_group_is_completing_it(aud
     assert state(audited, assigned_at + timedelta(seconds=1)) == "Stable"
 
 
+def with_another_end(words: str, others: str, folder: Path) -> Warehouse:
+    """The same with other words where the coordinator logged that all members of the group had joined."""
+    lines = (RECORDED / "server.log").read_text().splitlines(keepends=True)
+    (ended,) = (line for line in lines if f"Stabilized group {GROUP} generation 2 " in line)
+    assert words in ended
+    logged = [line.replace(words, others) if line == ended else line for line in lines]
+    (folder / "server.log").write_text("".join(logged))
+    audit_here(folder / "wh", RECORDED / "segments", broker_logs=[str(folder / "server.log")])
+    return Warehouse(str(folder / "wh"))
+
+
+def test_a_past_join_phase_whose_end_is_not_in_the_log_ends_as_the_record_has_it(
+    audited: Warehouse, tmp_path: Path
+) -> None:
+    found = with_another_end("Stabilized group", "Passed by", tmp_path)
+    [_, began_at, *_], [_, ended_at, *_] = moments("Preparing to rebalance"), moments("Stabilized group")
+    [second] = [one for one in found.rebalances(GROUP) if one.epoch == 2]
+    assert second.started_at is None
+    over_at = second.completed_at
+    assert over_at is not None
+    steps = [began_at - MILLISECOND, began_at, ended_at - MILLISECOND, ended_at, over_at - MILLISECOND, over_at]
+    states = ["Stable", *2 * ["PreparingRebalance"], *2 * ["CompletingRebalance"], "Stable"]
+    assert [state(found, at) for at in steps] == states == [state(audited, at) for at in steps]
+    [note] = [one for one in found.why(GROUP, at=ended_at - MILLISECOND).notes if "PreparingRebalance" in one]
+    assert "explicit `LeaveGroup` request" in note
+
+
+def test_a_log_that_contradicts_the_record_shows_no_join_phase(tmp_path: Path) -> None:
+    contradicting = with_another_end(" with 1 members", " with 7 members", tmp_path)
+    [_, began_at, *_] = moments("Preparing to rebalance")
+    assert state(contradicting, began_at) == "Stable"
+
+
 def test_what_is_going_on_is_said_with_the_reasons_of_the_coordinator(audited: Warehouse) -> None:
     [_, began_at, *_] = moments("Preparing to rebalance")
     for notes in (audited.describe(GROUP, at=began_at).notes, audited.why(GROUP, at=began_at).notes):
