@@ -255,20 +255,22 @@ class _Fitted:
         return self.column.is_id and self.column.least is None and self.rank == 1
 
     def aligned(self, text: str) -> str:
-        """A text in exactly its width."""
-        text = cut(text, self.width)
+        """A text, no longer than that, in exactly its width."""
         space = " " * (self.width - _cells(text))
         return space + text if self.is_number else text + space
 
     def lines(self) -> Iterator[list[str]]:
         """The lines of each row, each in exactly its width."""
-        if self.is_text:
+        if not self.is_tight:
+            for text in self.texts:
+                yield [self.aligned(text)]
+        elif self.is_text:
             for text in self.texts:
                 yield [self.aligned(line) for line in _folded(text, self.width)]
         else:
             short = shortened_ids(self.texts, self.width) if self.column.is_id else {}
             for text in self.texts:
-                yield [self.aligned(short.get(text, text))]
+                yield [self.aligned(cut(short.get(text, text), self.width))]
 
 
 def _chosen(fitted: Sequence[_Fitted], width: int) -> list[_Fitted]:
@@ -392,15 +394,15 @@ def _laid_out(
     indent = _INDENT if above else ""
     ids = [GAP.join(texts) for texts in zip(*(one.texts for one in above), strict=True)]
     rows = [_joined(lines, chosen, indent) for lines in zip(*(one.lines() for one in chosen), strict=True)]
-    (heading,) = _joined([[one.aligned(one.column.heading)] for one in chosen], chosen, indent)
-    shown = _with_neighbours(ids, rows, below, width)
+    (heading,) = _joined([[one.aligned(cut(one.column.heading, one.width))] for one in chosen], chosen, indent)
+    whole = _with_neighbours(ids, rows, below, width)
+    shown = [[cut(line, width) for line in lines] for lines in whole]
     return TextTable(
         date=times.date,
         heading=cut(heading, width),
-        rows=[[cut(line, width) for line in lines] for lines in shown],
+        rows=shown,
         left_out=[one.column.heading for one in fitted if one not in (*above, *chosen, *below) and one.rank < LAST],
-        is_cut=any(_cells(line) > width for lines in shown for line in lines)
-        or any(one.is_tight for one in chosen if not one.is_text),
+        is_cut=shown != whole or any(one.is_tight for one in chosen if not one.is_text),
         is_folded=any(one.is_tight for one in chosen),
     )
 
