@@ -82,8 +82,8 @@ def basis_from(warehouse: Tables, start: datetime | None = None, *, group: str |
     return _basis(warehouse, since, of_one_group=group is not None, is_complete=since.has_all_from(start))
 
 
-def basis_of_group(warehouse: Tables, start: datetime, log_partition: int | None) -> Basis:
-    """What an answer about a group stands on, from a time on, where the group's log partition is known."""
+def basis_of_group(warehouse: Tables, start: datetime | None, log_partition: int | None) -> Basis:
+    """As ``basis_from`` about a group whose log partition is known."""
     since = warehouse.completeness.since(None if log_partition is None else [log_partition])
     return _basis(warehouse, since, of_one_group=True, is_complete=since.has_all_from(start))
 

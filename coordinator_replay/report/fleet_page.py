@@ -14,7 +14,7 @@ from bokeh.models import BasicTicker, Range1d
 from bokeh.plotting import figure
 
 from coordinator_replay.analysis.reasons import by_frequency
-from coordinator_replay.query.basis import basis_from
+from coordinator_replay.query.basis import basis_from, basis_of_group
 from coordinator_replay.query.findings import Finding
 from coordinator_replay.query.fleet import MOST_ROWS, ClusterGroups, fleet_of
 from coordinator_replay.query.life import GroupLife, StateBand
@@ -101,6 +101,7 @@ class Lane:
         times: when rebalances began, in milliseconds since the start; thinned out beyond ``MOST_TIMES``.
         findings: how many, by severity.
         rank: for sorting by the most severe findings.
+        is_at_least: whether there may have been more rebalances, by records that are missing.
     """
 
     group: str
@@ -116,6 +117,7 @@ class Lane:
     times: Sequence[int]
     findings: Mapping[str, int]
     rank: int
+    is_at_least: bool
 
     @property
     def pause(self) -> str:
@@ -123,7 +125,9 @@ class Lane:
         return "–" if self.pause_ms is None else duration(self.pause_ms)
 
 
-def lane_of(life: GroupLife, clock: Clock, findings: Sequence[Finding], page: str | None = None) -> Lane:
+def lane_of(
+    life: GroupLife, clock: Clock, findings: Sequence[Finding], page: str | None = None, *, is_complete: bool = True
+) -> Lane:
     """The row of a group.
 
     Args:
@@ -131,6 +135,7 @@ def lane_of(life: GroupLife, clock: Clock, findings: Sequence[Finding], page: st
         clock: of the page's range.
         findings: about the group.
         page: the way to its own page.
+        is_complete: whether no record of the range is missing: there may have been other rebalances else.
     """
     scale = UNITS / max(clock.length, 1)
     times = sorted(clock.left(moment) for one in life.rebalances if (moment := began(one)) is not None)
@@ -151,6 +156,7 @@ def lane_of(life: GroupLife, clock: Clock, findings: Sequence[Finding], page: st
         times=times if len(times) <= MOST_TIMES else times[:: len(times) // MOST_TIMES + 1],
         findings=severities,
         rank=1_000_000 * severities["error"] + 1000 * severities["warning"] + severities["info"],
+        is_at_least=not is_complete or any(one.is_exact is False for one in life.rebalances),
     )
 
 
@@ -212,7 +218,9 @@ class FleetPage:
             life: the group's.
             page: the way to the group's own page, where there is one.
         """
-        self.lanes.append(lane_of(life, self._clock, self._findings.get(life.group, ()), page))
+        is_complete = basis_of_group(self._warehouse, self._start, life.log_partition).is_complete
+        findings = self._findings.get(life.group, ())
+        self.lanes.append(lane_of(life, self._clock, findings, page, is_complete=is_complete))
 
     @property
     def rebalances(self) -> int:

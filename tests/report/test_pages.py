@@ -29,6 +29,7 @@ from coordinator_replay.whatif.alternative import Alternative
 from coordinator_replay.whatif.answer import what_if
 from coordinator_replay.whatif.recorded import Recorded
 from scripts.whatif.sample import recorded_groups
+from tests.pipeline.in_process import audit_here
 from tests.query.small_warehouse import (
     at,
     event,
@@ -43,6 +44,7 @@ from tests.query.small_warehouse import (
 )
 from tests.report.hostile import EVIL, GROUP
 from tests.report.pages import Page, strings
+from tests.samples import Sample
 from tests.whatif.variants import VARIANTS
 
 
@@ -315,6 +317,14 @@ def test_every_group_is_a_row_with_a_lane(warehouse: Tables):
     assert (lane.rebalances, lane.state, lane.findings) == (2, "Stable", {"warning": 1, "info": 1})
     assert {state for _, state, _ in lane.paths} == {"Assigning", "Reconciling", "Stable"}
     assert lane.ticks.count("M") == 2
+
+
+def test_a_group_of_which_records_may_be_missing_has_at_least_so_many_rebalances(tmp_path, warehouse: Tables):
+    assert not any(lane.is_at_least for lane in fleet_page(warehouse)[1].lanes)
+    audit_here(tmp_path / "compacted", Sample("compacted").segments)
+    text, page = fleet_page(Tables(str(tmp_path / "compacted")))
+    assert {lane.is_at_least for lane in page.lanes} == {True}
+    assert {"at least 0", "at least 3"} <= set(Page(text).cells)
 
 
 def test_a_lane_has_no_more_marks_than_can_be_seen(warehouse: Tables):
