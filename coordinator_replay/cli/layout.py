@@ -184,20 +184,18 @@ def _short_times(columns: Sequence[Sequence[Cell]]) -> list[_Times]:
 class _Fitted:
     """A column while it is being fitted: its texts, and the widths it may have."""
 
-    def __init__(
-        self, column: AnswerColumn, cells: Sequence[Cell], times: _Times, *, is_number: bool, nothing: str
-    ) -> None:
+    def __init__(self, column: AnswerColumn, texts: Sequence[str], *, is_number: bool, nothing: str) -> None:
         self.column = column
         self.is_number = is_number
         self.nothing = nothing
-        self.texts = [times.text(cell) if isinstance(cell, datetime) else cell for cell in cells]
-        self.rank = LAST if all(text == nothing for text in self.texts) else column.rank
-        self.longest = max(map(_cells, self.texts), default=0)
+        self.texts = texts
+        self.rank = LAST if all(text == nothing for text in texts) else column.rank
+        self.longest = max(map(_cells, texts), default=0)
         self.widest = max(self.longest, _cells(column.heading))
-        self.least = self._least()
-        self.width = self.least
+        self.width = self.widest
 
-    def _least(self) -> int:
+    @cached_property
+    def least(self) -> int:
         """The least width that still says what the column is for."""
         if self.is_number or self.column.least is None:
             return self.widest
@@ -364,33 +362,25 @@ def lay_out(
         [in_utc(cell) if isinstance(cell := row[place], datetime) else cell for row in rows]
         for place in range(len(columns))
     ]
-    tables = (
-        _laid_out(columns, cells, times, width, numbers, nothing)
-        for times in ([_FULL] if width is None else _short_times(cells))
-    )
-    for table in tables:
+    fitted: list[_Fitted] = []
+    for times in [_FULL] if width is None else _short_times(cells):
+        texts = [[times.text(cell) if isinstance(cell, datetime) else cell for cell in own] for own in cells]
+        before: Sequence[_Fitted | None] = fitted or [None] * len(columns)
+        # A column without times is measured once.
+        fitted = [
+            one if one is not None and one.texts == own else _Fitted(column, own, is_number=is_number, nothing=nothing)
+            for one, column, own, is_number in zip(before, columns, texts, numbers, strict=True)
+        ]
+        table = _laid_out(fitted, times.date, width)
         if not (table.left_out or table.is_cut or table.is_folded):
             break
     return table
 
 
-def _laid_out(
-    columns: Sequence[AnswerColumn],
-    cells: Sequence[Sequence[Cell]],
-    times: _Times,
-    width: int | None,
-    numbers: Sequence[bool],
-    nothing: str,
-) -> TextTable:
-    fitted = [
-        _Fitted(column, column_cells, times, is_number=is_number, nothing=nothing)
-        for column, column_cells, is_number in zip(columns, cells, numbers, strict=True)
-    ]
+def _laid_out(fitted: Sequence[_Fitted], date: str, width: int | None) -> TextTable:
     above, chosen, below = ([], fitted, []) if width is None else _fit(fitted, width)
     if width is None:
         width = sum(one.widest + len(GAP) for one in fitted)
-        for one in fitted:
-            one.width = one.widest
     indent = _INDENT if above else ""
     ids = [GAP.join(texts) for texts in zip(*(one.texts for one in above), strict=True)]
     rows = [_joined(lines, chosen, indent) for lines in zip(*(one.lines() for one in chosen), strict=True)]
@@ -398,7 +388,7 @@ def _laid_out(
     whole = _with_neighbours(ids, rows, below, width)
     shown = [[cut(line, width) for line in lines] for lines in whole]
     return TextTable(
-        date=times.date,
+        date=date,
         heading=cut(heading, width),
         rows=shown,
         left_out=[one.column.heading for one in fitted if one not in (*above, *chosen, *below) and one.rank < LAST],
