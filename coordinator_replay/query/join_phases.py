@@ -31,7 +31,7 @@ _LINES = f"""
     WITH loads AS (
         SELECT log_partition AS loaded, max(logged_at) AS loaded_at FROM broker_log
         WHERE cluster = $cluster AND event = '{LOADED}' AND logged_at <= $at GROUP BY log_partition
-    ), going_on AS (
+    ), unfinished AS (
         SELECT group_id, epoch AS to_epoch, epoch - coalesce(attempts, 1) AS from_epoch, started_at IS NULL AS is_open,
                completed_at - to_milliseconds(coalesce(duration_ms_min, 0)) AS joined_at,
                coalesce(started_at, completed_at - to_milliseconds(
@@ -46,11 +46,11 @@ _LINES = f"""
     )
     SELECT group_id, log_partition, event, epoch, logged_at, reason,
            CASE WHEN is_open AND joined_at <= $at THEN joined_at END
-    FROM broker_log JOIN going_on USING (group_id) LEFT JOIN loads ON loaded = log_partition
+    FROM broker_log JOIN unfinished USING (group_id) LEFT JOIN loads ON loaded = log_partition
     WHERE cluster = $cluster AND logged_at BETWEEN since AND $at {{of_groups}} AND event IN {tuple(_STATES)}
       AND coalesce(logged_at >= loaded_at, true)
       AND (NOT is_open OR logged_at < joined_at AND epoch >= from_epoch AND epoch < to_epoch AND NOT EXISTS (
-               SELECT 1 FROM ends WHERE ends.group_id = going_on.group_id AND ends.to_epoch = going_on.to_epoch
+               SELECT 1 FROM ends WHERE ends.group_id = unfinished.group_id AND ends.to_epoch = unfinished.to_epoch
                AND abs(epoch_ms(ended_at) - epoch_ms(joined_at)) <= {SLACK_MS}))
 """  # noqa: S608 - put together from constants
 _NOT_JOINED = """

@@ -9,12 +9,12 @@ from coordinator_replay.query.group_rows import GROUP_ROWS
 
 # A rebalance that is going on by a broker's log alone begins after the last record.
 SPANS = f"""
-    WITH going_on AS (
+    WITH unfinished AS (
         SELECT group_id, max(started_at) AS began_at FROM rebalances
         WHERE cluster = $cluster AND completed_offset IS NULL {{of_groups}} GROUP BY group_id
     )
     SELECT group_id, min(first), max(greatest(last, began_at)), min(log_partition)
-    FROM {GROUP_ROWS} LEFT JOIN going_on USING (group_id) GROUP BY 1 ORDER BY 1
+    FROM {GROUP_ROWS} LEFT JOIN unfinished USING (group_id) GROUP BY 1 ORDER BY 1
 """  # noqa: S608 - put together from constants
 
 STATES = """

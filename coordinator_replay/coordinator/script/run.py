@@ -194,26 +194,26 @@ class ScriptRun:
         return value
 
 
-class Command(NamedTuple):
+class ScriptCommand(NamedTuple):
     """What a line may ask for: what is done, and the fields that belong to it."""
 
     run: Callable[[ScriptRun, Line], list[Line]]
     fields: frozenset[str] = frozenset()
 
 
-COMMANDS: Mapping[str, Command] = {
-    "config": Command(ScriptRun._config),
-    "assign": Command(ScriptRun._assign, frozenset({"topics", "racks", "members"})),
-    "topics": Command(ScriptRun._topics),
-    "groupConfig": Command(ScriptRun._group_config, frozenset({"group"})),
-    "request": Command(ScriptRun._request, frozenset({"version", "group", "client", "body"})),
-    "endTxn": Command(ScriptRun._end_transaction),
-    "advance_ms": Command(ScriptRun._advance),
-    "async": Command(ScriptRun._async),
-    "reload": Command(ScriptRun._reload),
-    "dump": Command(ScriptRun._dump),
-    "timers": Command(ScriptRun._timers),
-    "note": Command(lambda _run, _line: []),
+COMMANDS: Mapping[str, ScriptCommand] = {
+    "config": ScriptCommand(ScriptRun._config),
+    "assign": ScriptCommand(ScriptRun._assign, frozenset({"topics", "racks", "members"})),
+    "topics": ScriptCommand(ScriptRun._topics),
+    "groupConfig": ScriptCommand(ScriptRun._group_config, frozenset({"group"})),
+    "request": ScriptCommand(ScriptRun._request, frozenset({"version", "group", "client", "body"})),
+    "endTxn": ScriptCommand(ScriptRun._end_transaction),
+    "advance_ms": ScriptCommand(ScriptRun._advance),
+    "async": ScriptCommand(ScriptRun._async),
+    "reload": ScriptCommand(ScriptRun._reload),
+    "dump": ScriptCommand(ScriptRun._dump),
+    "timers": ScriptCommand(ScriptRun._timers),
+    "note": ScriptCommand(lambda _run, _line: []),
 }
 """By name; the first that stands in a line counts."""
 
