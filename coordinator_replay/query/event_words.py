@@ -223,7 +223,7 @@ _REMOVED: Mapping[str, str] = {
 
 
 def _ended(detail: Detail) -> list[str]:
-    how = _REMOVED.get(detail["cause"], "")
+    how = "deleted with its topic" if detail.get("is_topic_deleted") else _REMOVED.get(detail["cause"], "")
     has_cause = detail["cause"] not in ("TOMBSTONE", RECORDS_MISSING)
     sure = f" ({detail['confidence']})" if detail["confidence"] and has_cause else ""
     of = f"{_of_partitions(detail)} {_range(detail)}"

@@ -7,6 +7,7 @@ second, or goes back every night, adds a line and not thousands. Every single co
 from datetime import datetime
 from typing import Any
 
+from coordinator_replay.analysis.expiring import TOPIC_DELETED
 from coordinator_replay.query.removed import RECORDS_MISSING
 from coordinator_replay.query.tables import Tables
 
@@ -28,6 +29,8 @@ UNREADABLE = "UNREADABLE"
 """Stands in the detail of a commit that can't be read."""
 
 _IS_RESET = "group_state = 'Empty' AND owner_member_id IS NULL AND from_offset > joined.since"
+
+_IS_TOPIC_DELETED = f"coalesce(starts_with(ended_evidence[1], '{TOPIC_DELETED}'), false)"
 
 _CASES = " ".join(f"WHEN '{cause}' THEN '{event}'" for cause, event in ENDED.items())
 
@@ -52,21 +55,21 @@ _CHANGES = f"""
                     ELSE '{FIRST_COMMIT}' END AS event,
                topic, partition, valid_from AS seen, from_offset AS log_offset, log_partition,
                committed_offset AS value, previous_offset AS before, NULL AS ended_by, NULL AS confidence,
-               NULL AS until, is_exact
+               NULL AS until, is_exact, false AS is_topic_deleted
         FROM readable CROSS JOIN joined
         WHERE previous_offset IS NULL OR committed_offset < previous_offset
            OR ({_IS_RESET})
         UNION ALL
         SELECT CASE ended_by {_CASES} END, topic, partition, valid_to, to_offset, log_partition, committed_offset, NULL,
-               ended_by, ended_confidence, NULL, is_exact
+               ended_by, ended_confidence, NULL, is_exact, {_IS_TOPIC_DELETED}
         FROM readable WHERE ended_by <> 'COMMIT'
         UNION ALL
         SELECT '{ENDED[RECORDS_MISSING]}', topic, partition, valid_from, from_offset, log_partition, NULL, NULL,
-               '{UNREADABLE}', NULL, NULL, is_exact
+               '{UNREADABLE}', NULL, NULL, is_exact, false
         FROM history WHERE committed_offset IS NULL
         UNION ALL
         SELECT '{PENDING}', topic, partition, valid_from, from_offset, log_partition, committed_offset, producer_id,
-               ended_by, NULL, valid_to, is_exact
+               ended_by, NULL, valid_to, is_exact, false
         FROM pending_offsets WHERE cluster = $cluster AND group_id = $group
     ), placed AS (
         SELECT changes.*, marks.log_offset AS mark
@@ -78,7 +81,7 @@ _CHANGES = f"""
            min(confidence), count(*) FILTER (ended_by = 'COMMIT'), count(*) FILTER (ended_by = 'ABORT'),
            count(*) FILTER (until IS NULL), max(epoch_ms(until) - epoch_ms(seen)),
            list_sort(list(DISTINCT before) FILTER (until IS NULL AND event = '{PENDING}')),
-           bool_and(coalesce(is_exact, false))
+           bool_and(coalesce(is_exact, false)), bool_and(is_topic_deleted)
     FROM placed GROUP BY event, topic, mark, CASE WHEN event <> '{PENDING}' THEN ended_by END
     ORDER BY min(log_offset), event, topic
 """  # noqa: S608 - put together from constants
@@ -97,7 +100,8 @@ def offset_events(
     events = []
     for row in warehouse.rows(_CHANGES, group=group, start=start, end=end):
         (event, topic, first, last, log_offset, log_partition, times, partitions, lowest, highest, furthest, ended_by,
-         confidence, committed, aborted, opened, longest_ms, producers, is_exact) = row  # fmt: skip
+         confidence, committed, aborted, opened, longest_ms, producers, is_exact,
+         is_topic_deleted) = row  # fmt: skip
         detail: dict[str, Any] = {"topic": topic, "partitions": list(partitions), "times": times, "until": last}
         if event == PENDING:
             detail |= {"committed": committed, "aborted": aborted, "open": opened, "longest_ms": longest_ms}
@@ -108,6 +112,8 @@ def offset_events(
             detail["furthest_back"] = None if furthest is None or furthest <= 0 else furthest
         if event in ENDED.values():
             detail |= {"cause": ended_by, "confidence": confidence}
+        if is_topic_deleted:
+            detail["is_topic_deleted"] = True
         place = {"log_partition": log_partition, "log_offset": log_offset, "is_exact": is_exact}
         events.append((event, first, detail, place))
     return events

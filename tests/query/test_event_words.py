@@ -58,6 +58,8 @@ REMOVED = {"topic": "orders", "partitions": [0], "lowest": 9, "highest": 9, "con
          "m: orders:0, assignment epoch 2"),
         ("OFFSETS_DELETED", {**REMOVED, "cause": "DELETED"},
          "orders:0 offset 9, DeleteOffsets or topic deleted (likely)"),
+        ("OFFSETS_DELETED", {**REMOVED, "cause": "DELETED", "is_topic_deleted": True},
+         "orders:0 offset 9, deleted with its topic (likely)"),
         ("OFFSETS_EXPIRED", {**REMOVED, "cause": "EXPIRED"}, "orders:0 offset 9 (likely)"),
         ("INVARIANT_BROKEN", {"invariant": "epochs_never_fall"}, "invariant: epochs_never_fall"),
         ("LEADER_CHANGED", {"leader": 5, "of": "another release"}, "leader 5"),

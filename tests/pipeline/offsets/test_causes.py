@@ -10,6 +10,7 @@ from deltalake import DeltaTable
 from coordinator_replay.pipeline.audit import ExpiryOptions
 from coordinator_replay.pipeline.interval_rows import STAGED
 from coordinator_replay.pipeline.offsets.causes import SURVIVORS, infer_retention
+from coordinator_replay.query.offset_events import offset_events
 from coordinator_replay.query.removed import removed_offsets
 from coordinator_replay.query.tables import Tables
 from tests.pipeline.in_process import audit
@@ -384,8 +385,11 @@ def test_the_deletion_of_a_topic_is_known_from_the_clusters_metadata(retention_m
         assert row["ended_by"] == "DELETED" and row["ended_alternatives"] == []
         assert row["ended_confidence"] == ("likely" if retention_ms is None else "certain")
         assert row["ended_evidence"] == ["the topic was deleted 466 ms earlier (cluster metadata)"]
-    [told] = removed_offsets(Tables(str(tmp_path / "wh")), "classic-topic-deleted")
+    tables = Tables(str(tmp_path / "wh"))
+    [told] = removed_offsets(tables, "classic-topic-deleted")
     assert "classic-topic-deleted.gone:0,1 deleted with its topic at 2026-11-23T17:54:27.017Z" in str(told)
+    [deletion] = [detail for event, _, detail, _ in offset_events(tables, "classic-topic-deleted") if "cause" in detail]
+    assert deletion["is_topic_deleted"] and deletion["partitions"] == [0, 1]
 
 
 @pytest.mark.parametrize(
