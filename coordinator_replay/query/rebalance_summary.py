@@ -39,7 +39,7 @@ def summary_of(
         traits: what the groups have in common, the most telling first.
         is_complete: whether no record of the time range is missing: there may have been others else.
     """
-    least = "" if is_complete and all(one.is_exact is not False for one in rebalances) else "At least "
+    least = "" if is_complete and not any(one.lacks_records for one in rebalances) else "At least "
     times = [one.began_by for one in rebalances if one.began_by is not None]
     when = f" from {shown(min(times))} to {shown(max(times))}" if times else ""
     causes = _most((one.cause or "UNKNOWN" for one in rebalances), "by {} other cause{}")

@@ -82,18 +82,21 @@ class Rebalance:
         return f"{'generation' if self.group_type == 'classic' else 'epoch'} {self.epoch}"
 
     @property
+    def lacks_records(self) -> bool:
+        """Whether records of it are missing; one without an epoch is by a broker's log alone, and has none yet."""
+        return self.is_exact is False and self.epoch is not None
+
+    @property
     def is_end_missing(self) -> bool:
-        """Whether it may be over by records that are missing; one without an epoch is by a broker's log alone."""
-        return not self.is_over and self.is_exact is False and self.epoch is not None
+        """Whether it may be over by records that are missing."""
+        return not self.is_over and self.lacks_records
 
     @property
     def openness(self) -> str | None:
         """What there is to say of one that is not exact."""
-        if self.is_exact is not False:
-            return None
-        if self.epoch is None:
-            return "not exact: no record shows it yet, only the log of a broker"
-        return "not exact: records are missing from the log"
+        if self.lacks_records:
+            return "not exact: records are missing from the log"
+        return None if self.is_exact is not False else "not exact: no record shows it yet, only the log of a broker"
 
     @property
     def began_by(self) -> datetime | None:

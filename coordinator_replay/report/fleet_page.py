@@ -156,7 +156,7 @@ def lane_of(
         times=times if len(times) <= MOST_TIMES else times[:: len(times) // MOST_TIMES + 1],
         findings=severities,
         rank=1_000_000 * severities["error"] + 1000 * severities["warning"] + severities["info"],
-        is_at_least=not is_complete or any(one.is_exact is False for one in life.rebalances),
+        is_at_least=not is_complete or any(one.lacks_records for one in life.rebalances),
     )
 
 

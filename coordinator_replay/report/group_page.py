@@ -188,7 +188,7 @@ def life_page(warehouse: Tables, life: GroupLife, assets: str | None = None, way
         basis=str(basis_of_group(warehouse, life.start, life.log_partition)),
         coverage=str(warehouse.coverage),
         tiles=_tiles(life),
-        is_exact=all(band.is_exact for band in life.states) and all(one.is_exact for one in life.rebalances),
+        is_exact=all(band.is_exact for band in life.states) and not any(one.lacks_records for one in life.rebalances),
         is_classic=all(band.group_type == "classic" for band in life.states),
         states=[(state, STATE_COLOURS.get(state, UNKNOWN_COLOUR)) for state in states],
         owners=owners,

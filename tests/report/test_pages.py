@@ -111,6 +111,9 @@ def test_a_rebalance_that_is_going_on_has_its_place_and_no_number_of_partitions(
     assert drawn.column("rebalances", "at")[-1] == milliseconds(began_at) - drawn.data["start"]
     assert drawn.column("rebalances", "moved")[-1] == "not yet"
     assert {"not yet", "not over"} <= set(drawn.cells)
+    # No record is missing: there is none yet.
+    assert "no record shows it yet, only the log of a broker" in drawn.text
+    assert "are missing from the log" not in drawn.text
 
 
 def test_pauses_of_commits_are_marks(bounded: Page):
