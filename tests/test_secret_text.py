@@ -63,7 +63,7 @@ def test_no_table_has_a_key(audit, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     for module in (dump, reading):
         monkeypatch.setattr(module, "open_filesystem", lambda uri: open_filesystem(uri.replace(place, str(tmp_path))))
     name = f"/dump/__consumer_offsets-0/{0:020}.log"
-    monkeypatch.setattr(dump, "_list", lambda _: iter([dump._listed_file(place, name, len(raw), named=False)]))
+    monkeypatch.setattr(dump, "_list", lambda _: iter([dump._Listed(f"{place}{name}", len(raw), named=False)]))
     audit(tmp_path / "warehouse", f"{place}/dump")
     for table in ("audit_runs", "quarantine"):
         rows = str(DeltaTable(str(tmp_path / "warehouse" / table)).to_pyarrow_table().to_pylist())
