@@ -5,7 +5,7 @@ from random import Random
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.completeness.held import open_held
@@ -55,14 +55,6 @@ OVERTAKEN: list[Step] = [
 
 def test_dumps_of_a_fixed_life_answer_as_its_whole_log_or_say_that_it_is_open():
     check_life("range", OVERTAKEN, [0.6, 1.0], seed=1, count=1)
-
-
-@settings(max_examples=1, **_SETTINGS)
-@given(kind=KINDS, steps=STEPS, nights=NIGHTS, seed=st.integers(0, 2**16))
-def test_dumps_of_a_random_life_answer_as_its_whole_log_or_say_that_it_is_open(kind, steps, nights, seed):
-    # Hypothesis begins with the simplest life, in which one kind of thing happens again and again.
-    assume(len({step[0] for step in steps}) > 1)
-    check_life(kind, steps, nights, seed, count=0)
 
 
 @pytest.mark.long
