@@ -109,7 +109,7 @@ def coordinator_changes(
     rows = list(earlier)
     for election in (*elections, *filter(None, map(_election, rows))):
         key = election.log_partition, election.leader_epoch
-        elected[key] = min(elected.get(key, election), election, key=_by_record)
+        elected[key] = min(elected.get(key, election), election, key=_precedence)
     for row in rows:
         # What brokers' logs say is read again.
         lost = lost_from.get(row.log_partition)
@@ -154,8 +154,8 @@ def _agrees(line: CoordinatorLine, recorded: Mapping[int, int | None], end_ms: i
     return not (is_over or is_ahead or (is_unknown and end_ms > line.began_ms + SLACK_MS))
 
 
-def _by_record(election: LeaderChange) -> tuple[bool, int, int]:
-    """Its place among others of its leader epoch: one with a time is from the controller's record, not a snapshot."""
+def _precedence(election: LeaderChange) -> tuple[bool, int, int]:
+    """Of several of a leader epoch the lowest counts: with a time it is a controller's record, without a snapshot's."""
     return election.at_ms is None, election.at_ms or 0, election.leader
 
 

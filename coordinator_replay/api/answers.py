@@ -166,8 +166,8 @@ def _reason_html(one: Rebalance) -> str:
     parts: list[Any] = [*one.evidence] if one.evidence else []
     if one.alternatives:
         parts.append(f"could also be: {', '.join(one.alternatives)}")
-    if one.openness is not None:
-        parts.append(one.openness)
+    if one.exactness_note is not None:
+        parts.append(one.exactness_note)
     items = "".join(f"<li>{html.safe(part)}</li>" for part in parts)
     cause = f"<b>{html.safe(one.cause or 'UNKNOWN')}</b> {html.safe(one.confidence)}"
     matched = " (matched by an alternative)" if one.matched_by == "alternative" else ""

@@ -78,5 +78,5 @@ def print_reason(one: "Rebalance", hold_up: "HoldUp | None" = None) -> None:
         print_text(f"reasons of clients: {'; '.join(one.client_reasons)}", indent="  ")
     if one.alternatives:
         print_text(f"could also be: {', '.join(one.alternatives)}", indent="  ")
-    if one.openness is not None:
-        print_text(one.openness, indent="  ")
+    if one.exactness_note is not None:
+        print_text(one.exactness_note, indent="  ")

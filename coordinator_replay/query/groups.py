@@ -281,10 +281,7 @@ def groups_at(
 def _read_groups(warehouse: Tables, at: datetime | None, group: str | None, *, only_own: bool = False) -> list[Group]:
     """The groups at a point in time, see ``_recorded_groups``; in a rebalance where a broker's log shows one."""
     groups = _recorded_groups(warehouse, at, group, only_own=only_own)
-    recorded = {
-        one.group_id: one.log_partition for one in groups if one.group_type == "classic" and one.epoch is not None
-    }
-    phases = join_phases(warehouse, recorded, at, group=group)
+    phases = _phases(warehouse, groups, at, group)
     return [
         one if (phase := phases.get(one.group_id)) is None else replace(one, state=phase.state, since=phase.since)
         for one in groups
@@ -320,8 +317,10 @@ def _recorded_groups(
 
 
 def _phases(warehouse: Tables, groups: Sequence[Group], at: datetime | None, group: str | None) -> dict[str, JoinPhase]:
-    recorded = [one for one in groups if one.group_type == "classic" and one.epoch is not None]
-    return join_phases(warehouse, {one.group_id: one.log_partition for one in recorded}, at, group=group)
+    recorded = {
+        one.group_id: one.log_partition for one in groups if one.group_type == "classic" and one.epoch is not None
+    }
+    return join_phases(warehouse, recorded, at, group=group)
 
 
 def join_phase_at(warehouse: Tables, group: str, at: datetime | None = None) -> JoinPhase | None:

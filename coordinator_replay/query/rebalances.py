@@ -92,7 +92,7 @@ class Rebalance:
         return not self.is_over and self.lacks_records
 
     @property
-    def openness(self) -> str | None:
+    def exactness_note(self) -> str | None:
         """What there is to say of one that is not exact."""
         if self.lacks_records:
             return "not exact: records are missing from the log"

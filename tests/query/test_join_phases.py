@@ -159,7 +159,7 @@ def test_a_group_that_is_stuck_at_the_end_of_the_log(tmp_path: Path) -> None:
         )
         assert going_on.reasons == ["removing member m on heartbeat expiration"]
         assert (going_on.number, going_on.is_exact, going_on.is_end_missing) == ("", False, False)
-        assert going_on.openness == "not exact: no record shows it yet, only the log of a broker"
+        assert going_on.exactness_note == "not exact: no record shows it yet, only the log of a broker"
     answer = found.groups(states=["PreparingRebalance", "CompletingRebalance"])
     assert [one.group_id for one in answer] == [GROUP]
     assert [note.partition(":")[0] for note in answer.notes if "is recorded as" in note] == [

@@ -85,12 +85,12 @@ class ScriptRun:
             UsageError: the line is not a command, or asks for what can't be; nothing changes.
         """
         did, line = read_line(text, _FIELDS)
-        command = self._resolved(line)
-        out = COMMANDS[did].run(self, command)
+        resolved = self._resolved(line)
+        out = COMMANDS[did].run(self, resolved)
         answer = {
             "i": self._index,
             "now": (self.coordinator.now_ms if self.coordinator is not None else START_MS) - START_MS,
-            "did": command["request"] if did == "request" else did,
+            "did": resolved["request"] if did == "request" else did,
             "out": out,
         }
         self._index += 1
