@@ -17,8 +17,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from coordinator_replay.analysis.reasons.departures import OPEN_QUESTION
-from coordinator_replay.analysis.reasons.vocabulary import JOIN_REASONS, Cause, Confidence, JoinReason
+from coordinator_replay.analysis.reasons.vocabulary import JOIN_REASONS, OPEN_QUESTION, Cause, Confidence, JoinReason
 from coordinator_replay.times import time_text
 
 Row = Mapping[str, Any]
@@ -38,6 +37,10 @@ REASON_COLUMNS = ("cause", "join_reason", "confidence", "evidence", "alternative
 LOG_COLUMNS = ("reasons", "client_reasons")
 """Columns that only a broker's log fills."""
 
+BEGIN = "PREPARING_REBALANCE"
+LOADED = "LOADING_FINISHED"
+"""A line about a log partition: its groups are in the state of their last record."""
+
 _ENDS = frozenset({"STABILIZED", "GROUP_EMPTY"})
 _REMOVED: Mapping[str, Cause] = {
     "MEMBER_LEFT": Cause.MEMBER_LEAVE,
@@ -45,9 +48,9 @@ _REMOVED: Mapping[str, Cause] = {
     "JOIN_EXPIRED": Cause.REBALANCE_TIMEOUT,
     "SYNC_EXPIRED": Cause.REBALANCE_TIMEOUT,
 }
-_OF_CLASSIC = _ENDS | _REMOVED.keys() | {"PREPARING_REBALANCE", "ASSIGNMENT_RECEIVED", "NO_MEMBER_REJOINED"}
+_OF_CLASSIC = _ENDS | _REMOVED.keys() | {BEGIN, "ASSIGNMENT_RECEIVED", "NO_MEMBER_REJOINED"}
 _OF_MEMBERS = frozenset({"MEMBER_JOINED", "MEMBER_LEFT", "MEMBER_FENCED", "SUBSCRIPTION_CHANGED"})
-_STEPS: Mapping[str, int] = {"ASSIGNMENT_RECEIVED": 1, "PREPARING_REBALANCE": 2}
+_STEPS: Mapping[str, int] = {"ASSIGNMENT_RECEIVED": 1, BEGIN: 2}
 """What follows a generation's beginning, in its order."""
 
 EVENTS = _OF_CLASSIC | _OF_MEMBERS
@@ -103,7 +106,7 @@ class GroupLogLine(NamedTuple):
     @property
     def words(self) -> str:
         """The coordinator's reason, or all that it logged."""
-        if self.event == "PREPARING_REBALANCE":
+        if self.event == BEGIN:
             return self.reason or ""
         return _HEAD.sub("", self.text, count=1)
 
@@ -186,7 +189,7 @@ def _classic(row: dict[str, Any], lines: Sequence[GroupLogLine]) -> dict[str, An
         return row
     row |= reasons_of(logged)
     before = row["epoch"] - (row["attempts"] or 1)
-    firsts = [one for one in logged if one.event == "PREPARING_REBALANCE" and one.epoch == before]
+    firsts = [one for one in logged if one.event == BEGIN and one.epoch == before]
     if not firsts:
         return row
     first = firsts[0]

@@ -20,7 +20,8 @@ from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
 from coordinator_replay.analysis.members import FIELDS as MEMBERS
 from coordinator_replay.analysis.members import MemberReplay, members_after
 from coordinator_replay.analysis.ownership import OwnershipReplay
-from coordinator_replay.analysis.reasons import NO_CHANGES, Sign, TopicChanges
+from coordinator_replay.analysis.reasons.history import Sign
+from coordinator_replay.analysis.reasons.topic_changes import NO_CHANGES, TopicChanges
 from coordinator_replay.analysis.rebalances import Rebalances
 from coordinator_replay.analysis.rows import RecordTopics, Row, Scope, encode
 from coordinator_replay.analysis.timeline import Timeline

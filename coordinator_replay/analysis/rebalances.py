@@ -26,14 +26,6 @@ from typing import Any
 
 from coordinator_replay.analysis.members import MemberReplay
 from coordinator_replay.analysis.ownership import Handover, OwnershipReplay, join_done
-from coordinator_replay.analysis.reasons import (
-    NO_CHANGES,
-    GroupHistory,
-    Reason,
-    Situation,
-    TopicChanges,
-    reason_of,
-)
 from coordinator_replay.analysis.reasons.arrivals import has_twin, returns
 from coordinator_replay.analysis.reasons.hindsight import (
     HINDSIGHT_MS,
@@ -45,7 +37,11 @@ from coordinator_replay.analysis.reasons.hindsight import (
     twins,
 )
 from coordinator_replay.analysis.reasons.history import FIELDS as HISTORY
-from coordinator_replay.analysis.reasons.table import PROVEN_ALONE, with_unknown_departures
+from coordinator_replay.analysis.reasons.history import GroupHistory
+from coordinator_replay.analysis.reasons.situation import Situation
+from coordinator_replay.analysis.reasons.table import PROVEN_ALONE, reason_of, with_unknown_departures
+from coordinator_replay.analysis.reasons.topic_changes import NO_CHANGES, TopicChanges
+from coordinator_replay.analysis.reasons.vocabulary import Reason
 from coordinator_replay.analysis.rows import RecordTopics, Row, Scope
 from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import GroupType

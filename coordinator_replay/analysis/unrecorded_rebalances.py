@@ -25,12 +25,8 @@ from coordinator_replay.analysis.rebalances import rebalance_id
 from coordinator_replay.analysis.rows import Scope
 from coordinator_replay.engine.model import GroupType
 
-BEGIN = "PREPARING_REBALANCE"
 ENDS = frozenset({"GROUP_EMPTY", "ASSIGNMENT_RECEIVED"})
 """Lines by which a rebalance is over: where its record is not read yet, it is over all the same."""
-
-LOADED = "LOADING_FINISHED"
-"""A line about a log partition: its groups are in the state of their last record."""
 
 
 class LastRecord(NamedTuple):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from coordinator_replay.analysis.reasons import Cause
+from coordinator_replay.analysis.reasons.vocabulary import Cause
 from coordinator_replay.answer_columns import column, select_list, stored_columns
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.groups import check_group

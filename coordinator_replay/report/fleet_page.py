@@ -13,7 +13,7 @@ from typing import Any
 from bokeh.models import BasicTicker, Range1d
 from bokeh.plotting import figure
 
-from coordinator_replay.analysis.reasons import by_frequency
+from coordinator_replay.analysis.reasons.vocabulary import by_frequency
 from coordinator_replay.query.basis import basis_from, basis_of_group
 from coordinator_replay.query.findings import Finding
 from coordinator_replay.query.fleet import MOST_ROWS, ClusterGroups, fleet_of

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from coordinator_replay.analysis.reasons import by_frequency
+from coordinator_replay.analysis.reasons.vocabulary import by_frequency
 from coordinator_replay.query.basis import basis_of_group
 from coordinator_replay.query.broker_log_events import LoggedDeparture, departures
 from coordinator_replay.query.groups import UNKNOWN

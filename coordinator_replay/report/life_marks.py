@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from coordinator_replay.analysis.reasons import by_frequency
+from coordinator_replay.analysis.reasons.vocabulary import by_frequency
 from coordinator_replay.listing import counted_as
 from coordinator_replay.query.life import GroupLife
 from coordinator_replay.query.rebalances import Rebalance

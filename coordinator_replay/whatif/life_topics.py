@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from coordinator_replay.analysis.reasons import TopicChanges
+from coordinator_replay.analysis.reasons.topic_changes import TopicChanges
 from coordinator_replay.coordinator import Topic
 from coordinator_replay.whatif.operations import RecordedOperation, assigned_partitions
 from coordinator_replay.whatif.recorded import Recorded

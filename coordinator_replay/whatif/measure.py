@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from coordinator_replay.analysis.group_life import GroupReplay
-from coordinator_replay.analysis.reasons import TopicChanges, by_frequency
+from coordinator_replay.analysis.reasons.topic_changes import TopicChanges
+from coordinator_replay.analysis.reasons.vocabulary import by_frequency
 from coordinator_replay.engine.model import Record
 from coordinator_replay.times import time_order
 from coordinator_replay.whatif.measures import Measures

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from coordinator_replay.analysis.reasons import TopicChanges
+from coordinator_replay.analysis.reasons.topic_changes import TopicChanges
 from coordinator_replay.engine.model import Record
 from coordinator_replay.whatif.measure import rows_of
 from coordinator_replay.whatif.operations import RecordedOperation, operations_of

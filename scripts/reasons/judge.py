@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from coordinator_replay.analysis.reasons import Cause, Confidence
+from coordinator_replay.analysis.reasons.vocabulary import Cause, Confidence
 from scripts.reasons.sample import SEGMENTS, Sample
 from scripts.reasons.truth import Truth, Witness
 

@@ -2,9 +2,9 @@
 
 import re
 
-from coordinator_replay.analysis.reasons import TABLE, Cause
 from coordinator_replay.analysis.reasons.rule import EVERY_TYPE, ReasonRule
-from coordinator_replay.analysis.reasons.vocabulary import JOIN_REASONS, MEANING, JoinReason
+from coordinator_replay.analysis.reasons.table import TABLE
+from coordinator_replay.analysis.reasons.vocabulary import JOIN_REASONS, MEANING, Cause, JoinReason
 from coordinator_replay.engine.model import GroupType
 from scripts.reasons.judge import REPOSITORY
 

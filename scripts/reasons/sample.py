@@ -11,8 +11,8 @@ from typing import Any
 
 from coordinator_replay.analysis.broker_words import EVENTS, GroupLogLine, with_broker_log
 from coordinator_replay.analysis.group_life import GroupReplay
-from coordinator_replay.analysis.reasons import TopicChanges
 from coordinator_replay.analysis.reasons.signs import DEPARTURES, SIGNS_WITHIN_MS
+from coordinator_replay.analysis.reasons.topic_changes import TopicChanges
 from coordinator_replay.broker_log import layouts as logs
 from coordinator_replay.broker_log.events import read_event
 from coordinator_replay.engine.model import Record

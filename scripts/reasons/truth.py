@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from coordinator_replay.analysis.reasons import Cause
+from coordinator_replay.analysis.reasons.vocabulary import Cause
 
 Line = Mapping[str, Any]
 

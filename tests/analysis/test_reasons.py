@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from coordinator_replay.analysis.group_life import GroupReplay
-from coordinator_replay.analysis.reasons import TABLE, Cause, DatedTopicChange, JoinReason
-from coordinator_replay.analysis.reasons.vocabulary import JOIN_REASONS, MEANING
+from coordinator_replay.analysis.reasons.table import TABLE
+from coordinator_replay.analysis.reasons.topic_changes import DatedTopicChange
+from coordinator_replay.analysis.reasons.vocabulary import JOIN_REASONS, MEANING, Cause, JoinReason
 from coordinator_replay.engine.model import Record
 from scripts.reasons.judge import COMPACTED, DOCUMENT, Verdict, document, judge_all, whole
 from tests.analysis.classic_log import ClassicLog, member

@@ -62,7 +62,8 @@ def rack_change(situation: Situation) -> Explanation | None:
     added={},
     made=["docs/reasons-table.md"],
     probe="""
-from coordinator_replay.analysis.reasons import TABLE, Cause
+from coordinator_replay.analysis.reasons.table import TABLE
+from coordinator_replay.analysis.reasons.vocabulary import Cause
 
 
 def test_the_cause_has_a_row():

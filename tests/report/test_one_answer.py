@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator_replay.analysis.reasons import by_frequency
+from coordinator_replay.analysis.reasons.vocabulary import by_frequency
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.groups import group_at, group_names, groups_at
 from coordinator_replay.query.lives import life_of

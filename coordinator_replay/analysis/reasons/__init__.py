@@ -10,25 +10,3 @@ footprint and no record can be missing.
 and ``arrivals`` hold the two decisions that several rows share; ``hindsight`` is what a rebalance shows of an earlier
 one.
 """
-
-from coordinator_replay.analysis.reasons.history import GroupHistory, Sign
-from coordinator_replay.analysis.reasons.situation import Situation
-from coordinator_replay.analysis.reasons.table import TABLE, reason_of
-from coordinator_replay.analysis.reasons.topic_changes import NO_CHANGES, DatedTopicChange, TopicChanges
-from coordinator_replay.analysis.reasons.vocabulary import Cause, Confidence, JoinReason, Reason, by_frequency
-
-__all__ = [
-    "NO_CHANGES",
-    "TABLE",
-    "Cause",
-    "Confidence",
-    "DatedTopicChange",
-    "GroupHistory",
-    "JoinReason",
-    "Reason",
-    "Sign",
-    "Situation",
-    "TopicChanges",
-    "by_frequency",
-    "reason_of",
-]

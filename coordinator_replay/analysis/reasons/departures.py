@@ -18,7 +18,7 @@ from typing import NamedTuple
 from coordinator_replay.analysis.reasons.arrivals import successor
 from coordinator_replay.analysis.reasons.history import Sign
 from coordinator_replay.analysis.reasons.situation import Situation, called, lasting, passed
-from coordinator_replay.analysis.reasons.vocabulary import Cause, Confidence
+from coordinator_replay.analysis.reasons.vocabulary import OPEN_QUESTION, Cause, Confidence
 from coordinator_replay.engine.events import Event
 from coordinator_replay.engine.model import AWAY_EPOCH, GroupType, Member
 from coordinator_replay.times import elapsed_ms, time_text
@@ -28,9 +28,6 @@ DEFAULT_SESSION_MS = 45_000
 
 SHORTEST_SESSION_MS = 3_000
 """Nobody configures session timeouts shorter than this."""
-
-OPEN_QUESTION = ". LeaveGroup or session timeout: the log doesn't show which"
-"""How evidence ends that decides nothing."""
 
 TIMER_SLACK_MS = 1_000
 """A timer of the coordinator fires so soon after its time."""

@@ -8,11 +8,18 @@ removed, after its session timeout, is it known that the client that joined had 
 from typing import NamedTuple
 
 from coordinator_replay.analysis.reasons.arrivals import returns, twin
-from coordinator_replay.analysis.reasons.departures import OPEN_QUESTION, departures
+from coordinator_replay.analysis.reasons.departures import departures
 from coordinator_replay.analysis.reasons.history import Sign
 from coordinator_replay.analysis.reasons.member_rules import has_polled_late, poll_timeout_rejoin
 from coordinator_replay.analysis.reasons.situation import Situation, lasting, passed
-from coordinator_replay.analysis.reasons.vocabulary import JOIN_REASONS, Cause, Confidence, JoinReason, Reason
+from coordinator_replay.analysis.reasons.vocabulary import (
+    JOIN_REASONS,
+    OPEN_QUESTION,
+    Cause,
+    Confidence,
+    JoinReason,
+    Reason,
+)
 from coordinator_replay.engine.model import GroupType
 
 HINDSIGHT_MS = 3_600_000

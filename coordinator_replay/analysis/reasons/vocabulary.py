@@ -84,6 +84,9 @@ JOIN_REASONS: Mapping[Cause, JoinReason] = {
 }
 """What follows from a cause; all others are ``unknown``, and a follow-up has the reason of the step before it."""
 
+OPEN_QUESTION = ". LeaveGroup or session timeout: the log doesn't show which"
+"""How evidence ends that decides nothing."""
+
 
 def by_frequency(causes: Iterable[str | None]) -> dict[str, int]:
     """How often each cause occurs, the most frequent first, of equally frequent ones the first by name.

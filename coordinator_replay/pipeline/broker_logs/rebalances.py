@@ -16,7 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_replay.analysis.broker_words import (
+    BEGIN,
     EVENTS,
+    LOADED,
     LONGEST_MS,
     SLACK_MS,
     GroupLogLine,
@@ -24,7 +26,7 @@ from coordinator_replay.analysis.broker_words import (
     with_broker_log,
 )
 from coordinator_replay.analysis.rows import Scope
-from coordinator_replay.analysis.unrecorded_rebalances import BEGIN, ENDS, LOADED, LastRecord, unrecorded_rebalance
+from coordinator_replay.analysis.unrecorded_rebalances import ENDS, LastRecord, unrecorded_rebalance
 from coordinator_replay.pipeline.bucket_files import BucketFiles, Changes, Place, TableWriter
 from coordinator_replay.pipeline.by_group import extremes
 from coordinator_replay.pipeline.columns import Bools, plain_rows

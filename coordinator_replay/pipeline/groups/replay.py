@@ -14,7 +14,7 @@ import orjson
 from coordinator_replay.analysis.findings.evidence import Evidence, evidence_row
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
 from coordinator_replay.analysis.group_life import VERSION, GroupReplay
-from coordinator_replay.analysis.reasons import TopicChanges
+from coordinator_replay.analysis.reasons.topic_changes import TopicChanges
 from coordinator_replay.analysis.rows import Row, Scope
 from coordinator_replay.engine.model import Record
 from coordinator_replay.engine.replay import NOWHERE
