@@ -230,20 +230,21 @@ class LiveClassicGroup(ClassicGroup):
         return max(ballots, key=lambda name: ballots[name])
 
     def next_generation(self, at_ms: int) -> None:
-        """End the join phase: one generation on, waiting for the assignment, or Empty.
+        """End the join phase: one generation on, waiting for the assignment, or Empty (``initNextGeneration``).
+
+        As in Kafka the generation goes on first, and stays so where the rest fails.
 
         Raises:
-            IllegalStateError: no join phase is going on; nothing changes.
+            IllegalStateError: no join phase is going on, as for the timer of one that an upgrade ended.
+            RequestError: the members have no protocol in common.
         """
-        state = GroupState.COMPLETING_REBALANCE if self.members else GroupState.EMPTY
-        protocol = self.select_protocol() if self.members else None
-        self.transition_to(state, at_ms)
-        self.pending_syncs.clear()
         self.generation += 1
-        self.protocol = protocol
-        if protocol is None:
+        self.protocol = self.select_protocol() if self.members else None
+        if self.protocol is None:
             self.leader = None
         self.refresh_topics()
+        self.transition_to(GroupState.COMPLETING_REBALANCE if self.members else GroupState.EMPTY, at_ms)
+        self.pending_syncs.clear()
 
     def set_assignments(self, assignments: Mapping[str, str]) -> None:
         """Give members their assignments; those not named get an empty one."""
