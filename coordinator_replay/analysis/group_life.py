@@ -31,7 +31,7 @@ from coordinator_replay.engine.plain import Fields, restoring
 from coordinator_replay.engine.replay import NOWHERE, StateReplay
 from coordinator_replay.times import latest_ms
 
-VERSION = 17
+VERSION = 18
 
 # Looked up once: it stands in the way of every event.
 TOPOLOGY_CHANGED = EventKind.TOPOLOGY_CHANGED
@@ -151,9 +151,9 @@ class GroupReplay:
         """End what is proven up to an offset, and let it go on as what is not proven."""
         rows = self._settle(offset)
         until_ms = latest_ms(self._now_ms, at_ms)
+        self._rebalances.lose_track(offset)
         rows += self._members.interrupt(self._members, until_ms, offset)
         rows += self._ownership.interrupt(self._ownership, until_ms, offset)
-        self._rebalances.lose_track(offset)
         return rows
 
     def find_complete(self, partition: int, offset: int, at_ms: int | None) -> list[Row]:
@@ -189,9 +189,9 @@ class GroupReplay:
             pass
         at_ms = latest_ms(self._now_ms, at_ms)
         rows += self._step_rules.interrupt(at_ms)
+        self._rebalances.lose_track(offset)
         rows += self._members.interrupt(confirmed._members, at_ms, offset)
         rows += self._ownership.interrupt(confirmed._ownership, at_ms, offset)
-        self._rebalances.lose_track(offset)
         for name, row in self._rebalances.open_rows():
             rows += [(name, row), self._step_rules.rebalance(row)]
         states, history = self._step_rules.states, self._rebalances.history

@@ -39,7 +39,12 @@ from coordinator_replay.analysis.reasons.hindsight import (
 from coordinator_replay.analysis.reasons.history import FIELDS as HISTORY
 from coordinator_replay.analysis.reasons.history import GroupHistory
 from coordinator_replay.analysis.reasons.situation import Situation
-from coordinator_replay.analysis.reasons.table import PROVEN_ALONE, reason_of, with_unknown_departures
+from coordinator_replay.analysis.reasons.table import (
+    PROVEN_ALONE,
+    reason_of,
+    with_unknown_conversion,
+    with_unknown_departures,
+)
 from coordinator_replay.analysis.reasons.topic_changes import NO_CHANGES, TopicChanges
 from coordinator_replay.analysis.reasons.vocabulary import Reason
 from coordinator_replay.analysis.rows import RecordTopics, Row, Scope
@@ -219,13 +224,10 @@ class Rebalances:
                 (self.joined if kind is JOINED else self.left).append(event.member_id or "")
             elif kind in BEGINS_OR_ENDS:
                 if _begins(event):
-                    # What led to it may be a conversion or another generation, whose records are missing.
-                    is_odd = is_first_exact and event.group_type is GroupType.CLASSIC and not (self.joined or self.left)
-                    if is_odd and self.history.conversion is None:
-                        event = event._replace(is_exact=False)
                     opened = self._situation(events, event, at_ms, _started_ms(event, at_ms, last_ms))
                     belongs_to = self._open(opened, _earliest(opened, last_ms))
-                    self.running[-1].is_exact &= not is_odd
+                    if is_first_exact and event.group_type is GroupType.CLASSIC:
+                        self._doubt_first(self.running[-1])
                 if kind in ENDS:
                     self._complete(at_ms, event)
         self.history.watch(events, at_ms)
@@ -305,10 +307,15 @@ class Rebalances:
                     _count_wait(one, handover, handover.awaited_ms)
 
     def lose_track(self, offset: int) -> None:
-        """Records begin to be missing: when a rebalance is over, what it cost, and more of its reason may be there."""
+        """Records begin to be missing: when a rebalance is over, what it cost, and more of its reason may be there.
+
+        One that is over stays as exact as it is where no later record can show more: its reason is settled, and
+        every partition that was revoked in it has an owner.
+        """
         self.lost_at = offset
+        unowned_since = {gap.rebalance_id for gap in self.ownership.gaps.values()}
         for one in (*self.unsettled, *self.running):
-            one.is_exact = False
+            one.is_exact &= one.is_over and not one.settles_ms and one.rebalance_id not in unowned_since
 
     def open_rows(self) -> Iterator[Row]:
         """Rebalances that are not over, and those whose cost is not final."""
@@ -369,6 +376,14 @@ class Rebalances:
         self.member_count = event.member_count
         self.joined, self.left = [], []
         return one.rebalance_id
+
+    def _doubt_first(self, one: OpenRebalance) -> None:
+        """The first proven generation of a classic group may follow a conversion of which no record is left."""
+        if one.members_joined or one.members_left:
+            return
+        one.is_exact = False
+        if self.history.conversion is None:
+            one.reason = with_unknown_conversion(one.reason)
 
     def _may_lack_a_rebalance(self) -> bool:
         """Whether records may be missing since the last rebalance on record."""

@@ -13,7 +13,7 @@ from coordinator_replay.engine.member_events import note_arrival, note_step, not
 from coordinator_replay.engine.model import GroupType, Member, Regex, TopicMetadata, Topology
 from coordinator_replay.engine.notes import MemberChange, ModernGroup, Note, broken, is_explained, is_new
 from coordinator_replay.engine.operation import Header, Operation
-from coordinator_replay.engine.reconciliation import Reconciliation
+from coordinator_replay.engine.reconciliation import INITIAL_EPOCH, Reconciliation
 from coordinator_replay.engine.rules import EPOCHS_RISE, check_rules
 from coordinator_replay.engine.streams_group import StreamsGroup
 
@@ -54,7 +54,11 @@ def _static_member_was_away(notes: Sequence[Note]) -> bool:
 
 
 def _is_epoch_unseen(state: Reconciliation) -> bool:
-    return state.epoch_missing is None or state.assignment_missing is None
+    """Whether the record of an epoch is missing: a group made in memory begins at 1 and writes none before 2."""
+    if state.epoch_missing is not None and state.assignment_missing is not None:
+        return False
+    member_epochs = (member.current.epoch for member in state.members.values() if member.current is not None)
+    return state.epoch > INITIAL_EPOCH + 1 or max(member_epochs, default=0) > INITIAL_EPOCH
 
 
 def _note_group_changes(operation: Operation, before: Header | None, group: ModernGroup, notes: list[Note]) -> None:

@@ -476,6 +476,18 @@ def test_intervals_are_proven_up_to_a_gap_and_not_beyond() -> None:
         assert not any(row["is_exact"] for row in behind)
 
 
+@pytest.mark.parametrize(("last", "is_exact"), [((0, 1, 2), True), ((0, 1), False)])
+def test_a_rebalance_before_a_gap_is_as_exact_as_it_is_once_all_it_revoked_has_an_owner(last, is_exact) -> None:
+    log = ClassicLog()
+    log.sync(1_000, member("a", [0, 1, 2]))
+    log.sync(2_000, member("a", last))
+    life = GroupReplay("test", GROUP)
+    rows = [row for record in log.records for row in life.feed(record)]
+    rows += life.lose_track(0, 3, 2_000)
+    found = table([*rows, *life.finish()], "rebalances")
+    assert [(row["epoch"], row["is_exact"]) for row in found] == [(1, True), (2, is_exact)]
+
+
 @pytest.mark.parametrize("sample", WHOLE_LOGS)
 def test_a_group_is_not_proven_from_a_record_that_cannot_be_read_to_the_next_one_of_its_key(sample: str) -> None:
     for group_id, records in group_records(sample):

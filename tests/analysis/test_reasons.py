@@ -548,6 +548,26 @@ def test_behind_a_hole_a_change_of_topics_may_have_been_answered_by_a_rebalance_
     assert [(row["is_exact"], row["metadata_delay_ms"]) for row in rows[-2:]] == [(True, None), (True, 3_000)]
 
 
+def test_the_first_proven_generation_of_a_classic_group_may_follow_a_downgrade() -> None:
+    log = ClassicLog()
+    for at_ms, partitions in ((1_000, [0]), (2_000, [0]), (3_000, [0, 1]), (4_000, [0, 1, 2])):
+        log.sync(at_ms, member("a", partitions))
+    whole = rebalances(log.records)
+    # The cleaner took all up to generation 2, which is there.
+    life = GroupReplay("test", GROUP)
+    life.replay.proven_from, life.replay.is_cleaned = 3, True
+    kept = [one._replace(missing_before=2) for one in log.records[2:]]
+    rows = by_epoch([*(row for record in kept for row in life.feed(record)), *life.finish()])
+    first, second = rows[1:]
+    assert (first["cause"], first["confidence"], first["is_exact"]) == ("TOPIC_METADATA_CHANGE", "likely", False)
+    assert first["alternatives"] == [*whole[2]["alternatives"], "GROUP_CONVERSION"]
+    assert (second["cause"], second["is_exact"], second["alternatives"]) == (
+        whole[3]["cause"],
+        True,
+        whole[3]["alternatives"],
+    )
+
+
 def test_a_regex_that_is_resolved_after_its_members_join_was_told_is_topic_metadata() -> None:
     """Brokers up to 4.0 begin a rebalance with the member, and another one when its regex is resolved."""
     log = Writer()

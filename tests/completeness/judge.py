@@ -200,13 +200,13 @@ class Judge:
             }
 
             def must(key: Key, truth: Reply = whole, told: Reply = told, table: str = table) -> bool:
-                """Whether a row must be exact; a rebalance is where its group is just before it and in it."""
+                """Whether a row must be exact; of a rebalance its group must be known before it as well."""
                 one = truth.rows.get(key, told.rows[key])
                 if "RECORDS_COMPLETE" in key or one.is_of_past:
                     return False
                 if table != "rebalances" or one.place is None or one.place[0] not in proofs:
                     return is_late(told.rows[key])
-                return is_late(one) or proofs[one.place[0]].is_step_exact(key[0], one.place[1])
+                return proofs[one.place[0]].is_rebalance_exact(key[0], one.place[1])
 
             tally.judge(f"table {table}", name, whole, told, must)
         for query in saved_query_names():

@@ -171,14 +171,24 @@ class PartitionProof:
         is_behind = self.is_from(self.behind_missing, time_ms)
         return is_behind and all(self.is_key_exact(group, key, time_ms) for key in keys)
 
-    def is_step_exact(self, group: str, offset: int) -> bool:
-        """Whether a classic group must be exact just before a record of its own, and with it."""
+    def is_rebalance_exact(self, group: str, offset: int) -> bool:
+        """Whether a rebalance must be exact in which no member came or went.
+
+        That of a classic group must be where the generation before is known to be no conversion: it was exact, too.
+        """
         keys = self.keys.get(group, {})
         if any(self._is_damaged(one, None) for one in keys.values()):
             return False
-        own = [one for survivors in keys.values() for one in survivors if one.kind == CLASSIC]
-        before = max((one for one in own if one.offset < offset), key=lambda one: one.offset, default=None)
-        return before is not None and not before.is_tombstone and any(one.offset == offset for one in own)
+        own = {one.offset: one for survivors in keys.values() for one in survivors if one.kind == CLASSIC}
+        if offset not in own:
+            return offset >= self.complete_from
+        before = max((one for one in own if one < offset), default=None)
+        return before is not None and self._is_step_exact(own, offset) and self._is_step_exact(own, before)
+
+    def _is_step_exact(self, own: Mapping[int, Survivor], offset: int) -> bool:
+        """Whether a classic group must be exact just before a record of its own, and with it."""
+        before = max((one for one in own if one < offset), default=None)
+        return offset >= self.complete_from or (before is not None and not own[before].is_tombstone)
 
     def _begins_late(self, keys: dict[bytes, list[Survivor]]) -> bool:
         """Whether the first epoch that a group writes is no new group's: a torn copy may lack those before it.
@@ -228,8 +238,8 @@ class Proof(Protocol):
     def is_group_exact(self, group: str, time_ms: int | None) -> bool:
         """Whether what is said of a group must be exact at a moment."""
 
-    def is_step_exact(self, group: str, offset: int) -> bool:
-        """Whether what is said of a record's step must be exact: the group just before it, and with it."""
+    def is_rebalance_exact(self, group: str, offset: int) -> bool:
+        """Whether what is said of a rebalance must be exact that began at an offset, without news of members."""
 
     def offset_key(self, group: str, topic: str, partition: int) -> bytes:
         """The key of a committed offset."""
@@ -292,9 +302,9 @@ class TogetherProof:
         """See ``PartitionProof``."""
         return any(one.is_group_exact(group, time_ms) for one in self._of(time_ms))
 
-    def is_step_exact(self, group: str, offset: int) -> bool:
+    def is_rebalance_exact(self, group: str, offset: int) -> bool:
         """See ``PartitionProof``."""
-        return any(one.is_step_exact(group, offset) for one in self._of(self._whole.present[offset]))
+        return any(one.is_rebalance_exact(group, offset) for one in self._of(self._whole.present[offset]))
 
     def offset_key(self, group: str, topic: str, partition: int) -> bytes:
         """See ``PartitionProof``."""
@@ -328,7 +338,7 @@ class NoProof:
         """Never for sure."""
         return False
 
-    def is_step_exact(self, group: str, offset: int) -> bool:
+    def is_rebalance_exact(self, group: str, offset: int) -> bool:
         """Never for sure."""
         return False
 

@@ -14,7 +14,7 @@ from coordinator_replay.errors import SnapshotError, UsageError
 from scripts.docs import transitions
 from tests.engine.described import describe
 from tests.engine.event_model import EventModel, told_by
-from tests.engine.lives import GROUP, any_records
+from tests.engine.lives import GROUP, Writer, any_records
 from tests.engine.recordings import Log, by_group, group_of, group_records, logs
 
 SAMPLES = [
@@ -359,6 +359,24 @@ def test_a_group_that_begins_as_none_does_was_not_made_where_its_first_record_st
             assert not any(made.is_exact or made.is_state_exact for made in events if made.group_type != "classic")
             begun += 1
     assert begun or sample not in ("group-lifecycles", "restarts")
+
+
+@pytest.mark.parametrize(("epoch", "is_exact"), [(1, True), (2, False)])
+def test_a_proven_group_without_epochs_is_one_that_was_made_in_memory(epoch: int, is_exact: bool) -> None:
+    log = Writer()
+    about = {"instanceId": None, "rackId": None, "clientId": "c", "clientHost": "/h", "subscribedTopicNames": []}
+    rest = {"rebalanceTimeoutMs": 300_000, "serverAssignor": None, "classicMemberMetadata": None}
+    log.write("ConsumerGroupMemberMetadata", {**about, **rest, "subscribedTopicRegex": "mov.*"}, memberId="a")
+    stable = {"previousMemberEpoch": 0, "state": 0, "assignedPartitions": [], "partitionsPendingRevocation": []}
+    log.write("ConsumerGroupCurrentMemberAssignment", {**stable, "memberEpoch": epoch}, memberId="a")
+    log.now = 500
+    log.write("ConsumerGroupRegularExpression", {"topics": ["move"]}, regularExpression="mov.*")
+    log.write("ConsumerGroupMetadata", {"epoch": epoch + 1, "metadataHash": 0})
+    replay = StateReplay(GROUP, proven_from=12)
+    shifted = [one._replace(offset=one.offset + 10, missing_before=10) for one in log.records]
+    events = [event for one in shifted for event in replay.apply(one)] + replay.settle()
+    assert {event.is_exact for event in events if event.offset < 12} == {False}
+    assert {event.is_exact for event in events if event.offset >= 12} == {is_exact}
 
 
 # --- edges ----------------------------------------------------------------------------------------------------------

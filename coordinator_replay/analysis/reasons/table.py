@@ -77,6 +77,18 @@ def with_unknown_departures(reason: Reason) -> Reason:
     )
 
 
+def with_unknown_conversion(reason: Reason) -> Reason:
+    """A reason where the classic generation before may have been written by a downgrade of the group."""
+    if reason.cause in PROVEN_ALONE:
+        return reason
+    fact = "records before the last generation are missing: it may have been written by a downgrade of the group"
+    return reason._replace(
+        confidence=_at_most(reason.confidence, Confidence.LIKELY),
+        evidence=(*reason.evidence, fact),
+        alternatives=(*reason.alternatives, Cause.GROUP_CONVERSION),
+    )
+
+
 def _at_most(confidence: Confidence, most: Confidence) -> Confidence:
     order = list(Confidence)
     return max(confidence, most, key=order.index)
