@@ -189,7 +189,7 @@ def group_tombstones(shard: Shard, group: Group) -> list[NewRecord]:
     if isinstance(group, ClassicGroup):
         shard.timers.cancel(("join", group.group_id))
         shard.timers.cancel(("sync", group.group_id))
-        return [record_helpers.classic_group_tombstone(group.group_id)]
+        return [record_helpers.tombstone("GroupMetadata", group=group.group_id)]
     return []
 
 
@@ -199,7 +199,10 @@ def offset_tombstones(shard: Shard, group_id: str) -> list[NewRecord]:
     if replay is None:
         return []
     keys = [*replay.offsets.stored, *(key for pending in replay.offsets.pending.values() for key in pending)]
-    return [record_helpers.offset_commit_tombstone(group_id, *key) for key in dict.fromkeys(keys)]
+    return [
+        record_helpers.tombstone("OffsetCommit", group=group_id, topic=topic, partition=partition)
+        for topic, partition in dict.fromkeys(keys)
+    ]
 
 
 def load_group(shard: Shard, group_id: str) -> None:

@@ -37,6 +37,11 @@ def string_order(text: str) -> bytes:
     return text.encode("utf-16-be", "surrogatepass")
 
 
+def member_order(member_id: str, instance_id: str | None) -> tuple[bool, bytes]:
+    """What assignors sort members by: static ones come first, by their instance ids, then the others by their own."""
+    return instance_id is None, string_order(member_id if instance_id is None else instance_id)
+
+
 def partition_hash(partition: tuple[str, int]) -> int:
     """``TopicPartition.hashCode`` of a topic name and a partition number."""
     topic, number = partition

@@ -1,7 +1,7 @@
 """The records that the coordinator writes, built in Kafka's JSON form.
 
-Every function gives one record; a tombstone has no value. Versions and the fields left out where they have their
-default are those of Kafka 4.3 (``GroupCoordinatorRecordHelpers``).
+Every function gives one record. Versions, and the fields left out where they have their default, are those of Kafka 4.3
+(``GroupCoordinatorRecordHelpers``).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,6 +28,16 @@ class NewRecord(NamedTuple):
     value_version: int | None = None
 
 
+def tombstone(kind: str, **key: str | int) -> NewRecord:
+    """A record without a value: what has the key is removed.
+
+    Args:
+        kind: Kafka's name of the record.
+        key: the key's fields.
+    """
+    return NewRecord(kind, key)
+
+
 def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> NewRecord:
     """Kind 3: group epoch and metadata hash; a hash of 0 is left out."""
     value = {"epoch": epoch}
@@ -36,24 +46,9 @@ def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> NewRecord:
     return NewRecord("ConsumerGroupMetadata", {"groupId": group_id}, value, 0)
 
 
-def group_epoch_tombstone(group_id: str) -> NewRecord:
-    """Kind 3: the group is removed."""
-    return NewRecord("ConsumerGroupMetadata", {"groupId": group_id})
-
-
-def partition_metadata_tombstone(group_id: str) -> NewRecord:
-    """Kind 4: topic metadata as brokers before 4.1 wrote it is removed."""
-    return NewRecord("ConsumerGroupPartitionMetadata", {"groupId": group_id})
-
-
 def member_metadata(group_id: str, member_id: str, value: Mapping[str, Any]) -> NewRecord:
     """Kind 5: a member's subscription."""
     return NewRecord("ConsumerGroupMemberMetadata", {"groupId": group_id, "memberId": member_id}, value, 0)
-
-
-def member_metadata_tombstone(group_id: str, member_id: str) -> NewRecord:
-    """Kind 5: a member is removed."""
-    return NewRecord("ConsumerGroupMemberMetadata", {"groupId": group_id, "memberId": member_id})
 
 
 def target_epoch(group_id: str, epoch: int, timestamp_ms: int) -> NewRecord:
@@ -64,11 +59,6 @@ def target_epoch(group_id: str, epoch: int, timestamp_ms: int) -> NewRecord:
     return NewRecord("ConsumerGroupTargetAssignmentMetadata", {"groupId": group_id}, value, 0)
 
 
-def target_epoch_tombstone(group_id: str) -> NewRecord:
-    """Kind 6: there is no target assignment any more."""
-    return NewRecord("ConsumerGroupTargetAssignmentMetadata", {"groupId": group_id})
-
-
 def target(group_id: str, member_id: str, assignment: Assignment) -> NewRecord:
     """Kind 7: a member's target assignment."""
     topics = [{"topicId": topic, "partitions": list(partitions)} for topic, partitions in assignment.items()]
@@ -76,19 +66,9 @@ def target(group_id: str, member_id: str, assignment: Assignment) -> NewRecord:
     return NewRecord("ConsumerGroupTargetAssignmentMember", {"groupId": group_id, "memberId": member_id}, value, 0)
 
 
-def target_tombstone(group_id: str, member_id: str) -> NewRecord:
-    """Kind 7: a member has no target assignment any more."""
-    return NewRecord("ConsumerGroupTargetAssignmentMember", {"groupId": group_id, "memberId": member_id})
-
-
 def current_assignment(group_id: str, member_id: str, value: Mapping[str, Any]) -> NewRecord:
     """Kind 8: a member's current assignment."""
     return NewRecord("ConsumerGroupCurrentMemberAssignment", {"groupId": group_id, "memberId": member_id}, value, 0)
-
-
-def current_assignment_tombstone(group_id: str, member_id: str) -> NewRecord:
-    """Kind 8: a member has no current assignment any more."""
-    return NewRecord("ConsumerGroupCurrentMemberAssignment", {"groupId": group_id, "memberId": member_id})
 
 
 def regular_expression(
@@ -98,11 +78,6 @@ def regular_expression(
     value = {"topics": sorted(topics), "version": version, "timestamp": timestamp_ms}
     key = {"groupId": group_id, "regularExpression": expression}
     return NewRecord("ConsumerGroupRegularExpression", key, value, 0)
-
-
-def regular_expression_tombstone(group_id: str, expression: str) -> NewRecord:
-    """Kind 16: nobody subscribes to the expression any more."""
-    return NewRecord("ConsumerGroupRegularExpression", {"groupId": group_id, "regularExpression": expression})
 
 
 def classic_group(group: ClassicGroup, members: Sequence[Mapping[str, Any]] = ()) -> NewRecord:
@@ -136,17 +111,7 @@ def classic_member(member: Member, metadata: str, assignment: str, *, is_consume
     }
 
 
-def classic_group_tombstone(group_id: str) -> NewRecord:
-    """Kind 2: the classic group is removed."""
-    return NewRecord("GroupMetadata", {"group": group_id})
-
-
 def offset_commit(group_id: str, topic: str, partition: int, value: Mapping[str, Any], value_version: int) -> NewRecord:
     """Kind 1: a committed offset."""
     key = {"group": group_id, "topic": topic, "partition": partition}
     return NewRecord("OffsetCommit", key, value, value_version)
-
-
-def offset_commit_tombstone(group_id: str, topic: str, partition: int) -> NewRecord:
-    """Kind 1: a committed offset is removed."""
-    return NewRecord("OffsetCommit", {"group": group_id, "topic": topic, "partition": partition})

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from coordinator_replay.coordinator.assignor.client import ASSIGNORS, ClientSubscription
+from coordinator_replay.coordinator.assignor.client.subscription import by_topic
 from coordinator_replay.coordinator.errors import CODES
 from coordinator_replay.records.blobs import read_assignment, read_subscription, write_assignment, write_subscription
-from coordinator_replay.whatif.clients import Body, Consumer, by_topic
+from coordinator_replay.whatif.clients import Body, Consumer
 from coordinator_replay.whatif.libraries import JAVA, JOIN_INTERVAL_MS, LIBRDKAFKA
 from coordinator_replay.whatif.settings import COOPERATIVE
 

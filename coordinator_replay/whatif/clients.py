@@ -77,11 +77,3 @@ class Consumer:
         """Own these partitions from now on, and no others."""
         self.owned = list(owned)
         around.holds(self, self.owned)
-
-
-def by_topic(partitions: Sequence[Partition]) -> dict[str, list[int]]:
-    """The numbers of partitions by topic, in the order in which they stand."""
-    by_topic: dict[str, list[int]] = {}
-    for topic, number in partitions:
-        by_topic.setdefault(topic, []).append(number)
-    return by_topic

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from coordinator_replay.coordinator.assignor.client import Partition
+from coordinator_replay.coordinator.assignor.client.subscription import by_topic
 from coordinator_replay.coordinator.errors import CODES
 from coordinator_replay.engine.model import AWAY_EPOCH, LEFT_EPOCH
-from coordinator_replay.whatif.clients import Body, Consumer, by_topic
+from coordinator_replay.whatif.clients import Body, Consumer
 
 if TYPE_CHECKING:
     from coordinator_replay.whatif.simulate import Fleet

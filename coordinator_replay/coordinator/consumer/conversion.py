@@ -89,7 +89,7 @@ def upgrade(shard: Shard, live: LiveClassicGroup) -> tuple[GroupUpdate, dict[str
     state.members = TimelineOrder(string_hash)
     for member in members:
         state.members[member.member_id] = None
-    tombstone = record_helpers.classic_group_tombstone(group_id)
+    tombstone = record_helpers.tombstone("GroupMetadata", group=group_id)
     update = GroupUpdate(shard, group_id, group, state, records=[tombstone, *records])
     return update, {key: one.subscription_or_empty.session_timeout_ms or 0 for key, one in order.items()}
 

@@ -283,7 +283,7 @@ def group_to_join(shard: Shard, group_id: str) -> GroupUpdate:
         return existing_group(shard, group_id)
     if live.state is GroupState.EMPTY:
         update = new_group(shard, group_id)
-        update.records.append(record_helpers.classic_group_tombstone(group_id))
+        update.records.append(record_helpers.tombstone("GroupMetadata", group=group_id))
         return update
     update, sessions = conversion.upgrade(shard, live)
     for member_id, timeout_ms in sessions.items():
@@ -322,11 +322,9 @@ def _member(update: GroupUpdate, member_id: str, body: Mapping[str, Any], *, is_
     instance_id = body["instanceId"]
     if instance_id is None:
         member = dynamic_member(update, member_id, is_joining=is_joining)
-        check_epoch(member, body["memberEpoch"], body["topicPartitions"])
-        return member
-    member = static_member(update, member_id, instance_id, is_joining=is_joining, uses_classic_protocol=False)
-    if not is_joining:
-        check_epoch(member, body["memberEpoch"], body["topicPartitions"])
+    else:
+        member = static_member(update, member_id, instance_id, is_joining=is_joining, uses_classic_protocol=False)
+    check_epoch(member, body["memberEpoch"], body["topicPartitions"])
     return member
 
 

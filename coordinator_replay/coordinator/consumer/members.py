@@ -6,6 +6,7 @@ classic protocol goes the same way, but for the checks of epochs.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from coordinator_replay.coordinator import record_helpers
@@ -26,6 +27,12 @@ from coordinator_replay.engine.model import (
 )
 
 STATE_NUMBERS: Mapping[MemberState, int] = {state: number for number, state in MEMBER_STATES.items()}
+KINDS_OF_A_MEMBER = (
+    "ConsumerGroupCurrentMemberAssignment",
+    "ConsumerGroupTargetAssignmentMember",
+    "ConsumerGroupMemberMetadata",
+)
+"""The records of each member, in the order in which their tombstones are written."""
 NEW_SUBSCRIPTION = Subscription(client_id="", client_host="", topics=())
 """What a member without a subscription is compared with."""
 
@@ -187,11 +194,7 @@ def replace_member(update: GroupUpdate, old: Member, member_id: str) -> Member:
 
 def removal_records(group_id: str, member_id: str) -> list[NewRecord]:
     """The three tombstones of a member."""
-    return [
-        record_helpers.current_assignment_tombstone(group_id, member_id),
-        record_helpers.target_tombstone(group_id, member_id),
-        record_helpers.member_metadata_tombstone(group_id, member_id),
-    ]
+    return [record_helpers.tombstone(kind, groupId=group_id, memberId=member_id) for kind in KINDS_OF_A_MEMBER]
 
 
 def consumer_group_tombstones(
@@ -206,14 +209,16 @@ def consumer_group_tombstones(
     """
     group_id, other_ids = group.group_id, renamed or {}
     members = [other_ids.get(member_id, member_id) for member_id in shard.consumer_state(group_id).members]
+    tombstone = partial(record_helpers.tombstone, groupId=group_id)
+    current, target, metadata = ([tombstone(kind, memberId=one) for one in members] for kind in KINDS_OF_A_MEMBER)
     return [
-        *(record_helpers.current_assignment_tombstone(group_id, member_id) for member_id in members),
-        *(record_helpers.target_tombstone(group_id, member_id) for member_id in members),
-        record_helpers.target_epoch_tombstone(group_id),
-        *(record_helpers.member_metadata_tombstone(group_id, member_id) for member_id in members),
-        *(record_helpers.regular_expression_tombstone(group_id, expression) for expression in group.regexes),
-        record_helpers.partition_metadata_tombstone(group_id),
-        record_helpers.group_epoch_tombstone(group_id),
+        *current,
+        *target,
+        tombstone("ConsumerGroupTargetAssignmentMetadata"),
+        *metadata,
+        *(tombstone("ConsumerGroupRegularExpression", regularExpression=expression) for expression in group.regexes),
+        tombstone("ConsumerGroupPartitionMetadata"),
+        tombstone("ConsumerGroupMetadata"),
     ]
 
 

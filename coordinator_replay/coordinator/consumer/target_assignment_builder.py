@@ -43,7 +43,7 @@ def update_epoch(update: GroupUpdate, old: Member, new: Member, *, is_bumped: bo
         update.records.append(record_helpers.group_epoch(update.group_id, epoch, metadata_hash))
     state.refresh_at_ms, state.refresh_epoch = shard.now_ms + METADATA_REFRESH_INTERVAL_MS, epoch
     if state.has_partition_metadata:
-        update.records.append(record_helpers.partition_metadata_tombstone(update.group_id))
+        update.records.append(record_helpers.tombstone("ConsumerGroupPartitionMetadata", groupId=update.group_id))
     return epoch, subscriptions.are_homogeneous(regexes)
 
 

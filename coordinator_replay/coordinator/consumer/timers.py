@@ -111,7 +111,11 @@ def _topics_left(update: GroupUpdate, leaving: Sequence[Member]) -> set[str]:
     used = left.expressions
     for expression in dict.fromkeys(member.subscription_or_empty.regex for member in leaving):
         if expression is not None and expression not in used:
-            update.records.append(record_helpers.regular_expression_tombstone(update.group_id, expression))
+            update.records.append(
+                record_helpers.tombstone(
+                    "ConsumerGroupRegularExpression", groupId=update.group_id, regularExpression=expression
+                )
+            )
     return left.topics(update.group.regexes)
 
 

@@ -58,7 +58,9 @@ def update_expression(update: GroupUpdate, old: str | None, new: str | None) -> 
     has_changed = old != new
     is_unknown = has_changed and new is not None and new not in expressions
     if has_changed and old is not None and expressions[old] == 1:
-        update.records.append(record_helpers.regular_expression_tombstone(update.group_id, old))
+        update.records.append(
+            record_helpers.tombstone("ConsumerGroupRegularExpression", groupId=update.group_id, regularExpression=old)
+        )
     if is_unknown and new is not None:
         check(new)
     _refresh(update, old, new, is_required=is_unknown)

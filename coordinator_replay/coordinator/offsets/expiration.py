@@ -90,7 +90,7 @@ def _expired(shard: Shard, group_id: str, group: Group) -> tuple[list[NewRecord]
         else:
             is_over = shard.now_ms - since(offset) >= retention_ms
         if is_over:
-            records.append(record_helpers.offset_commit_tombstone(group_id, topic, partition))
+            records.append(record_helpers.tombstone("OffsetCommit", group=group_id, topic=topic, partition=partition))
     return records, len(records) == len(offsets.stored) and not offsets.pending
 
 
@@ -118,7 +118,7 @@ def _offsets_of_deleted(shard: Shard, change: TopicChange) -> list[NewRecord]:
             continue
         for offsets in (replay.offsets.stored, *replay.offsets.pending.values()):
             records += [
-                record_helpers.offset_commit_tombstone(group_id, topic, partition)
+                record_helpers.tombstone("OffsetCommit", group=group_id, topic=topic, partition=partition)
                 for (topic, partition), offset in offsets.items()
                 if topic in change.deleted_ids and offset.topic_id in (None, ZERO_UUID, change.deleted_ids[topic])
             ]

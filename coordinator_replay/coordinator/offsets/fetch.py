@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from coordinator_replay.coordinator import record_helpers
+from coordinator_replay.coordinator.assignor.client.subscription import by_topic
 from coordinator_replay.coordinator.classic.classic_group import LiveClassicGroup
 from coordinator_replay.coordinator.consumer.members import current_of, unknown_member
 from coordinator_replay.coordinator.errors import CODES, RequestError
@@ -65,7 +66,7 @@ def delete(shard: Shard, request: Request, _: Reply) -> Outcome:
         topics.append({"name": name, "partitions": [{"partitionIndex": one, "errorCode": error} for one in partitions]})
         if not error:
             records += (
-                record_helpers.offset_commit_tombstone(group_id, name, one)
+                record_helpers.tombstone("OffsetCommit", group=group_id, topic=name, partition=one)
                 for one in partitions
                 if (name, one) in offsets.stored or (name, one) in offsets.unstable
             )
@@ -111,10 +112,8 @@ def _check_member(group: ConsumerGroup, member_id: str | None, epoch: int) -> No
 
 
 def _all_topics(offsets: Offsets) -> list[Body]:
-    by_topic: dict[str, list[int]] = {}
-    for topic, partition in sorted(offsets.stored):
-        by_topic.setdefault(topic, []).append(partition)
-    return [{"name": topic, "partitionIndexes": partitions} for topic, partitions in by_topic.items()]
+    partitions_of = by_topic(sorted(offsets.stored))
+    return [{"name": topic, "partitionIndexes": partitions} for topic, partitions in partitions_of.items()]
 
 
 def _fetch_topic(shard: Shard, offsets: Offsets, unstable: Iterable[tuple[str, int]], topic: Mapping[str, Any]) -> Body:

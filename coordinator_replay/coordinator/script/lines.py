@@ -2,14 +2,17 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from coordinator_replay.coordinator.topics import Topic
 from coordinator_replay.errors import UsageError
 
 Line = dict[str, Any]
 
+Value = TypeVar("Value")
+
 INT16, INT64 = 16, 64
+JSON_TYPES = {dict: "an object", list: "a list", str: "text", int: "a whole number", bool: "true or false"}
 
 
 def read_line(text: str, fields: Mapping[str, frozenset[str]]) -> tuple[str, Line]:
@@ -45,33 +48,22 @@ def read_topic(entry: Any) -> Topic:
     if not isinstance(entry, dict):
         raise UsageError(f"topics: {entry!r} is not an object")
     _check_names(entry, {"name", "id", "partitions", "racks"}, "a topic")
-    racks = entry.get("racks") or ()
-    if not isinstance(racks, list | tuple) or not all(is_texts(replicas) for replicas in racks):
-        raise UsageError("racks must be a list of each partition's racks")
-    return Topic(
-        text_of(entry, "name"),
-        text_of(entry, "id"),
-        integer_of(entry, "partitions"),
-        tuple(tuple(replicas) for replicas in racks),
-    )
+    racks = tuple(map(tuple, racks_of(entry, "racks")))
+    return Topic(value_of(entry, "name", str), value_of(entry, "id", str), value_of(entry, "partitions", int), racks)
 
 
 def read_client(line: Line) -> tuple[str, str]:
     """Client id and host of a request."""
-    client = {"id": "client", "host": "127.0.0.1", **(object_of(line, "client") if "client" in line else {})}
+    client = {"id": "client", "host": "127.0.0.1", **(value_of(line, "client", dict) if "client" in line else {})}
     _check_names(client, {"id", "host"}, "client")
-    return text_of(client, "id"), text_of(client, "host")
+    return value_of(client, "id", str), value_of(client, "host", str)
 
 
 def read_end(line: Line) -> tuple[int, int, bool]:
     """Producer id, its epoch, and whether the transaction is committed."""
-    end = object_of(line, "endTxn")
+    end: Line = value_of(line, "endTxn", dict)
     _check_names(end, {"producerId", "producerEpoch", "commit"}, "endTxn")
-    producer_id, epoch = integer_of(end, "producerId", INT64), integer_of(end, "producerEpoch", INT16)
-    commit = end.get("commit")
-    if not isinstance(commit, bool):
-        raise UsageError("commit must be true or false")
-    return producer_id, epoch, commit
+    return _integer(end, "producerId", INT64), _integer(end, "producerEpoch", INT16), value_of(end, "commit", bool)
 
 
 def check_true(line: Line, name: str) -> None:
@@ -80,36 +72,34 @@ def check_true(line: Line, name: str) -> None:
         raise UsageError(f"{name} is {line[name]!r}; it must be true")
 
 
-def object_of(line: Mapping[str, Any], name: str) -> Line:
-    """A field that is an object."""
+def value_of(line: Mapping[str, Any], name: str, kind: type[Value]) -> Value:
+    """A field that has a value of a JSON type.
+
+    Raises:
+        UsageError: it has none, or one of another type.
+    """
     value = line.get(name)
-    if not isinstance(value, dict):
-        raise UsageError(f"{name} must be an object")
+    if type(value) is not kind:
+        raise UsageError(f"{name} must be {JSON_TYPES[kind]}")
     return value
 
 
-def list_of(line: Mapping[str, Any], name: str) -> list[Any]:
-    """A field that is a list."""
-    value = line.get(name)
-    if not isinstance(value, list):
-        raise UsageError(f"{name} must be a list")
-    return value
+def is_list_of(values: Any, kind: type) -> bool:
+    """Whether a value is a list of values of a JSON type."""
+    return isinstance(values, list) and all(type(one) is kind for one in values)
 
 
-def text_of(line: Mapping[str, Any], name: str) -> str:
-    """A field that is text."""
-    value = line.get(name)
-    if not isinstance(value, str):
-        raise UsageError(f"{name} must be text")
-    return value
+def racks_of(entry: Mapping[str, Any], name: str) -> list[list[str]]:
+    """A field with the racks of the replicas of each partition; empty where it is left out."""
+    racks = entry.get(name) or []
+    if not isinstance(racks, list) or not all(is_list_of(replicas, str) for replicas in racks):
+        raise UsageError(f"{name} must be a list of each partition's racks")
+    return racks
 
 
-def integer_of(line: Mapping[str, Any], name: str, bits: int | None = None) -> int:
-    """A field that is a whole number, of so many bits where a record or a request has no more for it."""
-    value = line.get(name)
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise UsageError(f"{name} must be a whole number")
-    if bits is not None and not -(1 << bits - 1) <= value < 1 << bits - 1:
+def _integer(line: Line, name: str, bits: int) -> int:
+    value = value_of(line, name, int)
+    if not -(1 << bits - 1) <= value < 1 << bits - 1:
         raise UsageError(f"{name} is {value}; it must be a number of {bits} bits")
     return value
 
@@ -125,8 +115,3 @@ def _check_texts(line: Line) -> None:
         json.dumps(line, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         raise UsageError("a text in it is not Unicode: not UTF-8, or half of a surrogate pair") from None
-
-
-def is_texts(value: Any) -> bool:
-    """Whether a value is a list of texts."""
-    return isinstance(value, list) and all(isinstance(one, str) for one in value)

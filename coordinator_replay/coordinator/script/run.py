@@ -32,14 +32,11 @@ from coordinator_replay.coordinator.script.assign import assign
 from coordinator_replay.coordinator.script.lines import (
     Line,
     check_true,
-    integer_of,
-    list_of,
-    object_of,
     read_client,
     read_end,
     read_line,
     read_topic,
-    text_of,
+    value_of,
 )
 from coordinator_replay.coordinator.topics import Topic
 from coordinator_replay.engine.model import Record
@@ -109,26 +106,26 @@ class ScriptRun:
     def _config(self, command: Line) -> list[Line]:
         if self.coordinator is not None:
             raise UsageError("config must come before everything else")
-        self.coordinator = Coordinator(Config(object_of(command, "config")), now_ms=START_MS)
+        self.coordinator = Coordinator(Config(value_of(command, "config", dict)), now_ms=START_MS)
         return []
 
     def _topics(self, command: Line) -> list[Line]:
         coordinator = self._started()
-        topics = [read_topic(entry) for entry in list_of(command, "topics")]
+        topics = [read_topic(entry) for entry in value_of(command, "topics", list)]
         results = coordinator.update_topics(topics, coordinator.now_ms)
         self.topics.update((topic.topic_id, topic) for topic in topics)
         return self._shown(results)
 
     def _group_config(self, command: Line) -> list[Line]:
-        self._started().set_group_config(text_of(command, "group"), object_of(command, "groupConfig"))
+        self._started().set_group_config(value_of(command, "group", str), value_of(command, "groupConfig", dict))
         return []
 
     def _request(self, command: Line) -> list[Line]:
         coordinator = self._started()
-        api = text_of(command, "request")
-        body = object_of(command, "body") if "body" in command else {}
+        api = value_of(command, "request", str)
+        body = value_of(command, "body", dict) if "body" in command else {}
         if "group" in command and "groupId" not in body and api not in NAMED_BY_BODY:
-            body = {**body, "groupId": text_of(command, "group")}
+            body = {**body, "groupId": value_of(command, "group", str)}
         client_id, host = read_client(command)
         request = Request(api, body, command.get("version"), client_id, host, self._index)
         return self._shown(coordinator.handle(request, coordinator.now_ms))
@@ -142,7 +139,7 @@ class ScriptRun:
 
     def _advance(self, command: Line) -> list[Line]:
         coordinator = self._started()
-        passed_ms = integer_of(command, "advance_ms")
+        passed_ms = value_of(command, "advance_ms", int)
         if passed_ms > MAX_ADVANCE_MS:
             raise UsageError(f"advance_ms is {passed_ms}; at most {MAX_ADVANCE_MS} (ten years) pass in one line")
         return self._shown(coordinator.advance(coordinator.now_ms + passed_ms))

@@ -6,7 +6,7 @@ The plain form of ``ConsumerPartitionAssignor.Subscription`` and ``Cluster``, as
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from coordinator_replay.coordinator.java_order import string_order
+from coordinator_replay.coordinator.java_order import member_order
 from coordinator_replay.errors import CoordinatorReplayError
 
 Partition = tuple[str, int]
@@ -55,17 +55,20 @@ def subscribed(topics: Topics, members: Members) -> Topics:
 
 def members_in_order(ids: Iterable[str], members: Members) -> list[str]:
     """Members as ``range`` and ``roundrobin`` go through them: static ones by instance id, then the others by id."""
-
-    def place(member_id: str) -> tuple[bool, bytes]:
-        instance_id = members[member_id].instance_id
-        return instance_id is None, string_order(member_id if instance_id is None else instance_id)
-
-    return sorted(ids, key=place)
+    return sorted(ids, key=lambda member_id: member_order(member_id, members[member_id].instance_id))
 
 
 def partitions_of(topics: Topics, names: Iterable[str]) -> list[Partition]:
     """All partitions of these topics, topic by topic."""
     return [(name, number) for name in names for number in range(len(topics[name]))]
+
+
+def by_topic(partitions: Iterable[Partition]) -> dict[str, list[int]]:
+    """The numbers of partitions by topic, in the order in which they stand."""
+    by_topic: dict[str, list[int]] = {}
+    for topic, number in partitions:
+        by_topic.setdefault(topic, []).append(number)
+    return by_topic
 
 
 def racks_matter(consumer_racks: frozenset[str], topics: Iterable[tuple[frozenset[str], ...]]) -> bool:

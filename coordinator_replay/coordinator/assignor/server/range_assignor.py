@@ -5,7 +5,7 @@ in Kafka 4.
 """
 
 from coordinator_replay.coordinator.assignor.server.group_spec import GroupSpec, uuid_hash
-from coordinator_replay.coordinator.java_order import HashOrder, string_order
+from coordinator_replay.coordinator.java_order import HashOrder, member_order
 from coordinator_replay.engine.model import Assignment
 
 
@@ -14,7 +14,7 @@ def assign_ranges(group: GroupSpec) -> dict[str, Assignment]:
 
     In a group that counts as homogeneous the first member's topics count for all, as in Kafka.
     """
-    members = sorted(group.members, key=lambda member_id: _place(group, member_id))
+    members = sorted(group.members, key=lambda member_id: member_order(member_id, group.members[member_id].instance_id))
     if not members:
         return {}
     common = group.members[members[0]].topic_ids if group.is_homogeneous else None
@@ -41,8 +41,3 @@ def assign_ranges(group: GroupSpec) -> dict[str, Assignment]:
                 ranges[topic_id] = tuple(range(start, end))
         assignments[member_id] = dict(ranges)
     return assignments
-
-
-def _place(group: GroupSpec, member_id: str) -> tuple[bool, bytes]:
-    instance_id = group.members[member_id].instance_id
-    return instance_id is None, string_order(member_id if instance_id is None else instance_id)
