@@ -35,14 +35,8 @@ def library_of(member_ids: Iterable[str], subscriptions: Iterable[Subscription])
         member_ids: the ids that it had.
         subscriptions: what it asked for.
     """
-    libraries = {
-        library
-        for one in subscriptions
-        for protocol in one.protocols
-        if (library := _library_of_protocol(protocol)) is not None
-    }
-    libraries |= {library for one in member_ids if (library := _library_of_id(one)) is not None}
-    return libraries.pop() if len(libraries) == 1 else None
+    marks = [_library_of_protocol(protocol) for one in subscriptions for protocol in one.protocols]
+    return one_library([*marks, *map(_library_of_id, member_ids)])
 
 
 def _library_of_protocol(protocol: Protocol) -> str | None:

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 from coordinator_replay.errors import UsageError
-from coordinator_replay.times import moment_of_ms
+from coordinator_replay.times import time_text
 from coordinator_replay.whatif.client_lives import ClientLives
 from coordinator_replay.whatif.courses import in_range
 from coordinator_replay.whatif.life_topics import topic_changes, topic_images, topics_read
@@ -109,7 +109,7 @@ def _with_first_protocol(operations: Sequence[RecordedOperation], start_ms: int 
 def _protocol_changes(operations: Sequence[RecordedOperation], start_ms: int, end_ms: int) -> Iterable[str]:
     """What to say where a group changed its protocol within a time range."""
     changes = [
-        f"{'classic' if one.is_classic else 'consumer'} from {_moment(one.at_ms)} on"
+        f"{'classic' if one.is_classic else 'consumer'} from {time_text(one.at_ms)} on"
         for before, one in pairwise(operations)
         if start_ms < one.at_ms < end_ms and before.is_classic != one.is_classic
     ]
@@ -118,11 +118,6 @@ def _protocol_changes(operations: Sequence[RecordedOperation], start_ms: int, en
             f"The group changed its protocol in that time: {', '.join(changes)}. All of it is simulated with the first "
             "one; a time range between two changes gives a better answer."
         )
-
-
-def _moment(at_ms: int) -> str:
-    moment = moment_of_ms(at_ms)
-    return "an unknown time" if moment is None else moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at_ms % 1000:03d}Z"
 
 
 def _gaps(operations: Sequence[RecordedOperation], start_ms: int, end_ms: int) -> Iterable[str]:

@@ -6,7 +6,7 @@ Apart from the code that measures, so that whoever only names these types need n
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from coordinator_replay.answer_columns import column
+from coordinator_replay.answer_columns import column, columns_of
 
 FEW = 3
 """Fewer rebalances than this count as so many where it is asked whether others have twice as many."""
@@ -45,16 +45,16 @@ class Measures:
     group_id: str = ""
     name: str
     causes: dict[str, int]
-    rebalances: int
-    partitions_reassigned: int
-    unowned_ms_max: int | None
-    unowned_ms_total: int | None
-    members_interrupted: int
-    stop_the_world: int
-    pause_ms_max: int | None
-    pause_ms_total: int | None
-    commit_pause_ms_max: int | None
-    stable_share: float | None
+    rebalances: int = column("rebalances")
+    partitions_reassigned: int = column("partitions reassigned")
+    unowned_ms_max: int | None = column("longest without owner, ms")
+    unowned_ms_total: int | None = column("without owner in total, ms")
+    members_interrupted: int = column("members interrupted")
+    stop_the_world: int = column("rebalances that stopped all members")
+    pause_ms_max: int | None = column("longest pause of a partition, ms")
+    pause_ms_total: int | None = column("pauses in total, ms")
+    commit_pause_ms_max: int | None = column("longest pause of commits, ms")
+    stable_share: float | None = column("share of the time Stable")
     ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
     is_predictable: bool = True
     variants_left_out: int = 0
@@ -87,18 +87,7 @@ class Gain:
     share: float = column("REPRODUCED", 5)
 
 
-MEASURES: Sequence[tuple[str, str]] = (
-    ("rebalances", "rebalances"),
-    ("partitions_reassigned", "partitions reassigned"),
-    ("unowned_ms_max", "longest without owner, ms"),
-    ("unowned_ms_total", "without owner in total, ms"),
-    ("members_interrupted", "members interrupted"),
-    ("stop_the_world", "rebalances that stopped all members"),
-    ("pause_ms_max", "longest pause of a partition, ms"),
-    ("pause_ms_total", "pauses in total, ms"),
-    ("commit_pause_ms_max", "longest pause of commits, ms"),
-    ("stable_share", "share of the time Stable"),
-)
+MEASURES = [(one.name, one.heading) for one in columns_of(Measures) if one.heading]
 """Fields of ``Measures``, and what a table calls them."""
 
 

@@ -5,6 +5,7 @@ from itertools import pairwise
 from statistics import fmean
 from typing import Any
 
+from coordinator_replay.analysis.reasons.vocabulary import by_frequency
 from coordinator_replay.engine.model import MemberState
 from coordinator_replay.whatif.operations import RecordedOperation
 from coordinator_replay.whatif.settings import STRATEGIES, Settings, changed
@@ -19,7 +20,7 @@ def recorded_settings(
     """The settings that the record shows, and sentences about those that it does not."""
     protocol = "classic" if operations[0].is_classic else "consumer"
     named = {str(name) for row in rows.get("member_timeline", ()) if (name := row["assignor"]) is not None}
-    strategy = next((name for name in chosen_protocols(operations) if name in STRATEGIES), "range")
+    strategy = _usual_strategy(operations)
     assignor = "range" if protocol == "consumer" and named == {"range"} else "uniform"
     heartbeat = measured_heartbeat(operations)
     delays = [row["metadata_delay_ms"] for row in rows.get("rebalances", ()) if row["metadata_delay_ms"] is not None]
@@ -104,15 +105,10 @@ def measured_session(operations: Sequence[RecordedOperation]) -> int | None:
     return max(min(sessions), 1) if sessions else None
 
 
-def chosen_protocols(operations: Sequence[RecordedOperation]) -> list[str]:
-    """Protocols that a classic group chose, most frequent first."""
-    counts: dict[str, int] = {}
-    for one in operations:
-        for event in one.events:
-            name = event.changes.get("protocol")
-            if isinstance(name, str):
-                counts[name] = counts.get(name, 0) + 1
-    return sorted(counts, key=lambda name: (-counts[name], name))
+def _usual_strategy(operations: Sequence[RecordedOperation]) -> str:
+    """The assignor that most generations of a classic group chose, of those that can be simulated."""
+    chosen = by_frequency(event.changes.get("protocol") for one in operations for event in one.events)
+    return next((name for name in chosen if name in STRATEGIES), "range")
 
 
 def measured_initial_delay(operations: Sequence[RecordedOperation]) -> int | None:
