@@ -7,6 +7,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from coordinator_replay.errors import CoordinatorReplayError
+from coordinator_replay.safe_text import UNSAFE
 
 if TYPE_CHECKING:
     from coordinator_replay.query.tables import Tables
@@ -63,7 +64,9 @@ class _Name(click.ParamType):  # type: ignore[type-arg]  # generic in newer clic
         except CoordinatorReplayError:
             # A broken warehouse is nothing to complain of in the middle of a line.
             return []
-        return [CompletionItem(name) for name in names if name.lower().startswith(incomplete.lower())]
+        # A name that is empty, or not all of which can be seen, can't be shown or typed.
+        shown = [name for name in names if name and UNSAFE.search(name) is None]
+        return [CompletionItem(name) for name in shown if name.lower().startswith(incomplete.lower())]
 
     def _names(self, ctx: click.Context) -> Sequence[str]:
         from coordinator_replay.query.tables import Tables

@@ -23,7 +23,7 @@ from coordinator_replay.query.choices import SEVERITIES
 from coordinator_replay.safe_text import neutral_json
 
 if TYPE_CHECKING:
-    from coordinator_replay.log.dump import Dump, DumpFile
+    from coordinator_replay.log.dump import Dump, Format
     from coordinator_replay.pipeline.audit import Options, Summary
     from coordinator_replay.pipeline.stage import SparkStages
 
@@ -39,17 +39,51 @@ _PLAN_COLUMNS = (
 )
 
 
+def _form(_ctx: click.Context, _param: click.Parameter, name: str) -> "Format | None":
+    from coordinator_replay.log.dump import Format
+
+    return None if name == "auto" else Format(name)
+
+
+form_option = click.option(
+    "--format",
+    type=click.Choice(FORMATS),
+    default="auto",
+    show_default=True,
+    callback=_form,
+    help="Form of the dump; auto looks at the content.",
+)
+deleted_option = click.option(
+    "--include-deleted",
+    is_flag=True,
+    help="Read .log.deleted files too, for records that compaction has dropped.",
+)
+
+
+def _dump_of(options: "Options") -> "Dump":
+    from coordinator_replay.log.dump import find_dump
+
+    return find_dump(options.inputs, form=options.format, include_deleted=options.include_deleted)
+
+
 def _audit(options: "Options", common: Common, command: str, wait: timedelta = timedelta()) -> "Summary":
     """Run an audit, alone on its warehouse, and print what it did."""
-    from coordinator_replay.log.dump import find_dump
+    from coordinator_replay.cli.summary import print_summary
+    from coordinator_replay.pipeline.audit import run_audit
     from coordinator_replay.pipeline.broker_logs.read import find_logs
+    from coordinator_replay.query.tables import Tables
     from coordinator_replay.store.lock import one_at_a_time
 
     # Before anything else, so that a mistyped path is an error at once.
-    dump = find_dump(options.inputs, form=options.format, include_deleted=options.include_deleted)
-    logs = find_logs(options.broker_logs, options.broker_log_zone)
+    dump, logs = _dump_of(options), find_logs(options.broker_logs, options.broker_log_zone)
     with one_at_a_time(options.warehouse, command, wait=wait, say=lambda text: click.echo(text, err=True)):
-        return _audit_alone(options, common, dump, logs)
+        began = time.monotonic()
+        with _session(options, common, dump, "the next run cleans up after it") as (stages, report):
+            summary = run_audit(stages.spark, options, report, dump, logs)
+        with closing(Tables(options.warehouse, options.cluster)) as warehouse:
+            history = warehouse.completeness
+        print_summary(summary, history, common.output, seconds=time.monotonic() - began)
+    return summary
 
 
 def _cluster(common: Common) -> str:
@@ -97,10 +131,9 @@ def _session(
 
 def _print_plan(options: "Options", common: Common) -> None:
     """Print what an audit would do with each bucket."""
-    from coordinator_replay.log.dump import find_dump
     from coordinator_replay.pipeline.audit import plan_audit
 
-    dump = find_dump(options.inputs, form=options.format, include_deleted=options.include_deleted)
+    dump = _dump_of(options)
     with _session(options, common, dump, "no table was written") as (stages, report):
         plan = plan_audit(stages, options, report, dump)
     rows = [[one.bucket, str(one.action), one.records, "; ".join(one.reasons)] for one in plan.shares]
@@ -109,38 +142,13 @@ def _print_plan(options: "Options", common: Common) -> None:
         click.echo("The dump has no record that is new to the tables; no bucket changes.", err=True)
 
 
-def _audit_alone(options: "Options", common: Common, dump: "Dump", logs: Sequence["DumpFile"]) -> "Summary":
-    from coordinator_replay.cli.summary import print_summary
-    from coordinator_replay.pipeline.audit import run_audit
-    from coordinator_replay.query.tables import Tables
-
-    began = time.monotonic()
-    with _session(options, common, dump, "the next run cleans up after it") as (stages, report):
-        summary = run_audit(stages.spark, options, report, dump, logs)
-    with closing(Tables(options.warehouse, options.cluster)) as warehouse:
-        history = warehouse.completeness
-    print_summary(summary, history, common.output, seconds=time.monotonic() - began)
-    return summary
-
-
 @warehouse_command(
     "coordinator-replay audit /dumps/broker-1 /dumps/broker-2 --warehouse /data/audit",
     "coordinator-replay audit 's3://dumps/2026-11-20/*.parquet' --warehouse s3://lake/audit --cluster prod",
 )
 @click.argument("inputs", nargs=-1, required=True, type=PATH, metavar="INPUT…")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(FORMATS),
-    default="auto",
-    show_default=True,
-    help="Form of the dump; auto looks at the content.",
-)
-@click.option(
-    "--include-deleted",
-    is_flag=True,
-    help="Read .log.deleted files too, for records that compaction has dropped.",
-)
+@form_option
+@deleted_option
 @click.option(
     "--topics", type=PATH, metavar="FILE", help="CSV or JSON lines of topic id, name and (optional) partition count."
 )
@@ -224,7 +232,6 @@ def _audit_alone(options: "Options", common: Common, dump: "Dump", logs: Sequenc
 @wait_option
 def audit(
     common: Common,
-    form: str,
     is_plan: bool,
     strict: bool,
     fail_on: str | None,
@@ -244,13 +251,11 @@ def audit(
     in between.
     """
     from coordinator_replay.analysis.findings.thresholds import DEFAULTS
-    from coordinator_replay.log.dump import Format
     from coordinator_replay.pipeline.audit import ExpiryOptions, Options
 
     options = Options(
         warehouse=absolute(common.warehouse),
         cluster=_cluster(common),
-        format=None if form == "auto" else Format(form),
         expiry=ExpiryOptions(**{one.name: asked.pop(one.name) for one in fields(ExpiryOptions)}),
         thresholds=DEFAULTS.with_changes(dict(thresholds)),
         **asked,
@@ -365,22 +370,20 @@ def _shown(path: str) -> str:
     "coordinator-replay decode /dumps/broker-1 | jq 'select(.group_id == \"billing\")'",
 )
 @click.argument("inputs", nargs=-1, required=True, metavar="FILE…")
-@click.option(
-    "--format", "form", type=click.Choice(FORMATS), default="auto", show_default=True, help="Form of the dump."
-)
-@click.option("--include-deleted", is_flag=True, help="Read .log.deleted files of a folder too.")
+@form_option
+@deleted_option
 @click.option("-v", "--verbose", is_flag=True, help="Show the causes of an error.")
-def decode(inputs: Sequence[str], form: str, include_deleted: bool, verbose: bool) -> None:
+def decode(inputs: Sequence[str], format: "Format | None", include_deleted: bool, verbose: bool) -> None:
     """Print every record of a dump as JSON lines, in the order of the file, without Spark.
 
     Lines hold what the tables offset_commits, group_records and quarantine would hold, and the kind of the record;
     subscriptions and assignments of classic members are decoded next to their bytes. Notes about the files go to
     standard error.
     """
-    from coordinator_replay.log.dump import Format, find_dump
+    from coordinator_replay.log.dump import find_dump
     from coordinator_replay.pipeline.lines import decode_lines, read_without_spark
 
-    dump = find_dump(inputs, form=None if form == "auto" else Format(form), include_deleted=include_deleted)
+    dump = find_dump(inputs, form=format, include_deleted=include_deleted)
     notes = list(dump.notes)
     for records in read_without_spark(dump, notes):
         # What a few large records are printed as must not stay in memory while the next ones are decoded.

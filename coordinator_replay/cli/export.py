@@ -1,7 +1,7 @@
 """The command that takes a dump from a running cluster."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
@@ -43,17 +43,9 @@ def client_settings(command_config: Path | None, options: Sequence[str]) -> dict
 
 
 def _facts(exported: "Exported") -> dict[str, object]:
-    return {
-        "records": exported.records,
-        "folders": exported.folders,
-        "from_offsets": _by_partition(exported.from_offsets),
-        "to_offsets": _by_partition(exported.to_offsets),
-        "first_offsets": _by_partition(exported.first_offsets),
-    }
-
-
-def _by_partition(offsets: Mapping[int, int]) -> dict[str, int]:
-    return {str(partition): offset for partition, offset in sorted(offsets.items())}
+    offsets = {name: getattr(exported, name) for name in ("from_offsets", "to_offsets", "first_offsets")}
+    by_partition = {name: dict(sorted(own.items())) for name, own in offsets.items()}
+    return {"records": exported.records, "folders": exported.folders, **by_partition}
 
 
 def _print_exported(exported: "Exported", out: str, output: str) -> None:

@@ -9,7 +9,6 @@ mark text. JSON keeps the data as it is.
 """
 
 import csv
-import io
 import os
 import re
 import shutil
@@ -138,8 +137,8 @@ def _table_cell(value: object, column: AnswerColumn) -> Cell:
 
 
 def _print_csv(columns: Sequence[AnswerColumn], rows: Iterable[Row]) -> None:
-    buffer = io.StringIO(newline="")
-    writer = csv.writer(buffer, lineterminator="\r\n")
+    # Not through click, which takes terminal sequences out of what goes to a file, and out of names.
+    writer = csv.writer(sys.stdout, lineterminator="\r\n")
     # PIVOT makes names of columns from what rows hold.
     writer.writerow([_csv_cell(column.name) for column in columns])
     is_seen = sys.stdout.isatty()
@@ -147,16 +146,6 @@ def _print_csv(columns: Sequence[AnswerColumn], rows: Iterable[Row]) -> None:
         cells = [_csv_cell(value) for value in row]
         # A terminal obeys control characters whatever form they come in; a file keeps them.
         writer.writerow([neutral(cell) if is_seen and isinstance(cell, str) else cell for cell in cells])
-        if buffer.tell() > 1 << 16:
-            _echo_as_it_is(buffer.getvalue())
-            buffer.seek(0)
-            buffer.truncate()
-    _echo_as_it_is(buffer.getvalue())
-
-
-def _echo_as_it_is(text: str) -> None:
-    """Print a text whole: click takes terminal sequences out of what goes to a file, and out of names."""
-    click.echo(text, nl=False, color=True)
 
 
 def print_rows(columns: Sequence[AnswerColumn], rows: Iterable[Row], form: str, *, is_wide: bool = False) -> None:

@@ -2,9 +2,9 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
@@ -12,16 +12,9 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 _POLL_SECONDS = 0.2
 
 
-class Reporter(Protocol):
-    """Shows which step begins."""
-
-    def __call__(self, step: str, /) -> None:
-        """Show that a step begins."""
-
-
 @contextmanager
-def shown_progress(spark: Any, *, console: Console | None = None) -> Iterator[Reporter]:
-    """Show progress on standard error until the block ends.
+def shown_progress(spark: Any, *, console: Console | None = None) -> Iterator[Callable[[str], None]]:
+    """Show progress on standard error until the block ends; what it gives shows that a step begins.
 
     Args:
         spark: the session whose stages become bars; Spark Connect has no status tracker, and then there are none.

@@ -9,9 +9,7 @@ import os
 import re
 from typing import Any, ClassVar
 
-from click.shell_completion import BashComplete, CompletionItem, FishComplete, ZshComplete, add_completion_class
-
-from coordinator_replay.safe_text import UNSAFE
+from click.shell_completion import BashComplete, CompletionItem, FishComplete, add_completion_class
 
 _BASH = """\
 %(complete_func)s() {
@@ -54,11 +52,6 @@ _PLAIN = re.compile(r"[A-Za-z0-9_./:@%+=,-]")
 """Characters that mean nothing to any shell within a word."""
 
 
-def _is_offered(name: str) -> bool:
-    """Whether a name can be shown and typed: it is not empty, and all of it can be seen."""
-    return bool(name) and UNSAFE.search(name) is None
-
-
 def bash_quoted(name: str) -> str:
     r"""A name as bash reads it as one word and runs nothing of it.
 
@@ -70,16 +63,7 @@ def bash_quoted(name: str) -> str:
     return "".join(one if _PLAIN.match(one) or not one.isascii() else f"\\{one}" for one in name)
 
 
-class _OwnNames:
-    """Leaves out names that no line of a terminal can hold."""
-
-    def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem[Any]]:
-        """Candidates for the word that is typed."""
-        items: list[CompletionItem[Any]] = super().get_completions(args, incomplete)  # type: ignore[misc]
-        return [item for item in items if item.type != "plain" or _is_offered(str(item.value))]
-
-
-class Bash(_OwnNames, BashComplete):
+class Bash(BashComplete):
     """Bash, which takes candidates for parts of the line."""
 
     source_template: ClassVar[str] = _BASH
@@ -96,11 +80,7 @@ class Bash(_OwnNames, BashComplete):
         return f"{item.type},{bash_quoted(str(item.value)) if item.type == 'plain' else item.value}"
 
 
-class Zsh(_OwnNames, ZshComplete):
-    """Zsh, which quotes candidates itself."""
-
-
-class Fish(_OwnNames, FishComplete):
+class Fish(FishComplete):
     """Fish, which quotes candidates itself."""
 
     source_template: ClassVar[str] = _FISH
@@ -108,5 +88,5 @@ class Fish(_OwnNames, FishComplete):
 
 def use_own_shells() -> None:
     """Let click complete by these classes."""
-    for shell in (Bash, Zsh, Fish):
+    for shell in (Bash, Fish):
         add_completion_class(shell)

@@ -52,9 +52,6 @@ def _answer(run: "ScriptRun", line: str, where: str) -> str:
         raise UsageError(f"{where}: {problem}") from problem
 
 
-COMMANDS: tuple[click.Command, ...] = (simulate,)
-
-
 def _lines(script: str) -> Iterator[str]:
     """The lines of a script; what goes wrong while answers are printed is none of its matter."""
     try:

@@ -48,9 +48,9 @@ class Pauses:
             return
         before, now = self._owned.get(name, frozenset()), frozenset(owned)
         self._owned[name] = now
-        for partition in before - now:
+        for partition in sorted(before - now):
             self._stopped[partition] = at_ms
-        for partition in now - before:
+        for partition in sorted(now - before):
             self._count(partition, at_ms)
 
     def end(self, at_ms: int, wanted: Collection[str]) -> None:

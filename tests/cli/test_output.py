@@ -2,6 +2,7 @@ import csv
 import io
 import json
 import unicodedata
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -101,10 +102,9 @@ texts = st.text(alphabet=st.characters(exclude_categories=["Cs"], exclude_charac
 
 @given(st.lists(st.tuples(texts, texts)))
 def test_csv_reads_back_as_written(pairs):
-    buffer = io.StringIO()
+    buffer = io.StringIO(newline="")
     columns = [AnswerColumn("one", ""), AnswerColumn("two", "")]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(output.click, "echo", lambda text, nl, color: buffer.write(text))
+    with redirect_stdout(buffer):
         print_rows(columns, pairs, "csv")
     found = list(csv.reader(io.StringIO(buffer.getvalue(), newline="")))
     assert found[0] == ["one", "two"]
