@@ -1,12 +1,10 @@
-"""Fields that stand one after the other, read into columns: the keys and values of offset commits.
+"""Fields that stand one after the other, read into columns: all keys, and values without lists.
 
-Nearly all records are offset commits, and nearly all of those are in order. A compiled loop reads such rows as the
-definition lays them out; a row in which anything is not plainly in order is left to ``plain.py``, which has all rules.
+Nearly all records are offset commits, and nearly all of those are in order. A field is read of all rows before the next
+one, by a compiled loop; a row in which anything is not plainly in order is left to ``plain.py``, which has all rules.
 """
 
 import base64
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coordinator_replay.compiled import compiled, inlined
+from coordinator_replay.compiled import compiled
+from coordinator_replay.records import definition
 from coordinator_replay.records.definition import INTEGER_SIZES, Field, Struct
 from coordinator_replay.records.json_rows import quote
 
@@ -23,276 +22,222 @@ Rows = npt.NDArray[np.int64]
 
 Flags = npt.NDArray[np.bool_]
 
+Versions = npt.NDArray[np.int64]
+"""The version of each row, -1 for none."""
+
 _ID_BYTES = 16
-_NUMBER, _ID, _TEXT = range(3)
+_READABLE = {*INTEGER_SIZES, "uuid", "string"} - {"uint16"}
 _NO_ID = bytes(_ID_BYTES)
 
 
-class Layout:
-    """How the rows of a struct without lists are laid out.
-
-    Args:
-        struct: the fields.
-        versions: what the first two bytes of a row can be, and the struct's version that follows each.
-
-    Attributes:
-        places: the column of each field, by its name.
-        columns: of each opening and column: number, id or text, size in bytes, tag; -1 for none.
-    """
-
-    def __init__(self, struct: Struct, versions: Mapping[int, int]) -> None:
-        self.fields = struct.fields
-        self.places = {field.name: place for place, field in enumerate(struct.fields)}
-        self.columns = np.full((max(versions) + 1, len(struct.fields), 3), -1, np.int32)
-        self.is_flexible = np.zeros(len(self.columns), np.bool_)
-        for opening, version in versions.items():
-            self.is_flexible[opening] = version in struct.flexible
-            for place, field in enumerate(struct.fields):
-                if version in field.versions:
-                    self.columns[opening, place] = _form(field)
+def has_columns(struct: Struct) -> bool:
+    """Whether all versions of a struct can be read into columns, which hold neither lists nor nulls."""
+    return all(
+        field.type in (_READABLE if field.tag is None else _READABLE - {"string"})
+        and not (field.is_array or field.nullable)
+        for field in struct.fields
+    )
 
 
-def _form(field: Field) -> tuple[int, int, int]:
-    """Number, id or text, the size in bytes, and the tag or -1."""
-    tag = -1 if field.tag is None else field.tag
-    if field.is_array or field.nullable:
-        raise ValueError(f"{field.name}: columns hold neither lists nor nulls")
-    if field.type == "string":
-        return _TEXT, 2, tag
-    return (_ID, _ID_BYTES, tag) if field.type == "uuid" else (_NUMBER, INTEGER_SIZES[field.type], tag)
-
-
-@inlined
-def _number(data: Any, at: Any, size: Any) -> Any:
-    """A signed big-endian number."""
-    number = np.int64(data[at])
-    number -= (number >> 7) << 8
-    for place in range(at + 1, at + size):
-        number = number << 8 | np.int64(data[place])
-    return number
-
-
-@inlined
-def _uvarint(data: Any, at: Any, end: Any) -> Any:
-    """An unsigned varint and where it ends, -1 if it is damaged."""
-    value = np.int64(0)
-    for shift in range(0, 35, 7):
-        if at >= end:
-            break
-        byte = np.int64(data[at])
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, np.int64(at)
-    return np.int64(0), np.int64(-1)
-
-
-@inlined
-def _read_field(
-    data: Any, at: Any, end: Any, columns: Any, is_flexible: Any, column: Any, first: Any, length: Any, row: Any
-) -> Any:
-    """Reads one field of a row into a column; where it ends, -1 if it is not in order."""
-    kind, size = columns[column, 0], np.int64(columns[column, 1])
-    if kind == 2:  # _TEXT
-        if is_flexible:
-            size, at = _uvarint(data, at, end)
-            size -= 1
-        elif at + 2 > end:
-            return np.int64(-1)
-        else:
-            size, at = _number(data, at, 2), at + 2
-    if at < 0 or size < 0 or size > end - at:
-        return np.int64(-1)
-    first[column, row] = _number(data, at, size) if kind == 0 else at
-    length[column, row] = size
-    return at + size
-
-
-@inlined
-def _read_tagged_fields(
-    data: Any, at: Any, end: Any, columns: Any, is_flexible: Any, first: Any, length: Any, row: Any
-) -> Any:
-    """Reads the tagged fields of a row; where they end, -1 if one of them is unknown or not in order."""
-    count, at = _uvarint(data, at, end)
-    for _ in range(count):
-        tag, at = _uvarint(data, at, end)
-        size, at = _uvarint(data, at, end)
-        if at < 0 or size > end - at:
-            return np.int64(-1)
-        place = -1
-        for column in range(len(columns)):
-            if columns[column, 2] == tag:
-                place = column
-        if place < 0 or length[place, row] >= 0:
-            return np.int64(-1)
-        stop = at + size
-        if _read_field(data, at, stop, columns, is_flexible, place, first, length, row) != stop:
-            return np.int64(-1)
-        at = stop
-    return at
+# Positions are -1 behind anything that is not in order: nothing more is read of such a row.
 
 
 @compiled
-def _read_rows(
-    data: Any,
-    bounds: Any,
-    rows: Any,
-    layouts: Any,
-    are_flexible: Any,
-    first: Any,
-    length: Any,
-    opening: Any,
-    in_order: Any,
-) -> None:
-    """Reads the fields of rows.
+def _read_numbers(data: Any, at: Any, ends: Any, where: Any, size: Any, numbers: Any) -> None:
+    """Reads a signed big-endian number of so many bytes in some rows."""
+    for row in range(len(at)):
+        here = at[row]
+        if not where[row] or here < 0:
+            continue
+        if here + size > ends[row]:
+            at[row] = -1
+            continue
+        number = np.int64(data[here])
+        number -= (number >> 7) << 8
+        for place in range(here + 1, here + size):
+            number = number << 8 | np.int64(data[place])
+        numbers[row] = number
+        at[row] = here + size
 
-    Args:
-        data: uint8 array with the bytes of all rows.
-        bounds: int32 array: where each row begins, and behind them where the last one ends.
-        rows: int64 array: which rows to read.
-        layouts: ``Layout.columns``.
-        are_flexible: ``Layout.is_flexible``.
-        first: int64 matrix, field by row, to be filled: numbers, or where the bytes of an id or a text begin.
-        length: int32 matrix to be filled: how many bytes a field has; holds -1 for all that are not there.
-        opening: int16 array to be filled: the number that a row opens with, which says how it is laid out.
-        in_order: bool array of False to be filled: whether the row is plainly in order.
-    """
-    for row in range(len(rows)):
-        at, end = np.int64(bounds[rows[row]]), np.int64(bounds[rows[row] + 1])
-        if end - at < 2:
+
+@compiled
+def _read_uvarints(data: Any, at: Any, ends: Any, where: Any, numbers: Any) -> None:
+    """Reads an unsigned varint in some rows."""
+    for row in range(len(at)):
+        here = at[row]
+        if not where[row] or here < 0:
             continue
-        number = _number(data, at, 2)
-        opening[row] = number
-        if not 0 <= number < len(layouts) or layouts[number, 0, 0] < 0:
+        at[row] = -1
+        number = np.int64(0)
+        for step in range(min(5, ends[row] - here)):
+            byte = np.int64(data[here + step])
+            number |= (byte & 0x7F) << (7 * step)
+            if byte < 0x80:
+                numbers[row] = number
+                at[row] = here + step + 1
+                break
+
+
+@compiled
+def _read_runs(at: Any, ends: Any, where: Any, sizes: Any, first: Any, length: Any) -> None:
+    """Notes where runs of bytes of these sizes lie in some rows."""
+    for row in range(len(at)):
+        here, size = at[row], sizes[row]
+        if not where[row] or here < 0:
             continue
-        at += 2
-        columns, is_flexible = layouts[number], are_flexible[number]
-        for column in range(len(columns)):
-            if at >= 0 and columns[column, 0] >= 0 and columns[column, 2] < 0:
-                at = _read_field(data, at, end, columns, is_flexible, column, first, length, row)
-        if is_flexible and at >= 0:
-            at = _read_tagged_fields(data, at, end, columns, is_flexible, first, length, row)
-        in_order[row] = at == end
+        if size < 0 or size > ends[row] - here:
+            at[row] = -1
+            continue
+        first[row], length[row], at[row] = here, size, here + size
 
 
 @compiled
 def _gather(data: Any, first: Any, bounds: Any, out: Any) -> None:
-    """Copies texts, one after the other, to where ``bounds`` say that each begins."""
+    """Copies runs of bytes, one after the other, to where ``bounds`` say that each begins."""
     for row in range(len(first)):
         source, target = np.uint64(first[row]), np.uint64(bounds[row])
         for step in range(np.uint64(bounds[row + 1]) - target):
             out[target + step] = data[source + step]
 
 
-@dataclass(frozen=True, slots=True)
 class Columns:
-    """The fields of some rows.
+    """The fields of some rows of a column of keys or values, behind the two bytes that they open with.
+
+    Args:
+        struct: the fields, for which ``has_columns``.
+        versions: in which version each row has them; rows of unknown ones, and null ones, count as not in order.
+        array: the bytes of all rows.
+        rows: which of them to read.
 
     Attributes:
-        layout: how they were laid out.
-        data: the bytes of all rows.
-        first: field by row: numbers, or where the bytes of an id or a text begin.
-        length: field by row: how many bytes it has, -1 where it is not there.
-        opening: the number that each row opens with.
         in_order: which rows were read; all fields of the others are null.
     """
 
-    layout: Layout
-    data: npt.NDArray[np.uint8]
-    first: npt.NDArray[np.int64]
-    length: npt.NDArray[np.int32]
-    opening: npt.NDArray[np.int16]
-    in_order: Flags
+    def __init__(self, struct: Struct, versions: Versions, array: pa.BinaryArray, rows: Rows) -> None:
+        bounds = _bounds_of(array)
+        self._fields = struct.fields
+        self._versions = versions
+        self._is_flexible = self._are_in(struct.flexible)
+        self._data = _bytes_of(array)
+        self._at = np.where(self._are_in(struct.versions), bounds[rows] + 2, -1)
+        self._ends = bounds[rows + 1]
+        # Field by row: numbers, or where the bytes of an id or a text begin; how many bytes it has, -1 for no field.
+        self._first = np.zeros((len(struct.fields), len(rows)), np.int64)
+        self._length = np.full(self._first.shape, -1, np.int32)
+        for place, field in enumerate(struct.fields):
+            if field.tag is None:
+                self._read(place, self._are_in(field.versions))
+        self._read_tagged_fields()
+        self.in_order: Flags = self._at == self._ends
+        self._leave_out(~self.in_order)
+        self._texts = {field.name: self._text(field.name) for field in struct.fields if field.type == "string"}
+        if wrong := [row for texts in self._texts.values() for row in _not_unicode(texts)]:
+            self.in_order[wrong] = False
+            self._leave_out(~self.in_order)
+            self._texts = {name: self._text(name) for name in self._texts}
 
-    def numbers(self, name: str, type_: pa.DataType, none: int | None = None) -> pa.Array:
-        """A field of integers; null where it is not there or ``none``."""
-        place = self.layout.places[name]
-        missing = self.length[place] < 0
-        if none is not None:
-            missing |= self.first[place] == none
-        return pa.array(self.first[place].astype(type_.to_pandas_dtype()), type_, mask=missing)
+    def _are_in(self, versions: definition.Versions) -> Flags:
+        are_in: Flags = (self._versions >= versions.low) & (self._versions <= versions.high)
+        return are_in
+
+    def _leave_out(self, rows: Flags) -> None:
+        if rows.any():
+            self._length[:, rows] = -1
+
+    def _read(self, place: int, where: Flags) -> None:
+        """Reads one field of some rows."""
+        first, length, type_ = self._first[place], self._length[place], self._fields[place].type
+        if type_ in INTEGER_SIZES:
+            size = INTEGER_SIZES[type_]
+            _read_numbers(self._data, self._at, self._ends, where, size, first)
+            np.copyto(length, np.int32(size), where=where)
+            return
+        sizes = np.full(len(where), _ID_BYTES)
+        if type_ == "string":
+            sizes = self._uvarints(where & self._is_flexible) - 1
+            _read_numbers(self._data, self._at, self._ends, where & ~self._is_flexible, 2, sizes)
+        _read_runs(self._at, self._ends, where, sizes, first, length)
+
+    def _uvarints(self, where: Flags) -> npt.NDArray[np.int64]:
+        numbers = np.zeros(len(where), np.int64)
+        _read_uvarints(self._data, self._at, self._ends, where, numbers)
+        return numbers
+
+    def _read_tagged_fields(self) -> None:
+        """Reads the tagged fields of rows; a row where one is unknown or stands twice is not in order."""
+        left = self._uvarints(self._is_flexible)
+        while (where := (left > 0) & (self._at >= 0)).any():
+            tags, sizes = self._uvarints(where), self._uvarints(where)
+            stops, is_right = self._at + sizes, np.zeros(len(where), np.bool_)
+            for place, field in enumerate(self._fields):
+                if field.tag is not None:
+                    is_first = where & (tags == field.tag) & self._are_in(field.versions) & (self._length[place] < 0)
+                    self._read(place, is_first)
+                    is_right |= is_first & (self._at == stops)
+            self._at[where & ~is_right] = -1
+            left -= 1
+
+    def numbers(self, name: str, type_: pa.DataType) -> pa.Array:
+        """A field of integers; null where it is not there, or a tagged one at its default."""
+        place, field = self._field(name)
+        missing = self._length[place] < 0
+        if field.tag is not None:
+            missing |= self._first[place] == field.default
+        numbers = self._first[place].astype(type_.to_pandas_dtype(), copy=False)
+        return pa.array(numbers, type_, mask=missing if missing.any() else None)
 
     def texts(self, name: str) -> pa.StringArray:
-        """A field of strings."""
-        place = self.layout.places[name]
-        length = self.length[place]
-        bounds = np.zeros(len(length) + 1, np.int32)
-        np.cumsum(np.maximum(length, 0), out=bounds[1:])
-        out = np.empty(bounds[-1], np.uint8)
-        _gather(self.data, self.first[place], bounds, out)
-        present = pa.py_buffer(np.packbits(length >= 0, bitorder="little"))
-        return pa.Array.from_buffers(pa.string(), len(length), [present, pa.py_buffer(bounds), pa.py_buffer(out)])
+        """A field of strings; null where the struct has none of that name."""
+        return self._texts.get(name, pa.nulls(len(self.in_order), pa.string()))
 
     def ids(self, name: str) -> pa.StringArray:
         """A field of ids in Kafka's text form (``Uuid.toString``); null where it is not there or zero."""
-        place = self.layout.places[name]
-        present = self.length[place] >= 0
-        raw = self.data[self.first[place][present][:, np.newaxis] + np.arange(_ID_BYTES)]
-        ids = pa.Array.from_buffers(pa.binary(_ID_BYTES), len(raw), [None, pa.py_buffer(raw)]).dictionary_encode()
+        ids = self._text(name).view(pa.binary()).dictionary_encode()
         texts = pa.array([_id_text(each) for each in ids.dictionary.to_pylist()], pa.string())
-        indices = np.zeros(len(present), np.int32)
-        indices[present] = ids.indices.to_numpy()
-        return texts.take(pa.array(indices, mask=~present))
+        return texts.take(ids.indices)
 
     def json(self) -> pa.StringArray:
         """The rows as Kafka's JSON form has them; null where the first field, which all versions have, is null."""
         members: list[pa.StringArray | str] = []
-        for field in self.layout.fields:
-            if field.type == "string":
-                text = quote(self.texts(field.name))
-            elif field.type == "uuid":
-                text = quote(self.ids(field.name))
-            else:
+        for field in self._fields:
+            if field.type in INTEGER_SIZES:
                 text = self.numbers(field.name, pa.int64()).cast(pa.string())
+            else:
+                text = quote(self.texts(field.name) if field.type == "string" else self.ids(field.name))
             member = pc.binary_join_element_wise(f'{"," if members else "{"}"{field.name}":', text, "")
             members.append(pc.fill_null(member, "") if members else member)
         return pc.binary_join_element_wise(*members, "}", "")
+
+    def _field(self, name: str) -> tuple[int, Field]:
+        return next((place, field) for place, field in enumerate(self._fields) if field.name == name)
+
+    def _text(self, name: str) -> pa.StringArray:
+        """The bytes of a field."""
+        place, _ = self._field(name)
+        length = self._length[place]
+        bounds = np.zeros(len(length) + 1, np.int32)
+        np.cumsum(np.maximum(length, 0), out=bounds[1:])
+        out = np.empty(bounds[-1], np.uint8)
+        _gather(self._data, self._first[place], bounds, out)
+        present = np.packbits(length >= 0, bitorder="little")
+        return pa.Array.from_buffers(pa.string(), len(length), [pa.py_buffer(each) for each in (present, bounds, out)])
 
 
 def _id_text(raw: bytes) -> str | None:
     return None if raw == _NO_ID else base64.urlsafe_b64encode(raw)[:22].decode()
 
 
-def read_columns(layout: Layout, array: pa.BinaryArray, rows: Rows) -> Columns:
-    """Read rows of a column of keys or values; null ones count as not in order.
-
-    Args:
-        layout: how they are laid out.
-        array: the bytes of all rows.
-        rows: which of them to read.
-    """
-    shape = len(layout.fields), len(rows)
-    columns = Columns(
-        layout=layout,
-        data=_bytes_of(array),
-        first=np.zeros(shape, np.int64),
-        length=np.full(shape, -1, np.int32),
-        opening=np.full(len(rows), -1, np.int16),
-        in_order=np.zeros(len(rows), np.bool_),
-    )
-    results = (columns.first, columns.length, columns.opening, columns.in_order)
-    _read_rows(columns.data, _bounds_of(array), rows, layout.columns, layout.is_flexible, *results)
-    columns.length[:, ~columns.in_order] = -1
-    for field in layout.fields:
-        if field.type == "string":
-            wrong = _not_unicode(columns.texts(field.name))
-            columns.in_order[wrong] = False
-            columns.length[:, wrong] = -1
-    return columns
-
-
-def lengths_of(array: pa.BinaryArray) -> npt.NDArray[np.int32]:
+def lengths_of(array: pa.BinaryArray) -> npt.NDArray[np.int64]:
     """How many bytes each row of a column has; 0 for a null."""
-    lengths: npt.NDArray[np.int32] = np.diff(_bounds_of(array))
+    lengths: npt.NDArray[np.int64] = np.diff(_bounds_of(array))
     return lengths
 
 
-def openings_of(array: pa.BinaryArray) -> npt.NDArray[np.int32]:
-    """The unsigned number in the first two bytes of each row of a column; -1 where there are no two."""
-    data, bounds = _bytes_of(array), _bounds_of(array)
-    openings = np.full(len(array), -1, np.int32)
-    rows = np.flatnonzero(np.diff(bounds) >= 2)
-    openings[rows] = data[bounds[rows]].astype(np.int32) << 8 | data[bounds[rows] + 1]
+def openings_of(array: pa.BinaryArray) -> Versions:
+    """The number in the first two bytes of each row of a column; -1 where there are no two."""
+    bounds, everywhere = _bounds_of(array), np.ones(len(array), np.bool_)
+    openings = np.full(len(array), -1)
+    _read_numbers(_bytes_of(array), bounds[:-1].copy(), bounds[1:], everywhere, 2, openings)
     return openings
 
 
@@ -302,9 +247,9 @@ def _bytes_of(array: pa.BinaryArray) -> npt.NDArray[np.uint8]:
     return np.frombuffer(b"" if data is None else data, np.uint8)
 
 
-def _bounds_of(array: pa.BinaryArray) -> npt.NDArray[np.int32]:
+def _bounds_of(array: pa.BinaryArray) -> npt.NDArray[np.int64]:
     """Where each row of a column begins in its bytes, and behind them where the last one ends."""
-    return np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + len(array) + 1]
+    return np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + len(array) + 1].astype(np.int64)
 
 
 def _not_unicode(texts: pa.StringArray) -> list[int]:

@@ -1,25 +1,25 @@
 """Log records, decoded: offset commits, other coordinator records and what could not be read, each as columns.
 
-Offset commits that are plainly in order are read many at a time (``columnar.py``), everything else record by record
-(``plain.py``). No code here knows a record kind beyond the two questions a definition answers itself: is it an offset
-commit, and does its key name a member.
+Keys, and values without lists, that are plainly in order are read many at a time (``columnar.py``), everything else
+record by record (``plain.py``). No code here knows a record kind beyond the two questions a definition answers itself:
+is it an offset commit, and does its key name a member.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from coordinator_replay.arrow_times import timestamps_of
-from coordinator_replay.records.columnar import Flags, Layout, Rows, lengths_of, openings_of, read_columns
+from coordinator_replay.records.columnar import Columns, Flags, Rows, has_columns, lengths_of, openings_of
 from coordinator_replay.records.damage import LARGEST_RECORD_BYTES, ErrorClass, RecordError
 from coordinator_replay.records.definition import RecordDefinition
 from coordinator_replay.records.kinds import kinds_by_name, record_kinds
-from coordinator_replay.records.plain import DecodedRecord, decode_record
+from coordinator_replay.records.plain import DecodedRecord, decode_record, decode_value
 from coordinator_replay.tables.definition import table
 from coordinator_replay.times import shown_ms
 
@@ -79,47 +79,76 @@ _Part = tuple[Rows, pa.RecordBatch]
 """Some rows of a batch by their places in it, and what they were decoded to."""
 
 
-@cache
-def _layouts() -> Mapping[int, tuple[Layout, Layout]]:
-    """How keys and values of offset commits are laid out, by the number of their kind."""
+class _Batch:
+    """Log records with what is asked of all kinds of them.
+
+    Attributes:
+        numbers: what the keys open with: the kind.
+        versions: what the values open with.
+        record_bytes: how many bytes key and value have.
+        is_large: whether one of them is too large to be read.
+    """
+
+    def __init__(self, records: pa.RecordBatch) -> None:
+        self.keys, self.values = (records.column(name) for name in _RECORD)
+        self.numbers, self.versions = openings_of(self.keys), openings_of(self.values)
+        sizes = lengths_of(self.keys), lengths_of(self.values)
+        self.record_bytes, self.is_large = np.add(*sizes), np.maximum(*sizes) > LARGEST_RECORD_BYTES
+
+    def in_order(self, kind: RecordDefinition, rows: Rows, schema: pa.Schema) -> _Part:
+        """Those of some records of a kind that are plainly in order."""
+        taken, versions = pa.array(rows), self.versions[rows]
+        is_tombstone = self.values.is_null().take(taken)
+        key = Columns(kind.key, np.zeros_like(versions), self.keys, rows)
+        columns = {
+            "group_id": key.texts(kind.group_field),
+            "key_version": pa.repeat(pa.scalar(kind.type, pa.int16()), len(rows)),
+            "value_version": pa.array(versions.astype(np.int16), mask=_flags(is_tombstone)),
+            "is_tombstone": is_tombstone,
+            "record_bytes": pa.array(self.record_bytes[rows], pa.int32()),
+            "kind": pa.repeat(kind.name, len(rows)),
+            "member_id": key.texts("memberId"),
+        }
+        with_json = "value_json" in schema.names
+        if has_columns(kind.value):
+            value = Columns(kind.value, versions, self.values, rows)
+            is_read = value.in_order | _flags(is_tombstone)
+            columns |= _commit_columns(key, value) if kind.is_offset_commit else {}
+            columns |= {"value_json": value.json()} if with_json else {}
+        else:
+            columns["value_json"], is_read = _values_one_by_one(kind, self.values.take(taken))
+        if with_json:
+            columns["key_json"] = key.json()
+        in_order = key.in_order & is_read
+        batch = pa.RecordBatch.from_pydict(columns, schema=schema)
+        return (rows, batch) if in_order.all() else (rows[in_order], batch.filter(pa.array(in_order)))
+
+
+def _commit_columns(key: Columns, value: Columns) -> dict[str, pa.Array]:
+    """What the fields of offset commits are called in COMMIT_COLUMNS."""
+    epochs = value.numbers("leaderEpoch", pa.int32())
     return {
-        kind.type: (
-            Layout(kind.key, {kind.type: 0}),
-            Layout(kind.value, {version: version for version in kind.value.versions.all}),
-        )
-        for kind in record_kinds().values()
-        if kind.is_offset_commit
-    }
-
-
-def _commits_in_order(kind: RecordDefinition, records: pa.RecordBatch, rows: Rows, schema: pa.Schema) -> _Part:
-    """Those of some offset commits of a kind that are plainly in order."""
-    key_layout, value_layout = _layouts()[kind.type]
-    key = read_columns(key_layout, records.column("key"), rows)
-    value = read_columns(value_layout, records.column("value"), rows)
-    is_tombstone = records.column("value").is_null().take(pa.array(rows))
-    columns = {
-        "group_id": key.texts(kind.group_field),
-        "key_version": pa.repeat(pa.scalar(kind.type, pa.int16()), len(rows)),
-        "value_version": pa.array(value.opening, mask=_flags(is_tombstone)),
-        "is_tombstone": is_tombstone,
-        "record_bytes": pa.array(sum(lengths_of(records.column(name))[rows] for name in ("key", "value")), pa.int32()),
         "topic": key.texts("topic"),
         "partition": key.numbers("partition", pa.int32()),
         "topic_id": value.ids("topicId"),
         "committed_offset": value.numbers("offset", pa.int64()),
-        "leader_epoch": value.numbers("leaderEpoch", pa.int32(), none=-1),
+        "leader_epoch": pc.if_else(pc.equal(epochs, -1), None, epochs),
         "metadata": value.texts("metadata"),
         "commit_timestamp": timestamps_of(value.numbers("commitTimestamp", pa.int64())),
         "expire_timestamp": timestamps_of(value.numbers("expireTimestamp", pa.int64())),
     }
-    if "key_json" in schema.names:
-        columns["kind"] = pa.repeat(kind.name, len(rows))
-        columns["key_json"] = key.json()
-        columns["value_json"] = value.json()
-    batch = pa.RecordBatch.from_pydict(columns, schema=schema)
-    in_order = key.in_order & (value.in_order | _flags(is_tombstone))
-    return (rows, batch) if in_order.all() else (rows[in_order], batch.filter(pa.array(in_order)))
+
+
+def _values_one_by_one(kind: RecordDefinition, values: pa.BinaryArray) -> tuple[pa.StringArray, Flags]:
+    """The JSON form of values with lists, and which of them could be read."""
+    texts, is_read = list[bytes | None](), np.ones(len(values), np.bool_)
+    for place, value in enumerate(values.to_pylist()):
+        try:
+            texts.append(None if value is None else orjson.dumps(decode_value(kind, value)[1]))
+        except RecordError:
+            texts.append(None)
+            is_read[place] = False
+    return pa.array(texts, pa.string()), is_read
 
 
 def _row(record: DecodedRecord, kind: RecordDefinition) -> dict[str, Any]:
@@ -208,6 +237,15 @@ def one_batch(rows: pa.Table) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([column.combine_chunks() for column in rows.columns], schema=rows.schema)
 
 
+def _in_one(parts: Sequence[_Part]) -> _Part:
+    """Parts of a batch put together; without a copy where only one has rows."""
+    some = [part for part in parts if len(part[0])] or parts[:1]
+    if len(some) == 1:
+        return some[0]
+    rows, whole = in_log_order([(rows, pa.table(batch)) for rows, batch in some])
+    return rows, one_batch(whole)
+
+
 def _bytes(column: pa.BinaryArray, row: int, most: int | None = None) -> bytes | None:
     """The bytes of a row, or the first of them, without a copy of all."""
     whole = column[row].as_buffer()
@@ -258,23 +296,20 @@ def decode_records(records: pa.RecordBatch, *, with_commit_json: bool = False) -
     commit_schema = pa.unify_schemas([COMMIT_COLUMNS, JSON_COLUMNS]) if with_commit_json else COMMIT_COLUMNS
     is_damaged = _flags(records.column("error_class").is_valid())
     is_control = _flags(records.column("control_type").is_valid())
-    is_large = np.zeros(records.num_rows, np.bool_)
-    for name in ("key", "value"):
-        is_large |= lengths_of(records.column(name)) > LARGEST_RECORD_BYTES
+    batch = _Batch(records)
     damaged = np.flatnonzero(is_damaged)
-    large = np.flatnonzero(is_large & ~is_damaged & ~is_control)
-    is_left = ~(is_damaged | is_control | is_large)
-    openings = openings_of(records.column("key"))
-    in_order = []
-    for number in _layouts():
-        rows = np.flatnonzero(is_left & (openings == number))
+    large = np.flatnonzero(batch.is_large & ~is_damaged & ~is_control)
+    is_left = ~(is_damaged | is_control | batch.is_large)
+    commits, groups = list[_Part](), list[_Part]()
+    for kind in record_kinds().values():
+        rows = np.flatnonzero(is_left & (batch.numbers == kind.type))
         if len(rows):
-            in_order.append(_commits_in_order(record_kinds()[number], records, rows, commit_schema))
-            is_left[in_order[-1][0]] = False
+            parts, schema = (commits, commit_schema) if kind.is_offset_commit else (groups, GROUP_COLUMNS)
+            parts.append(batch.in_order(kind, rows, schema))
+            is_left[parts[-1][0]] = False
     rest = _OneByOne(records, np.flatnonzero(is_left))
-    parts = [*in_order, _part(rest.commits, commit_schema)]
-    commit_rows, commits = in_log_order([(rows, pa.table(batch)) for rows, batch in parts])
-    group_rows, groups = _part(rest.groups, GROUP_COLUMNS)
+    commit_rows, all_commits = _in_one([*commits, _part(rest.commits, commit_schema)])
+    group_rows, all_groups = _in_one([*groups, _part(rest.groups, GROUP_COLUMNS)])
     quarantine_rows, quarantine = _quarantine(records, damaged, large, rest.failed)
     control_rows = np.flatnonzero(is_control)
-    return Decoded(one_batch(commits), commit_rows, groups, group_rows, quarantine, quarantine_rows, control_rows)
+    return Decoded(all_commits, commit_rows, all_groups, group_rows, quarantine, quarantine_rows, control_rows)

@@ -1,7 +1,7 @@
 """One record at a time, decoded and encoded by the definitions, in Kafka's JSON form.
 
-Every record but the plainest offset commits (``columnar.py``) is read here, and everything that is written is written
-here: whole records, and the blobs of clients within them.
+What ``columnar.py`` does not read is read here, and everything that is written is written here: values with lists,
+records that are not plainly in order, and the blobs of clients within them.
 
 JSON form (``CoordinatorRecordMessageFormatter``, the generated ``…JsonConverter``): camelCase names, uuids in their
 22-character form, bytes in base64, fields of other versions left out, tagged fields left out at their default. Beyond
@@ -13,7 +13,7 @@ import binascii
 import struct as packing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from coordinator_replay.records.damage import ErrorClass, RecordError
@@ -65,7 +65,7 @@ class _Source:
 
     def text(self, size: int) -> str:
         try:
-            return str(self.take(size), "utf-8", self.malformed)
+            return self.take(size).decode("utf-8", self.malformed)
         except UnicodeDecodeError:
             raise RecordError(ErrorClass.INVALID_UNICODE) from None
 
@@ -73,15 +73,17 @@ class _Source:
         return binascii.b2a_base64(self.take(size), newline=False).decode()
 
     def uvarint(self) -> int:
-        value = 0
-        for shift in range(0, 35, 7):
-            if self.at >= len(self.data):
-                raise RecordError(ErrorClass.BUFFER_UNDERFLOW)
-            byte = self.data[self.at]
+        value = shift = 0
+        while shift < 35:
+            try:
+                byte = self.data[self.at]
+            except IndexError:
+                raise RecordError(ErrorClass.BUFFER_UNDERFLOW) from None
             self.at += 1
             if byte < 0x80:
                 return value | byte << shift
             value |= (byte & 0x7F) << shift
+            shift += 7
         raise RecordError(ErrorClass.VARINT_TOO_LONG)
 
 
@@ -104,23 +106,29 @@ def _integers(type_: str) -> _Read:
     return read
 
 
-def _lengths(plain: str, flexible: bool) -> _Read:
-    """Lengths and counts; negative means null."""
-    return (lambda source: source.uvarint() - 1) if flexible else _integers(plain)
+def _lengths(plain: str, flexible: bool) -> tuple[_Read, int]:
+    """Reads lengths and counts, and what is to be taken off them; negative means null then."""
+    return (_Source.uvarint, 1) if flexible else (_integers(plain), 0)
+
+
+@lru_cache(1024)
+def _uuid_text(data: bytes) -> str:
+    """The same few ids stand in nearly all records."""
+    return base64.urlsafe_b64encode(data)[:22].decode()
 
 
 def _uuid(source: _Source) -> str:
-    return base64.urlsafe_b64encode(source.take(16))[:22].decode()
+    return _uuid_text(source.take(16))
 
 
 def _runs_of_bytes(field: Field, nullable: bool, flexible: bool) -> _Read:
     """Strings and bytes."""
     is_text = field.type == "string"
-    length_of = _lengths("int16" if is_text else "int32", flexible)
+    length_of, none = _lengths("int16" if is_text else "int32", flexible)
     convert = _Source.text if is_text else _Source.base64
 
     def read(source: _Source) -> str | None:
-        length = length_of(source)
+        length = length_of(source) - none
         if length >= 0:
             return convert(source, length)
         if not nullable:
@@ -141,36 +149,24 @@ def _elements(field: Field, version: int, nullable: bool, flexible: bool) -> _Re
     return _runs_of_bytes(field, nullable, flexible)
 
 
-def _integer_elements(type_: str) -> Callable[[_Source, int], list[Any]]:
-    code = _INTEGERS[type_].removeprefix(">")
-
-    def read(source: _Source, count: int) -> list[Any]:
-        layout = packing.Struct(f">{count}{code}")
-        return list(layout.unpack(source.take(layout.size)))
-
-    return read
-
-
-def _other_elements(field: Field, version: int, flexible: bool) -> Callable[[_Source, int], list[Any]]:
-    element = _elements(field, version, False, flexible)
-    return lambda source, count: [element(source) for _ in range(count)]
-
-
 def _arrays(field: Field, version: int, flexible: bool) -> _Read:
-    nullable, count_of = field.nullable, _lengths("int32", flexible)
-    is_integer = field.type in _INTEGERS
-    elements = _integer_elements(field.type) if is_integer else _other_elements(field, version, flexible)
+    nullable, count_of, none = field.nullable, *_lengths("int32", flexible)
+    code = _INTEGERS.get(field.type, "").removeprefix(">")
+    element = _elements(field, version, False, flexible)
 
     def read(source: _Source) -> list[Any] | None:
-        count = count_of(source)
+        count = count_of(source) - none
         # An element takes a byte or more: a count that lies takes no memory.
         if count > source.remaining:
             raise RecordError(ErrorClass.BUFFER_UNDERFLOW)
-        if count >= 0:
-            return elements(source, count)
-        if not nullable:
-            raise RecordError(ErrorClass.UNEXPECTED_NULL)
-        return None
+        if count < 0:
+            if not nullable:
+                raise RecordError(ErrorClass.UNEXPECTED_NULL)
+            return None
+        if not code:
+            return [element(source) for _ in range(count)]
+        layout = f">{count}{code}"
+        return list(packing.unpack(layout, source.take(packing.calcsize(layout))))
 
     return read
 
@@ -228,7 +224,9 @@ def _structs(fields: tuple[Field, ...], version: int, flexible: bool) -> _Read:
     tagged_fields = _tagged_fields([field for field in current if field.tag is not None], version)
 
     def read(source: _Source) -> dict[str, Any]:
-        values = {name: value_of(source) for name, value_of in in_line}
+        values = {}
+        for name, value_of in in_line:
+            values[name] = value_of(source)
         if source.data[source.at : source.at + 1] == b"\0":  # none, as nearly always
             source.at += 1
             return values
@@ -271,16 +269,25 @@ def decode_record(key: bytes | None, value: bytes | None) -> DecodedRecord:
     if kind is None:
         raise RecordError(ErrorClass.UNKNOWN_RECORD_TYPE, f"kind {number}")
     key_fields = _decode_whole(kind.key, 0, key)
-    version = None
-    value_fields = None
-    if value is not None:
-        if len(value) < 2:
-            raise RecordError(ErrorClass.EMPTY_VALUE, kind.name)
-        version = packing.unpack_from(">h", value)[0]
-        if version not in kind.value.versions:
-            raise RecordError(ErrorClass.UNSUPPORTED_VERSION, f"{kind.name} version {version}")
-        value_fields = _decode_whole(kind.value, version, value)
+    version, value_fields = (None, None) if value is None else decode_value(kind, value)
     return DecodedRecord(kind=kind.name, key_version=number, value_version=version, key=key_fields, value=value_fields)
+
+
+def decode_value(kind: RecordDefinition, value: bytes) -> tuple[int, dict[str, Any]]:
+    """Decode a value of a kind.
+
+    Returns:
+        its version and its fields.
+
+    Raises:
+        RecordError: the bytes are damaged, or of a version that no definition knows.
+    """
+    if len(value) < 2:
+        raise RecordError(ErrorClass.EMPTY_VALUE, kind.name)
+    version = packing.unpack_from(">h", value)[0]
+    if version not in kind.value.versions:
+        raise RecordError(ErrorClass.UNSUPPORTED_VERSION, f"{kind.name} version {version}")
+    return version, _decode_whole(kind.value, version, value)
 
 
 def read_blob(struct: Struct, data: bytes, version: int | None = None) -> tuple[dict[str, Any], int]:
