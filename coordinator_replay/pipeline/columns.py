@@ -19,7 +19,8 @@ Bools = npt.NDArray[np.bool_]
 NONE = int(np.iinfo(np.int64).min)
 """Stands for a value that is not there."""
 
-_NO_END = int(np.iinfo(np.int64).max)
+LATEST = int(np.iinfo(np.int64).max)
+"""Stands behind every offset and time."""
 
 
 def numbers_of(column: pa.Array, nothing: int = 0) -> Numbers:
@@ -68,20 +69,20 @@ def are_among(column: pa.Array, values: pa.Array) -> Bools:
     return is_in
 
 
-def packed(keys: Sequence[Numbers]) -> list[Numbers]:
-    """Several numbers as one that sorts as they do, the first before all others; themselves where they are too large.
+def packed(keys: Sequence[Numbers | Bools]) -> Numbers:
+    """Several numbers as one that sorts as they do, the first before all others.
 
     >>> packed([np.array([7, 8, 8]), np.array([-1, -3, -2])])
-    [array([2, 3, 4])]
+    array([2, 3, 4])
     """
     code, size = np.zeros(len(keys[0]), np.int64), 1
     for key in keys if len(code) else ():
         low, width = int(key.min()), int(key.max()) - int(key.min()) + 1
-        size *= width
-        if size > _NO_END:
-            return list(keys)
-        code = code * width + (key - low)
-    return [code]
+        if size * width > LATEST:
+            code, key = (np.unique(one, return_inverse=True)[1] for one in (code, key))
+            low, size, width = 0, len(code), len(code)
+        code, size = code * width + (key - low), size * width
+    return code
 
 
 def plain_rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:

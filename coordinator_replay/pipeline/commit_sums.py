@@ -4,13 +4,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_replay.analysis.findings.thresholds import MINUTE_MS
 from coordinator_replay.arrow_times import TIMESTAMP
+from coordinator_replay.pipeline.columns import LATEST, NONE, Numbers, numbers_of, packed
 from coordinator_replay.pipeline.minute_states import MINUTE_STATES, SIMPLE
-from coordinator_replay.store.duckdb_connection import connected, select
+from coordinator_replay.store.duckdb_connection import select
 from coordinator_replay.store.scan import reader_of
 from coordinator_replay.tables.definition import table
 from coordinator_replay.times import milliseconds
@@ -75,7 +77,6 @@ class SumsRange:
 
 
 _MINUTES = f"""
-CREATE TEMP TABLE minutes AS
 WITH of_partitions AS (
     SELECT group_id, epoch_ms(log_timestamp) // {MINUTE_MS} AS minute,
         max(log_partition) AS log_partition, count(*) AS commits, sum(record_bytes) AS bytes,
@@ -87,41 +88,22 @@ WITH of_partitions AS (
 SELECT group_id, minute, max(log_partition) AS log_partition, sum(commits)::BIGINT AS commits,
     coalesce(sum(bytes), 0)::BIGINT AS bytes, sum(unproven)::BIGINT AS unproven, min(first_at) AS first_at,
     max(last_at) AS last_at, max(last_offset) AS last_offset,
-    (sum(commits) // count(*))::BIGINT AS commits_each
+    (sum(commits) // count(*))::BIGINT AS most_a_minute
 FROM of_partitions GROUP BY group_id, minute
 """  # noqa: S608 - our own numbers
 """Commits of each group and minute; tombstones, and commits without a time, don't count."""
 
-_BY_GROUP = f"""
-WITH dated AS (
-    SELECT *, minute * {MINUTE_MS} < $until AS is_over, lag(last_at) OVER so_far AS before_at,
-        sum(commits) OVER so_far - commits AS commits_before,
-        coalesce(first_at - before_at >= $pause, true) AS is_after_pause
-    FROM minutes WINDOW so_far AS (PARTITION BY group_id, minute * {MINUTE_MS} < $until ORDER BY minute)
-)
-SELECT is_over, group_id, max(log_partition) AS log_partition,
-    sum(commits)::BIGINT AS commits, sum(bytes)::BIGINT AS bytes, sum(unproven)::BIGINT AS unproven,
-    min(first_at) AS first_at, max(last_at) AS last_at, max(last_offset) AS last_offset,
-    max(commits_each)::BIGINT AS most_a_minute, count(*) FILTER (commits_each >= $hot) AS hot_minutes,
-    min(first_at) FILTER (commits_each >= $hot) AS hot_from, max(last_at) FILTER (commits_each >= $hot) AS hot_to,
-    [[one[1], one[2], (one[4] - one[3])::BIGINT] FOR one IN list_zip(
-        list(first_at ORDER BY minute) FILTER (is_after_pause),
-        list_append((list(before_at ORDER BY minute) FILTER (is_after_pause))[2:], max(last_at)),
-        list(commits_before ORDER BY minute) FILTER (is_after_pause),
-        list_append((list(commits_before ORDER BY minute) FILTER (is_after_pause))[2:], sum(commits))
-    )] AS active
-FROM dated GROUP BY ALL
-"""  # noqa: S608 - our own numbers
-"""Commits of a group: how many, how many bytes, of how many the input doesn't show whether they were made in a
-transaction, the first and last time in milliseconds, in how many minutes there were too many for each of its
-partitions that were committed then, and the ranges of time between which it paused, with how many each has."""
-
-_BY_KIND = f"""
-WITH states AS ({MINUTE_STATES})
-SELECT minutes.minute, coalesce(kind, {SIMPLE}) AS kind, sum(commits)::BIGINT AS commits
-FROM minutes ASOF LEFT JOIN states ON minutes.group_id = states.group_id AND minutes.minute >= states.minute
-GROUP BY ALL
-"""  # noqa: S608 - our own names and numbers
+_SUMMED: dict[str, np.ufunc] = {
+    "log_partition": np.maximum,
+    "commits": np.add,
+    "bytes": np.add,
+    "unproven": np.add,
+    "first_at": np.minimum,
+    "last_at": np.maximum,
+    "last_offset": np.maximum,
+    "most_a_minute": np.maximum,
+}
+"""What is made of the minutes of a group."""
 
 _BY_PARTITION = """
 SELECT true AS is_over, group_id, topic, partition, log_partition, commits, first_at, last_at, metadata_bytes,
@@ -171,14 +153,81 @@ def commit_sums(
     Yields:
         GROUP_SUMS and MINUTE_SUMS.
     """
-    asked = {"hot": wanted.hot, "until": milliseconds(wanted.until), "pause": wanted.pause_ms}
-    with connected() as connection:
-        connection.register("commits", reader_of(commits, COMMIT))
-        connection.register("evidence", evidence)
-        connection.execute(_MINUTES)
-        for name, sql, parameters in ((GROUP_SUMS, _BY_GROUP, asked), (MINUTE_SUMS, _BY_KIND, {})):
-            for batch in connection.sql(sql, params=parameters).to_arrow_table().to_batches():
-                yield name, batch
+    minutes = select(_MINUTES, {}, commits=reader_of(commits, COMMIT))
+    if minutes.num_rows:
+        sums = _MinuteSums(minutes, select(MINUTE_STATES, {}, evidence=evidence))
+        yield GROUP_SUMS, sums.by_group(wanted)
+        yield MINUTE_SUMS, sums.by_kind()
+
+
+def _lists(values: pa.Array, begins: Numbers) -> pa.ListArray:
+    return pa.ListArray.from_arrays(pa.array(np.append(begins, len(values)), pa.int32()), values)
+
+
+class _MinuteSums:
+    """Commits of each group and minute, sorted by both.
+
+    Args:
+        minutes: rows of ``_MINUTES``.
+        states: rows of MINUTE_STATES.
+    """
+
+    def __init__(self, minutes: pa.Table, states: pa.Table) -> None:
+        ids = minutes.column("group_id").combine_chunks().dictionary_encode()
+        of_states = pc.index_in(states.column("group_id").combine_chunks(), ids.dictionary)
+        groups = np.concatenate([numbers_of(of_states, -1), numbers_of(ids.indices)])
+        at = np.concatenate([numbers_of(rows.column("minute").combine_chunks()) for rows in (states, minutes)])
+        # A state that a group came into in a minute stands before the commits of that minute.
+        order = np.argsort(packed([groups, at, np.arange(len(at)) >= len(states)]))
+        is_minute = order >= len(states)
+        last_state = order[np.maximum.accumulate(np.where(is_minute, 0, np.arange(len(order))))][is_minute]
+        rows = order[is_minute]
+        has_state = (last_state < len(states)) & (groups[last_state] == groups[rows])
+        kinds = np.append(numbers_of(states.column("kind").combine_chunks()), SIMPLE)
+        self.kinds = kinds[np.where(has_state, last_state, len(states))]
+        self.groups, self.minutes = groups[rows], at[rows]
+        self.ids = ids.dictionary
+        taken = pa.array(rows - len(states))
+        self.sums = {name: numbers_of(minutes.column(name).combine_chunks().take(taken)) for name in _SUMMED}
+
+    def by_group(self, wanted: SumsRange) -> pa.RecordBatch:
+        """Commits of groups, those in minutes that are over apart from the others.
+
+        How many, how many bytes, of how many the input doesn't show whether they were made in a transaction, the first
+        and last time in milliseconds, in how many minutes there were too many for each of its partitions that were
+        committed then, and the ranges of time between which it paused, with how many each has.
+        """
+        is_over = self.minutes * MINUTE_MS < milliseconds(wanted.until)
+        first_at, last_at, commits = (self.sums[name] for name in ("first_at", "last_at", "commits"))
+        begins = np.ones(len(is_over), np.bool_)
+        begins[1:] = (self.groups[1:] != self.groups[:-1]) | (is_over[1:] != is_over[:-1])
+        is_after_pause = begins.copy()
+        is_after_pause[1:] |= first_at[1:] - last_at[:-1] >= wanted.pause_ms
+        [keys], [ranges] = np.nonzero(begins), np.nonzero(is_after_pause)
+        range_ends = np.append(ranges[1:], len(is_over)) - 1
+        active = np.stack([first_at[ranges], last_at[range_ends], np.add.reduceat(commits, ranges)], axis=1)
+        is_hot = self.sums["most_a_minute"] >= wanted.hot
+        hot_minutes = np.add.reduceat(is_hot.astype(np.int64), keys)
+        hot_from = np.minimum.reduceat(np.where(is_hot, first_at, LATEST), keys)
+        hot_to = np.maximum.reduceat(np.where(is_hot, last_at, NONE), keys)
+        return pa.record_batch(
+            {
+                "is_over": pa.array(is_over[keys]),
+                "group_id": self.ids.take(pa.array(self.groups[keys])),
+                **{name: pa.array(how.reduceat(self.sums[name], keys)) for name, how in _SUMMED.items()},
+                "hot_minutes": pa.array(hot_minutes),
+                "hot_from": pa.array(hot_from, mask=hot_minutes == 0),
+                "hot_to": pa.array(hot_to, mask=hot_minutes == 0),
+                "active": _lists(_lists(active.ravel(), np.arange(0, active.size, 3)), np.searchsorted(ranges, keys)),
+            }
+        )
+
+    def by_kind(self) -> pa.RecordBatch:
+        """Rows in MINUTES."""
+        rows = pa.table([self.minutes, self.kinds, self.sums["commits"]], MINUTES)
+        by_kind = rows.group_by(MINUTES.names[:2], use_threads=False).aggregate([("commits", "sum")])
+        [batch] = by_kind.rename_columns(MINUTES.names).combine_chunks().to_batches()
+        return batch
 
 
 class IntervalSums:

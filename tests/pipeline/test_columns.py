@@ -16,8 +16,7 @@ def columns(rows):
 
 @given(st.lists(st.tuples(WIDE, WIDE, SMALL), min_size=1, max_size=30))
 def test_packed_keys_sort_and_differ_as_the_keys_do(rows):
-    codes = packed(columns(rows))
-    together = list(zip(*(code.tolist() for code in codes), strict=True))
-    for one, mine in zip(rows, together, strict=True):
-        for other, its in zip(rows, together, strict=True):
-            assert (one < other) == (mine < its)
+    codes = packed(columns(rows)).tolist()
+    for one, first in zip(rows, codes, strict=True):
+        for other, second in zip(rows, codes, strict=True):
+            assert (one < other) == (first < second)

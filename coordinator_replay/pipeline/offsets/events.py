@@ -339,9 +339,7 @@ def _order(events: pa.Table) -> Numbers:
         present = numbers_of(columns[name].drop_null())
         keys.append(numbers_of(columns[name], int(present.min()) - 1 if len(present) else 0))
     order = _within_keys(numbers_of(columns["kind"]), [numbers_of(columns[name]) for name in _SORT])
-    for code in reversed(packed(keys)):
-        order = order[np.argsort(code[order], kind="stable")]
-    return order
+    return order[np.argsort(packed([packed(keys)[order], np.arange(len(order))]))]
 
 
 def _within_keys(kinds: Numbers, within: Sequence[Numbers]) -> Numbers:
