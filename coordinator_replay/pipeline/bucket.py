@@ -16,7 +16,7 @@ from coordinator_replay.pipeline.groups.replay import ReplayContext
 from coordinator_replay.pipeline.log_partitions import PartitionStep
 from coordinator_replay.pipeline.offsets.offset_step import OffsetContext, OffsetStep
 from coordinator_replay.pipeline.rebalance_pauses import PauseStep
-from coordinator_replay.pipeline.settle import Settled, Settlement, offsets_by_copy
+from coordinator_replay.pipeline.settle import OffsetsByCopy, Settled, Settlement, offsets_by_copy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,17 +51,20 @@ class BucketResult:
     settled: Settled
 
 
-def _partitions(share: BucketShare, run_id: str, files: BucketFiles, settled: Settled) -> PartitionStep:
+def _partitions(
+    share: BucketShare, run_id: str, files: BucketFiles, offsets: OffsetsByCopy, positions: Mapping[int, int]
+) -> PartitionStep:
     """What is proven of the bucket's log partitions, by the copies of this run and of earlier ones.
 
     Args:
         share: the bucket.
         run_id: the run.
         files: the bucket's.
-        settled: which of its records are new, and what they were.
+        offsets: where the copies that this run reads have records.
+        positions: how many positions of the log partitions hold a record.
     """
     new = [
-        copy_of(run_id, one.bounds, settled.offsets.get((one.bounds.log_partition, one.source), CopyOffsets()))
+        copy_of(run_id, one.bounds, offsets.get((one.bounds.log_partition, one.source), CopyOffsets()))
         for one in share.copies
         if one.has_news(share.ends.get(one.bounds.log_partition))
     ]
@@ -70,7 +73,7 @@ def _partitions(share: BucketShare, run_id: str, files: BucketFiles, settled: Se
         files.remove(COPIES)
         new = [*without(earlier, share.lost_from), *new]
         earlier = {}
-    return PartitionStep(share, files, completeness(earlier, new), settled.positions)
+    return PartitionStep(share, files, completeness(earlier, new), positions)
 
 
 def reasons_to_rebuild(share: BucketShare, names: Mapping[str, str], renamed: Collection[str]) -> list[str]:
@@ -84,7 +87,7 @@ def reasons_to_rebuild(share: BucketShare, names: Mapping[str, str], renamed: Co
     files = BucketFiles(share.bucket, share.is_rebuild, share.files)
     reasons = groups_not_to_continue(files, names, renamed)
     if share.copies:
-        step = _partitions(share, "", files, Settled(offsets=offsets_by_copy(share.staged)))
+        step = _partitions(share, "", files, offsets_by_copy(share.staged), {})
         reasons += [f"log partition {one}: other ranges of its history are complete now" for one in step.changed()]
     return reasons
 
@@ -98,10 +101,10 @@ def run_bucket(share: BucketShare, context: BucketContext) -> BucketResult:
     """
     files = BucketFiles(share.bucket, share.is_rebuild, share.files)
     writer = TableWriter(context.place, share.bucket)
-    settled = Settlement(share, files).run(writer)
+    settled, offsets = Settlement(share, files).run(writer)
     files.take(writer.close())
     result = BucketResult(files, settled)
-    partitions = _partitions(share, context.replay.run_id, files, settled)
+    partitions = _partitions(share, context.replay.run_id, files, offsets, settled.positions)
     writer = TableWriter(context.place, share.bucket)
     partitions.write(writer)
     files.take(writer.close())

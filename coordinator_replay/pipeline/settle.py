@@ -27,6 +27,9 @@ from coordinator_replay.store.scan import read_paths
 from coordinator_replay.store.writer import some
 from coordinator_replay.tables.definition import table
 
+OffsetsByCopy = dict[tuple[int, str], CopyOffsets]
+"""Where each copy of a log partition has a record, by log partition and copy."""
+
 RECORD_TABLES = {
     COMMIT: "offset_commits",
     RECORD: "group_records",
@@ -55,7 +58,6 @@ class Settled:
         duplicates: further copies that were dropped.
         already: records that the tables have.
         positions: how many positions of each log partition hold a record now.
-        offsets: where each copy of a log partition has a record, by log partition and copy.
     """
 
     written: Counter[str] = field(default_factory=Counter)
@@ -63,7 +65,6 @@ class Settled:
     duplicates: int = 0
     already: int = 0
     positions: dict[int, int] = field(default_factory=dict)
-    offsets: dict[tuple[int, str], CopyOffsets] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,16 +224,12 @@ def _exist(rows: _Rows, existing: Mapping[int, Numbers]) -> Bools:
     return is_there
 
 
-def offsets_by_copy(staged: Sequence[StagedFile]) -> dict[tuple[int, str], CopyOffsets]:
-    """Where each copy of a log partition has a record, by log partition and copy.
-
-    Args:
-        staged: a bucket's staged files.
-    """
+def offsets_by_copy(staged: Sequence[StagedFile]) -> OffsetsByCopy:
+    """Where the copies in a bucket's staged files have records."""
     return _offsets(staged, _read(staged))
 
 
-def _offsets(staged: Sequence[StagedFile], rows: _Rows) -> dict[tuple[int, str], CopyOffsets]:
+def _offsets(staged: Sequence[StagedFile], rows: _Rows) -> OffsetsByCopy:
     by_copy: dict[tuple[int, str], list[CopyOffsets]] = {}
     for number, (_, _, _, copy) in enumerate(staged):
         own = slice(rows.starts[number], rows.starts[number + 1])
@@ -262,7 +259,7 @@ class Settlement:
     share: BucketShare
     files: BucketFiles
 
-    def run(self, writer: TableWriter) -> Settled:
+    def run(self, writer: TableWriter) -> tuple[Settled, OffsetsByCopy]:
         """Write the records that are new, and those of the tables again where their numbers change."""
         rows = _read(self.share.staged)
         existing = _Existing(self.files, positions=self.share.are_late, lost_from=self.share.lost_from)
@@ -271,14 +268,13 @@ class Settlement:
         is_already = self._are_already_read(rows, existing) & keep
         keep &= ~is_already
         settled.already = int(is_already.sum())
-        settled.offsets = _offsets(self.share.staged, rows)
         self._keep_damage(rows, keep, existing, settled)
         numbers = self._numbers(rows, keep, existing)
         settled.positions = {one: len(offsets) + self._before(one) for one, offsets in numbers.items()}
         self._write(rows, keep, numbers, writer, settled)
         if self.share.are_late and (self.share.lost_from or (keep & rows.has_place).any()):
             self._rewrite(rows, keep, numbers, writer)
-        return settled
+        return settled, _offsets(self.share.staged, rows)
 
     def _are_already_read(self, rows: _Rows, existing: _Existing) -> Bools:
         if not self.share.are_late:

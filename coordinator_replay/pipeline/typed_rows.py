@@ -14,7 +14,6 @@ from enum import StrEnum
 from functools import cache, partial
 from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
-import numpy as np
 import orjson
 import pyarrow as pa
 
@@ -129,8 +128,6 @@ def _bounds() -> TypedColumn:
 
 
 def _collection(origin: type, args: Sequence[Any]) -> TypedColumn:
-    if origin is np.ndarray:
-        return TypedColumn(pa.list_(pa.int64()), _same, lambda plain: np.array(plain, np.int64))
     if args[1:] == (Any,):
         return _bounds()
     if issubclass(origin, Mapping):

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -70,12 +69,6 @@ def test_what_was_written_is_read(parts: list[Part]) -> None:
     assert [type(one.counts) for one in read] == [Counter] * len(parts)
     bounds = [type(value) for one in parts for value in one.bounds.values()]
     assert [type(value) for one in read for value in one.bounds.values()] == bounds
-
-
-def test_positions_stay_arrays() -> None:
-    column = typed_column(np.ndarray[tuple[Any, ...], np.dtype[np.int64]])
-    (read,) = column.values(column.array([np.array([3, 2**62], np.int64)]))
-    assert (read.dtype, read.tolist()) == (np.dtype(np.int64), [3, 2**62])
 
 
 @pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.__name__)
