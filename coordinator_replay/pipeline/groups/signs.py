@@ -35,19 +35,30 @@ FROM records WHERE log_timestamp IS NOT NULL AND ({_MAY_SHOW})
 """  # noqa: S608 - our own names
 
 LAST_COMMITS = f"""
+WITH windows AS (
+    SELECT DISTINCT group_id, unnest([at_ms // {SIGNS_WITHIN_MS} - 1, at_ms // {SIGNS_WITHIN_MS}]) AS number
+    FROM departures
+), near AS (
+    SELECT commits.* FROM commits SEMI JOIN windows ON commits.group_id = windows.group_id
+        AND epoch_ms(log_timestamp) // {SIGNS_WITHIN_MS} = windows.number
+    WHERE NOT is_tombstone
+)
 SELECT group_id, log_partition, departed_at, topic, partition, last.at_ms, last.log_offset
 FROM (
-    SELECT commits.group_id, commits.log_partition, departures.log_offset AS departed_at, topic, partition,
-        max({{'at_ms': epoch_ms(log_timestamp), 'log_offset': commits.log_offset}}) AS last
-    FROM commits ASOF JOIN departures ON commits.group_id = departures.group_id
-        AND commits.log_partition = departures.log_partition AND commits.log_offset < departures.log_offset
-    WHERE NOT is_tombstone AND departures.at_ms - epoch_ms(log_timestamp) <= {SIGNS_WITHIN_MS}
+    SELECT near.group_id, near.log_partition, departures.log_offset AS departed_at, topic, partition,
+        max({{'at_ms': epoch_ms(log_timestamp), 'log_offset': near.log_offset}}) AS last
+    FROM near ASOF JOIN departures ON near.group_id = departures.group_id
+        AND near.log_partition = departures.log_partition AND near.log_offset < departures.log_offset
+    WHERE departures.at_ms - epoch_ms(log_timestamp) <= {SIGNS_WITHIN_MS}
         AND epoch_ms(log_timestamp) // {MINUTE_MS} <= departures.at_ms // {MINUTE_MS}
     GROUP BY ALL
 ) AS by_partition
 ORDER BY group_id, log_partition, departed_at, topic, partition
 """  # noqa: S608 - our own numbers
-"""SQL for the last commits of each partition before each of the ``departures``."""
+"""SQL for the last commits of each partition before each of the ``departures``.
+
+Those near no departure of their group, by whole SIGNS_WITHIN_MS, are left out before the rest is sorted by offset.
+"""
 
 RecordKey = tuple[str, int, int]
 """A record by group, log partition and log offset."""
