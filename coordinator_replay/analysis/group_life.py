@@ -101,7 +101,7 @@ class GroupReplay:
             self._classic_at = record.offset
         for events in self.replay.apply_in_operations(record):
             if events:
-                rows.extend(self._fold(events))
+                rows += self._fold(events)
         rows.extend(self._expiry_rules.fold(record, self.replay.group))
         if had_open_keys and not self.replay.open_keys:
             self.proven_ms = latest_ms(self.proven_ms, record.timestamp_ms)
@@ -185,8 +185,7 @@ class GroupReplay:
         )
         for record in own:
             confirmed.feed(record)
-        for _ in confirmed.finish():
-            pass
+        confirmed.finish()
         at_ms = latest_ms(self._now_ms, at_ms)
         rows += self._step_rules.interrupt(at_ms)
         self._rebalances.lose_track(offset)
@@ -205,15 +204,14 @@ class GroupReplay:
         before = self.replay.shown_state
         self.replay = confirmed.replay
         event = self.replay.interrupted(partition, offset, at_ms, before, self.group_type)
-        return self._settled([*rows, *self._fold([event])], offset)
+        return self._settled(rows + self._fold([event]), offset)
 
-    def finish(self) -> Iterator[Row]:
+    def finish(self) -> list[Row]:
         """End the operation that is still open and give everything that is not over as it stands.
 
         The records of an operation are appended in one batch, so the end of a log is the end of an operation.
         """
-        for row in self._open_rows():
-            yield self._of_group(row, None)
+        return self._settled([*self._open_rows()], None)
 
     def _open_rows(self) -> Iterator[Row]:
         yield from self._settle()
@@ -268,21 +266,19 @@ class GroupReplay:
             life._step_rules.restore(snapshot["findings"])
         return life
 
-    def _settled(self, rows: list[Row], offset: int) -> list[Row]:
-        """Rows that no later record changes, by the record that made them so."""
-        return [self._of_group(row, offset) for row in rows]
-
-    def _of_group(self, row: Row, settled_at: int | None) -> Row:
-        """A row with whose it is, and the offset of the record that made it final."""
-        row[1].update(cluster=self._scope.cluster, group_id=self._scope.group_id, settled_at_offset=settled_at)
-        return row
+    def _settled(self, rows: list[Row], offset: int | None) -> list[Row]:
+        """Rows with whose they are, and the offset of the record by which no later one changes them."""
+        of_all = {"cluster": self._scope.cluster, "group_id": self._scope.group_id, "settled_at_offset": offset}
+        for _, row in rows:
+            row.update(of_all)
+        return rows
 
     def _settle(self, missing_from: int | None = None) -> list[Row]:
         """End the operation that is still open."""
         events = self.replay.settle(missing_from=missing_from)
-        return list(self._fold(events)) if events else []
+        return self._fold(events) if events else []
 
-    def _fold(self, events: Sequence[Event]) -> Iterator[Row]:
+    def _fold(self, events: Sequence[Event]) -> list[Row]:
         # A coordinator that moved to another broker may be ahead of its successor's clock; intervals never turn back.
         # Before its first record with a time, a group has none.
         last_ms = self._now_ms
@@ -293,14 +289,14 @@ class GroupReplay:
                 sources = event.changes["source_topics"] or {}
                 self._topics.sources = {key: tuple(topics) for key, topics in sources.items()}
         rebalance_id = self._rebalances.begin(events, at_ms, last_ms)
-        yield from self._timeline.fold(events, rebalance_id)
+        rows = [*self._timeline.fold(events, rebalance_id)]
         changed = members_after(events)
-        yield from self._members.fold(events, changed, at_ms)
-        yield from self._ownership.fold(events, changed, at_ms, last_ms, rebalance_id)
+        rows += self._members.fold(events, changed, at_ms)
+        rows += self._ownership.fold(events, changed, at_ms, last_ms, rebalance_id)
         for name, row in self._rebalances.end(rebalance_id, at_ms):
-            yield name, row
-            yield self._step_rules.rebalance(row)
-        yield from self._step_rules.fold(events, at_ms)
+            rows += [(name, row), self._step_rules.rebalance(row)]
+        rows += self._step_rules.fold(events, at_ms)
+        return rows
 
 
 FIELDS = Fields(GroupReplay, "_now_ms", "_classic_at", "group_type", "proven_ms")

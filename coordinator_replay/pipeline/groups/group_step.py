@@ -4,10 +4,12 @@ A run adds rows that no later record changes and exchanges the bucket's open one
 are copied.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from itertools import chain, starmap
+from itertools import chain, islice, starmap
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -48,6 +50,8 @@ _REBALANCES = table(REBALANCES).file_schema().remove_metadata()
 _RECORDS, _QUARANTINE, _COMMITS = "group_records", "quarantine", "offset_commits"
 _STATE_COLUMNS = ("group_id", "log_partition", "snapshot", "to_offset")
 _TOPICS_OF_MEMBERS = ("assigned", "target", "pending_revocation")
+_CHUNK_ROWS = 1_000
+"""How many rows wait to be handed to the writer together."""
 
 
 def _snapshots(
@@ -213,8 +217,12 @@ def write_rows(rows: Iterator[Row], writer: TableWriter) -> None:
 
     Rebalances are written with their pause, when the commits around them were followed.
     """
-    for name, row in rows:
-        if name == REBALANCES:
-            writer.stage_rows(REBALANCE_ROWS, [row], _REBALANCES)
-        else:
-            writer.add_rows(name, [row], is_open=name != STATE_TABLE and row["settled_at_offset"] is None)
+    while some := list(islice(rows, _CHUNK_ROWS)):
+        parts: dict[tuple[str, bool], list[Mapping[str, Any]]] = defaultdict(list)
+        for name, row in some:
+            parts[name, name != STATE_TABLE and row["settled_at_offset"] is None].append(row)
+        for (name, is_open), of_part in parts.items():
+            if name == REBALANCES:
+                writer.stage_rows(REBALANCE_ROWS, of_part, _REBALANCES)
+            else:
+                writer.add_rows(name, of_part, is_open=is_open)

@@ -7,6 +7,8 @@ as a stream, so a group of any size takes no more memory than its state.
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain, groupby
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import orjson
@@ -66,6 +68,9 @@ class ReplayContext:
 
 GroupKey = tuple[str, int]
 """A group by id and log partition."""
+
+_GROUP_OF = attrgetter("group_id", "log_partition")
+"""The key of the group that a row is of."""
 
 
 class GroupSnapshot(NamedTuple):
@@ -163,7 +168,7 @@ class _GroupRun:
         if self.complete is not None and not self.life.replay.continues(record):
             yield from self._find_complete(row.log_offset)
 
-    def feed(self, row: InputRow, signs: LastCommits | None) -> Iterator[Row]:
+    def feed(self, row: InputRow, signs: LastCommits | None) -> list[Row]:
         """Take the group's next record; where one before it failed, nothing follows from it.
 
         Raises:
@@ -177,20 +182,20 @@ class _GroupRun:
         self.at = row.log_offset
         # Not guarded: what can't be read here was written by a broken decoder.
         record = row.record()
+        rows: list[Row] = []
         if self.guard.failure is not None:
-            return
+            return rows
         self.guard.place = row.log_partition, row.log_offset
         commits = None if signs is None else signs.before((row.group_id, row.log_partition, row.log_offset))
-        rows: list[Row] = []
         with self.guard:
             if self.breaks or self.complete is not None:
                 rows += self._advance(row, record)
             if commits is not None:
                 self.life.heed_commits(row.log_offset, commits)
             rows += self.life.feed(record)
-        yield from rows
+        return rows
 
-    def finish(self) -> Iterator[Row]:
+    def finish(self) -> list[Row]:
         """The group's state, then what is not over as it stands; of a group that failed, that it did."""
         rows: list[Row] = []
         if self.guard.failure is None:
@@ -204,7 +209,7 @@ class _GroupRun:
             scope = Scope(self.context.cluster, self.key[0])
             name, row = evidence_row(scope, Evidence.FAILURE, self.guard.failure._asdict())
             rows = [self._state(None), (name, {**row, "settled_at_offset": None})]
-        yield from rows
+        return rows
 
     def _state(self, snapshot: str | None) -> Row:
         """The group's row of STATE_TABLE; without a snapshot, the next run begins with the group's first record."""
@@ -245,17 +250,13 @@ def replay_groups(
     """
     by_group = dict(snapshots or {})
     large = context.limits.record_max_bytes * context.limits.size_percent // 100
-    group: _GroupRun | None = None
-    for row in rows:
-        key = (row.group_id, row.log_partition)
-        if group is None or group.key != key:
-            if group is not None:
-                yield from group.finish()
-            group = _GroupRun(key, row.log_offset, by_group.pop(key, None), context, proofs)
-        yield from group.feed(row, signs)
-        if row.record_bytes >= large:
-            yield _large_record(row, context.cluster)
-    if group is not None:
+    for key, of_group in groupby(rows, key=_GROUP_OF):
+        first = next(of_group)
+        group = _GroupRun(key, first.log_offset, by_group.pop(key, None), context, proofs)
+        for row in chain((first,), of_group):
+            yield from group.feed(row, signs)
+            if row.record_bytes >= large:
+                yield _large_record(row, context.cluster)
         yield from group.finish()
     for key, snapshot in sorted(by_group.items()):
         yield from _GroupRun(key, snapshot.to_offset, snapshot, context, proofs).finish()
