@@ -10,6 +10,7 @@ microseconds for 15 fields) and a record builds several.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 Assignment = Mapping[str, tuple[int, ...]]
@@ -176,11 +177,11 @@ class Current(NamedTuple):
 
     def is_same_as(self, other: "Current | None") -> bool:
         """The member has the same at the same epoch; what the record says of the past does not count."""
-        return other is not None and self._now() == other._now()
+        return other is not None and _NOW(self) == _NOW(other)
 
-    def _now(self) -> "Current":
-        return self._replace(previous_epoch=0, assigned_epochs=NOTHING, pending_epochs=NOTHING, missing=0)
 
+_PAST = {"previous_epoch", "assigned_epochs", "pending_epochs", "missing"}
+_NOW = attrgetter(*(name for name in Current._fields if name not in _PAST))
 
 JOINING = Current()
 """The assignment side of a member that has no such record yet."""

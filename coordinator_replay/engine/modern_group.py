@@ -62,10 +62,7 @@ class ReconcilingGroup(ABC):
     @property
     def state(self) -> GroupState:
         """The first state whose condition holds; that of the last one holds always."""
-        for state, _, holds in self.states:
-            if holds(self):
-                return state
-        return self.states[-1][0]
+        return next(state for state, _, holds in self.states if holds(self))
 
     @property
     def members(self) -> Mapping[str, Member]:
