@@ -1,4 +1,9 @@
-"""Answers that say more than their rows."""
+"""Answers that say more than their rows.
+
+Types of rows are imported where an answer is made, so that a command loads its own alone.
+"""
+
+from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -8,15 +13,15 @@ from coordinator_replay.api import html
 from coordinator_replay.api.answer import Answer
 from coordinator_replay.api.page import Page
 from coordinator_replay.query.basis import Basis
-from coordinator_replay.query.describe import DescribedMember, Description
-from coordinator_replay.query.diff import Change, ChangeCount, counted_changes
-from coordinator_replay.query.hold_ups import HoldUp
-from coordinator_replay.query.impact import CommonTrait, GroupImpact, Impact
-from coordinator_replay.query.owner import Owners, Ownership
-from coordinator_replay.query.rebalances import Rebalance
 from coordinator_replay.whatif.measures import Measures
 
 if TYPE_CHECKING:
+    from coordinator_replay.query.describe import DescribedMember, Description  # noqa: F401 - rows of a base
+    from coordinator_replay.query.diff import Change
+    from coordinator_replay.query.hold_ups import HoldUp
+    from coordinator_replay.query.impact import GroupImpact, Impact  # noqa: F401 - rows of a base
+    from coordinator_replay.query.owner import Owners, Ownership  # noqa: F401 - rows of a base
+    from coordinator_replay.query.rebalances import Rebalance
     from coordinator_replay.whatif.answer import WhatIf
 
 
@@ -25,7 +30,7 @@ _MOST_CHANGES = 5000
 """Changes that a page lists one by one; the answer has all of them."""
 
 
-class Described(Answer[DescribedMember]):
+class Described(Answer["DescribedMember"]):
     """A group as the broker's describe would have shown it: its rows are the members.
 
     Attributes:
@@ -35,6 +40,8 @@ class Described(Answer[DescribedMember]):
     """
 
     def __init__(self, description: Description, notes: Iterable[str | None] = (), basis: Basis | None = None) -> None:
+        from coordinator_replay.query.describe import DescribedMember
+
         super().__init__(description.members, DescribedMember, notes=notes, basis=basis)
         self.group = description.group
         self.assignor = description.group.assignor
@@ -44,7 +51,7 @@ class Described(Answer[DescribedMember]):
         return Answer([self.group], type(self.group))._repr_html_() + super()._repr_html_()
 
 
-class Owned(Answer[Ownership]):
+class Owned(Answer["Ownership"]):
     """Who owned a partition: no row if nobody did, or nobody is on record; more than one in share groups.
 
     Attributes:
@@ -55,6 +62,8 @@ class Owned(Answer[Ownership]):
     """
 
     def __init__(self, owners: Owners, notes: Iterable[str | None] = (), basis: Basis | None = None) -> None:
+        from coordinator_replay.query.owner import Ownership
+
         super().__init__(owners.owners, Ownership, notes=notes, basis=basis)
         self.before = owners.before
         self.after = owners.after
@@ -62,7 +71,7 @@ class Owned(Answer[Ownership]):
         self.is_exact = owners.is_exact
 
 
-class Compared(Answer[Change]):
+class Compared(Answer["Change"]):
     """What is not the same at two times, or in two clusters.
 
     Attributes:
@@ -73,6 +82,8 @@ class Compared(Answer[Change]):
     def __init__(
         self, rows: Iterable[Change], sides: str, notes: Iterable[str | None] = (), basis: Basis | None = None
     ) -> None:
+        from coordinator_replay.query.diff import Change, counted_changes
+
         super().__init__(rows, Change, notes=notes, basis=basis)
         self.sides = sides
         self.counts = counted_changes(self)
@@ -95,10 +106,12 @@ class Compared(Answer[Change]):
         return Page(html_text, facts, self.notes, self.basis)
 
     def _repr_html_(self) -> str:
+        from coordinator_replay.query.diff import ChangeCount
+
         return Answer(self.counts, ChangeCount, notes=self._remarks())._repr_html_()
 
 
-class Impacted(Answer[GroupImpact]):
+class Impacted(Answer["GroupImpact"]):
     """What a time range cost: its rows are the groups concerned, the one that lost most first.
 
     Attributes:
@@ -106,15 +119,19 @@ class Impacted(Answer[GroupImpact]):
     """
 
     def __init__(self, impact: Impact, notes: Iterable[str | None] = (), basis: Basis | None = None) -> None:
+        from coordinator_replay.query.impact import GroupImpact
+
         super().__init__(impact.groups, GroupImpact, notes=notes, basis=basis)
         self.total = impact
 
     def _repr_html_(self) -> str:
+        from coordinator_replay.query.impact import CommonTrait
+
         traits = Answer(self.total.traits, CommonTrait)._repr_html_() if self.total.traits else ""
         return html.notes(self.total.sentences) + super()._repr_html_() + traits
 
 
-class Reasons(Answer[Rebalance]):
+class Reasons(Answer["Rebalance"]):
     """Rebalances with the evidence for their causes; a notebook shows each with what it rests on.
 
     Attributes:
@@ -130,6 +147,8 @@ class Reasons(Answer[Rebalance]):
         notes: Iterable[str | None] = (),
         basis: Basis | None = None,
     ) -> None:
+        from coordinator_replay.query.rebalances import Rebalance
+
         super().__init__(rows, Rebalance, notes=notes, basis=basis)
         self.hold_ups = hold_ups
         self.summary = summary
@@ -149,7 +168,7 @@ class Replayed(Answer[Measures]):
         differences: what each alternative changes, in sentences; why there is none where fidelity is too low.
     """
 
-    def __init__(self, what_if: "WhatIf", basis: Basis | None = None) -> None:
+    def __init__(self, what_if: WhatIf, basis: Basis | None = None) -> None:
         lives = (what_if.recorded, what_if.simulated, *what_if.alternatives)
         rows = [replace(one, group_id=what_if.group_id) for one in lives]
         is_complete = basis is None or basis.is_complete

@@ -4,9 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from coordinator_replay.query.basis import Basis
-from coordinator_replay.query.life import GroupLife
+
+if TYPE_CHECKING:
+    from coordinator_replay.query.life import GroupLife
 
 _HEIGHT = 900
 """Pixels of a page in a notebook; it scrolls."""
@@ -78,7 +81,7 @@ class Trace:
         basis: what it stands on, see ``Answer``.
     """
 
-    def __init__(self, lives: Sequence[GroupLife], notes: Iterable[str] = (), basis: Basis | None = None) -> None:
+    def __init__(self, lives: Sequence["GroupLife"], notes: Iterable[str] = (), basis: Basis | None = None) -> None:
         self._lives = tuple(lives)
         self.groups = tuple(life.group for life in lives)
         self.notes = (*notes, *(note for life in lives for note in life.notes))

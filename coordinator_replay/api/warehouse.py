@@ -1,4 +1,9 @@
-"""The warehouse as Python people ask it: every command that asks, as a method."""
+"""The warehouse as Python people ask it: every command that asks, as a method.
+
+A method imports the question that it asks: to load all of them takes as long as some answers.
+"""
+
+from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
@@ -11,16 +16,8 @@ from coordinator_replay.api.page import Page, Pages, Trace
 from coordinator_replay.engine.model import GroupType
 from coordinator_replay.errors import UsageError, WarehouseError
 from coordinator_replay.query.basis import Basis, basis_at, basis_from
-from coordinator_replay.query.broker_log_events import last_departures_note
 from coordinator_replay.query.choices import SEVERITIES, STATUSES
 from coordinator_replay.query.completeness import undecoded_note
-from coordinator_replay.query.consumers import NOT_IN_THE_LOG, TopicConsumer, consumers_of
-from coordinator_replay.query.coordinators import nearby_note
-from coordinator_replay.query.describe import describe_at, inherited_note, missing_records_note
-from coordinator_replay.query.diff import Side, changes_between, side_of_run
-from coordinator_replay.query.end_offsets import read_end_offsets
-from coordinator_replay.query.expired import ExpiredOffset, expired_offsets
-from coordinator_replay.query.findings import Finding, findings_of, horizon_of, terms_of
 from coordinator_replay.query.group_partitions import unaudited_note
 from coordinator_replay.query.groups import (
     UNKNOWN,
@@ -32,32 +29,24 @@ from coordinator_replay.query.groups import (
     unknown_states_note,
     unrecorded_states_note,
 )
-from coordinator_replay.query.hold_ups import hold_ups
-from coordinator_replay.query.impact import impact_of
 from coordinator_replay.query.join_phases import awaited_members
-from coordinator_replay.query.offset_changes import OffsetChange, offset_changes
-from coordinator_replay.query.offsets import (
-    CommittedOffset,
-    offsets_at,
-    open_offsets_note,
-    pending_commits,
-    pending_notes,
-    with_lag,
-)
-from coordinator_replay.query.owner import Owners, owners_at, owners_between
-from coordinator_replay.query.rebalance_summary import summary_between
-from coordinator_replay.query.rebalances import Rebalance, rebalances_at, rebalances_of
 from coordinator_replay.query.removed import DeletedGroup, deleted_groups, removal_notes, removed_offsets
-from coordinator_replay.query.saved import SavedQuery, run_saved_query, saved_queries, saved_terms
-from coordinator_replay.query.sql import run_sql
 from coordinator_replay.query.tables import END, Coverage, Tables, shown
-from coordinator_replay.query.timeline import MemberInterval, TimelineEvent, member_intervals_of, timeline_of
 from coordinator_replay.query.times import LogTime, is_run_id, parse_duration, parse_time
 from coordinator_replay.times import in_utc
 from coordinator_replay.whatif.alternative import TriedSetting, alternative_of, tried_settings
 from coordinator_replay.whatif.measures import Gain
 
 if TYPE_CHECKING:
+    from coordinator_replay.query.consumers import TopicConsumer
+    from coordinator_replay.query.diff import Side
+    from coordinator_replay.query.expired import ExpiredOffset
+    from coordinator_replay.query.findings import Finding
+    from coordinator_replay.query.offset_changes import OffsetChange
+    from coordinator_replay.query.offsets import CommittedOffset
+    from coordinator_replay.query.rebalances import Rebalance
+    from coordinator_replay.query.saved import SavedQuery
+    from coordinator_replay.query.timeline import MemberInterval, TimelineEvent
     from coordinator_replay.report.metrics import Metrics
 
 MOST_TRACED_GROUPS = 50
@@ -158,6 +147,9 @@ class Warehouse:
             group: the group.
             at: the point in time; the end of the log if None.
         """
+        from coordinator_replay.query.broker_log_events import last_departures_note
+        from coordinator_replay.query.describe import describe_at, inherited_note, missing_records_note
+
         moment, note = self._moment(at)
         answer = describe_at(self._tables, group, moment)
         inherited = inherited_note((one.member_id, one.is_client_inherited) for one in answer.members)
@@ -168,6 +160,8 @@ class Warehouse:
 
     def _join_phase(self, group: str, at: datetime | None) -> str | None:
         """What a broker's log says of a rebalance that was going on."""
+        from coordinator_replay.query.describe import describe_at
+
         phase = join_phase_at(self._tables, group, at)
         if phase is None:
             return None
@@ -195,6 +189,16 @@ class Warehouse:
             require_stable: show partitions with a pending transactional commit as unstable, without an offset.
             end_offsets: a CSV or JSON-lines file of topic, partition, offset[, time], to compute the lag.
         """
+        from coordinator_replay.query.end_offsets import read_end_offsets
+        from coordinator_replay.query.offsets import (
+            CommittedOffset,
+            offsets_at,
+            open_offsets_note,
+            pending_commits,
+            pending_notes,
+            with_lag,
+        )
+
         moment, note = self._moment(at)
         pending = pending_commits(self._tables, group, moment)
         offsets = offsets_at(self._tables, group, moment, topics=topics, require_stable=require_stable, pending=pending)
@@ -232,6 +236,8 @@ class Warehouse:
             start: offsets in force after this time; all if None.
             end: offsets committed before this time; all if None.
         """
+        from coordinator_replay.query.offset_changes import OffsetChange, offset_changes
+
         since = self._time(start)
         changes = offset_changes(self._tables, group, topic, partition, since, self._end(end))
         notes = [self._no("committed offset", changes, group)]
@@ -245,6 +251,8 @@ class Warehouse:
             start: from this time on; the start of the log if None.
             end: up to this time, not included; the end of the log if None.
         """
+        from coordinator_replay.query.timeline import TimelineEvent, timeline_of
+
         since = self._time(start)
         events = timeline_of(self._tables, group, since, self._end(end))
         notes = [self._no_event(group, events)]
@@ -258,6 +266,9 @@ class Warehouse:
             start: intervals that end after this time; all if None.
             end: intervals that begin before this time; all if None.
         """
+        from coordinator_replay.query.describe import inherited_note
+        from coordinator_replay.query.timeline import MemberInterval, member_intervals_of
+
         since = self._time(start)
         intervals = member_intervals_of(self._tables, group, since, self._end(end))
         inherited = inherited_note((one.member_id, one.is_client_inherited) for one in intervals)
@@ -282,6 +293,8 @@ class Warehouse:
             causes: only of these causes, or that could also be of them (``matched_by`` says which); all if empty.
             last: only so many, the latest; all if None.
         """
+        from coordinator_replay.query.rebalances import Rebalance, rebalances_of
+
         since = self._time(start)
         rebalances = _last(rebalances_of(self._tables, group, since, self._end(end), causes=causes), last)
         notes = [_alternatives(rebalances, causes), self._no("rebalance", rebalances, group)]
@@ -311,6 +324,11 @@ class Warehouse:
         Raises:
             UsageError: both a point in time and a time range are given.
         """
+        from coordinator_replay.query.coordinators import nearby_note
+        from coordinator_replay.query.hold_ups import hold_ups
+        from coordinator_replay.query.rebalance_summary import summary_between
+        from coordinator_replay.query.rebalances import rebalances_at, rebalances_of
+
         self._check_either(at, start, end)
         moment, note = self._moment(at)
         since = self._time(start) if moment is None else moment
@@ -357,6 +375,9 @@ class Warehouse:
         Raises:
             UsageError: both a point in time and a time range are given.
         """
+        from coordinator_replay.query.describe import inherited_note
+        from coordinator_replay.query.owner import owners_at
+
         self._check_either(at, start, end)
         if start is not None or end is not None:
             return self._owners_between(group, topic, partition, start, end)
@@ -366,6 +387,9 @@ class Warehouse:
         return Owned(owners, [owners.hint, inherited, note], self._at(moment, group))
 
     def _owners_between(self, group: str, topic: str, partition: int, start: Time | None, end: Time | None) -> Owned:
+        from coordinator_replay.query.describe import inherited_note
+        from coordinator_replay.query.owner import Owners, owners_between
+
         since = self._time(start)
         rows = owners_between(self._tables, group, topic, partition, since, self._end(end))
         basis = self._from(since, group)
@@ -387,6 +411,8 @@ class Warehouse:
             start: members still there after this time, and commits from then on; all if None.
             end: members there before this time, and commits before it; all if None.
         """
+        from coordinator_replay.query.consumers import NOT_IN_THE_LOG, TopicConsumer, consumers_of
+
         since = self._time(start)
         consumers = consumers_of(self._tables, topic, since, self._end(end))
         notes = [self._no("consumer", consumers), NOT_IN_THE_LOG, unaudited_note(self._tables)]
@@ -399,6 +425,8 @@ class Warehouse:
             start: from this time on; the start of the log if None.
             end: up to this time, not included; the end of the log if None.
         """
+        from coordinator_replay.query.impact import impact_of
+
         since = self._time(start)
         groups = impact_of(self._tables, since, self._end(end))
         return Impacted(groups, [unaudited_note(self._tables), undecoded_note(self._tables)], self._from(since))
@@ -413,6 +441,8 @@ class Warehouse:
         Raises:
             UsageError: the second time lies before the first, or no audit has such a run id.
         """
+        from coordinator_replay.query.diff import changes_between
+
         first, last = self._side(start, self._time), self._side(end, self._end)
         notes = [self._tables.check_moment(first.at), self._tables.check_moment(last.at)]
         if last.moment < first.moment:
@@ -429,6 +459,8 @@ class Warehouse:
             other: the other cluster's name; its values are those after.
             at: the point in time; the end of each log if None.
         """
+        from coordinator_replay.query.diff import Side, changes_between
+
         moment = self._time(at)
         tables = Tables(self._tables.uri, other)
         # A cluster that the warehouse does not have is an error, not an empty one.
@@ -452,6 +484,9 @@ class Warehouse:
             statuses: only these (``EXPIRED``, ``DUE``, ``EXPIRING``); all if empty.
             within: only offsets that are still there and expire so soon after the end of the log.
         """
+        from coordinator_replay.query.expired import ExpiredOffset, expired_offsets
+        from coordinator_replay.query.findings import horizon_of
+
         wanted = [_one_of(status.upper(), STATUSES, "status") for status in statuses]
         duration = parse_duration(within) if isinstance(within, str) else within
         offsets = expired_offsets(self._tables, group, statuses=wanted, within=duration)
@@ -487,6 +522,8 @@ class Warehouse:
             is_new: only those that no audit had stored before the last one that read new records.
             since: only those first stored by an audit that began at this time or later.
         """
+        from coordinator_replay.query.findings import Finding, findings_of, terms_of
+
         lowest = None if severity is None else _one_of(severity.lower(), SEVERITIES, "severity")
         first = self._time(start)
         findings = findings_of(
@@ -532,6 +569,9 @@ class Warehouse:
             UsageError: not exactly one of statement and query is given, the engine does not understand it, or it took
                 longer than the timeout.
         """
+        from coordinator_replay.query.saved import run_saved_query, saved_terms
+        from coordinator_replay.query.sql import run_sql
+
         if (statement is None) == (query is None):
             raise UsageError("give either a statement or the name of a saved query")
         most = parse_duration(timeout) if isinstance(timeout, str) else timeout
@@ -574,7 +614,6 @@ class Warehouse:
             members: so many clients in every alternative.
             known: settings that the recorded life had and the log does not have, as ``heartbeat.interval.ms``.
         """
-        # Simulating takes longer to import than most answers to give.
         from coordinator_replay.query.what_if import what_if_of
 
         tried = list(alternatives) or ([{}] if without_restarts or members is not None else [])
@@ -631,6 +670,8 @@ class Warehouse:
     @staticmethod
     def saved_queries() -> Answer[SavedQuery]:
         """The saved queries, their parameters and what they answer."""
+        from coordinator_replay.query.saved import SavedQuery, saved_queries
+
         return Answer(saved_queries().values(), SavedQuery)
 
     def report(
@@ -659,7 +700,6 @@ class Warehouse:
             return self._what_if_page(group, what_if, start, end, known)
         if known:
             raise UsageError("known settings are for alternatives: give what to try, too")
-        # Drawing takes longer to import than an answer to give.
         from coordinator_replay.report.fleet_page import fleet_page
         from coordinator_replay.report.group_page import group_page
 
@@ -737,7 +777,7 @@ class Warehouse:
         groups: str | None = None,
         limit: int | None = None,
         is_openmetrics: bool = False,
-    ) -> "Metrics":
+    ) -> Metrics:
         """The groups at the end of the log as metrics in Prometheus' text format.
 
         Args:
@@ -764,6 +804,8 @@ class Warehouse:
 
     def _side(self, moment: Time | None, read: Callable[[Time | None], datetime | None]) -> Side:
         """A point in time, or what an audit had read, as something to compare."""
+        from coordinator_replay.query.diff import Side, side_of_run
+
         if isinstance(moment, str) and is_run_id(moment):
             return side_of_run(self._tables, moment)
         return Side(self._tables, read(moment))
