@@ -121,7 +121,7 @@ class Tables:
     def new_connection(self) -> duckdb.DuckDBPyConnection:
         """An engine of its own, which knows no table so far."""
         connection = duckdb.connect()
-        connection.execute("SET TimeZone = 'UTC'")
+        connection.execute("SET TimeZone = 'UTC'; SET parquet_metadata_cache = true")
         return connection
 
     def close(self) -> None:
