@@ -87,6 +87,8 @@ def group_coordinator_changes(
         start: from then on; all if None.
         end: up to then, not included; all if None.
     """
+    if not warehouse.has_rows("coordinator_changes"):
+        return []
     return warehouse.answers(GroupCoordinatorChange, _CHANGES, group=group, start=start, end=end)
 
 

@@ -331,6 +331,9 @@ def join_phase_at(warehouse: Tables, group: str, at: datetime | None = None) -> 
         group: the group.
         at: the point in time; the end of the log if None.
     """
+    # Most warehouses have no such log: then it is needless to look what records say of the group.
+    if not warehouse.has_rows("broker_log"):
+        return None
     return _phases(warehouse, _recorded_groups(warehouse, at, group, only_own=True), at, group).get(group)
 
 
@@ -380,11 +383,12 @@ def outcomes_at(warehouse: Tables, at: datetime | None = None, *, group: str | N
         at: the point in time; the end of the log if None.
         group: only this one.
     """
-    alive = (LastState(one.group_id, one.group_type, one.state) for one in groups_at(warehouse, at, group=group))
-    deleted = (
+    alive = [LastState(one.group_id, one.group_type, one.state) for one in groups_at(warehouse, at, group=group)]
+    # To look for deletions is to read all offsets: not where the one group is there.
+    deleted = [
         LastState(one.group_id, one.group_type, str(GroupState.DEAD), one.deletion)
-        for one in deleted_groups(warehouse, at, group=group)
-    )
+        for one in (deleted_groups(warehouse, at, group=group) if group is None or not alive else ())
+    ]
     return {one.group_id: one for one in (*deleted, *alive)}
 
 

@@ -269,9 +269,11 @@ def traits_of(
         start: of the range; the start of the log if None.
         end: not included; the end of the log, included, if None.
     """
+    if len(names) < 2:
+        return ()
     asked = _bounds(warehouse, start, end)
     others = _count(warehouse, names, asked) - len(names)
-    if len(names) < 2 or not others:
+    if not others:
         return ()
     counts = {"concerned": list(names), "concerned_groups": len(names), "other_groups": others}
     return tuple(warehouse.answers(CommonTrait, _TRAITS, **asked, **counts))

@@ -110,7 +110,7 @@ class Owners:
         before: the last ownership that had ended by then.
         after: the first one that began later.
         is_exact: whether the log proves that there were these owners and no others.
-        is_before_exact: whether it proves that nobody owned it between ``before`` and that time.
+        is_before_exact: where no owner is shown, whether it proves that nobody owned it since ``before``.
         is_after_exact: whether it proves the same of ``after``.
     """
 
@@ -221,11 +221,11 @@ def owners_at(warehouse: Tables, group: str, topic: str, partition: int, at: dat
     before = max(ended, key=lambda one: (one.over_at or moment, one.to_offset or 0), default=None)
     after = later[0] if later else None
     owners = [replace(one, is_exact=is_exact) for one in intervals if one not in ended and one not in later]
-    return Owners(
-        owners=tuple(owners),
-        is_exact=is_exact,
-        before=before,
-        after=after,
+    found = Owners(owners=tuple(owners), is_exact=is_exact, before=before, after=after)
+    if owners:
+        return found
+    return replace(
+        found,
         is_before_exact=before is None
         or (before.is_exact and _was_exact(warehouse, group, moment, since=before.to_offset)),
         is_after_exact=after is None or _was_exact(warehouse, group, moment, until=after.from_offset),

@@ -14,7 +14,7 @@ _CLIENTS = """
            arg_max(coalesce(instance_id, CASE WHEN NOT coalesce(is_client_inherited, false)
                                               THEN client_id || coalesce(' on ' || ltrim(client_host, '/'), '') END),
                    from_offset)
-    FROM member_timeline WHERE cluster = $cluster AND list_contains($groups, group_id) GROUP BY group_id, member_id
+    FROM member_timeline WHERE cluster = $cluster {of_groups} GROUP BY group_id, member_id
 """
 
 MOST_UNSUMMED = 10
@@ -57,7 +57,8 @@ def summary_of(
 
 def clients_of(tables: Tables, groups: Sequence[str]) -> dict[tuple[str, str], str]:
     """Names of the members of some groups: instance id, or client and host."""
-    return {(group, member): name for group, member, name in tables.rows(_CLIENTS, groups=groups) if name}
+    by_group = tables.rows_by_group(_CLIENTS, groups)
+    return {(group, member): name for group, rows in by_group.items() for member, name in rows if name}
 
 
 def summary_between(
