@@ -12,7 +12,7 @@ import pytest
 
 from coordinator_replay import Warehouse
 from coordinator_replay.pipeline.bucket_share import Action
-from tests.cleaner.lives import recorded_life
+from tests.cleaner.lives import dump_with_gaps, recorded_life
 from tests.completeness.exports import write_export
 from tests.completeness.held import open_held
 from tests.completeness.judge import Judge
@@ -73,6 +73,20 @@ def test_nights_end_as_the_newest_dump_and_keep_what_earlier_ones_prove(audit, t
     print(tally.shares())
     assert not tally.of(Verdict.WRONG), shown(tally)
     assert not tally.of(Verdict.NEEDLESS), shown(tally)
+
+
+@pytest.mark.parametrize("is_first_whole", [False, True])
+def test_a_dump_with_the_segments_that_another_one_lacks_leaves_no_gap(is_first_whole, audit, tmp_path):
+    random, life = Random("gapthen transactions 0"), recorded_life(COMPLETE["transactions"].segments)
+    life.live_randomly(1.0, random)
+    dumps = [dump_with_gaps(tmp_path / "lacking", life, random), life.dump(tmp_path / "all", random)]
+    for dump in reversed(dumps) if is_first_whole else dumps:
+        audit(tmp_path / "wh", dump, cluster_metadata=metadata("transactions"))
+    judge, warehouse = Judge(*whole_of("transactions", audit, tmp_path)), open_held(tmp_path / "wh")
+    tally = judge.judge(warehouse, read_proofs(dumps[1]), Tally(), random, count=1)
+    assert not tally.of(Verdict.WRONG), shown(tally)
+    assert not tally.of(Verdict.NEEDLESS), shown(tally)
+    assert list(warehouse.sql("SELECT DISTINCT len(gaps) FROM log_partitions")) == [(0,)]
 
 
 def nights_of(kind: str, name: str, seed: int, folder: Path) -> list[Path]:

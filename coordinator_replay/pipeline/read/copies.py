@@ -21,6 +21,7 @@ class DumpCopy:
         files: its files; none for an export.
         unread: how many of its records stand where no earlier run has read.
         skipped: how many were passed over.
+        is_late: some of the unread ones stand below the end of what earlier runs have read.
         unpaired: base offsets of segments of which it has an index or a snapshot, but not the segment.
     """
 
@@ -29,6 +30,7 @@ class DumpCopy:
     files: Sequence[DumpFile]
     unread: int
     skipped: int
+    is_late: bool = False
     unpaired: Sequence[int] = ()
 
     def lacks_new_offsets(self, end: int | None) -> bool:
@@ -43,7 +45,7 @@ class DumpCopy:
         """Whether it may have records up to an offset that earlier runs have read, or shows that some are missing."""
         if end is None or self.bounds.covered_from >= end:
             return False
-        return self.lacks_new_offsets(end) or self.is_older(end)
+        return self.lacks_new_offsets(end) or self.is_older(end) or self.is_late
 
     def below(self, limit: int | None) -> "DumpCopy":
         """The copy without what is not part of the log from some offset on; None where all of it is."""
@@ -152,7 +154,10 @@ def _segment_copy(
         end=min(reached, LAST_OFFSET),
         gaps=(*lost, *damaged),
     )
-    return DumpCopy(key[1], bounds, files, sum(extent.unread for extent in extents), skipped, unpaired)
+    unread = sum(extent.unread for extent in extents)
+    # A file has no more records behind the end than it has offsets there.
+    is_late = end is not None and any(one.unread > max(one.last_offset + 1 - end, 0) for one in extents)
+    return DumpCopy(key[1], bounds, files, unread, skipped, is_late, unpaired)
 
 
 def export_copies(tally: Tally, ends: Mapping[int, int]) -> list[DumpCopy]:
@@ -189,6 +194,7 @@ def passed_over(
     """Copies of which what was passed over has to be read, too, with what of it need not be.
 
     Where a copy lacks offsets behind the end of what earlier runs have read, its own records show what is still alive.
+    So they do where it has records that an earlier copy had no file of: the rest of that file was compacted away.
     An older copy may have what newer ones have lost, but not where nothing is missing.
 
     Args:
@@ -201,7 +207,7 @@ def passed_over(
         end = ends.get(partition)
         if not copy.skipped or end is None:
             continue
-        if copy.lacks_new_offsets(end):
+        if copy.lacks_new_offsets(end) or copy.is_late:
             yield copy, {partition: [(end, LAST_OFFSET)]}
         elif copy.is_older(end):
             ranges = [(low, high - 1) for low, high in complete.get(partition, ())]
