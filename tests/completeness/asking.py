@@ -52,6 +52,18 @@ class Among(list[Any]):
 
 
 @dataclass(frozen=True, slots=True)
+class UpTo:
+    """A time that may have been earlier: equal to each that is not later; None is before all."""
+
+    time: datetime | None
+
+    def __eq__(self, other: object) -> bool:
+        return other is None or (self.time is not None and isinstance(other, datetime) and other <= self.time)
+
+    __hash__ = None  # type: ignore[assignment]  # as it is equal to many
+
+
+@dataclass(frozen=True, slots=True)
 class Told:
     """What was told of one thing.
 
@@ -408,7 +420,9 @@ def ask_table(warehouse: Warehouse, name: str, *, is_whole: bool) -> Reply:
         wanted = {column: _text(row[column]) for column in claimed}
         if not is_whole and row.get("ended_alternatives") and "ended_by" in wanted:
             wanted["ended_by"] = Among([row["ended_by"], *row["ended_alternatives"]])
-        wanted |= {column: _text(row[column]) for column in question.soft if row[column] not in (None, UNKNOWN)}
+        # What is not there in the whole log was not; in a copy it claims nothing.
+        nothing = () if is_whole else (None, UNKNOWN)
+        wanted |= {column: _text(row[column]) for column in question.soft if row[column] not in nothing}
         is_open = any(row.get(column) is False for column in ("is_exact", "is_state_exact", "is_proven"))
         is_open = is_open or row.get("confidence") == "unknown" or row.get("cause") == "UNKNOWN"
         is_open = is_open or row.get("event") == "RECORDS_COMPLETE"
@@ -419,6 +433,9 @@ def ask_table(warehouse: Warehouse, name: str, *, is_whole: bool) -> Reply:
         keys = question.keys(row)
         chosen = keys if is_whole else keys[-1:] if row.get("is_begin_open") else keys[:1]
         for key in chosen:
+            if question.begin is not None:
+                is_late = bool(row.get("is_begin_open")) and not is_whole
+                wanted[question.begin] = UpTo(row[question.begin]) if is_late else row[question.begin]
             is_of_past = name == "rebalances" and bool(row["members_joined"] or row["members_left"])
             rows[key] = Told(wanted, is_open, place, is_of_past)
     return Reply(rows)
@@ -432,10 +449,15 @@ def _breaks(warehouse: Warehouse) -> set[Key]:
     return set(map(tuple, warehouse.sql(statement)))
 
 
-def ask_saved(warehouse: Warehouse, name: str) -> Reply:
+def ask_saved(warehouse: Warehouse, name: str, *, is_whole: bool) -> Reply:
     """The rows of a saved query, each as a whole: all of them, since other rows may be the first of a copy.
 
     A row says itself where it may be otherwise; what is said beside all rows does not count.
+
+    Args:
+        warehouse: the warehouse.
+        name: the query.
+        is_whole: of the whole log: what is not there was not.
     """
     query = saved_query(name)
     given = {one.name: one.default and one.read(one.default, warehouse._tables) for one in query.parameters}
@@ -451,7 +473,7 @@ def ask_saved(warehouse: Warehouse, name: str) -> Reply:
         is_open = is_open or row.get("what") in ("no owner on record", "no conversion on record")
         is_open = is_open or row.get("ended_confidence") == "possible" or row.get("ended_by") == UNKNOWN_END
         key = tuple(_text(value) for name, value in row.items() if name not in (*_SOFT, *_REASONS, *_ABOUT_INPUTS))
-        claimed = {name: row[name] for name in _SOFT if row.get(name) is not None}
+        claimed = {name: row[name] for name in _SOFT if name in row and (is_whole or row[name] is not None)}
         if "ended_by" in row:
             claimed["ended_by"] = Among([row["ended_by"], *(row.get("ended_alternatives") or ())])
         rows[key] = Told(claimed, is_open)

@@ -210,6 +210,6 @@ class Judge:
 
             tally.judge(f"table {table}", name, whole, told, must)
         for query in saved_query_names():
-            whole, told = self._truth(ask_saved, query), ask_saved(copy, query)
+            whole, told = self._truth(ask_saved, query, is_whole=True), ask_saved(copy, query, is_whole=False)
             whole.rows = {key: one for key, one in whole.rows.items() if key in told.rows}
             tally.judge(f"query {query}", name, whole, told, must=lambda _: None)
