@@ -4,21 +4,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import pyarrow as pa
+import numpy as np
 
 from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
 from coordinator_replay.pipeline.bucket_share import BucketShare
-from coordinator_replay.pipeline.columns import plain_rows
+from coordinator_replay.pipeline.columns import NONE, numbers_of, plain_rows
 from coordinator_replay.pipeline.completeness import COPIES, BucketCompleteness, HistoryRange
-from coordinator_replay.store.duckdb_connection import select
-from coordinator_replay.store.scan import read_paths, reader_of
+from coordinator_replay.store.scan import read_paths
 from coordinator_replay.tables.definition import table
 from coordinator_replay.times import latest_ms, milliseconds, moment_of_ms
 
 TABLE = "log_partitions"
 
 _RECORDS = ("offset_commits", "group_records", "control_records", "quarantine")
-_PLACE = table("control_records").arrow_schema(["log_partition", "log_offset", "log_timestamp"]).remove_metadata()
+_PLACE = ("log_partition", "log_offset", "log_timestamp")
 
 _NOTHING_MISSING = {"complete_ranges": [{"from_offset": 0, "exact_from_offset": 0}]}
 """As much of a row as says that every offset from the first one on was read."""
@@ -49,16 +48,6 @@ class _Times(NamedTuple):
         return None if self.at_us is None else self.at_us // 1000
 
 
-_TIMES = """
-SELECT log_partition, at_offset, max(at_us) FILTER (log_offset < at_offset) AS before_us,
-    arg_min({'us': at_us}, log_offset) FILTER (log_offset >= at_offset) AS first
-FROM needed JOIN (SELECT * REPLACE (epoch_us(log_timestamp) AS log_timestamp) FROM records) AS records
-    (log_partition, log_offset, at_us) USING (log_partition)
-GROUP BY ALL
-"""
-"""The latest time of all records below an offset, and that of the record at the lowest offset at or behind it."""
-
-
 def times_around(files: BucketFiles, needed: Iterable[Needed]) -> dict[Needed, _Times]:
     """The timestamps around offsets: time becomes offset by the running maximum, since the clocks are the brokers'.
 
@@ -69,13 +58,19 @@ def times_around(files: BucketFiles, needed: Iterable[Needed]) -> dict[Needed, _
     times_of = {one: _Times() for one in needed}
     if not times_of:
         return times_of
-    records = read_paths((uri for name in _RECORDS for uri in files.uris(name)), _PLACE.names)
-    offsets = pa.table([pa.array(one) for one in zip(*times_of, strict=True)], ["log_partition", "at_offset"])
-    for row in select(_TIMES, {}, needed=offsets, records=reader_of(records, _PLACE)).to_pylist():
-        before_us, at_us = row["before_us"], (row["first"] or {}).get("us")
-        if at_us is not None and before_us is not None:
-            at_us = max(before_us, at_us)
-        times_of[row["log_partition"], row["at_offset"]] = _Times(before_us, at_us)
+    records = read_paths((uri for name in _RECORDS for uri in files.uris(name)), _PLACE)
+    columns = [[numbers_of(batch.column(name), NONE) for name in _PLACE] for batch in records]
+    if not columns:
+        return times_of
+    partitions, offsets, at = map(np.concatenate, zip(*columns, strict=True))
+    for partition, offset in times_of:
+        is_own = partitions == partition
+        below, behind = is_own & (offsets < offset) & (offsets != NONE), is_own & (offsets >= offset)
+        before_us = int(at[below].max(initial=NONE))
+        at_us = int(at[behind][offsets[behind].argmin()]) if behind.any() else NONE
+        times_of[partition, offset] = _Times(
+            None if before_us == NONE else before_us, None if at_us == NONE else max(before_us, at_us)
+        )
     return times_of
 
 

@@ -37,6 +37,9 @@ class _Database:
         if threads is not None:
             config["threads"] = threads
         self._connection = duckdb.connect(config=config)
+        self._connection.execute("SET GLOBAL TimeZone = 'UTC'")
+        # DuckDB takes a stream, whose length it does not know, for a short one, and would compare all pairs.
+        self._connection.execute("SET GLOBAL asof_loop_join_threshold = 0")
         atexit.register(self._close)
 
     @contextmanager
@@ -46,9 +49,6 @@ class _Database:
             self._cursors += 1
         try:
             with self._connection.cursor() as cursor:
-                cursor.execute("SET TimeZone = 'UTC'")
-                # DuckDB takes a stream, whose length it does not know, for a short one, and would compare all pairs.
-                cursor.execute("SET asof_loop_join_threshold = 0")
                 yield cursor
         finally:
             with self._lock:

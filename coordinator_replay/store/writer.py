@@ -297,6 +297,8 @@ class _OpenFile:
             compression=self.part.compression,
             # Numbers seldom repeat: looking each up costs more than it saves.
             use_dictionary=[field.name for field in self.part.schema if pa.types.is_string(field.type)],
+            # Nobody asks for bounds of staged files: they are read whole.
+            write_statistics=bool(self.part.bounded or self.part.required),
             store_schema=False,
             metadata_collector=self.metadata,
         )
