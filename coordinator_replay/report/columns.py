@@ -32,13 +32,17 @@ class Clock:
         """A moment, which may lie outside of the range."""
         return milliseconds(moment) - self.start_ms
 
-    def left(self, moment: datetime | None) -> int:
-        """Where something begins; something without a known beginning begins with the page."""
-        return self.lefts([None if moment is None else milliseconds(moment)])[0]
+    def left(self, moment: datetime | int | None) -> int:
+        """Where something begins; something without a known beginning begins with the page.
 
-    def right(self, moment: datetime | None) -> int:
-        """Where something ends; what has not ended reaches the end of the page."""
-        return self.rights([None if moment is None else milliseconds(moment)])[0]
+        Args:
+            moment: a time, or milliseconds since 1970.
+        """
+        return self.lefts([milliseconds(moment) if isinstance(moment, datetime) else moment])[0]
+
+    def right(self, moment: datetime | int | None) -> int:
+        """Where something ends, as ``left`` takes it; what has not ended reaches the end of the page."""
+        return self.rights([milliseconds(moment) if isinstance(moment, datetime) else moment])[0]
 
     def lefts(self, moments: Iterable[int | None]) -> list[int]:
         """As ``left``, of moments in milliseconds since 1970."""

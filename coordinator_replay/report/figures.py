@@ -123,20 +123,33 @@ def rows_figure(name: str, axis: Axis, **options: Any) -> figure:
     return drawn
 
 
-def unowned_bars(drawn: figure, rows: ColumnDataSource, *, fill_alpha: float, hatch_alpha: float) -> Any:
+def bars(drawn: figure, name: str, names: Sequence[str], *, height: float | str = 0.8, **look: Any) -> Any:
+    """Bars from ``left`` to ``right`` in a figure of rows.
+
+    Args:
+        drawn: the figure.
+        name: what the page's script calls their data.
+        names: the columns of the data.
+        height: of a bar, or the column that has it; a row is 1 high.
+        look: colours and the like, as Bokeh's ``hbar`` takes them.
+    """
+    return drawn.hbar(left="left", right="right", y="row", height=height, source=source(name, names), **look)
+
+
+def unowned_bars(drawn: figure, name: str, names: Sequence[str], *, fill_alpha: float, hatch_alpha: float) -> Any:
     """Red hatched bars, one for each time range in which a partition was without an owner.
 
     Args:
         drawn: a figure of rows.
-        rows: ``left``, ``right`` and ``row`` of each bar.
+        name: what the page's script calls their data.
+        names: the columns of the data.
         fill_alpha: how solid a bar is.
         hatch_alpha: how solid its hatching is.
     """
-    return drawn.hbar(
-        left="left",
-        right="right",
-        y="row",
-        height=0.8,
+    return bars(
+        drawn,
+        name,
+        names,
         line_color=GAP_COLOUR,
         fill_color=GAP_COLOUR,
         fill_alpha=fill_alpha,
@@ -144,7 +157,6 @@ def unowned_bars(drawn: figure, rows: ColumnDataSource, *, fill_alpha: float, ha
         hatch_color=GAP_COLOUR,
         hatch_alpha=hatch_alpha,
         hatch_scale=6,
-        source=rows,
     )
 
 

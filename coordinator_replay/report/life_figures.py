@@ -4,7 +4,16 @@ from bokeh.models import BasicTickFormatter, TapTool
 from bokeh.plotting import figure
 
 from coordinator_replay.report import life_marks, offset_marks, owner_marks
-from coordinator_replay.report.figures import HATCHED, Axis, add_hover, rows_figure, source, time_figure, unowned_bars
+from coordinator_replay.report.figures import (
+    HATCHED,
+    Axis,
+    add_hover,
+    bars,
+    rows_figure,
+    source,
+    time_figure,
+    unowned_bars,
+)
 
 
 def life_figures() -> list[figure]:
@@ -22,22 +31,12 @@ def life_figures() -> list[figure]:
 def _states(axis: Axis) -> figure:
     """A row each for the group's state, pauses in its commits, and findings."""
     drawn = rows_figure("states", axis)
-    bands = drawn.hbar(
-        left="left", right="right", y="row", height=0.8, color="colour", source=source("states", life_marks.STATES)
+    bands = bars(drawn, "states", life_marks.STATES, color="colour")
+    bars(drawn, "unseen", life_marks.UNSEEN, **HATCHED)
+    pauses = bars(
+        drawn, "pauses", life_marks.PAUSES, height=0.5, fill_color="#c2571a", line_color="#c2571a", fill_alpha=0.5
     )
-    drawn.hbar(left="left", right="right", y="row", height=0.8, source=source("unseen", life_marks.UNSEEN), **HATCHED)
-    pauses = drawn.hbar(
-        left="left",
-        right="right",
-        y="row",
-        height=0.5,
-        fill_color="#c2571a",
-        line_color="#c2571a",
-        fill_alpha=0.5,
-        source=source("pauses", life_marks.PAUSES),
-    )
-    lasting = source("findings", life_marks.FINDINGS)
-    drawn.hbar(left="left", right="right", y="row", height=0.16, color="colour", source=lasting)
+    lasting = bars(drawn, "findings", life_marks.FINDINGS, height=0.16, color="colour").data_source
     findings = drawn.scatter("left", "row", marker="triangle", size=11, color="colour", source=lasting)
     lines = [("state", "@state"), ("type", "@type"), ("from", "@left"), ("to", "@right"), ("epochs", "@epochs")]
     add_hover(drawn, [bands], [*lines, ("members", "@members"), ("log", "@seen")], ["left", "right"])
@@ -74,12 +73,11 @@ def _rebalances(axis: Axis) -> figure:
 def _owners_by_partition(axis: Axis) -> figure:
     """A row for each partition: who owned it, and hatched in red when nobody did."""
     drawn = rows_figure("owners-by-partition", axis)
-    owned = source("owned", owner_marks.OWNED)
-    bars = drawn.hbar(left="left", right="right", y="row", height=0.8, color="colour", source=owned)
-    gaps = unowned_bars(drawn, source("gaps", owner_marks.GAPS), fill_alpha=0.12, hatch_alpha=0.6)
+    owned = bars(drawn, "owned", owner_marks.OWNED, color="colour")
+    gaps = unowned_bars(drawn, "gaps", owner_marks.GAPS, fill_alpha=0.12, hatch_alpha=0.6)
     lines = [("partition", "@partition"), ("owner", "@client"), ("member", "@member"), ("instance", "@instance")]
     lines += [("from", "@left"), ("to", "@right"), ("for", "@length"), ("released by", "@release")]
-    add_hover(drawn, [bars], lines, ["left", "right"])
+    add_hover(drawn, [owned], lines, ["left", "right"])
     lines = [("partition", "@partition"), ("no owner for", "@length"), ("from", "@left"), ("to", "@right")]
     add_hover(drawn, [gaps], [*lines, ("last owner", "@before"), ("released by", "@release")], ["left", "right"])
     return drawn
@@ -88,19 +86,11 @@ def _owners_by_partition(axis: Axis) -> figure:
 def _owners_by_member(axis: Axis) -> figure:
     """A row for each member: a bar as high as its share of partitions; members with none are a thin line."""
     drawn = rows_figure("owners-by-member", axis, visible=False)
-    bars = drawn.hbar(
-        left="left",
-        right="right",
-        y="row",
-        height="height",
-        color="colour",
-        source=source("members", owner_marks.MEMBERS),
-    )
-    revoking = source("revoking", owner_marks.REVOKING)
-    drawn.hbar(left="left", right="right", y="row", height=0.86, source=revoking, **HATCHED)
+    members = bars(drawn, "members", owner_marks.MEMBERS, height="height", color="colour")
+    bars(drawn, "revoking", owner_marks.REVOKING, height=0.86, **HATCHED)
     lines = [("client", "@client"), ("member", "@member"), ("instance", "@instance"), ("state", "@state")]
     lines += [("epoch", "@epoch"), ("partitions", "@partitions"), ("owns", "@assigned"), ("must give up", "@pending")]
-    add_hover(drawn, [bars], [*lines, ("from", "@left"), ("to", "@right")], ["left", "right"])
+    add_hover(drawn, [members], [*lines, ("from", "@left"), ("to", "@right")], ["left", "right"])
     return drawn
 
 

@@ -24,13 +24,8 @@ from coordinator_replay.re2_patterns import compile_pattern
 from coordinator_replay.safe_text import neutral
 
 _REBALANCES = """
-    SELECT group_id, coalesce(cause, 'UNKNOWN'), count(*) FROM rebalances WHERE cluster = $cluster
-    GROUP BY ALL ORDER BY ALL
-"""
-
-_REMOVED_MEMBERS = """
-    SELECT group_id, coalesce(cause, 'UNKNOWN'), sum(len(members_left)) FROM rebalances
-    WHERE cluster = $cluster AND len(members_left) > 0 GROUP BY ALL ORDER BY ALL
+    SELECT group_id, coalesce(cause, 'UNKNOWN'), count(*), sum(len(members_left)) FROM rebalances
+    WHERE cluster = $cluster GROUP BY ALL ORDER BY ALL
 """
 
 _UNOWNED = """
@@ -164,15 +159,15 @@ def _wanted(groups: Sequence[Group], expression: str | None) -> list[Group]:
     return [one for one in groups if pattern.fullmatch(one.group_id)]
 
 
-def _first(groups: Sequence[Group], rebalances: Sequence[tuple[str, str, int]], limit: int | None) -> list[Group]:
+def _first(groups: Sequence[Group], rebalances: Sequence[tuple[str, str, int, int]], limit: int | None) -> list[Group]:
     counts: Counter[str] = Counter()
-    for name, _, count in rebalances:
+    for name, _, count, _ in rebalances:
         counts[name] += count
     return sorted(groups, key=lambda one: (-counts[one.group_id], one.group_id))[:limit]
 
 
 def _add_groups(
-    gauges: _Gauges, warehouse: Tables, chosen: Sequence[Group], rebalances: Sequence[tuple[str, str, int]]
+    gauges: _Gauges, warehouse: Tables, chosen: Sequence[Group], rebalances: Sequence[tuple[str, str, int, int]]
 ) -> None:
     names = {one.group_id for one in chosen}
     gauges.add(
@@ -196,13 +191,13 @@ def _add_groups(
     gauges.add(
         "group_rebalances",
         "Rebalances on record, by cause.",
-        [((name, cause), count) for name, cause, count in rebalances if name in names],
+        [((name, cause), count) for name, cause, count, _ in rebalances if name in names],
         ("group", "cause"),
     )
     gauges.add(
         "group_removed_members",
         "Members removed in rebalances on record, by the cause of the rebalance.",
-        [((name, cause), count) for name, cause, count in warehouse.rows(_REMOVED_MEMBERS) if name in names],
+        [((name, cause), removed) for name, cause, _, removed in rebalances if name in names and removed],
         ("group", "cause"),
     )
     gauges.add(

@@ -44,7 +44,7 @@ def partition_columns(life: GroupLife, clock: Clock, members: MemberIdentities) 
     for row, ((topic, _), holdings) in enumerate(shown):
         starts = {holding.from_ms for holding in holdings}
         for since, until, holding in wanted.gaps(topic, holdings, end_ms):
-            (left,), (right,) = clock.lefts([since]), clock.rights([until])
+            left, right = clock.left(since), clock.right(until)
             if right > left:
                 gaps.append(
                     {

@@ -17,10 +17,11 @@ from coordinator_replay.query.life import GroupLife, MemberSpan
 from coordinator_replay.query.lives import Detail, Limits, lives_of, spans_of
 from coordinator_replay.query.rebalances import COLUMNS
 from coordinator_replay.query.tables import Tables
+from coordinator_replay.report.columns import Clock
 from coordinator_replay.report.gaps import WantedTimes
 from coordinator_replay.report.members import MemberIdentities
 from coordinator_replay.report.owner_marks import partitions_of
-from coordinator_replay.times import microseconds, milliseconds
+from coordinator_replay.times import milliseconds
 
 LIMITS = Limits(intervals=250_000)
 """Viewers turn slow at a million events."""
@@ -36,25 +37,10 @@ Span = tuple[int, int, str, Event]
 """A slice to be: where it begins and ends, its name, its arguments."""
 
 
-class _Bounds:
-    """Moments as microseconds within the time range of the trace."""
-
-    def __init__(self, life: GroupLife) -> None:
-        self.start = microseconds(life.start)
-        self.end = microseconds(life.end)
-
-    def span(self, since: datetime | None, until: datetime | None) -> tuple[int, int]:
-        """Begin and end of an interval, cut at those of the trace."""
-        return self._cut(None if since is None else microseconds(since), None if until is None else microseconds(until))
-
-    def span_of_ms(self, since: int | None, until: int | None) -> tuple[int, int]:
-        """As ``span``, of times in milliseconds since 1970."""
-        return self._cut(None if since is None else 1000 * since, None if until is None else 1000 * until)
-
-    def _cut(self, since: int | None, until: int | None) -> tuple[int, int]:
-        begin = self.start if since is None else min(max(since, self.start), self.end)
-        end = self.end if until is None else min(until, self.end)
-        return begin, max(begin, end)
+def _span(clock: Clock, since: datetime | int | None, until: datetime | int | None) -> tuple[int, int]:
+    """When something was, within the trace: microseconds since 1970."""
+    begin, end = clock.left(since), clock.right(until)
+    return 1000 * (clock.start_ms + begin), 1000 * (clock.start_ms + max(begin, end))
 
 
 def _named(process: int, track: int | None, name: str, order: int) -> Iterator[Event]:
@@ -105,7 +91,7 @@ def _member_track(member: MemberSpan) -> str:
     return f"{member.client_id or 'no client id'}: {static}{member.member_id}"
 
 
-def _members(life: GroupLife, bounds: _Bounds) -> dict[str, list[Span]]:
+def _members(life: GroupLife, clock: Clock) -> dict[str, list[Span]]:
     spans: dict[str, list[Span]] = {}
     for member in life.members:
         about = {
@@ -120,13 +106,11 @@ def _members(life: GroupLife, bounds: _Bounds) -> dict[str, list[Span]]:
             "pending_revocation": member.pending,
         }
         name = f"{member.partitions} partition{'' if member.partitions == 1 else 's'}"
-        spans.setdefault(_member_track(member), []).append(
-            (*bounds.span_of_ms(member.from_ms, member.to_ms), name, about)
-        )
+        spans.setdefault(_member_track(member), []).append((*_span(clock, member.from_ms, member.to_ms), name, about))
     return spans
 
 
-def _owners(life: GroupLife, bounds: _Bounds) -> dict[str, list[Span]]:
+def _owners(life: GroupLife, clock: Clock) -> dict[str, list[Span]]:
     members = MemberIdentities(life)
     clients = {member.member_id: member.client_id for member in life.members if not member.is_client_inherited}
     spans: dict[tuple[str, int], list[Span]] = {}
@@ -138,12 +122,12 @@ def _owners(life: GroupLife, bounds: _Bounds) -> dict[str, list[Span]]:
             "released_by": holding.released_by,
             "unowned_ms": holding.unowned_ms,
         }
-        span = (*bounds.span_of_ms(holding.from_ms, holding.to_ms), members.label(holding.member_id), about)
+        span = (*_span(clock, holding.from_ms, holding.to_ms), members.label(holding.member_id), about)
         spans.setdefault((holding.topic, holding.partition), []).append(span)
     return {f"{topic}-{partition}": spans[topic, partition] for topic, partition in sorted(spans)}
 
 
-def _states(life: GroupLife, bounds: _Bounds) -> Iterator[Event]:
+def _states(life: GroupLife, clock: Clock) -> Iterator[Event]:
     for band in life.states:
         about = {
             "group_type": band.group_type,
@@ -151,11 +135,11 @@ def _states(life: GroupLife, bounds: _Bounds) -> Iterator[Event]:
             "members": [band.fewest_members, band.most_members],
             "is_exact": band.is_exact,
         }
-        span = (*bounds.span(band.since, band.until), band.state, about)
+        span = (*_span(clock, band.since, band.until), band.state, about)
         yield _slice(GROUP_PROCESS, STATE_TRACK, span, "group_state")
 
 
-def _rebalances(life: GroupLife, bounds: _Bounds) -> dict[str, list[Span]]:
+def _rebalances(life: GroupLife, clock: Clock) -> dict[str, list[Span]]:
     """Rebalances as long as they took for certain; apart from them the time in which a classic one may have begun."""
     certain: list[Span] = []
     possible: list[Span] = []
@@ -167,9 +151,9 @@ def _rebalances(life: GroupLife, bounds: _Bounds) -> dict[str, list[Span]]:
         cause = one.cause or "UNKNOWN"
         # What was over before the group's first record with a time is over when the trace begins.
         until = life.start if one.is_over and one.completed_at is None else one.completed_at
-        begin, end = bounds.span(one.began_by or until, until)
+        begin, end = _span(clock, one.began_by or until, until)
         certain.append((begin, end, cause, about))
-        if one.began_after is not None and (earliest := bounds.span(one.began_after, None)[0]) < begin:
+        if one.began_after is not None and (earliest := _span(clock, one.began_after, None)[0]) < begin:
             possible.append((earliest, begin, f"{cause} may have begun", {"rebalance_id": one.rebalance_id}))
     return {"rebalances": certain, "join phase: not on record": possible}
 
@@ -187,37 +171,37 @@ def _counter(name: str, steps: Iterable[tuple[int, int]]) -> Iterator[Event]:
             yield {"ph": "C", **place, "name": name, "cat": "counter", "args": {name: count}}
 
 
-def _member_steps(life: GroupLife, bounds: _Bounds) -> Iterator[tuple[int, int]]:
+def _member_steps(life: GroupLife, clock: Clock) -> Iterator[tuple[int, int]]:
     for member in life.members:
-        begin, end = bounds.span_of_ms(member.from_ms, member.to_ms)
+        begin, end = _span(clock, member.from_ms, member.to_ms)
         yield begin, 1
-        if member.to_ms is not None and end < bounds.end:
+        if member.to_ms is not None and end < 1000 * milliseconds(life.end):
             yield end, -1
 
 
-def _unowned_steps(life: GroupLife, bounds: _Bounds) -> Iterator[tuple[int, int]]:
+def _unowned_steps(life: GroupLife, clock: Clock) -> Iterator[tuple[int, int]]:
     wanted = WantedTimes(life)
     for (topic, _), holdings in partitions_of(life).items():
         for since, until, _ in wanted.gaps(topic, holdings, milliseconds(life.end)):
-            begin, end = bounds.span_of_ms(since, until)
+            begin, end = _span(clock, since, until)
             yield begin, 1
             yield end, -1
 
 
 def trace_events(life: GroupLife) -> Iterator[Event]:
     """The events of a group's life, metadata of each track before its slices."""
-    bounds = _Bounds(life)
+    clock = Clock(life.start, life.end)
     yield from _named(GROUP_PROCESS, None, f"group {life.group}", 1)
     yield from _named(GROUP_PROCESS, STATE_TRACK, "state", STATE_TRACK)
-    yield from _states(life, bounds)
-    yield from _counter("members", _member_steps(life, bounds))
-    yield from _counter("partitions without owner", _unowned_steps(life, bounds))
-    rebalances = list(_tracks(GROUP_PROCESS, _rebalances(life, bounds), "rebalance", REBALANCE_TRACK))
+    yield from _states(life, clock)
+    yield from _counter("members", _member_steps(life, clock))
+    yield from _counter("partitions without owner", _unowned_steps(life, clock))
+    rebalances = list(_tracks(GROUP_PROCESS, _rebalances(life, clock), "rebalance", REBALANCE_TRACK))
     yield from rebalances
     after = 1 + max((event["tid"] for event in rebalances), default=REBALANCE_TRACK)
-    yield from _tracks(GROUP_PROCESS, _members(life, bounds), "member", max(after, _FIRST_TRACK))
+    yield from _tracks(GROUP_PROCESS, _members(life, clock), "member", max(after, _FIRST_TRACK))
     yield from _named(PARTITIONS_PROCESS, None, f"partitions of {life.group}", 2)
-    yield from _tracks(PARTITIONS_PROCESS, _owners(life, bounds), "ownership")
+    yield from _tracks(PARTITIONS_PROCESS, _owners(life, clock), "ownership")
 
 
 def write_trace(lives: Sequence[GroupLife], path: Path, basis: str | None = None) -> int:

@@ -14,7 +14,7 @@ from coordinator_replay.listing import counted_as
 from coordinator_replay.query.basis import basis_from
 from coordinator_replay.query.tables import Tables, shown
 from coordinator_replay.report.columns import Clock, Columns, columns
-from coordinator_replay.report.figures import Axis, add_hover, rows_figure, source, unowned_bars
+from coordinator_replay.report.figures import Axis, add_hover, bars, rows_figure, source, unowned_bars
 from coordinator_replay.report.members import MOST_IN_LEGEND
 from coordinator_replay.report.page import render_page
 from coordinator_replay.report.wording import (
@@ -64,7 +64,7 @@ def rebalance_rows(answer: WhatIf, clock: Clock) -> list[dict[str, Any]]:
     colours = causes_of(answer)
     return [
         {
-            "at": clock.left(later(EPOCH, moment_of(one))),
+            "at": clock.left(moment_of(one)),
             "at_ms": moment_of(one),
             "shown_at": shown(later(EPOCH, moment_of(one))),
             "row": number,
@@ -137,8 +137,8 @@ def _ownerships(life: Lived) -> Sequence[Mapping[str, Any]]:
 def _owned(one: Mapping[str, Any], life: Lived, clock: Clock, colours: Mapping[str, str]) -> dict[str, Any]:
     name = life.by_member.get(one["member_id"], one["member_id"])
     return {
-        "left": clock.left(_moment(one["owned_from"])),
-        "right": clock.right(_moment(one["owned_to"])),
+        "left": clock.left(one["owned_from"]),
+        "right": clock.right(one["owned_to"]),
         "client": neutral(name),
         "colour": colours.get(name, UNKNOWN_COLOUR),
         "release": neutral(str(one["released_by"] or "still owned")),
@@ -165,12 +165,8 @@ def _paused(life: Lived, number: int, label: str, rows: Mapping[Place, int], clo
 
 
 def _span(since_ms: int, until_ms: int, seen: str, clock: Clock) -> dict[str, Any]:
-    left, right = clock.left(_moment(since_ms)), clock.right(_moment(until_ms))
+    left, right = clock.left(since_ms), clock.right(until_ms)
     return {"left": left, "right": right, "length": duration(until_ms - since_ms), "seen": seen}
-
-
-def _moment(at_ms: int | None) -> Any:
-    return None if at_ms is None else later(EPOCH, at_ms)
 
 
 def what_if_figures() -> list[figure]:
@@ -194,12 +190,10 @@ def _rebalances(axis: Axis) -> figure:
 def _owners(axis: Axis) -> figure:
     """A row for each partition of each life: who owned it, and hatched in red when nobody did or worked on it."""
     drawn = rows_figure("lives-owners", axis)
-    bars = drawn.hbar(
-        left="left", right="right", y="row", height=0.8, color="colour", source=source("lives-owned", OWNED)
-    )
-    idle = unowned_bars(drawn, source("lives-idle", IDLE), fill_alpha=0.35, hatch_alpha=0.8)
+    owned = bars(drawn, "lives-owned", OWNED, color="colour")
+    idle = unowned_bars(drawn, "lives-idle", IDLE, fill_alpha=0.35, hatch_alpha=0.8)
     lines = [("life", "@life"), ("partition", "@partition"), ("owner", "@client"), ("from", "@left"), ("to", "@right")]
-    add_hover(drawn, [bars], [*lines, ("released by", "@release")], ["left", "right"])
+    add_hover(drawn, [owned], [*lines, ("released by", "@release")], ["left", "right"])
     lines = [("life", "@life"), ("partition", "@partition"), ("", "@seen"), ("for", "@length")]
     add_hover(drawn, [idle], [*lines, ("from", "@left"), ("to", "@right")], ["left", "right"])
     return drawn
