@@ -13,13 +13,14 @@ from datetime import UTC, datetime
 from math import isfinite
 from typing import Any, TypeGuard
 
+from coordinator_replay.times import milliseconds
+
 MOST_CHARACTERS = 1 << 16
 """How long a line may be; no line of the coordinator that says something about a group needs as much."""
 
 _TIME = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z| ?[+-]\d\d:?\d\d)?|\d{13}"
 _HEAD = re.compile(rf"\s{{0,8}}\[?(?P<time>{_TIME})\]?\s{{1,8}}(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\s{{1,8}}")
 _LOGGER = re.compile(r"[\w.$]+")
-_FRACTION = re.compile(r"[.,](\d{1,9})")
 
 _MESSAGES = ("message", "msg", "log", "short_message")
 _TIMES = ("@timestamp", "timestamp", "timeMillis", "time", "instant", "ts")
@@ -117,11 +118,8 @@ def _is_int(value: object) -> TypeGuard[int]:
 def _written_time(text: str) -> tuple[int, bool] | None:
     if text.isascii() and text.isdigit():
         return (int(text), True) if len(text) == 13 else None
-    fraction = _FRACTION.search(text)
-    digits = "" if fraction is None else fraction[1]
     try:
-        at = datetime.fromisoformat((text if fraction is None else text.replace(fraction[0], "", 1)).replace(" +", "+"))
+        at = datetime.fromisoformat(text.replace(" +", "+"))
     except ValueError:
         return None
-    seconds = round((at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp())
-    return seconds * 1000 + int(digits[:3].ljust(3, "0")), at.tzinfo is not None
+    return milliseconds(at if at.tzinfo is not None else at.replace(tzinfo=UTC)), at.tzinfo is not None

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -60,28 +61,27 @@ def _facts(summary: "Summary", history: "Completeness", seconds: float) -> dict[
     }
 
 
+def _print_counts(counts: Iterable[tuple[str, int]]) -> None:
+    for words, n in counts:
+        click.echo(f"  {n:>12,}  {words}")
+
+
 def _print_records(summary: "Summary", kinds: dict[str, int]) -> None:
     run = summary.run
     click.echo(f"Read {counted(run.records_read, 'record')} of {counted(len(run.to_offsets), 'log partition')}:")
-    for name, words in _COUNTS.items():
-        if words:
-            click.echo(f"  {getattr(run, name):>12,}  {words}")
+    _print_counts((words, getattr(run, name)) for name, words in _COUNTS.items() if words)
     if kinds:
         click.echo("By kind:")
-    for kind, n in kinds.items():
-        click.echo(f"  {n:>12,}  {kind}")
-    for error, n in sorted(summary.quarantined.items()):
-        click.echo(f"  {n:>12,}  not decoded: {error}")
+    _print_counts(kinds.items())
+    _print_counts((f"not decoded: {error}", n) for error, n in sorted(summary.quarantined.items()))
 
 
 def _print_groups(summary: "Summary") -> None:
     if summary.groups:
         click.echo(f"{counted(sum(summary.groups.values()), 'group')} at the end of the log:")
-    for (kind, state), n in sorted(summary.groups.items()):
-        click.echo(f"  {n:>12,}  {kind}, {state}")
+    _print_counts((f"{kind}, {state}", n) for (kind, state), n in sorted(summary.groups.items()))
     click.echo(f"{counted(summary.rebalances, 'rebalance')} on record{':' if summary.causes else '.'}")
-    for cause, n in _most_first(summary.causes):
-        click.echo(f"  {n:>12,}  {cause}")
+    _print_counts(_most_first(summary.causes))
     counts = [f"{summary.expired[status]:,} {words}" for status, words in _STATUSES.items() if summary.expired[status]]
     if counts:
         click.echo(f"Offsets: {', '.join(counts)}.")

@@ -116,10 +116,7 @@ class Coordinator:
         full = complete(request, is_draft=self._shard.config.client_assignors)
         self._check_time(at_ms)
         handlers = DRAFT_HANDLERS if self._shard.config.client_assignors else HANDLERS
-        handler = handlers.get(full.api)
-        if handler is None:
-            raise UsageError(f"{full.api} is not handled")
-        shard = self._shard
+        handler, shard = handlers[full.api], self._shard
         if at_ms != shard.now_ms:
             shard.advance(at_ms)
         reply = Reply(full, shard.send)

@@ -5,7 +5,7 @@ of the log would show. What the log does not hold is here too: timers, backgroun
 records, and what a consumer group's members wait for. Mirrors ``GroupCoordinatorShard`` with ``CoordinatorRuntime``.
 """
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -70,7 +70,7 @@ class Shard:
     timers: Timers = field(default_factory=Timers)
     replays: dict[str, StateReplay] = field(default_factory=dict)
     classic_groups: dict[str, LiveClassicGroup] = field(default_factory=dict)
-    consumer_states: dict[str, ConsumerState] = field(default_factory=dict)
+    consumer_states: defaultdict[str, ConsumerState] = field(default_factory=lambda: defaultdict(ConsumerState))
     end_offset: int = 0
     results: list[Result] = field(default_factory=list)
     jobs_are_on_hold: bool = False
@@ -106,13 +106,6 @@ class Shard:
             if group_id not in self._group_order and self.group(group_id) is not None:
                 self._group_order[group_id] = None
         return list(self._group_order)
-
-    def consumer_state(self, group_id: str) -> ConsumerState:
-        """What a consumer group has apart from its records."""
-        state = self.consumer_states.get(group_id)
-        if state is None:
-            state = self.consumer_states[group_id] = ConsumerState()
-        return state
 
     # -- operations --------------------------------------------------------------------------------------------------
 
@@ -254,7 +247,7 @@ class Shard:
             self.classic_groups.pop(group_id, None)
         elif record.kind.startswith("ConsumerGroup"):
             if isinstance(replay.group, ConsumerGroup):
-                self.consumer_state(group_id).take(record, replay.group)
+                self.consumer_states[group_id].take(record, replay.group)
             else:
                 self.consumer_states.pop(group_id, None)
         return replay

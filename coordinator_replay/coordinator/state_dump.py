@@ -53,7 +53,7 @@ def _classic_member(group: LiveClassicGroup, member: Member) -> State:
 
 
 def _consumer(shard: Shard, group: ConsumerGroup) -> State:
-    state = shard.consumer_state(group.group_id)
+    state = shard.consumer_states[group.group_id]
     return {
         "type": "consumer",
         "state": str(group.state),
@@ -72,7 +72,7 @@ def _member(shard: Shard, group: ConsumerGroup, member: Member) -> State:
     subscription, current = member.subscription_or_empty, current_of(member)
     holder: str | None = member.member_id
     if subscription.instance_id is not None:
-        holder = shard.consumer_state(group.group_id).static_members.get(subscription.instance_id)
+        holder = shard.consumer_states[group.group_id].static_members.get(subscription.instance_id)
     target = group.reconciliation.target_of(holder) if holder is not None else None
     return {
         "memberId": member.member_id,

@@ -41,9 +41,6 @@ class TopicChange:
     changed: frozenset[str]
     deleted_ids: Mapping[str, str]
 
-    def __bool__(self) -> bool:
-        return bool(self.created or self.changed or self.deleted_ids)
-
     @property
     def names(self) -> frozenset[str]:
         """All topics that are not what they were."""
@@ -96,18 +93,16 @@ class Topics:
 
     def change_from(self, old: "Topics") -> TopicChange:
         """What is different from an older image."""
-        created, changed = set(), set()
-        deleted = {name: topic.topic_id for name, topic in old.by_name.items() if name not in self.by_name}
-        for name, topic in self.by_name.items():
-            before = old.by_name.get(name)
-            if before is None:
-                created.add(name)
-            elif before.topic_id != topic.topic_id:
-                created.add(name)
-                deleted[name] = before.topic_id
-            elif before != topic:
-                changed.add(name)
-        return TopicChange(frozenset(created), frozenset(changed), deleted)
+        kept = {
+            name
+            for name in self.by_name.keys() & old.by_name.keys()
+            if self.by_name[name].topic_id == old.by_name[name].topic_id
+        }
+        return TopicChange(
+            created=frozenset(self.by_name.keys() - kept),
+            changed=frozenset(name for name in kept if self.by_name[name] != old.by_name[name]),
+            deleted_ids={name: topic.topic_id for name, topic in old.by_name.items() if name not in kept},
+        )
 
 
 def _check(topic: Topic) -> None:

@@ -81,7 +81,7 @@ def existing_group(shard: Shard, group_id: str) -> GroupUpdate:
         raise RequestError("GROUP_ID_NOT_FOUND", f"Group {group_id} not found.")
     if not isinstance(group, ConsumerGroup):
         raise RequestError("GROUP_ID_NOT_FOUND", f"Group {group_id} is not a consumer group.")
-    return GroupUpdate(shard, group_id, group, shard.consumer_state(group_id))
+    return GroupUpdate(shard, group_id, group, shard.consumer_states[group_id])
 
 
 def new_group(shard: Shard, group_id: str) -> GroupUpdate:
@@ -208,7 +208,7 @@ def consumer_group_tombstones(
         renamed: member ids that stand under another id.
     """
     group_id, other_ids = group.group_id, renamed or {}
-    members = [other_ids.get(member_id, member_id) for member_id in shard.consumer_state(group_id).members]
+    members = [other_ids.get(member_id, member_id) for member_id in shard.consumer_states[group_id].members]
     tombstone = partial(record_helpers.tombstone, groupId=group_id)
     current, target, metadata = ([tombstone(kind, memberId=one) for one in members] for kind in KINDS_OF_A_MEMBER)
     return [

@@ -135,7 +135,7 @@ def load_group(shard: Shard, group_id: str) -> None:
     group = shard.group(group_id)
     if not isinstance(group, ConsumerGroup):
         return
-    for member_id in shard.consumer_state(group_id).members:
+    for member_id in shard.consumer_states[group_id].members:
         start_session(shard, group_id, member_id)
         member = group.members[member_id]
         if current_of(member).state is MemberState.UNREVOKED_PARTITIONS:

@@ -76,7 +76,7 @@ def delete(shard: Shard, request: Request, _: Reply) -> Outcome:
 def is_subscribed(shard: Shard, group: Group, topic: str) -> bool:
     """Whether a member subscribes to a topic, as far as the group knows."""
     if isinstance(group, ConsumerGroup):
-        return topic in shard.consumer_state(group.group_id).subscriptions.topics(group.regexes)
+        return topic in shard.consumer_states[group.group_id].subscriptions.topics(group.regexes)
     return isinstance(group, LiveClassicGroup) and group.is_subscribed_to(topic)
 
 
