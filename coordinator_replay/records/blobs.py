@@ -9,6 +9,7 @@ Blobs are base64 texts, as in the JSON form of requests and records; their field
 import base64
 import binascii
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from coordinator_replay.records.damage import RecordError
@@ -69,7 +70,9 @@ def _read(name: str, text: str, version: int | None = None) -> dict[str, Any]:
         raise BlobError(str(problem)) from None
 
 
-def _open(name: str, text: str | None) -> dict[str, Any] | None:
+# Clients send the same blobs generation after generation.
+@lru_cache(maxsize=128)
+def _open(name: str, text: str | None) -> Mapping[str, Any] | None:
     try:
         return _read(name, text or "")
     except BlobError:
@@ -131,7 +134,7 @@ def subscribed_topics(text: str) -> frozenset[str]:
     return frozenset(read_subscription(text, 0).topics)
 
 
-def open_subscription(text: str | None) -> dict[str, Any] | None:
+def open_subscription(text: str | None) -> Mapping[str, Any] | None:
     """The fields of a subscription, None where it is empty or can't be read.
 
     These are version, topics, userData, ownedPartitions, generationId and rackId, as far as its version has them.
@@ -139,7 +142,7 @@ def open_subscription(text: str | None) -> dict[str, Any] | None:
     return _open(_SUBSCRIPTION, text)
 
 
-def open_assignment(text: str | None) -> dict[str, Any] | None:
+def open_assignment(text: str | None) -> Mapping[str, Any] | None:
     """The fields of an assignment, None where it is empty or can't be read: version, assignedPartitions, userData."""
     return _open(_ASSIGNMENT, text)
 
