@@ -56,7 +56,7 @@ def deciding(group: Group | None) -> Deciding:
         if group.is_simple:
             return _SIMPLE
         return Deciding(GroupType.CLASSIC, group.protocol_type, group.state, _expiry_of_classic(group))
-    if isinstance(group, ShareGroup):
+    if group.group_type is GroupType.SHARE:
         return Deciding(GroupType.SHARE, None, GroupState.EMPTY, Expiry(ExpiryRule.NEVER_WHILE_ACTIVE))
     subscribed = _subscribed(group)
     expiry = Expiry(ExpiryRule.UNSUBSCRIBED_TOPIC, spared=subscribed or frozenset())

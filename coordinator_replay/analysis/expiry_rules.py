@@ -1,7 +1,5 @@
 """How a group's offsets expire, from which record on, as rows of ``expiry_rules``."""
 
-from collections.abc import Iterator
-
 from coordinator_replay.analysis.expiration import DECIDING_KINDS, GROUP_KINDS, Deciding, deciding
 from coordinator_replay.analysis.rows import Row
 from coordinator_replay.engine.model import Record
@@ -16,7 +14,7 @@ class ExpiryRules:
 
     _last: Deciding | None = None
 
-    def fold(self, record: Record, group: Group | None) -> Iterator[Row]:
+    def fold(self, record: Record, group: Group | None) -> list[Row]:
         """The row that a record makes, if it changes anything.
 
         Args:
@@ -24,10 +22,11 @@ class ExpiryRules:
             group: the group after it.
         """
         if record.kind not in DECIDING_KINDS:
-            return
+            return []
         is_tombstone = record.value is None and record.kind in GROUP_KINDS
-        if (now := deciding(group)) != self._last or is_tombstone:
-            yield self._row(now, record.partition, record.offset, record.timestamp_ms, is_tombstone=is_tombstone)
+        if (now := deciding(group)) == self._last and not is_tombstone:
+            return []
+        return [self._row(now, record.partition, record.offset, record.timestamp_ms, is_tombstone=is_tombstone)]
 
     def interrupt(self, partition: int, offset: int, timestamp_ms: int | None, group: Group | None) -> Row:
         """The row that says what decides from where records are missing, as far as records confirm it."""

@@ -90,7 +90,7 @@ class MemberReplay:
         for member_id, (member, offset) in changed.items():
             stay = self.stays.get(member_id)
             if stay is not None:
-                if member is not None and stay.group_type is group_type and _looks(stay.member) == _looks(member):
+                if member is not None and stay.group_type is group_type and _looks_alike(stay.member, member):
                     self.stays[member_id] = stay._replace(member=member)
                     continue
                 yield self._row(stay, at_ms, offset)
@@ -181,8 +181,10 @@ _SHOWN_OF_SUBSCRIPTION = attrgetter("instance_id", "client_id", "client_host", "
 _SHOWN_OF_CURRENT = attrgetter("state", "epoch", "assigned", "pending")
 
 
-def _looks(member: Member) -> tuple[object, ...]:
-    """What the table shows of a member."""
-    current, target = member.current or JOINING, member.target
-    shown = _SHOWN_OF_SUBSCRIPTION(member.subscription_or_empty), _SHOWN_OF_CURRENT(current)
-    return *shown, target.assigned if target is not None else None
+def _looks_alike(one: Member, other: Member) -> bool:
+    """Whether the table shows two members, or one at two times, the same."""
+    if _SHOWN_OF_CURRENT(one.current or JOINING) != _SHOWN_OF_CURRENT(other.current or JOINING):
+        return False
+    targets = [member.target.assigned if member.target is not None else None for member in (one, other)]
+    described = [_SHOWN_OF_SUBSCRIPTION(member.subscription_or_empty) for member in (one, other)]
+    return targets[0] == targets[1] and described[0] == described[1]

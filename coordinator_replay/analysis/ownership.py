@@ -207,18 +207,18 @@ class OwnershipReplay:
         release = Release(at_ms, rebalance_id)
         if group_type is GroupType.CLASSIC:
             release = Release(at_ms, rebalance_id, *self._retaken(events, changed, at_ms, last_ms))
-        circumstances = _circumstances(events, kinds)
+        owned = {member_id: _owned(member) for member_id, (member, _) in changed.items()}
+        left = {one: lost for one in changed if (lost := without(self.owned.get(one, NOTHING), owned[one]))}
+        if left:
+            circumstances = _circumstances(events, kinds)
+            for member_id, partitions in left.items():
+                why = self._why(circumstances, member_id, changed[member_id][0], at_ms)
+                yield from self._release(member_id, partitions, why, release, circumstances.targets.get(member_id))
         for member_id, (member, _) in changed.items():
-            left = without(self.owned.get(member_id, NOTHING), _owned(member))
-            if left:
-                why = self._why(circumstances, member_id, member, at_ms)
-                yield from self._release(member_id, left, why, release, circumstances.targets.get(member_id))
-        for member_id, (member, _) in changed.items():
-            owned = _owned(member)
-            taken = without(owned, self.owned.get(member_id, NOTHING))
+            taken = without(owned[member_id], self.owned.get(member_id, NOTHING))
             if member is not None and taken:
                 yield from self._take(member, group_type, taken, release)
-            self._remember(member_id, member, at_ms)
+            self._remember(member_id, member, owned[member_id], at_ms)
         if self.shared and not ENDS.isdisjoint(kinds):
             self.shared = {}
 
@@ -289,7 +289,7 @@ class OwnershipReplay:
             owned = _owned(member)
             if member is not None and owned:
                 yield from self._take(member, group_type, owned, Release(at_ms, None))
-            self._remember(member_id, member, at_ms)
+            self._remember(member_id, member, owned, at_ms)
         self.added = 0
 
     def _rename_gaps(self, group_type: GroupType, owned: set[str]) -> Iterator[Row]:
@@ -399,8 +399,7 @@ class OwnershipReplay:
         released = other if change.is_taken else change
         self.handovers.append(Handover(released.rebalance_id, 0, True, released.member_id, at_ms, None))
 
-    def _remember(self, member_id: str, member: Member | None, at_ms: int | None) -> None:
-        owned = _owned(member)
+    def _remember(self, member_id: str, member: Member | None, owned: Assignment, at_ms: int | None) -> None:
         if owned:
             self.owned[member_id] = owned
         else:

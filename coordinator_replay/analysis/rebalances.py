@@ -214,8 +214,7 @@ class Rebalances:
         Returns:
             The id of the rebalance that the operation belongs to.
         """
-        current = next((one for one in reversed(self.running) if not one.is_over), None)
-        belongs_to = current.rebalance_id if current is not None else None
+        belongs_to = next((one.rebalance_id for one in reversed(self.running) if not one.is_over), None)
         opened: Situation | None = None
         is_first_exact = self._is_first_exact(events[-1])
         for event in events:

@@ -75,8 +75,8 @@ class RecordTopics:
 
     def structs(self, group_type: GroupType, assignment: Assignment | None) -> list[dict[str, Any]] | None:
         """An assignment as ``array<struct<topic_id, topic, partitions>>``, None where it is not known."""
-        if assignment is None:
-            return None
+        if not assignment:
+            return None if assignment is None else []
         return [
             {"topic_id": topic_id, "topic": name, "partitions": list(partitions)}
             for topic, partitions in sorted(assignment.items())

@@ -22,19 +22,19 @@ class Timeline:
     def fold(self, events: Sequence[Event], rebalance_id: str | None) -> Iterator[Row]:
         """One row for each event of an operation."""
         for event in events:
-            is_known = event.to_state is not GroupState.UNKNOWN
+            is_known, member = event.to_state is not GroupState.UNKNOWN, event.member
             yield (
                 TABLE,
                 {
-                    "group_type": str(event.group_type),
+                    "group_type": event.group_type,
                     "seq": self.seq,
-                    "event": str(event.kind),
-                    "from_state": str(event.from_state) if event.from_state is not None else None,
-                    "to_state": str(event.to_state),
+                    "event": event.kind,
+                    "from_state": event.from_state,
+                    "to_state": event.to_state,
                     "epoch": event.epoch if is_known else None,
                     "assignment_epoch": event.assignment_epoch if is_known else None,
-                    "member_id": event.member_id,
-                    "instance_id": event.instance_id,
+                    "member_id": None if member is None else member.member_id,
+                    "instance_id": None if member is None else member.instance_id,
                     "member_count": event.member_count if is_known else None,
                     "rebalance_id": rebalance_id,
                     "detail": self._detail(event),

@@ -8,11 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from coordinator_replay.engine.classic_group import ClassicGroup
-from coordinator_replay.engine.model import NOTHING, Current, Member
+from coordinator_replay.engine.model import NOTHING, Current, GroupType, Member
 from coordinator_replay.engine.notes import ModernGroup, Note, broken, is_explained, is_new
 from coordinator_replay.engine.operation import Header, Operation
 from coordinator_replay.engine.reconciliation import NO_ASSIGNMENT_EPOCH, Reconciliation, assign_partitions
-from coordinator_replay.engine.share_group import ShareGroup
 
 ONE_OWNER = "one_owner_per_partition"
 DISJOINT_TARGETS = "targets_are_disjoint"
@@ -48,7 +47,7 @@ def check_generation(group: ClassicGroup, at: int, notes: list[Note]) -> None:
 def check_rules(operation: Operation, before: Header | None, group: ModernGroup, notes: list[Note]) -> None:
     """The rules of consumer, share and streams groups."""
     state = group.reconciliation
-    if not isinstance(group, ShareGroup):
+    if group.group_type is not GroupType.SHARE:
         _check_owners(operation, state, notes)
         if operation.wrote_target:
             _check_targets(operation, state, notes)

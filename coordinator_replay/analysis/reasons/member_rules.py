@@ -1,5 +1,7 @@
 """Rows about the group as a whole and about members that join and are removed."""
 
+from collections.abc import Sequence
+
 from coordinator_replay.analysis.reasons.arrivals import Return, returns, twin
 from coordinator_replay.analysis.reasons.departures import Departure, departures, possible_timeouts
 from coordinator_replay.analysis.reasons.history import chosen
@@ -298,7 +300,7 @@ def member_join(situation: Situation) -> Explanation | None:
 
 
 def _departure(situation: Situation, cause: Cause) -> Explanation | None:
-    removals = [one for one in departures(situation) if one.cause is cause]
+    removals = [one for one in departures(situation) if one.cause is cause] if situation.left else ()
     if not removals:
         return None
     weakest = max(removals, key=lambda one: _ORDER[one.confidence])
@@ -311,7 +313,7 @@ def _departure(situation: Situation, cause: Cause) -> Explanation | None:
 _ORDER = {CERTAIN: 0, LIKELY: 1, POSSIBLE: 2}
 
 
-def _unique(removals: list[Departure]) -> tuple[Cause, ...]:
+def _unique(removals: Sequence[Departure]) -> tuple[Cause, ...]:
     return tuple(dict.fromkeys(cause for one in removals for cause in one.alternatives))
 
 

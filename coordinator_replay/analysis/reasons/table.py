@@ -5,6 +5,7 @@ a cause of its own: then no cause is certain, and both are named, with the evide
 """
 
 from collections.abc import Sequence
+from functools import cache
 
 from coordinator_replay.analysis.reasons.change_rules import CHANGE_RULES
 from coordinator_replay.analysis.reasons.member_rules import MEMBER_RULES
@@ -30,10 +31,16 @@ PROVEN_ALONE = frozenset({Cause.GROUP_CREATED, Cause.GROUP_CONVERSION, Cause.UNK
 """Causes that the operation's own records show, whatever was before it."""
 
 
+@cache
+def _rows(group_type: GroupType, *, is_quiet: bool) -> list[ReasonRule]:
+    """The rows that are asked about a group of a type."""
+    return [one for one in TABLE if group_type in one.types and (is_quiet or not one.is_quiet)]
+
+
 def reason_of(situation: Situation) -> Reason:
     """Why a group rebalances."""
     is_quiet = not (situation.joined or situation.left or situation.resubscribed)
-    rows = [one for one in TABLE if situation.group_type in one.types and (is_quiet or not one.is_quiet)]
+    rows = _rows(situation.group_type, is_quiet=is_quiet)
     findings = [(rule, finding) for rule in rows if (finding := rule.find(situation)) is not None]
     if not findings:
         fact = f"no record around this epoch shows why {situation.at()}"
