@@ -195,10 +195,8 @@ def group_tombstones(shard: Shard, group: Group) -> list[NewRecord]:
 
 def offset_tombstones(shard: Shard, group_id: str) -> list[NewRecord]:
     """Tombstones of all offsets of a group, pending ones too."""
-    replay = shard.replays.get(group_id)
-    if replay is None:
-        return []
-    keys = [*replay.offsets.stored, *(key for pending in replay.offsets.pending.values() for key in pending)]
+    offsets = shard.offsets(group_id)
+    keys = [*offsets.stored, *(key for pending in offsets.pending.values() for key in pending)]
     return [
         record_helpers.tombstone("OffsetCommit", group=group_id, topic=topic, partition=partition)
         for topic, partition in dict.fromkeys(keys)

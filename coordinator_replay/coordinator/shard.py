@@ -33,6 +33,7 @@ from coordinator_replay.engine.classic_group import ClassicGroup
 from coordinator_replay.engine.consumer_group import ConsumerGroup
 from coordinator_replay.engine.model import Marker, Record
 from coordinator_replay.engine.notes import Group
+from coordinator_replay.engine.offsets import Offsets
 from coordinator_replay.engine.replay import StateReplay
 from coordinator_replay.java_strings import string_hash
 
@@ -93,6 +94,11 @@ class Shard:
             live = self.classic_groups[group_id] = LiveClassicGroup.loaded(replay.group)
             return live
         return replay.group
+
+    def offsets(self, group_id: str) -> Offsets:
+        """What is committed and pending for a group."""
+        replay = self.replays.get(group_id)
+        return replay.offsets if replay is not None else Offsets()
 
     def forget_group(self, group_id: str) -> None:
         """Lose sight of a group without a record of it, until one is written or the partition is loaded again."""

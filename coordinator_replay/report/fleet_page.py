@@ -4,7 +4,7 @@ A lane has a group's states, and ticks for its rebalances; above them are rebala
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import repeat
@@ -209,7 +209,9 @@ class FleetPage:
         self._clock = Clock(self.fleet.start, self.fleet.end)
         self.lanes: list[Lane] = []
         self.notes: list[str] = []
-        self._findings: Mapping[str, Sequence[Finding]] = _by_group(self.fleet.findings)
+        self._findings: dict[str | None, list[Finding]] = defaultdict(list)
+        for one in self.fleet.findings:
+            self._findings[one.group_id].append(one)
 
     def add(self, life: GroupLife, page: str | None = None) -> None:
         """Take up a group: its states and rebalances.
@@ -284,14 +286,6 @@ class FleetPage:
             ),
             (f"{quarantined:,}", "records not decoded", f"{len(fleet.gaps):,} gaps in the log, over all audits"),
         ]
-
-
-def _by_group(findings: Iterable[Finding]) -> Mapping[str, Sequence[Finding]]:
-    by_group: dict[str, list[Finding]] = defaultdict(list)
-    for one in findings:
-        if one.group_id is not None:
-            by_group[one.group_id].append(one)
-    return by_group
 
 
 def fleet_page(warehouse: Tables, start: datetime | None = None, end: datetime | None = None) -> tuple[str, FleetPage]:

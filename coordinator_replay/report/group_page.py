@@ -27,7 +27,7 @@ from coordinator_replay.report.life_marks import (
     state_columns,
     state_rows,
 )
-from coordinator_replay.report.members import MOST_IN_LEGEND, MemberIdentities
+from coordinator_replay.report.members import MemberIdentities, shown_legend
 from coordinator_replay.report.offset_marks import moving_lines, offset_columns, topic_colours, unmoved_partitions
 from coordinator_replay.report.owner_marks import (
     MOST_ROWS,
@@ -37,7 +37,7 @@ from coordinator_replay.report.owner_marks import (
     partitions_of,
 )
 from coordinator_replay.report.page import render_page
-from coordinator_replay.report.wording import GAP_COLOUR, STATE_COLOURS, UNKNOWN_COLOUR, neutral
+from coordinator_replay.report.wording import STATE_COLOURS, UNKNOWN_COLOUR, neutral
 from coordinator_replay.times import later, milliseconds
 
 MOST_TABLE_ROWS = 2000
@@ -140,12 +140,6 @@ def _rows(labels: Sequence[str], each: int, most: int) -> Mapping[str, Any]:
     return {"labels": list(labels[:MOST_ROWS]) or ["none"], "each": each, "most": most}
 
 
-def _owner_keys(members: MemberIdentities) -> tuple[list[Key], str]:
-    legend = members.legend
-    more = f"and {len(legend) - MOST_IN_LEGEND:,} more members" if len(legend) > MOST_IN_LEGEND else ""
-    return [*legend[:MOST_IN_LEGEND], ("no owner", GAP_COLOUR)], more
-
-
 def group_page(
     warehouse: Tables, group: str, start: datetime | None = None, end: datetime | None = None
 ) -> tuple[str, GroupLife]:
@@ -174,7 +168,7 @@ def life_page(warehouse: Tables, life: GroupLife, assets: str | None = None, way
         ways: the ways to other pages, where there are some.
     """
     members = MemberIdentities(life)
-    owners, more = _owner_keys(members)
+    owners, more = shown_legend(members.legend, "members", nobody="no owner")
     states = dict.fromkeys(band.state for band in life.states)
     return render_page(
         "group.html.j2",

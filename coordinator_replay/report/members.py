@@ -4,10 +4,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from coordinator_replay.query.life import GroupLife
-from coordinator_replay.report.wording import COLOURS, UNKNOWN_COLOUR, neutral, shade, shortened
+from coordinator_replay.report.wording import COLOURS, GAP_COLOUR, UNKNOWN_COLOUR, neutral, shade, shortened
 from coordinator_replay.times import LATEST_MS
 
 MOST_IN_LEGEND = 40
+
+Key = tuple[str, str]
+"""A name in a legend, and its colour."""
 
 
 class MemberIdentities:
@@ -54,9 +57,21 @@ class MemberIdentities:
         return self._identities.get(member_id, member_id)
 
     @property
-    def legend(self) -> Sequence[tuple[str, str]]:
+    def legend(self) -> Sequence[Key]:
         """The members in the order in which they came: what each is called, and its colour."""
         return [(self._labels[identity], colour) for identity, colour in self._colours.items()]
+
+
+def shown_legend(keys: Sequence[Key], what: str, *, nobody: str) -> tuple[list[Key], str]:
+    """The keys of a legend that a page shows, and how many more there are.
+
+    Args:
+        keys: a name and its colour each.
+        what: what they are.
+        nobody: what the page calls it where none of them owns a partition.
+    """
+    more = f"and {len(keys) - MOST_IN_LEGEND:,} more {what}" if len(keys) > MOST_IN_LEGEND else ""
+    return [*keys[:MOST_IN_LEGEND], (nobody, GAP_COLOUR)], more
 
 
 def _lifetimes(life: GroupLife, identities: Mapping[str, str]) -> Mapping[str, tuple[int, int]]:

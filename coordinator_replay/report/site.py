@@ -1,16 +1,15 @@
 """All groups of a cluster as linked pages in one folder, which share their scripts."""
 
-import gc
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
 from coordinator_replay.errors import writing
+from coordinator_replay.garbage import few_collections
 from coordinator_replay.query.life import GroupLife
-from coordinator_replay.query.lives import GROUPS_AT_ONCE, lives_of, spans_of
+from coordinator_replay.query.lives import lives_of, spans_of
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.report.fleet_page import FleetPage, fleet_figures
 from coordinator_replay.report.group_page import Ways, life_page
@@ -39,24 +38,6 @@ def _drawn(warehouse: Tables, life: GroupLife, fleet: FleetPage, ways: Ways) -> 
         note = f"The page of group {life.group!r} could not be drawn ({type(problem).__name__}: {problem})."
         fleet.notes.append(note)
         return undrawn_page(life.group, warehouse.cluster, note, index=ways.index, assets=f"../{ASSETS}/")
-
-
-@contextmanager
-def _collected_by_hand() -> Iterator[Callable[[], int]]:
-    """Keeps Python from looking for cycles by itself, which takes a fifth of the time.
-
-    There are hundreds of thousands of rows at a time, none of them in a cycle, and each search would walk them all.
-
-    Yields:
-        What looks for cycles.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield gc.collect
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _ways_of(groups: Sequence[str]) -> Mapping[str, Ways]:
@@ -92,12 +73,10 @@ def write_site(
     write_assets(folder / ASSETS, [fleet_figures, life_figures])
     spans = spans_of(warehouse, None, start, end)
     ways = _ways_of(sorted(span.group for span in spans))
-    with _collected_by_hand() as collect:
-        for number, life in enumerate(lives_of(warehouse, spans, start, end)):
+    with few_collections():
+        for life in lives_of(warehouse, spans, start, end):
             name = page_name(life.group)
             write_page(_drawn(warehouse, life, page, ways[life.group]), folder / GROUPS / name)
             page.add(life, f"{GROUPS}/{name}")
-            if number % GROUPS_AT_ONCE == 0:
-                collect()
     write_page(page.html(f"{ASSETS}/"), folder / INDEX)
     return page

@@ -15,11 +15,10 @@ from coordinator_replay.query.basis import basis_from
 from coordinator_replay.query.tables import Tables, shown
 from coordinator_replay.report.columns import Clock, Columns, columns
 from coordinator_replay.report.figures import Axis, add_hover, bars, rows_figure, source, unowned_bars
-from coordinator_replay.report.members import MOST_IN_LEGEND
+from coordinator_replay.report.members import shown_legend
 from coordinator_replay.report.page import render_page
 from coordinator_replay.report.wording import (
     COLOURS,
-    GAP_COLOUR,
     UNKNOWN_COLOUR,
     cause_colour,
     duration,
@@ -213,8 +212,7 @@ def what_if_page(warehouse: Tables, answer: WhatIf) -> str:
     start, end = later(EPOCH, answer.start_ms), later(EPOCH, answer.end_ms)
     clock = Clock(start, end)
     labels = life_labels(answer)
-    clients = list(clients_of(answer).items())
-    more = f"and {len(clients) - MOST_IN_LEGEND:,} more clients" if len(clients) > MOST_IN_LEGEND else ""
+    clients, more = shown_legend(list(clients_of(answer).items()), "clients", nobody="nobody")
     rows = rebalance_rows(answer, clock)
     data: dict[str, Any] = {
         "start": milliseconds(start),
@@ -237,7 +235,7 @@ def what_if_page(warehouse: Tables, answer: WhatIf) -> str:
         labels=labels,
         measures=[(label, [_shown(value) for value in values]) for label, values in table_of(answer.measures)],
         causes=list(causes_of(answer).items()),
-        clients=[*clients[:MOST_IN_LEGEND], ("nobody", GAP_COLOUR)],
+        clients=clients,
         clients_about=more,
         rebalances=sorted(rows, key=itemgetter("at_ms"))[:MOST_TABLE_ROWS],
         rebalance_count=len(rows),

@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 
 from coordinator_replay.analysis.rows import Row
 from coordinator_replay.errors import InputError
-from coordinator_replay.pipeline.garbage import few_collections
+from coordinator_replay.garbage import few_collections
 from coordinator_replay.pipeline.groups.input_rows import InputRow, records_in_order
 from coordinator_replay.pipeline.groups.replay import ReplayContext
 from coordinator_replay.pipeline.groups.replay import replay_groups as replay_rows

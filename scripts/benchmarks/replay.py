@@ -93,8 +93,8 @@ def _group_records(lives: Iterator[tuple[str, int]], path: Path) -> None:
 
 def _replay_share(path: str, place: Any, context: Any) -> int:
     """What the audit's bucket stage does with groups: sort, replay, write all rows."""
+    from coordinator_replay.garbage import few_collections
     from coordinator_replay.pipeline.bucket_files import TableWriter
-    from coordinator_replay.pipeline.garbage import few_collections
     from coordinator_replay.pipeline.groups.group_step import write_rows
     from coordinator_replay.pipeline.groups.input_rows import RECORDS, group_records, records_in_order
     from coordinator_replay.pipeline.groups.replay import replay_groups

@@ -72,10 +72,9 @@ def _schedule_counter(shard: Shard) -> None:
 
 def _expired(shard: Shard, group_id: str, group: Group) -> tuple[list[NewRecord], bool]:
     """Tombstones of a group's expired offsets, and whether the group has none left then."""
-    replay = shard.replays.get(group_id)
-    offsets = replay.offsets if replay is not None else None
-    if offsets is None or not offsets.stored:
-        return [], offsets is None or not offsets.pending
+    offsets = shard.offsets(group_id)
+    if not offsets.stored:
+        return [], not offsets.pending
     since = _since(group)
     if since is None:
         return [], False
@@ -113,10 +112,8 @@ def _since(group: Group) -> Since | None:
 def _offsets_of_deleted(shard: Shard, change: TopicChange) -> list[NewRecord]:
     records = []
     for group_id in shard.group_ids():
-        replay = shard.replays.get(group_id)
-        if replay is None:
-            continue
-        for offsets in (replay.offsets.stored, *replay.offsets.pending.values()):
+        of_group = shard.offsets(group_id)
+        for offsets in (of_group.stored, *of_group.pending.values()):
             records += [
                 record_helpers.tombstone("OffsetCommit", group=group_id, topic=topic, partition=partition)
                 for (topic, partition), offset in offsets.items()

@@ -56,7 +56,7 @@ def delete(shard: Shard, request: Request, _: Reply) -> Outcome:
         and group.protocol_type != CONSUMER_PROTOCOL_TYPE
     ):
         raise RequestError("NON_EMPTY_GROUP")
-    offsets = _offsets(shard, group_id)
+    offsets = shard.offsets(group_id)
     records: list[NewRecord] = []
     topics = []
     for topic in request.body["topics"]:
@@ -80,11 +80,6 @@ def is_subscribed(shard: Shard, group: Group, topic: str) -> bool:
     return isinstance(group, LiveClassicGroup) and group.is_subscribed_to(topic)
 
 
-def _offsets(shard: Shard, group_id: str) -> Offsets:
-    replay = shard.replays.get(group_id)
-    return replay.offsets if replay is not None else Offsets()
-
-
 def _fetch_group(shard: Shard, asked: Mapping[str, Any], *, stable: bool) -> Body:
     group_id, topics = asked["groupId"], asked["topics"]
     group = shard.group(group_id)
@@ -93,7 +88,7 @@ def _fetch_group(shard: Shard, asked: Mapping[str, Any], *, stable: bool) -> Bod
             _check_member(group, asked["memberId"], asked["memberEpoch"])
         except RequestError as error:
             return {"groupId": group_id, "errorCode": error.code, "topics": []}
-    offsets = _offsets(shard, group_id) if group is not None else Offsets()
+    offsets = shard.offsets(group_id) if group is not None else Offsets()
     unstable = offsets.unstable if stable else frozenset()
     if topics is None:
         topics = _all_topics(offsets)

@@ -45,6 +45,7 @@ from coordinator_replay.analysis.findings.totals import (
 )
 from coordinator_replay.analysis.rows import encode
 from coordinator_replay.engine.model import GroupState
+from coordinator_replay.garbage import few_collections
 from coordinator_replay.pipeline.bucket_files import BucketFiles, Place, TableWriter
 from coordinator_replay.pipeline.commit_sums import (
     GROUP_SUMS,
@@ -57,7 +58,6 @@ from coordinator_replay.pipeline.commit_sums import (
 )
 from coordinator_replay.pipeline.findings.metrics import BEGAN, ENDED, happened_rows, minute_steps
 from coordinator_replay.pipeline.findings.news import News
-from coordinator_replay.pipeline.garbage import few_collections
 from coordinator_replay.pipeline.guard import GroupGuard
 from coordinator_replay.pipeline.interval_rows import OPEN_ROWS, STAGED
 from coordinator_replay.pipeline.minute_states import STATES

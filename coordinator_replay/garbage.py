@@ -1,4 +1,4 @@
-"""How often Python looks for garbage while rows go through a stage."""
+"""How often Python looks for garbage while many rows are made."""
 
 import gc
 from collections.abc import Iterator
