@@ -80,6 +80,9 @@ WAIT_FOR_EACH_OTHER = frozenset({GroupType.CONSUMER, GroupType.STREAMS})
 MOST_UNSETTLED = 64
 """How many rebalances wait for later ones to show more of their reasons."""
 
+FIRST_GENERATION = 1
+"""Generation of a classic group before which it has no members: it is created, or empty since then."""
+
 BEFORE_ALL = -1
 """A log offset before every other."""
 
@@ -106,6 +109,7 @@ class OpenRebalance:
         is_counted: the partitions owned at its end were counted.
         held_up_until_ms: when the member ``held_up_by`` revoked partitions that others waited for.
         unowned_ms_max: None where no partition revoked in it has been without an owner for a time on record.
+        is_end_proven: no record is missing that may say that it was over earlier, or not yet.
         settles_ms: up to when a later rebalance may show more of its reason; 0 where none can.
         is_unowned_known: False once a partition went to another member within a join phase that is not on record.
     """
@@ -134,6 +138,7 @@ class OpenRebalance:
     unowned_ms_max: int | None = None
     unowned_ms_total: int | None = None
     is_unowned_known: bool = True
+    is_end_proven: bool = True
     settles_ms: int = 0
 
     @property
@@ -315,6 +320,7 @@ class Rebalances:
         unowned_since = {gap.rebalance_id for gap in self.ownership.gaps.values()}
         for one in (*self.unsettled, *self.running):
             one.is_exact &= one.is_over and not one.settles_ms and one.rebalance_id not in unowned_since
+            one.is_end_proven &= one.is_over
 
     def open_rows(self) -> Iterator[Row]:
         """Rebalances that are not over, and those whose cost is not final."""
@@ -340,6 +346,9 @@ class Rebalances:
 
     def _open(self, situation: Situation, earliest_ms: int | None) -> str:
         event, reason = situation.opening, reason_of(situation)
+        members_before = self.member_count if self.is_step_exact else None
+        if event.group_type is GroupType.CLASSIC and event.epoch == FIRST_GENERATION:
+            members_before = 0
         is_over = event.kind is not EventKind.REBALANCE_STARTED
         may_be_back, are_others_open = self._doubts(situation) if event.is_exact else (False, False)
         if may_be_back and reason.cause not in PROVEN_ALONE:
@@ -358,7 +367,7 @@ class Rebalances:
             earliest_ms,
             situation.at_ms if is_over else None,
             event.offset if is_over else None,
-            self.member_count if self.is_step_exact else None,
+            members_before,
             event.member_count,
             event.is_exact and not are_others_open and not self._may_have_been_back(situation),
             self.joined,
@@ -420,17 +429,20 @@ class Rebalances:
                 one.completed_at, one.completed_offset = at_ms, by.offset
                 self.has_completed = True
                 one.is_exact = one.is_exact and by.is_exact
+                one.is_end_proven = one.is_end_proven and by.is_exact
 
     def _row(self, one: OpenRebalance) -> Row:
         is_classic = one.group_type == GroupType.CLASSIC
         # That no partition was without an owner is not on record where records are missing.
         is_unowned_known = one.is_unowned_known and (one.is_exact or bool(one.unowned_ms_total))
-        least_ms = elapsed_ms(one.started_ms, one.completed_at)
+        # The record of a classic generation has its own times.
+        is_timed = is_classic or one.is_end_proven
+        least_ms = elapsed_ms(one.started_ms, one.completed_at) if is_timed else None
         return TABLE, {name: getattr(one, name) for name in _SHOWN} | {
             "started_at": None if is_classic else one.started_ms,
             "duration_ms": None if is_classic else least_ms,
             "duration_ms_min": least_ms,
-            "duration_ms_max": elapsed_ms(one.earliest_ms, one.completed_at),
+            "duration_ms_max": elapsed_ms(one.earliest_ms, one.completed_at) if is_timed else None,
             # Offset commits are not replayed: the run fills it in.
             "commit_pause_ms": None,
             "join_reason": str(one.reason.join_reason),

@@ -365,7 +365,9 @@ class StateReplay:
             self._is_classic_known = False
             return
         operation = self._begin(record, CLASSIC)
-        if group is not None and _is_doubtful(group):
+        if group is None:
+            operation.at["created"] = record.offset
+        elif _is_doubtful(group):
             operation.is_exact = False
         new, damage = load(self.group_id, record)
         for member_id in {**(group.members if group is not None else {}), **new.members}:
@@ -401,6 +403,8 @@ class StateReplay:
                 operation.is_exact = False
             for member_id, member in old.members.items():
                 operation.touch(member_id, member)
+        else:
+            operation.at["created"] = record.offset
         group = machine(self.group_id, Reconciliation(record.missing_before if operation.is_exact else None))
         self.group = group
         return group

@@ -77,7 +77,7 @@ def _note_life(operation: Operation, group: Group, changes: list[MemberChange], 
         notes.append(Note(EventKind.GROUP_CONVERTED, operation.first_offset, members=kept, changes=types))
     elif "removed" in operation.at:
         notes.append(Note(EventKind.GROUP_DELETED, operation.at["removed"]))
-        notes.append(Note(EventKind.GROUP_CREATED, operation.at["removed"]))
+        notes.append(Note(EventKind.GROUP_CREATED, operation.at["created"]))
 
 
 def _is_beginning(operation: Operation, group: Group) -> bool:

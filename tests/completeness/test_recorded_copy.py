@@ -90,3 +90,13 @@ def test_members_before_a_rebalance_are_null_where_the_group_before_it_is_not_on
     assert [members["mall-billing", epoch] for epoch in (5, 6, 7)] == [None, 1, 0]
     assert [members["mall-new", epoch] for epoch in (8, 9, 10)] == [None, 1, 0]
     assert members["mall-newstatic", 6] is None
+    assert members["mall-eos", 1] == 0, "nobody is in a group before generation 1"
+
+
+def test_how_long_a_rebalance_took_is_null_where_its_end_may_not_be_on_record(audit, tmp_path):
+    audit(tmp_path / "wh", Sample("compacted").segments)
+    rows = {(one.group_id, one.epoch): one for one in Warehouse(str(tmp_path / "wh")).rebalances()}
+    cut, known = rows["mall-migrate", 7], rows["mall-new", 10]
+    assert (cut.duration_ms, cut.duration_ms_min, cut.duration_ms_max) == (None, None, None)
+    # Who came back in it is not proven, when it was over is.
+    assert (known.is_exact, known.duration_ms) == (False, 0)

@@ -379,6 +379,19 @@ def test_a_proven_group_without_epochs_is_one_that_was_made_in_memory(epoch: int
     assert {event.is_exact for event in events if event.offset >= 12} == {is_exact}
 
 
+def test_a_group_that_is_deleted_and_made_again_at_once_begins_with_its_own_record() -> None:
+    value = {"protocolType": "", "protocol": None, "leader": None, "generation": 0, "members": []}
+    values = [value, None, value]
+    replay = StateReplay(GROUP)
+    records = [Record("GroupMetadata", {"group": GROUP}, one, 0, 7 + at, 1) for at, one in enumerate(values)]
+    events = [event for one in records for event in replay.apply(one)] + replay.settle()
+    assert [(event.kind, event.offset) for event in events] == [
+        (EventKind.GROUP_CREATED, 7),
+        (EventKind.GROUP_DELETED, 8),
+        (EventKind.GROUP_CREATED, 9),
+    ]
+
+
 # --- edges ----------------------------------------------------------------------------------------------------------
 
 
