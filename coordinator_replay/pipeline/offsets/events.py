@@ -373,10 +373,9 @@ def split_commits(commits: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """Commits as events of kinds PLAIN and TOMBSTONE, then OPENED: batches in UNSORTED."""
     is_tombstone = commits.column("is_tombstone").fill_null(False)
     # Those of an export without producers wait for no marker.
-    waits = pc.and_(pc.not_equal(commits.column("producer_id"), -1), pc.invert(is_tombstone)).fill_null(False)
-    at_once = pc.if_else(is_tombstone, _kind(OffsetEvent.TOMBSTONE), _kind(OffsetEvent.PLAIN))
-    kinds = pc.if_else(waits, _kind(OffsetEvent.OPENED), at_once)
-    events = _shaped(commits, kinds, commits.column("log_offset"), at_timestamp=commits.column("log_timestamp"))
-    for chosen in (as_bools(pc.invert(waits)), as_bools(waits)):
-        if chosen.any():
-            yield some(events, chosen)
+    waits = as_bools(pc.and_(pc.not_equal(commits.column("producer_id"), -1), pc.invert(is_tombstone)))
+    for rows, kind in ((some(commits, ~waits), OffsetEvent.PLAIN), (some(commits, waits), OffsetEvent.OPENED)):
+        if rows.num_rows:
+            are_tombstones = rows.column("is_tombstone").fill_null(False)
+            kinds = pc.if_else(are_tombstones, _kind(OffsetEvent.TOMBSTONE), _kind(kind))
+            yield _shaped(rows, kinds, rows.column("log_offset"), at_timestamp=rows.column("log_timestamp"))
