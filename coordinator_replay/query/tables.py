@@ -52,10 +52,6 @@ MEMBERS_AS_OF = (
 )
 """The same of ``member_timeline``: what is over and has no end on record was over before any time on record."""
 
-_RUNS_WITH_RECORDS = """
-    SELECT run_id FROM audit_runs WHERE cluster = $cluster AND status = 'done' AND cardinality(to_offsets) > 0 LIMIT 1
-"""
-
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PARAMETER = re.compile(r"\$([a-z_]+)")
 _LACKING = re.compile(r'Referenced column "([^"]+)" not found')
@@ -332,18 +328,8 @@ class Tables:
 
     @cached_property
     def completeness(self) -> Completeness:
-        """What audits have read of each log partition of the cluster, and since when nothing is missing there.
-
-        Raises:
-            WarehouseError: the audits are those of a release that did not keep it.
-        """
-        read = read_completeness(self)
-        if not read.partitions and self.rows(_RUNS_WITH_RECORDS):
-            raise WarehouseError(
-                f"the warehouse {self.uri} is of an earlier release, which did not keep since when the history is "
-                "complete: audit the dumps again, into a new warehouse"
-            )
-        return read
+        """What audits have read of each log partition of the cluster, and since when nothing is missing there."""
+        return read_completeness(self)
 
     @cached_property
     def coverage(self) -> Coverage:

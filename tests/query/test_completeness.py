@@ -14,6 +14,7 @@ from coordinator_replay.errors import UsageError, WarehouseError
 from coordinator_replay.query.basis import Basis
 from coordinator_replay.query.completeness import CompleteRange, LogPartition
 from coordinator_replay.query.group_partitions import fitting_count, log_partition_of
+from coordinator_replay.tables.migrations import SCHEMA_VERSION
 from coordinator_replay.times import LATEST
 from tests.query.small_warehouse import at, event, log_partition, offset, owned, write_rows, write_small_warehouse
 
@@ -345,12 +346,11 @@ def test_no_reset_is_claimed_where_members_may_be_missing(tmp_path: Path):
     assert [row[0] for row in Warehouse(folder).sql(query="manual-offset-changes")] == []
 
 
-def test_a_warehouse_of_before_is_refused(tmp_path: Path):
-    folder = write_small_warehouse(tmp_path, log_partitions=[])
-    write_rows(folder, "audit_runs", [
-        {"run_id": "9", "cluster": "default", "status": "done", "started_at": at("03:00"), "to_offsets": [(3, 1000)]},
-    ])  # fmt: skip
-    with pytest.raises(WarehouseError, match="audit the dumps again, into a new warehouse"):
+def test_a_warehouse_of_before_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    folder = write_small_warehouse(tmp_path)
+    # The release that raised the version was the first to keep what is proven.
+    monkeypatch.setattr("coordinator_replay.store.opening.SCHEMA_VERSION", SCHEMA_VERSION + 1)
+    with pytest.raises(WarehouseError, match=r"older release.*audit the dump again into a new warehouse"):
         Warehouse(folder).groups()
 
 
