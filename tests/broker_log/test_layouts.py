@@ -1,10 +1,14 @@
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_replay.broker_log.layouts import MOST_CHARACTERS, LogLine, parse_line
+from tests.samples import DATA
+
+RECORDED = DATA / "broker-logs"
 
 MESSAGE = (
     "[GroupCoordinator id=1 topic=__consumer_offsets partition=3] Stabilized group g (a) generation 1 with 2 members."
@@ -47,36 +51,19 @@ def test_the_message_and_time_of_a_text_layout(text, has_zone):
         ({"timestamp": "2026-11-21 08:32:26,195", "level": "INFO", "logger": LOGGER, "message": MESSAGE}, False),
         ({"log": f"[2026-11-21 08:32:26,195] INFO {MESSAGE} ({LOGGER})\n", "time": "2026-11-21T08:32:27.0Z"}, False),
         ({"time": 1795249946.195, "msg": MESSAGE}, True),
-        # Templates of log4j: GelfLayout.json, LogstashJsonEventLayoutV1.json, GcpLayout.json, JsonLayout.json.
-        ({"version": "1.1", "host": "b", "short_message": MESSAGE, "timestamp": 1795249946.195, "level": 6}, True),
-        (
-            {
-                "@version": 1,
-                "source_host": "b",
-                "message": MESSAGE,
-                "thread_name": "t",
-                "@timestamp": "2026-11-21T09:32:26.195+0100",
-                "level": "INFO",
-                "logger_name": LOGGER,
-            },
-            True,
-        ),
-        ({"timestamp": "2026-11-21T08:32:26.195Z", "severity": "INFO", "message": MESSAGE}, True),
-        (
-            {
-                "instant": {"epochSecond": 1795249946, "nanoOfSecond": 195_000_000},
-                "thread": "t",
-                "level": "INFO",
-                "loggerName": LOGGER,
-                "message": MESSAGE,
-                "endOfBatch": False,
-            },
-            True,
-        ),
     ],
 )
 def test_the_message_and_time_of_a_json_layout(fields, has_zone):
     assert parse_line(json.dumps(fields)) == LogLine(AT_MS, has_zone, MESSAGE)
+
+
+@pytest.mark.parametrize("written", sorted((RECORDED / "log4j-json").iterdir()), ids=lambda path: path.stem)
+def test_a_line_that_log4j_wrote_as_json_says_what_the_text_layout_says(written):
+    lines = (RECORDED / "4.1" / "server.log").read_text().splitlines()
+    text = [parse_line(line) for line in lines if "wharf-pollers" in line]
+    assert len(text) == 17
+    expected = [replace(line, has_zone=True) for line in text if line is not None]
+    assert [parse_line(line) for line in written.read_text().splitlines()] == expected
 
 
 @pytest.mark.parametrize("time", [AT_MS // 1000, float(AT_MS // 1000), AT_MS // 1000 * 1000])
