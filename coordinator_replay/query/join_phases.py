@@ -21,10 +21,11 @@ from coordinator_replay.listing import listed
 from coordinator_replay.query.tables import END, Tables, shown
 
 _JOIN_ENDED = "STABILIZED"
-_STATES = {
+LOGGED_STATES = {
     BEGIN: str(GroupState.PREPARING_REBALANCE),
     _JOIN_ENDED: str(GroupState.COMPLETING_REBALANCE),
 }
+"""The lines that begin these states, by their event."""
 _SLACK = timedelta(milliseconds=SLACK_MS)
 _LINES = f"""
     WITH loads AS (
@@ -46,7 +47,7 @@ _LINES = f"""
     SELECT group_id, log_partition, event, epoch, logged_at, reason,
            CASE WHEN is_open AND joined_at <= $at THEN joined_at END
     FROM broker_log JOIN unfinished USING (group_id) LEFT JOIN loads ON loaded = log_partition
-    WHERE cluster = $cluster AND logged_at BETWEEN since AND $at {{of_groups}} AND event IN {tuple(_STATES)}
+    WHERE cluster = $cluster AND logged_at BETWEEN since AND $at {{of_groups}} AND event IN {tuple(LOGGED_STATES)}
       AND coalesce(logged_at >= loaded_at, true)
       AND (NOT is_open OR logged_at < joined_at AND epoch >= from_epoch AND epoch < to_epoch AND NOT EXISTS (
                SELECT 1 FROM ends WHERE ends.group_id = unfinished.group_id AND ends.to_epoch = unfinished.to_epoch
@@ -136,8 +137,8 @@ def join_phases(
             continue
         began_at, reasons = (logged_at, ()) if phase is None else (phase.began_at, phase.reasons)
         more = [reason or "no reason"] if event == BEGIN else []
-        state, since = (_STATES[event], logged_at) if joined_at is None else (_STATES[_JOIN_ENDED], joined_at)
-        phases[name] = JoinPhase(state, since, began_at, [*reasons, *more])
+        event, since = (event, logged_at) if joined_at is None else (_JOIN_ENDED, joined_at)
+        phases[name] = JoinPhase(LOGGED_STATES[event], since, began_at, [*reasons, *more])
     for name, members in warehouse.rows(_NOT_JOINED, at=at, group=group) if phases and at is not None else ():
         if name in phases and phases[name].state == GroupState.PREPARING_REBALANCE:
             phases[name] = replace(phases[name], not_joined=members.removeprefix("Set").strip("[]()"))

@@ -18,6 +18,7 @@ class StateBand(NamedTuple):
     """A time range in which a group stayed in one state.
 
     ``until`` is None for the last one; ``since`` for one that began before the group's first record with a time.
+    One that ``is_logged`` is by a broker's log alone: epochs and members are then those of the last record.
     """
 
     state: str
@@ -29,6 +30,7 @@ class StateBand(NamedTuple):
     fewest_members: int | None
     most_members: int | None
     is_exact: bool
+    is_logged: bool
 
 
 class MemberSpan(NamedTuple):

@@ -5,7 +5,9 @@ null means no bound. A range is half-open: from ``$start`` on, before ``$end``. 
 record with a time has no place on a page's line of time, and is left out.
 """
 
+from coordinator_replay.analysis.broker_words import BEGIN, LOADED
 from coordinator_replay.query.group_rows import GROUP_ROWS
+from coordinator_replay.query.join_phases import LOGGED_STATES
 
 # A rebalance that is going on by a broker's log alone begins after the last record.
 SPANS = f"""
@@ -17,35 +19,69 @@ SPANS = f"""
     FROM {GROUP_ROWS} LEFT JOIN unfinished USING (group_id) GROUP BY 1 ORDER BY 1
 """  # noqa: S608 - put together from constants
 
-STATES = """
-    WITH events AS (
-        SELECT group_id, seq, max(log_timestamp) OVER (PARTITION BY group_id ORDER BY seq) AS seen,
-               group_type, epoch, member_count,
-               coalesce(is_state_exact, false) AS is_exact,
-               CASE WHEN event = 'GROUP_DELETED' THEN 'Dead' ELSE to_state END AS state
-        FROM group_timeline
-        WHERE cluster = $cluster {of_groups}
+_LOGGED_STATE = " ".join(f"WHEN '{event}' THEN '{state}'" for event, state in LOGGED_STATES.items())
+
+# A classic group writes no record of a join phase, nor until its leader has assigned partitions: these states are those
+# that its coordinator logged in a rebalance of the table, see ``join_phases``. Epochs and members are those on record.
+STATES = f"""
+    WITH own AS (
+        SELECT DISTINCT group_id, log_partition AS own FROM group_timeline WHERE cluster = $cluster {{of_groups}}
+    ), lines AS (
+        SELECT group_id, logged_at, event, epoch FROM broker_log JOIN own USING (group_id)
+        WHERE cluster = $cluster AND event IN {tuple(LOGGED_STATES)} {{of_groups}}
+          AND coalesce(log_partition = own, true)
+        UNION ALL SELECT own.group_id, logged_at, event, NULL FROM broker_log JOIN own ON log_partition = own
+        WHERE cluster = $cluster AND event = '{LOADED}'
+    ), begun AS (
+        SELECT group_id, started_at,
+               CASE WHEN completed_offset IS NULL THEN TIMESTAMPTZ '9999-12-31' ELSE completed_at END AS over_at
+        FROM rebalances
+        WHERE cluster = $cluster AND group_type = 'classic' AND started_at IS NOT NULL {{of_groups}}
+    ), steps AS (
+        SELECT group_id, max(log_timestamp) OVER (PARTITION BY group_id ORDER BY seq) AS seen, 0 AS step, seq,
+               group_type, epoch, member_count, coalesce(is_state_exact, false) AS is_exact,
+               CASE WHEN event = 'GROUP_DELETED' THEN 'Dead' ELSE to_state END AS recorded, NULL AS logged
+        FROM group_timeline WHERE cluster = $cluster {{of_groups}}
+        UNION ALL
+        SELECT lines.group_id, logged_at, 1, 2 * epoch + CAST(event = '{BEGIN}' AS INTEGER),
+               NULL, NULL, NULL, NULL, NULL, {{'over_at': over_at, 'state': CASE event {_LOGGED_STATE} END}}
+        FROM lines ASOF JOIN begun ON lines.group_id = begun.group_id AND logged_at >= started_at
+        WHERE logged_at < over_at
+    ), known AS (
+        SELECT group_id, seen, row_number() OVER so_far AS seq, last_value(logged IGNORE NULLS) OVER so_far AS phase,
+               coalesce(last_value(group_type IGNORE NULLS) OVER so_far, 'classic') AS group_type,
+               last_value(epoch IGNORE NULLS) OVER so_far AS epoch,
+               last_value(member_count IGNORE NULLS) OVER so_far AS member_count,
+               coalesce(last_value(is_exact IGNORE NULLS) OVER so_far, true) AS is_exact,
+               last_value(recorded IGNORE NULLS) OVER so_far AS recorded
+        FROM steps WINDOW so_far AS (PARTITION BY group_id ORDER BY seen NULLS FIRST, step, seq)
         QUALIFY coalesce(seen < $end, true)
+    ), events AS (
+        SELECT *, CASE WHEN seen < phase.over_at AND group_type = 'classic' THEN phase.state END AS logged,
+               coalesce(logged, recorded) AS state, logged IS NOT NULL AS is_logged
+        FROM known
     ), compared AS (
         SELECT *, (state IS DISTINCT FROM lag(state) OVER in_order
                    OR group_type IS DISTINCT FROM lag(group_type) OVER in_order
-                   OR is_exact IS DISTINCT FROM lag(is_exact) OVER in_order) AS is_change
+                   OR is_exact IS DISTINCT FROM lag(is_exact) OVER in_order
+                   OR is_logged IS DISTINCT FROM lag(is_logged) OVER in_order) AS is_change
         FROM events WINDOW in_order AS (PARTITION BY group_id ORDER BY seq)
     ), numbered AS (
         SELECT *, sum(CAST(is_change AS INTEGER)) OVER (PARTITION BY group_id ORDER BY seq) AS band FROM compared
     ), bands AS (
         SELECT group_id, band, min(state) AS state, min(group_type) AS group_type,
                min(seen) AS since, min(epoch) AS first_epoch, max(epoch) AS last_epoch,
-               min(member_count) AS fewest, max(member_count) AS most, bool_and(is_exact) AS is_exact
+               min(member_count) AS fewest, max(member_count) AS most, bool_and(is_exact) AS is_exact,
+               bool_and(is_logged) AS is_logged
         FROM numbered GROUP BY group_id, band
     )
     SELECT group_id, state, group_type, since, lead(since) OVER (PARTITION BY group_id ORDER BY band) AS until,
-           first_epoch, last_epoch, fewest, most, is_exact
+           first_epoch, last_epoch, fewest, most, is_exact, is_logged
     FROM bands
     QUALIFY (until IS NOT NULL OR lead(band) OVER (PARTITION BY group_id ORDER BY band) IS NULL)
         AND coalesce(until > $start, true)
     ORDER BY group_id, band
-"""
+"""  # noqa: S608 - put together from constants
 
 _ASSIGNED = """array_to_string(list_transform({column}, lambda one:
     coalesce(one.topic, one.topic_id) || ':' || array_to_string(one.partitions, ',')), '; ')"""

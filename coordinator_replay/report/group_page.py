@@ -169,7 +169,7 @@ def life_page(warehouse: Tables, life: GroupLife, assets: str | None = None, way
     """
     members = MemberIdentities(life)
     owners, more = shown_legend(members.legend, "members", nobody="no owner")
-    states = dict.fromkeys(band.state for band in life.states)
+    states = dict.fromkeys((band.state, band.is_logged) for band in life.states)
     return render_page(
         "group.html.j2",
         life_figures,
@@ -184,7 +184,10 @@ def life_page(warehouse: Tables, life: GroupLife, assets: str | None = None, way
         tiles=_tiles(life),
         is_exact=all(band.is_exact for band in life.states) and not any(one.lacks_records for one in life.rebalances),
         is_classic=all(band.group_type == "classic" for band in life.states),
-        states=[(state, STATE_COLOURS.get(state, UNKNOWN_COLOUR)) for state in states],
+        states=[
+            (f"{state}, by the broker's log" if is_logged else state, STATE_COLOURS.get(state, UNKNOWN_COLOUR))
+            for state, is_logged in states
+        ],
         owners=owners,
         owners_about=more,
         topics=list(topic_colours(life).items())[:MOST_TOPICS],

@@ -8,7 +8,7 @@ from typing import Any
 
 from coordinator_replay.analysis.reasons.vocabulary import by_frequency
 from coordinator_replay.listing import counted_as
-from coordinator_replay.query.life import GroupLife
+from coordinator_replay.query.life import GroupLife, StateBand
 from coordinator_replay.query.rebalances import Rebalance
 from coordinator_replay.query.tables import shown
 from coordinator_replay.report.bounds import blocked_by, member_counts, moved, pause, took, unended, unowned
@@ -50,7 +50,7 @@ def state_rows(life: GroupLife) -> list[str]:
 
 
 def state_columns(life: GroupLife, clock: Clock) -> Mapping[str, Columns]:
-    """The group's state over time; hatched where the log has gaps before what it shows."""
+    """The group's state over time, in join phases by a broker's log; hatched where the log has gaps before it."""
     rows = [
         {
             "left": clock.left(band.since),
@@ -61,13 +61,19 @@ def state_columns(life: GroupLife, clock: Clock) -> Mapping[str, Columns]:
             "colour": STATE_COLOURS.get(band.state, UNKNOWN_COLOUR),
             "epochs": _range(band.first_epoch, band.last_epoch),
             "members": _range(band.fewest_members, band.most_members),
-            "seen": "complete" if band.is_exact else "not proven: records of that time are missing",
+            "seen": _seen(band),
         }
         for band in life.states
     ]
     unseen = [row for row, band in zip(rows, life.states, strict=True) if not band.is_exact]
     ends = ("left", "right")
     return {"states": columns(rows, STATES, ends), "unseen": columns(unseen, UNSEEN, ends)}
+
+
+def _seen(band: StateBand) -> str:
+    if not band.is_exact:
+        return "not proven: records of that time are missing"
+    return "by the broker's log; epochs and members by the last record" if band.is_logged else "complete"
 
 
 def _range(lowest: int | None, highest: int | None) -> str:

@@ -134,6 +134,7 @@ def _states(life: GroupLife, clock: Clock) -> Iterator[Event]:
             "epochs": [band.first_epoch, band.last_epoch],
             "members": [band.fewest_members, band.most_members],
             "is_exact": band.is_exact,
+            "is_logged": band.is_logged,
         }
         span = (*_span(clock, band.since, band.until), band.state, about)
         yield _slice(GROUP_PROCESS, STATE_TRACK, span, "group_state")

@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 
 from coordinator_replay.api.warehouse import Warehouse
+from coordinator_replay.query.life import StateBand
+from coordinator_replay.query.lives import life_of
+from coordinator_replay.query.tables import Tables
 from scripts.reasons.sample import Sample
 from tests.pipeline.in_process import audit_here
 from tests.samples import DATA
@@ -75,6 +78,31 @@ def test_a_past_join_phase_whose_end_is_not_in_the_log_ends_as_the_record_has_it
     assert [state(found, at) for at in steps] == states == [state(audited, at) for at in steps]
     [note] = [one for one in found.why(GROUP, at=ended_at - MILLISECOND).notes if "PreparingRebalance" in one]
     assert "explicit `LeaveGroup` request" in note
+
+
+def bands(warehouse: Path, group: str) -> list[StateBand]:
+    """What the page of a group shows of its state over time."""
+    return [band for band in life_of(Tables(str(warehouse)), group).states if band.since != band.until]
+
+
+def test_the_page_of_a_group_shows_the_states_of_join_phases(tmp_path: Path) -> None:
+    """In the second one the group is loaded: it is in the state of its last record until a rebalance begins again."""
+    lines = (RECORDED / "server.log").read_text().splitlines(keepends=True)
+    [_, begin, *_] = [n for n, line in enumerate(lines) if f"Preparing to rebalance group {GROUP} " in line]
+    loaded = "[2026-11-23 13:58:01,200] INFO [GroupCoordinator id=1] Finished loading of metadata from "
+    loaded += "__consumer_offsets-2 with epoch 2 in 5ms where 5ms was spent in the scheduler. (o.C)\n"
+    lines[begin + 1 : begin + 1] = [loaded, lines[begin].replace("13:58:01,061", "13:58:01,250")]
+    (tmp_path / "server.log").write_text("".join(lines))
+    audit_here(tmp_path / "wh", RECORDED / "segments", broker_logs=[str(tmp_path / "server.log")])
+    found = Warehouse(str(tmp_path / "wh"))
+    classic = [band for band in bands(tmp_path / "wh", GROUP) if band.group_type == "classic"]
+    assert [band.state for band in classic] == [state(found, band.since) for band in classic if band.since is not None]
+    at = [datetime(2026, 11, 23, 13, 58, 1, 1000 * ms, UTC) for ms in (61, 200, 250, 299)]
+    states = ["PreparingRebalance", "Stable", "PreparingRebalance", "CompletingRebalance"]
+    assert [(band.state, band.is_logged) for band in classic if band.since in at] == [
+        (state, state != "Stable") for state in states
+    ]
+    assert sum(band.is_logged for band in classic) == 9
 
 
 def test_a_log_that_contradicts_the_record_shows_no_join_phase(tmp_path: Path) -> None:
@@ -160,6 +188,8 @@ def test_a_group_that_is_stuck_at_the_end_of_the_log(tmp_path: Path) -> None:
         assert going_on.reasons == ["removing member m on heartbeat expiration"]
         assert (going_on.number, going_on.is_exact, going_on.is_end_missing) == ("", False, False)
         assert going_on.exactness_note == "not exact: no record shows it yet, only the log of a broker"
+    *_, last_band = bands(tmp_path / "wh", GROUP)
+    assert (last_band.state, last_band.since, last_band.is_logged) == ("PreparingRebalance", going_on.started_at, True)
     answer = found.groups(states=["PreparingRebalance", "CompletingRebalance"])
     assert [one.group_id for one in answer] == [GROUP]
     assert [note.partition(":")[0] for note in answer.notes if "is recorded as" in note] == [
@@ -176,4 +206,5 @@ def test_a_group_that_is_stuck_at_the_end_of_the_log(tmp_path: Path) -> None:
     audit_here(tmp_path / "wh", RECORDED / "segments", broker_logs=[str(tmp_path / "server.log")])
     loaded_again = Warehouse(str(tmp_path / "wh"))
     assert loaded_again.describe(GROUP).group.state == "Stable"
+    assert not bands(tmp_path / "wh", GROUP)[-1].is_logged
     assert all(one.is_over for one in loaded_again.rebalances(GROUP))
