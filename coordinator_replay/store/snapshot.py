@@ -83,30 +83,26 @@ class Snapshot:
 
 
 def _files_of(name: str, uri: str, opened: DeltaTable) -> Iterator[TableFile]:
-    actions = opened.get_add_actions(flatten=True)
-    columns = {column: actions.column(column).to_pylist() for column in actions.schema.names}
-    bounded = {
-        kind: [column.removeprefix(kind) for column in columns if column.startswith(kind)] for kind in ("min.", "max.")
-    }
-    for place, path in enumerate(columns.get("path", [])):
-
-        def bounds_of(kind: str, place: int = place) -> dict[str, Any]:
-            values = ((column, columns[f"{kind}{column}"][place]) for column in bounded[kind])
-            return {column: value for column, value in values if value is not None}
-
-        def value(column: str, place: int = place) -> Any:
-            values = columns.get(f"partition.{column}")
-            return None if values is None else values[place]
-
+    for action in opened.get_add_actions(flatten=True).to_struct_array().to_pylist():
+        path = action["path"]
         yield TableFile(
             table=name,
             uri=unquote(path) if "://" in path else f"{uri}/{unquote(path)}",
             action_path=path,
-            size=columns["size_bytes"][place],
-            rows=columns["num_records"][place] if "num_records" in columns else None,
-            cluster=value("cluster"),
-            bucket=value("bucket"),
-            is_open=value("is_open"),
-            lowest=bounds_of("min."),
-            highest=bounds_of("max."),
+            size=action["size_bytes"],
+            rows=action.get("num_records"),
+            cluster=action.get("partition.cluster"),
+            bucket=action.get("partition.bucket"),
+            is_open=action.get("partition.is_open"),
+            lowest=_bounds(action, "min."),
+            highest=_bounds(action, "max."),
         )
+
+
+def _bounds(action: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    """The bounds of one kind that Delta's log has of a file, by column."""
+    return {
+        column.removeprefix(kind): bound
+        for column, bound in action.items()
+        if column.startswith(kind) and bound is not None
+    }
