@@ -35,7 +35,7 @@ from coordinator_replay.cli.completion import (
     TOPIC_NAME,
 )
 from coordinator_replay.cli.option_types import DURATION, TIME, Time
-from coordinator_replay.cli.options import EXIT_NOTHING, WAREHOUSE_VARIABLE, Common, open_warehouse, warehouse_command
+from coordinator_replay.cli.options import EXIT_NOTHING, Common, open_warehouse, warehouse_command
 from coordinator_replay.cli.output import print_rows, print_text, terminal_width
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.choices import GROUP_STATES, GROUP_TYPES, SEVERITIES
@@ -279,8 +279,6 @@ def sql(
         raise UsageError("give either a statement or --query NAME; --list shows the saved queries")
     if parameters and name is None:
         raise UsageError("--param is for saved queries: give --query NAME too, or write the value into the statement")
-    if not common.warehouse:
-        raise UsageError(f"give the warehouse, with --warehouse or in {WAREHOUSE_VARIABLE}")
     warehouse = open_warehouse(common)
     if name is not None:
         values: dict[str, Any] = dict(parameters)

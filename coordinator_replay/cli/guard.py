@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -167,14 +167,10 @@ def guarded(run: Callable[[], Any]) -> Any:
             sys.stdout.flush()
     except SystemExit as end:
         if end.code == EXIT_INTERRUPTED:
-            _let_go()
-            _drop_frames(end)
+            _let_go(end)
         raise
     except KeyboardInterrupt as problem:
-        _say("interrupted")
-        _let_go()
-        _drop_frames(problem)
-        sys.exit(EXIT_INTERRUPTED)
+        _end_interrupted(problem)
     except BrokenPipeError:
         # Whoever read the answer has enough of it.
         _close_output()
@@ -188,10 +184,7 @@ def guarded(run: Callable[[], Any]) -> Any:
     except BaseException as problem:  # noqa: BLE001 - this is where all of them end
         if interrupts.is_any:
             # A library was interrupted, and raises an error of its own for it.
-            _say("interrupted")
-            _let_go()
-            _drop_frames(problem)
-            sys.exit(EXIT_INTERRUPTED)
+            _end_interrupted(problem)
         _report(problem)
     sys.exit(1)
 
@@ -206,17 +199,19 @@ def _open_closed_streams() -> None:
             setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - as long as we run
 
 
-def _let_go() -> None:
-    """Let another Ctrl-C end the process at once, while it ends anyway."""
+def _end_interrupted(problem: BaseException) -> NoReturn:
+    _say("interrupted")
+    _let_go(problem)
+    sys.exit(EXIT_INTERRUPTED)
+
+
+def _let_go(problem: BaseException | None) -> None:
+    """Let another Ctrl-C end the process at once, and go what the interrupted functions had in their variables.
+
+    Objects of libraries that are still there when Python ends, such as DuckDB's, end with complaints about each other.
+    """
     with suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
-def _drop_frames(problem: BaseException | None) -> None:
-    """Let go of what the interrupted functions had in their variables, before Python ends.
-
-    Objects of libraries that are still there then, such as DuckDB's, end with complaints about each other.
-    """
     while problem is not None:
         traceback.clear_frames(problem.__traceback__)
         problem = problem.__cause__ or problem.__context__

@@ -27,9 +27,6 @@ WAREHOUSE_VARIABLE = "COORDINATOR_REPLAY_WAREHOUSE"
 CLUSTER_VARIABLE = "COORDINATOR_REPLAY_CLUSTER"
 OUTPUT_FORMS = ("table", "json", "csv")
 
-_OPENED = "coordinator_replay.warehouse"
-"""Under which a command's context keeps the warehouse that it has opened."""
-
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_FINDINGS = 3
@@ -223,23 +220,26 @@ def _load_config(ctx: click.Context, param: click.Parameter, value: Path | None)
 
 
 def open_warehouse(common: Common) -> "Warehouse":
-    """The warehouse that the running command asks, opened once; its notes follow the answer."""
+    """Open the warehouse that the running command asks; its notes follow the answer.
+
+    Raises:
+        UsageError: none was named.
+    """
     from coordinator_replay.api import Warehouse
     from coordinator_replay.cli.output import print_note
 
+    if not common.warehouse:
+        raise UsageError(f"give the warehouse, with --warehouse or in {WAREHOUSE_VARIABLE}")
+    warehouse = Warehouse(common.warehouse, common.cluster)
+
+    def print_notes() -> None:
+        for note in warehouse.notes:
+            print_note(f"{note}.")
+
     ctx = click.get_current_context()
-    if _OPENED not in ctx.meta:
-        warehouse = Warehouse(common.warehouse, common.cluster)
-
-        def print_notes() -> None:
-            for note in warehouse.notes:
-                print_note(f"{note}.")
-
-        ctx.call_on_close(warehouse.close)
-        ctx.call_on_close(print_notes)
-        ctx.meta[_OPENED] = warehouse
-    opened: Warehouse = ctx.meta[_OPENED]
-    return opened
+    ctx.call_on_close(warehouse.close)
+    ctx.call_on_close(print_notes)
+    return warehouse
 
 
 def warehouse_option(*, is_required: bool) -> Callable[[Function], Function]:

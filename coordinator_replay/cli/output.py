@@ -146,6 +146,8 @@ def _print_csv(columns: Sequence[AnswerColumn], rows: Iterable[Row]) -> None:
         cells = [_csv_cell(value) for value in row]
         # A terminal obeys control characters whatever form they come in; a file keeps them.
         writer.writerow([neutral(cell) if is_seen and isinstance(cell, str) else cell for cell in cells])
+    # What is said of the answer on standard error follows it.
+    sys.stdout.flush()
 
 
 def print_rows(columns: Sequence[AnswerColumn], rows: Iterable[Row], form: str, *, is_wide: bool = False) -> None:

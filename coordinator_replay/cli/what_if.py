@@ -8,7 +8,7 @@ import click
 from coordinator_replay.answer_columns import AnswerColumn
 from coordinator_replay.cli.answers import columns_for, from_option, say, say_basis, say_notes, show, to_option
 from coordinator_replay.cli.completion import GROUP_NAME
-from coordinator_replay.cli.options import WAREHOUSE_VARIABLE, Common, open_warehouse, warehouse_command
+from coordinator_replay.cli.options import Common, open_warehouse, warehouse_command
 from coordinator_replay.cli.output import print_rows, print_text
 from coordinator_replay.cli.settings import known_option, settings_of
 from coordinator_replay.errors import UsageError
@@ -76,8 +76,6 @@ def what_if(
         return
     if (group is None) != is_all:
         raise UsageError("give either the group or --all; --list-settings shows what can be tried")
-    if not common.warehouse:
-        raise UsageError(f"give the warehouse, with --warehouse or in {WAREHOUSE_VARIABLE}")
     shared = settings_of(settings)
     tried = [shared | settings_of([one]) for one in alternatives] or ([shared] if shared else [])
     if not tried and not asked["without_restarts"] and asked["members"] is None:

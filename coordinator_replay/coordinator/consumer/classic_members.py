@@ -24,7 +24,7 @@ from coordinator_replay.coordinator.consumer.members import (
     current_of,
     dynamic_member,
     existing_group,
-    owning_static_member,
+    existing_member,
     static_member,
 )
 from coordinator_replay.coordinator.consumer.target_assignment_builder import last_target
@@ -227,17 +227,11 @@ def _must_join_again(update: GroupUpdate, member: Member) -> bool:
 
 def _classic_member(shard: Shard, body: Mapping[str, Any]) -> tuple[GroupUpdate, Member, Subscription]:
     update = existing_group(shard, body["groupId"])
-    member = _existing_member(update, body["memberId"], body["groupInstanceId"])
+    member = existing_member(update, body["memberId"], body["groupInstanceId"])
     subscription = member.subscription
     if subscription is None or not subscription.uses_classic_protocol:
         raise RequestError("UNKNOWN_MEMBER_ID", f"Member {member.member_id} does not use the classic protocol.")
     return update, member, subscription
-
-
-def _existing_member(update: GroupUpdate, member_id: str, instance_id: str | None) -> Member:
-    if instance_id is None:
-        return dynamic_member(update, member_id, is_joining=False)
-    return owning_static_member(update.static_member(instance_id), member_id, instance_id)
 
 
 def _check_generation(member: Member, body: Mapping[str, Any]) -> None:
@@ -278,4 +272,4 @@ def _leaving_member(update: GroupUpdate, member_id: str, instance_id: str | None
     static_member = update.static_member(instance_id)
     if instance_id is not None and static_member is not None and not member_id:
         return static_member
-    return _existing_member(update, member_id, instance_id)
+    return existing_member(update, member_id, instance_id)

@@ -27,9 +27,9 @@ from coordinator_replay.coordinator.consumer.members import (
     current_value,
     dynamic_member,
     existing_group,
+    existing_member,
     member_value,
     new_group,
-    owning_static_member,
     static_member,
 )
 from coordinator_replay.coordinator.consumer.target_assignment_builder import (
@@ -355,10 +355,8 @@ def leave(shard: Shard, body: Mapping[str, Any]) -> Outcome:
     update = existing_group(shard, body["groupId"])
     member_id, epoch, instance_id = body["memberId"], body["memberEpoch"], body["instanceId"]
     response = {"memberId": member_id, "memberEpoch": epoch}
-    if instance_id is None:
-        return fence(update, [dynamic_member(update, member_id, is_joining=False)], response)
-    member = owning_static_member(update.static_member(instance_id), member_id, instance_id)
-    if epoch == LEFT_EPOCH:
+    member = existing_member(update, member_id, instance_id)
+    if instance_id is None or epoch == LEFT_EPOCH:
         return fence(update, [member], response)
     return Outcome([_away(update, member)], response)
 

@@ -116,6 +116,17 @@ def dynamic_member(update: GroupUpdate, member_id: str, *, is_joining: bool) -> 
     return Member(member_id, NEW_SUBSCRIPTION, JOINING)
 
 
+def existing_member(update: GroupUpdate, member_id: str, instance_id: str | None) -> Member:
+    """The member that a request names by its ids.
+
+    Raises:
+        RequestError: it is unknown, or its instance id belongs to another member.
+    """
+    if instance_id is None:
+        return dynamic_member(update, member_id, is_joining=False)
+    return owning_static_member(update.static_member(instance_id), member_id, instance_id)
+
+
 def static_member(
     update: GroupUpdate, member_id: str, instance_id: str, *, is_joining: bool, uses_classic_protocol: bool
 ) -> Member:
