@@ -119,8 +119,8 @@ class Columns:
         self._versions = versions
         self._is_flexible = self._are_in(struct.flexible)
         self._data = _bytes_of(array)
-        self._at = np.where(self._are_in(struct.versions), bounds[rows] + 2, -1)
-        self._ends = bounds[rows + 1]
+        self._at = np.where(self._are_in(struct.versions), bounds[rows].astype(np.int64) + 2, -1)
+        self._ends = bounds[rows + 1].astype(np.int64)
         # Field by row: numbers, or where the bytes of an id or a text begin; how many bytes it has, -1 for no field.
         self._first = np.zeros((len(struct.fields), len(rows)), np.int64)
         self._length = np.full(self._first.shape, -1, np.int32)
@@ -227,15 +227,15 @@ def _id_text(raw: bytes) -> str | None:
     return None if raw == _NO_ID else base64.urlsafe_b64encode(raw)[:22].decode()
 
 
-def lengths_of(array: pa.BinaryArray) -> npt.NDArray[np.int64]:
+def lengths_of(array: pa.BinaryArray) -> npt.NDArray[np.int32]:
     """How many bytes each row of a column has; 0 for a null."""
-    lengths: npt.NDArray[np.int64] = np.diff(_bounds_of(array))
+    lengths: npt.NDArray[np.int32] = np.diff(_bounds_of(array))
     return lengths
 
 
 def openings_of(array: pa.BinaryArray) -> Versions:
     """The number in the first two bytes of each row of a column; -1 where there are no two."""
-    bounds, everywhere = _bounds_of(array), np.ones(len(array), np.bool_)
+    bounds, everywhere = _bounds_of(array).astype(np.int64), np.ones(len(array), np.bool_)
     openings = np.full(len(array), -1)
     _read_numbers(_bytes_of(array), bounds[:-1].copy(), bounds[1:], everywhere, 2, openings)
     return openings
@@ -247,9 +247,9 @@ def _bytes_of(array: pa.BinaryArray) -> npt.NDArray[np.uint8]:
     return np.frombuffer(b"" if data is None else data, np.uint8)
 
 
-def _bounds_of(array: pa.BinaryArray) -> npt.NDArray[np.int64]:
+def _bounds_of(array: pa.BinaryArray) -> npt.NDArray[np.int32]:
     """Where each row of a column begins in its bytes, and behind them where the last one ends."""
-    return np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + len(array) + 1].astype(np.int64)
+    return np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + len(array) + 1]
 
 
 def _not_unicode(texts: pa.StringArray) -> list[int]:

@@ -140,15 +140,16 @@ def _commit_columns(key: Columns, value: Columns) -> dict[str, pa.Array]:
 
 
 def _values_one_by_one(kind: RecordDefinition, values: pa.BinaryArray) -> tuple[pa.StringArray, Flags]:
-    """The JSON form of values with lists, and which of them could be read."""
-    texts, is_read = list[bytes | None](), np.ones(len(values), np.bool_)
-    for place, value in enumerate(values.to_pylist()):
+    """The JSON form of values with lists, each distinct one read once, and which of them could be read."""
+    distinct = values.dictionary_encode()
+    texts = list[bytes | None]()
+    for value in distinct.dictionary.to_pylist():
         try:
-            texts.append(None if value is None else orjson.dumps(decode_value(kind, value)[1]))
+            texts.append(orjson.dumps(decode_value(kind, value)[1]))
         except RecordError:
             texts.append(None)
-            is_read[place] = False
-    return pa.array(texts, pa.string()), is_read
+    of_values = pa.array(texts, pa.string()).take(distinct.indices)
+    return of_values, _flags(of_values.is_valid()) | _flags(values.is_null())
 
 
 def _row(record: DecodedRecord, kind: RecordDefinition) -> dict[str, Any]:

@@ -145,7 +145,7 @@ def candidates(records: pa.RecordBatch) -> Iterator[tuple[int, list[Anchor]]]:
     is_record = records.column("error_class").is_null().to_numpy(zero_copy_only=False)
     is_record &= records.column("control_type").is_null().to_numpy(zero_copy_only=False)
     is_record &= (partitions >= 0) & (numbers_of(records.column("log_offset"), _NO_NUMBER) >= 0)
-    for partition in np.unique(partitions[is_record]).tolist():
+    for partition in sorted(pc.unique(pa.array(partitions[is_record])).to_pylist()):
         [rows] = np.nonzero(is_record & (partitions == partition))
         chosen = np.unique(np.concatenate([rows[:_OLDEST], _near_end(rows), rows[_spread(range(len(rows)), MOST)]]))
         live = _live(records, rows[-_LIVE_WINDOW:])

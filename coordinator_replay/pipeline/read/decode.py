@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from coordinator_replay.log.coverage import SegmentCoverage, SkipRanges
 from coordinator_replay.log.dump import DumpFile, base_offset
@@ -216,7 +217,7 @@ class _Stager:
             self.done.tally.add(what, rows, self.audited)
             partitions = numbers_of(rows.column("log_partition"), -1)
             of_rows = np.where(partitions < 0, NO_BUCKET, partitions % self.buckets)
-            for bucket in np.unique(of_rows).tolist():
+            for bucket in sorted(pc.unique(pa.array(of_rows)).to_pylist()):
                 self._write(what, bucket, some(rows, of_rows == bucket))
 
     def _write(self, what: str, bucket: int, rows: pa.RecordBatch) -> None:

@@ -199,12 +199,12 @@ class Tally:
         if topic_ids.null_count == rows.num_rows:
             return
         keys = ("topic_id", "topic", "log_partition")
-        columns = {name: rows.column(name) for name in (*keys, "log_offset")}
-        named = pa.table(columns).filter(pc.is_valid(topic_ids))
+        named = pa.table({name: rows.column(name) for name in (*keys, "log_offset")})
         last = named.group_by(list(keys), use_threads=False).aggregate([("log_offset", "max")])
         values = (last.column(name).to_pylist() for name in (*keys, "log_offset_max"))
         for topic_id, topic, log_partition, log_offset in zip(*values, strict=True):
-            _take(self.names, topic_id, NamedTopic(_number(log_offset), _number(log_partition), topic))
+            if topic_id is not None:
+                _take(self.names, topic_id, NamedTopic(_number(log_offset), _number(log_partition), topic))
 
     def _name_by_records(self, rows: pa.RecordBatch) -> None:
         kinds = pc.is_in(rows.column("kind"), value_set=pa.array(sorted(NAMING_KINDS)))
@@ -243,11 +243,13 @@ def is_audited(rows: pa.RecordBatch, audited: Audited) -> np.ndarray[Any, np.dty
     """Which rows stand where earlier runs have read, by log_partition and log_offset."""
     partitions, offsets = (numbers_of(rows.column(name), -1) for name in ("log_partition", "log_offset"))
     is_in = np.zeros(rows.num_rows, np.bool_)
-    for partition in audited.keys() & set(np.unique(partitions).tolist()):
-        is_in |= (partitions == partition) & audited[partition].have(offsets)
+    for partition, ranges in audited.items():
+        of_partition = partitions == partition
+        is_in[of_partition] = ranges.have(offsets[of_partition])
     return is_in
 
 
 def audited_in(ranges: Ranges) -> Audited:
     """Ranges as they are looked up."""
-    return {partition: SkipRanges([(start, end - 1) for start, end in some]) for partition, some in ranges.items()}
+    read = {partition: some for partition, some in ranges.items() if some}
+    return {partition: SkipRanges([(start, end - 1) for start, end in some]) for partition, some in read.items()}
