@@ -67,8 +67,12 @@ def partition_count(warehouse: Tables) -> int | None:
     [(named,)] = warehouse.rows(_NAMED_COUNT)
     if named is not None or not audited:
         return None if named is None else int(named)
-    sql = f"SELECT DISTINCT group_id, log_partition FROM {GROUP_ROWS}"  # noqa: S608 - put together from constants
-    return fitting_count(warehouse.rows(sql), max(audited))
+    # The groups' own records are few beside offsets, and mostly enough.
+    for source in ("group_timeline WHERE cluster = $cluster", GROUP_ROWS):
+        sql = f"SELECT DISTINCT group_id, log_partition FROM {source}"  # noqa: S608 - put together from constants
+        if count := fitting_count(warehouse.rows(sql), max(audited)):
+            return count
+    return None
 
 
 def unaudited_partition(warehouse: Tables, group: str) -> int | None:
