@@ -2,9 +2,8 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 from coordinator_replay.broker_log.layouts import LogLine
 from coordinator_replay.schemas_folder import schemas_folder
@@ -18,9 +17,8 @@ _MOST_MATCHED = 4096
 _MOST_INT = 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerEvent:
-    """What a line of a group coordinator says.
+class BrokerEvent(NamedTuple):
+    """What a line of a group coordinator says: columns of table ``broker_log``.
 
     Attributes:
         event: its kind, one of ``EVENTS``.
@@ -47,12 +45,6 @@ class BrokerEvent:
     client_reason: str | None = None
     duration_ms: int | None = None
 
-    def row(self) -> dict[str, Any]:
-        """Its columns of table ``broker_log``."""
-        return {name: getattr(self, name) for name in _COLUMNS}
-
-
-_COLUMNS = tuple(one.name for one in fields(BrokerEvent))
 
 _HEAD = re.compile(
     r"\[Group(?:Coordinator (?:id=)?|MetadataManager brokerId=)(?P<broker>\d+)"
@@ -120,7 +112,7 @@ def _worded(text: str, start: int) -> tuple[str, dict[str, Any]] | None:
 def _event(event: str, text: str, fields: Mapping[str, Any]) -> BrokerEvent:
     one = BrokerEvent(event=event, text=text, **fields)
     reasons = None if event != "PREPARING_REBALANCE" else _REASONS.match(one.reason or "")
-    return one if reasons is None else replace(one, reason=reasons["reason"], client_reason=reasons["client_reason"])
+    return one if reasons is None else one._replace(reason=reasons["reason"], client_reason=reasons["client_reason"])
 
 
 def _numbers(fields: Mapping[str, str | None]) -> dict[str, int]:

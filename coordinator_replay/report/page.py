@@ -133,20 +133,20 @@ def render_page(
     """
     scripts = [_library(), _figures_script(make), _script()] if assets is None else []
     policy = " ".join(map(_hash, scripts)) or "'self' file:"
-    return (
-        _environment()
-        .get_template(template)
-        .render(
-            **context,
-            version=__version__,
-            style=Markup(_asset("page.css")) if assets is None else None,  # noqa: S704 - a file of this package
-            scripts=[Markup(script) for script in scripts],  # noqa: S704 - Bokeh's file, and this package's
-            assets=assets,
-            figures_file=figures_file(make),
-            policy=Markup(policy),  # noqa: S704 - base64 of digests
-            data=Markup(_harmless(data)),  # noqa: S704 - no character of it means anything to HTML
-        )
+    return _rendered(
+        template,
+        **context,
+        style=Markup(_asset("page.css")) if assets is None else None,  # noqa: S704 - a file of this package
+        scripts=[Markup(script) for script in scripts],  # noqa: S704 - Bokeh's file, and this package's
+        assets=assets,
+        figures_file=figures_file(make),
+        policy=Markup(policy),  # noqa: S704 - base64 of digests
+        data=Markup(_harmless(data)),  # noqa: S704 - no character of it means anything to HTML
     )
+
+
+def _rendered(template: str, **context: object) -> str:
+    return _environment().get_template(template).render(**context, version=__version__)
 
 
 def plain_page(template: str, **context: object) -> str:
@@ -157,10 +157,7 @@ def plain_page(template: str, **context: object) -> str:
         context: what the template names.
     """
     style = Markup(_asset("page.css"))  # noqa: S704 - a file of this package
-    page = _environment().get_template(template)
-    return page.render(
-        **context, version=__version__, style=style, scripts=(), assets=None, policy=Markup("'none'"), data="{}"
-    )
+    return _rendered(template, **context, style=style, scripts=(), assets=None, policy=Markup("'none'"), data="{}")
 
 
 def undrawn_page(group: str, cluster: str, note: str, *, index: str, assets: str) -> str:
@@ -173,8 +170,7 @@ def undrawn_page(group: str, cluster: str, note: str, *, index: str, assets: str
         index: the way to the page of all groups.
         assets: the way to the folder of shared files.
     """
-    template = _environment().get_template("undrawn.html.j2")
-    return template.render(group=group, cluster=cluster, note=note, index=index, assets=assets)
+    return _rendered("undrawn.html.j2", group=group, cluster=cluster, note=note, index=index, assets=assets)
 
 
 def figures_file(make: Figures) -> str:

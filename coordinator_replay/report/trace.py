@@ -145,10 +145,7 @@ def _rebalances(life: GroupLife, clock: Clock) -> dict[str, list[Span]]:
     certain: list[Span] = []
     possible: list[Span] = []
     for one in life.rebalances:
-        about = {
-            name: value.isoformat() if isinstance(value, datetime) else value
-            for name, value in ((name, getattr(one, name)) for name in COLUMNS)
-        }
+        about = {name: getattr(one, name) for name in COLUMNS}
         cause = one.cause or "UNKNOWN"
         # What was over before the group's first record with a time is over when the trace begins.
         until = life.start if one.is_over and one.completed_at is None else one.completed_at
@@ -228,7 +225,7 @@ def write_trace(lives: Sequence[GroupLife], path: Path, basis: str | None = None
             for event in trace_events(life):
                 event["pid"] += 2 * number
                 file.write(",\n" if count else "")
-                file.write(json.dumps(event, separators=(",", ":")))
+                file.write(json.dumps(event, separators=(",", ":"), default=datetime.isoformat))
                 count += 1
         file.write("\n]}\n")
     return count

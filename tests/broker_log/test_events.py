@@ -22,8 +22,7 @@ def fields(message):
     event = read_event(LogLine(0, True, message))
     assert event is not None, message
     assert event.event in EVENTS
-    names = type(event).__slots__
-    return {name: value for name in names if name != "text" and (value := getattr(event, name)) is not None}
+    return {name: value for name, value in event._asdict().items() if name != "text" and value is not None}
 
 
 @pytest.mark.parametrize("log", LOGS)

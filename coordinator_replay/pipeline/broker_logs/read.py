@@ -184,7 +184,7 @@ def read_log(file: DumpFile, context: LogContext) -> LogResult:
         return LogResult(uri=file.uri, problem=why, lines=parsed.lines)
     times, offset_ms = placed
     rows = [
-        {**event.row(), "logged_at": at, "source": without_secrets(file.uri)}
+        {**event._asdict(), "logged_at": at, "source": without_secrets(file.uri)}
         for (_, event), at in zip(parsed.events, times, strict=True)
         if at is not None
     ]
