@@ -116,6 +116,7 @@ def test_a_client_that_was_killed_joins_before_its_old_member_times_out(verdicts
     assert {reason(rows[epoch]) for epoch in (6, 10, 14)} == {("SESSION_TIMEOUT", "likely", "unknown")}
     assert {reason(rows[epoch]) for epoch in (7, 11, 15)} == {("MEMBER_LEAVE", "likely", "unknown")}
     assert "was still in the group then, and was removed" in rows[5]["evidence"][-1]
+    assert "offset 57)" in rows[5]["evidence"][-1] and "offset 57)" in rows[6]["evidence"][0], "one removal"
     assert "was back 5 s earlier as" in rows[6]["evidence"][1]
 
 

@@ -61,9 +61,11 @@ def revisions(situation: Situation) -> list[Revision]:
                 changed.append(
                     Revision(one.departed.member_id, False, Cause.POLL_TIMEOUT_REJOIN, rejoined.confidence, fact)
                 )
+    removed_at = {event.member_id: event.offset for event in situation.left}
     for departure in departures(situation):
         if departure.back_as is not None:
-            fact = f"{departure.member_id} was still in the group then, and was removed {situation.at()}"
+            place = situation.at(removed_at[departure.member_id])
+            fact = f"{departure.member_id} was still in the group then, and was removed {place}"
             changed.append(Revision(departure.back_as, True, Cause.MEMBER_RESTART, departure.confidence, fact))
     return changed
 
