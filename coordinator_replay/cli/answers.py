@@ -10,7 +10,7 @@ from coordinator_replay.answer_columns import AnswerColumn, columns_of
 from coordinator_replay.cli import clock
 from coordinator_replay.cli.completion import CAUSE_NAME, GROUP_NAME
 from coordinator_replay.cli.option_types import TIME
-from coordinator_replay.cli.options import Common
+from coordinator_replay.cli.options import Common, Function
 from coordinator_replay.cli.output import print_note, print_rows, print_table
 from coordinator_replay.listing import counted
 
@@ -27,13 +27,20 @@ _DOUBTS = {
 
 
 at_option = click.option("--at", type=TIME, help="Point in time; default: the end of the log.")
-from_option = click.option("--from", "start", type=TIME, help="From this time on; default: the start of the log.")
-to_option = click.option(
+_from_option = click.option("--from", "start", type=TIME, help="From this time on; default: the start of the log.")
+_to_option = click.option(
     "--to",
     "end",
     type=TIME,
     help="Up to this time, not included; default (and now): the end of the log, included.",
 )
+
+
+def range_options(function: Function) -> Function:
+    """The two ends of a time range, as ``start`` and ``end``."""
+    return _from_option(_to_option(function))
+
+
 group_argument = click.argument("group", type=GROUP_NAME)
 any_group_argument = click.argument("group", type=GROUP_NAME, required=False)
 

@@ -19,13 +19,12 @@ from coordinator_replay.cli.answers import (
     at_option,
     cause_option,
     columns_for,
-    from_option,
     group_argument,
     last_option,
+    range_options,
     say_notes,
     show,
     show_rows,
-    to_option,
 )
 from coordinator_replay.cli.completion import (
     GROUP_NAME,
@@ -126,8 +125,7 @@ def describe(common: Common, group: str, at: Time | None) -> None:
     "coordinator-replay timeline payments --members",
 )
 @group_argument
-@from_option
-@to_option
+@range_options
 @click.option("--members", is_flag=True, help="Show member intervals instead of events.")
 def timeline(common: Common, members: bool, **asked: Any) -> None:
     """Show what happened to GROUP and to its committed offsets, in log order."""
@@ -140,8 +138,7 @@ def timeline(common: Common, members: bool, **asked: Any) -> None:
     "coordinator-replay rebalances --cause SESSION_TIMEOUT --output json",
 )
 @any_group_argument
-@from_option
-@to_option
+@range_options
 @cause_option
 @last_option
 def rebalances(common: Common, causes: Sequence[str], **asked: Any) -> None:
@@ -165,8 +162,7 @@ def rebalances(common: Common, causes: Sequence[str], **asked: Any) -> None:
 @click.argument("topic", type=TOPIC_NAME)
 @click.argument("partition", type=click.IntRange(min=0))
 @at_option
-@from_option
-@to_option
+@range_options
 def owner(common: Common, **asked: Any) -> None:
     """Show which member of GROUP owned PARTITION of TOPIC (a name or an id).
 
@@ -187,8 +183,7 @@ def owner(common: Common, **asked: Any) -> None:
 @click.option("--severity", type=click.Choice(SEVERITIES), help="Only findings of this severity or a more severe one.")
 @click.option("--rule", "rules", multiple=True, type=RULE_NAME, help="Only findings of this rule; can be given again.")
 @click.option("--group", type=GROUP_NAME, help="Only findings about this group.")
-@from_option
-@to_option
+@range_options
 @click.option(
     "--new",
     "is_new",

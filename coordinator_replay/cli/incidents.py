@@ -9,13 +9,12 @@ from coordinator_replay.answer_columns import AnswerColumn
 from coordinator_replay.cli.answers import (
     at_option,
     columns_for,
-    from_option,
+    range_options,
     say,
     say_notes,
     show,
     show_part,
     show_rows,
-    to_option,
 )
 from coordinator_replay.cli.completion import ANY_TOPIC_NAME
 from coordinator_replay.cli.option_types import TIME_OR_RUN, Time
@@ -39,8 +38,7 @@ _MOST_TRAITS = 3
     "coordinator-replay consumers orders --from 2026-11-20T02:00 --to 2026-11-20T03:00",
 )
 @click.argument("topic", type=ANY_TOPIC_NAME)
-@from_option
-@to_option
+@range_options
 def consumers(common: Common, **asked: Any) -> None:
     """List the groups, clients and hosts that read TOPIC (a name or an id): how, from when to when, which partitions.
 
@@ -55,8 +53,7 @@ def consumers(common: Common, **asked: Any) -> None:
     "coordinator-replay impact --from 2026-11-20T02:10 --to 2026-11-20T02:20",
     "coordinator-replay impact --from -1h --output json",
 )
-@from_option
-@to_option
+@range_options
 def impact(common: Common, **asked: Any) -> None:
     """Sum up what a time range cost over all groups, and what the groups concerned have in common.
 

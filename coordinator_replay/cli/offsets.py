@@ -10,11 +10,10 @@ from coordinator_replay.answer_columns import END_OFFSETS, REQUIRE_STABLE
 from coordinator_replay.cli.answers import (
     any_group_argument,
     at_option,
-    from_option,
     group_argument,
+    range_options,
     say,
     show,
-    to_option,
 )
 from coordinator_replay.cli.completion import COMMITTED_TOPIC_NAME
 from coordinator_replay.cli.option_types import DURATION, Parsed, Time
@@ -60,8 +59,7 @@ TOPIC_OR_PARTITION = Parsed("topic[:partition]", topic_or_partition)
     "--require-stable", is_flag=True, help="Mark partitions with a pending transactional commit, with its producer."
 )
 @click.option("--history", type=TOPIC_OR_PARTITION, help="Every committed offset of a topic or partition over time.")
-@from_option
-@to_option
+@range_options
 @click.option(
     "--reset-file",
     type=click.Path(dir_okay=False, path_type=Path),

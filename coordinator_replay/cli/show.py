@@ -11,12 +11,11 @@ from coordinator_replay.cli.answers import (
     any_group_argument,
     at_option,
     cause_option,
-    from_option,
     last_option,
+    range_options,
     say,
     say_notes,
     show,
-    to_option,
 )
 from coordinator_replay.cli.options import Common, open_warehouse, warehouse_command
 from coordinator_replay.cli.output import print_text, to_json
@@ -48,8 +47,7 @@ def _is_folder(out: str, path: Path, *, is_fleet: bool) -> bool:
 )
 @any_group_argument
 @at_option
-@from_option
-@to_option
+@range_options
 @cause_option
 @last_option
 def why(common: Common, **asked: Any) -> None:
@@ -79,8 +77,7 @@ def why(common: Common, **asked: Any) -> None:
     "coordinator-replay report payments --what-if group.protocol=consumer --out what-if.html",
 )
 @any_group_argument
-@from_option
-@to_option
+@range_options
 @click.option(
     "--out",
     "out",
@@ -132,8 +129,7 @@ def report(
     "coordinator-replay trace --out all.json",
 )
 @any_group_argument
-@from_option
-@to_option
+@range_options
 @click.option(
     "--out", "path", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The JSON file to write."
 )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from coordinator_replay.answer_columns import AnswerColumn
-from coordinator_replay.cli.answers import columns_for, from_option, say, say_basis, say_notes, show, to_option
+from coordinator_replay.cli.answers import columns_for, range_options, say, say_basis, say_notes, show
 from coordinator_replay.cli.completion import GROUP_NAME
 from coordinator_replay.cli.options import Common, open_warehouse, warehouse_command
 from coordinator_replay.cli.output import print_rows, print_text
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     needs_warehouse=False,
 )
 @click.argument("group", type=GROUP_NAME, required=False)
-@from_option
-@to_option
+@range_options
 @click.option(
     "--set", "settings", multiple=True, metavar="NAME=VALUE", help="A setting of every alternative; can be given again."
 )
