@@ -184,10 +184,6 @@ class Coordinator:
         self._shard.settle()
         return self._taken()
 
-    def group_ids(self) -> list[str]:
-        """Ids of all groups."""
-        return sorted(self._shard.group_ids())
-
     def replay(self, group_id: str) -> StateReplay:
         """The group and its offsets as the records written so far leave them; empty where there is none."""
         return self._shard.replays.get(group_id) or StateReplay(group_id)

@@ -30,7 +30,7 @@ def test_a_malformed_request_is_refused_before_anything_changes(api: str, body: 
     coordinator = Coordinator(now_ms=5)
     with pytest.raises(UsageError, match=complaint):
         coordinator.handle(Request(api, body), 5)
-    assert coordinator.group_ids() == []
+    assert coordinator.dump() == {}
     assert coordinator.end_offset == 0
 
 
