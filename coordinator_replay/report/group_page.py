@@ -155,15 +155,22 @@ def group_page(
         UsageError: the tables don't know the group, or nothing of that range.
     """
     life = life_of(warehouse, group, start, end)
-    return life_page(warehouse, life), life
+    return life_page(warehouse, life, start), life
 
 
-def life_page(warehouse: Tables, life: GroupLife, assets: str | None = None, ways: Ways | None = None) -> str:
+def life_page(
+    warehouse: Tables,
+    life: GroupLife,
+    start: datetime | None = None,
+    assets: str | None = None,
+    ways: Ways | None = None,
+) -> str:
     """The page of a life as HTML.
 
     Args:
         warehouse: the tables that it is from.
         life: the group's.
+        start: from when on it was asked about; all of it if None.
         assets: the way to the folder of shared files; None where the page has all in itself.
         ways: the ways to other pages, where there are some.
     """
@@ -179,7 +186,7 @@ def life_page(warehouse: Tables, life: GroupLife, assets: str | None = None, way
         ways=ways,
         last=later(life.end, -1) if life.end > warehouse.coverage.last else life.end,
         cluster=warehouse.cluster,
-        basis=str(basis_of_group(warehouse, life.start, life.log_partition)),
+        basis=str(basis_of_group(warehouse, start, life.log_partition)),
         coverage=str(warehouse.coverage),
         tiles=_tiles(life),
         is_exact=all(band.is_exact for band in life.states) and not any(one.lacks_records for one in life.rebalances),

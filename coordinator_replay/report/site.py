@@ -30,10 +30,10 @@ def page_name(group: str) -> str:
     return f"{readable}-{digest}.html" if readable else f"{digest}.html"
 
 
-def _drawn(warehouse: Tables, life: GroupLife, fleet: FleetPage, ways: Ways) -> str:
+def _drawn(warehouse: Tables, life: GroupLife, start: datetime | None, fleet: FleetPage, ways: Ways) -> str:
     """The page of a group; where something in its life can't be drawn, one that says so, among those of others."""
     try:
-        return life_page(warehouse, life, f"../{ASSETS}/", ways)
+        return life_page(warehouse, life, start, f"../{ASSETS}/", ways)
     except Exception as problem:  # noqa: BLE001 - what clients wrote into one group's records keeps no other from its page
         note = f"The page of group {life.group!r} could not be drawn ({type(problem).__name__}: {problem})."
         fleet.notes.append(note)
@@ -76,7 +76,7 @@ def write_site(
     with few_collections():
         for life in lives_of(warehouse, spans, start, end):
             name = page_name(life.group)
-            write_page(_drawn(warehouse, life, page, ways[life.group]), folder / GROUPS / name)
+            write_page(_drawn(warehouse, life, start, page, ways[life.group]), folder / GROUPS / name)
             page.add(life, f"{GROUPS}/{name}")
     write_page(page.html(f"{ASSETS}/"), folder / INDEX)
     return page

@@ -100,3 +100,10 @@ def test_how_long_a_rebalance_took_is_null_where_its_end_may_not_be_on_record(au
     assert (cut.duration_ms, cut.duration_ms_min, cut.duration_ms_max) == (None, None, None)
     # Who came back in it is not proven, when it was over is.
     assert (known.is_exact, known.duration_ms) == (False, 0)
+
+
+def test_the_page_of_a_group_begins_with_what_the_command_says_of_its_past(audit, tmp_path):
+    audit(tmp_path / "wh", Sample("compacted").segments)
+    page = Warehouse(str(tmp_path / "wh")).report("mall-doomed")
+    assert "its past before" in str(page.basis)
+    assert str(page.basis).removeprefix("cluster") in page.html
