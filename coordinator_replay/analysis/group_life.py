@@ -189,15 +189,14 @@ class GroupReplay:
         at_ms = latest_ms(self._now_ms, at_ms)
         rows += self._step_rules.interrupt(at_ms)
         self._rebalances.lose_track(offset)
-        rows += self._members.interrupt(confirmed._members, at_ms, offset)
-        rows += self._ownership.interrupt(confirmed._ownership, at_ms, offset)
         for name, row in self._rebalances.open_rows():
             rows += [(name, row), self._step_rules.rebalance(row)]
+        rows += self._members.interrupt(confirmed._members, at_ms, offset)
+        rows += self._ownership.interrupt(confirmed._ownership, at_ms, offset)
         states, history = self._step_rules.states, self._rebalances.history
         self._begin_rebalances()
         self._step_rules.states = states
         self._rebalances.member_count = len(self._members.stays)
-        self._rebalances.partitions = self._ownership.partition_count
         self._rebalances.history.take_signs(confirmed._rebalances.history, history)
         self._topics.sources = confirmed._topics.sources
         rows.append(self._expiry_rules.interrupt(partition, offset, at_ms, confirmed.replay.group))

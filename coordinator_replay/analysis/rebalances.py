@@ -186,7 +186,6 @@ class Rebalances:
         open_join_at: log offset of the last rebalance in which members joined that may have been in the group before.
         unproven_at: log offset of the last step that is not proven: departures up to there need not be on record.
         unproven_ms: its time.
-        partitions: how many are owned since the last operation.
         has_completed: whether one has ended whose partitions are not counted yet.
     """
 
@@ -197,7 +196,6 @@ class Rebalances:
     topic_changes: TopicChanges = field(default_factory=lambda: NO_CHANGES)
     running: list[OpenRebalance] = field(default_factory=list)
     unsettled: list[OpenRebalance] = field(default_factory=list)
-    partitions: int = 0
     has_completed: bool = False
     member_count: int = 0
     joined: list[str] = field(default_factory=list)
@@ -265,7 +263,6 @@ class Rebalances:
             self._count(ownership.handovers)
         if ownership.added and running and running[-1].rebalance_id == rebalance_id:
             running[-1].partitions_added += ownership.added
-        self.partitions = ownership.partition_count
         if self.has_completed:
             # A group that is never stable has ever more rebalances that run: only an end is a reason to see to them.
             self.has_completed = False
@@ -296,7 +293,7 @@ class Rebalances:
     def _count_partitions(self) -> None:
         for one in self.running:
             if not one.is_counted:
-                one.partitions_total = self.partitions
+                one.partitions_total = self.ownership.partition_count
                 one.is_counted = one.is_over
 
     def _count(self, handovers: Sequence[Handover]) -> None:
@@ -465,7 +462,6 @@ class Rebalances:
         """Continue from ``snapshot``."""
         FIELDS.read(self, plain)
         HISTORY.read(self.history, plain["history"])
-        self.partitions = next((one.partitions_total for one in self.running if not one.is_counted), 0)
 
 
 FIELDS = Fields(

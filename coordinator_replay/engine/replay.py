@@ -88,6 +88,7 @@ class StateReplay:
         proven_from: log offset from which no key of the group is open, or NOWHERE; None where that is not known.
         is_cleaned: what is missing behind the group's last record is known to have been compacted away.
         open_keys: keys of which a value can't be read, and no later record is on record.
+        is_state_exact: the group is proven after the last operation that is over.
 
     A value that can't be read counts as a missing record.
     """
@@ -98,11 +99,11 @@ class StateReplay:
     proven_from: int | None = None
     is_cleaned: bool = False
     open_keys: set[tuple[Any, ...]] = field(default_factory=set)
+    is_state_exact: bool = True
     _operation: Operation | None = None
     _missing: int = 0
     _lost: int = 0
     _is_classic_known: bool = False
-    _is_state_exact: bool = True
     _state: GroupState = GroupState.DEAD
     _header: Header | None = None
 
@@ -117,10 +118,7 @@ class StateReplay:
         Raises:
             UsageError: the record is of another group.
         """
-        finished = self.apply_in_operations(record)
-        if not finished:
-            return []
-        return finished[0] if len(finished) == 1 else [event for events in finished for event in events]
+        return [event for events in self.apply_in_operations(record) for event in events]
 
     def apply_in_operations(self, record: Record) -> list[list[Event]]:
         """As ``apply``, the events of each operation in a list of their own.
@@ -169,8 +167,8 @@ class StateReplay:
         final = self.state
         self._doubt_beginning(operation)
         is_cut = operation.last_offset + 1 == missing_from and not isinstance(self.group, ClassicGroup)
-        self._is_state_exact = not is_cut and self._is_proven_behind(operation)
-        events = settle(operation, self.group, final, is_state_exact=self._is_state_exact)
+        self.is_state_exact = not is_cut and self._is_proven_behind(operation)
+        events = settle(operation, self.group, final, is_state_exact=self.is_state_exact)
         if is_cut:
             # Only its last record says what it was: a group's tombstone may be the beginning of a conversion.
             events = [event._replace(is_exact=False) for event in events]
@@ -202,12 +200,7 @@ class StateReplay:
         """
         if missing_before is not None and missing_before + self._lost > self._missing:
             return self._is_classic_proven(missing_before + self._lost)
-        return self._is_state_exact if self._operation is None else self._is_proven_behind(self._operation)
-
-    @property
-    def is_state_exact(self) -> bool:
-        """Whether the group is proven after the last operation that is over."""
-        return self._is_state_exact
+        return self.is_state_exact if self._operation is None else self._is_proven_behind(self._operation)
 
     @property
     def is_classic(self) -> bool:
@@ -276,8 +269,8 @@ class StateReplay:
     def _mark(self, kind: EventKind, place: tuple[int, int, int | None], group_type: GroupType | None) -> Event:
         """An event that rests on no record of the group: the group stays as it is, what is proven of it changes."""
         group, before = self.group, self._state
-        self._is_state_exact = kind is EventKind.RECORDS_COMPLETE
-        is_shown = self._is_state_exact or isinstance(group, ReconcilingGroup)
+        self.is_state_exact = kind is EventKind.RECORDS_COMPLETE
+        is_shown = self.is_state_exact or isinstance(group, ReconcilingGroup)
         self._state, self._header = self.state if is_shown else GroupState.UNKNOWN, None
         return Event(
             kind,
@@ -289,7 +282,7 @@ class StateReplay:
             0 if group is None else len(group.members),
             False,
             *place,
-            is_state_exact=self._is_state_exact,
+            is_state_exact=self.is_state_exact,
         )
 
     def _is_classic_proven(self, missing_before: int) -> bool:
@@ -432,7 +425,7 @@ class StateReplay:
 FIELDS = Fields(
     StateReplay,
     *("group_id", "group", "offsets", "proven_from", "is_cleaned", "open_keys"),
-    *("_operation", "_missing", "_lost", "_is_classic_known", "_is_state_exact", "_state"),
+    *("_operation", "_missing", "_lost", "_is_classic_known", "is_state_exact", "_state"),
 )
 """What a snapshot has; the header is found again."""
 

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from itertools import chain, islice, starmap
+from itertools import chain, islice
 from typing import Any
 
 import pyarrow as pa
@@ -62,9 +62,8 @@ def _snapshots(
     wanted = pc.field("group_id").isin(pa.array(sorted(groups), pa.string()))
     wanted |= pc.field("log_partition").isin(pa.array(sorted(partitions), pa.int32()))
     for batch in read_paths([file.uri for file in files.old(STATE_TABLE)], _STATE_COLUMNS, wanted):
-        keys = zip(*(batch.column(name).to_pylist() for name in ("group_id", "log_partition")), strict=True)
-        states = zip(*(batch.column(name).to_pylist() for name in ("snapshot", "to_offset")), strict=True)
-        snapshots.update(zip(keys, starmap(GroupSnapshot, states), strict=True))
+        for row in batch.to_pylist():
+            snapshots[row["group_id"], row["log_partition"]] = GroupSnapshot(row["snapshot"], row["to_offset"])
     return snapshots
 
 
