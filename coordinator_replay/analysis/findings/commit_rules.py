@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from operator import itemgetter
 
-from coordinator_replay.analysis.findings.context import GroupContext, Row
+from coordinator_replay.analysis.findings.context import CommitPace, GroupContext, Row
 from coordinator_replay.analysis.findings.ended_rules import epoch_of
 from coordinator_replay.analysis.findings.observation import (
     MOST_NAMED,
@@ -22,16 +22,17 @@ from coordinator_replay.times import latest_ms, time_order, time_text
 
 def look_for_stall(context: GroupContext, topic: "TopicCommits", row: Row) -> None:
     """Others of the group went on committing long after this one stopped, and its owner is still there."""
-    owner = context.owned.get((row["topic"], row["partition"]))
     last_ms, limits, commits = row["last_at"], context.limits, context.commits
-    if owner is None or not context.is_stable or last_ms is None or commits is None or commits["last_at"] is None:
+    if last_ms is None or commits is None or commits["last_at"] is None:
         return
-    if not row["is_last_known"]:
+    stalled_ms = commits["last_at"] - last_ms
+    if stalled_ms < limits.stall_ms or not row["is_last_known"] or not context.is_stable:
         return
-    usual_ms = context.usual_ms(row)
-    if time_order(owner.at_ms) > last_ms or usual_ms is None:
+    owner = context.owned.get((row["topic"], row["partition"]))
+    if owner is None or time_order(owner.at_ms) > last_ms:
         return
-    if commits["last_at"] - last_ms < max(limits.stall_ms, limits.patience * usual_ms):
+    usual_ms = CommitPace(row, context.active).usual_ms()
+    if usual_ms is None or stalled_ms < limits.patience * usual_ms:
         return
     kept = {name: row[name] for name in ("partition", "last_at", "committed_offset", "from_offset")}
     topic.stalls.setdefault(owner.member_id, []).append(kept | {"usual_ms": usual_ms, "owned_from": owner.at_ms})

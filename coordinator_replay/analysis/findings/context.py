@@ -45,6 +45,34 @@ class ExpiringOffsets:
     numbers: set[int] = field(default_factory=set)
 
 
+class CommitPace:
+    """How often a partition is committed while its group commits.
+
+    Args:
+        row: commits, first_at and last_at of the partition, which has commits with a time.
+        active: when the group committed; None where it has no sum of its commits.
+    """
+
+    __slots__ = ("_active", "_active_ms", "_commits", "_last_ms")
+
+    def __init__(self, row: Row, active: ActiveTime | None) -> None:
+        first_ms, self._last_ms, self._commits = row["first_at"], row["last_at"], row["commits"]
+        self._active = active or ActiveTime([[first_ms, self._last_ms, self._commits]])
+        self._active_ms = self._active.elapsed_ms(first_ms, self._last_ms)
+
+    def usual_ms(self, pause: Range | None = None) -> int | None:
+        """The mean time between two commits; None of too few.
+
+        Args:
+            pause: a time without commits that does not count.
+        """
+        commits, active_ms = self._commits, self._active_ms
+        if pause is not None and pause[0] < self._last_ms:
+            commits -= 1
+            active_ms -= self._active.elapsed_ms(pause[0], min(pause[1], self._last_ms))
+        return None if commits < FEWEST_COMMITS else active_ms // (commits - 1)
+
+
 @dataclass(slots=True)
 class GroupContext:
     """One group.
@@ -124,12 +152,15 @@ class GroupContext:
         """Take a partition that was committed, and what is over of it: times without commits if longer than usual."""
         if (row["topic"], row["partition"]) in self.owned:
             self.committed.add((row["topic"], row["partition"]))
+        if not row["past"]:
+            return
         about = {name: row[name] for name in ("topic", "partition")}
+        pace = CommitPace(row, self.active)
         for one in row["past"]:
             if one["status"] == ABANDONED:
                 self.abandoned.append({**one, **about})
             elif one["status"] == STALL and one["went_on_ms"] >= self.limits.stall_ms:
-                usual_ms = self.usual_ms(row, one["pause"])
+                usual_ms = pace.usual_ms(one["pause"])
                 if usual_ms is not None and one["went_on_ms"] >= self.limits.patience * usual_ms:
                     self.stalls.append({**one, **about, "usual_ms": usual_ms})
 
@@ -177,23 +208,6 @@ class GroupContext:
         """The last owner of a partition, and until when it was; None where it never had one."""
         owner = self.owned.get((topic, number))
         return owner._replace(at_ms=self.end_ms) if owner is not None else self.released.get((topic, number))
-
-    def usual_ms(self, row: Row, pause: Range | None = None) -> int | None:
-        """The mean time between two commits of a partition while the group commits; None of too few commits.
-
-        Args:
-            row: commits, first_at and last_at of the partition.
-            pause: a time without commits that does not count.
-        """
-        first_ms, last_ms = row["first_at"], row["last_at"]
-        if first_ms is None or last_ms is None:
-            return None
-        since, until = (last_ms, last_ms) if pause is None else (min(one, last_ms) for one in pause)
-        commits: int = row["commits"] - (since < until)
-        if commits < FEWEST_COMMITS:
-            return None
-        active = self.active or ActiveTime([[first_ms, last_ms, row["commits"]]])
-        return (active.elapsed_ms(first_ms, last_ms) - active.elapsed_ms(since, until)) // (commits - 1)
 
     def rebalance_before(self, at_ms: int | None) -> str | None:
         """The last rebalance that began at or before a time; None where there is none or the time is None."""

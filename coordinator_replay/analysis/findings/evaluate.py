@@ -84,7 +84,8 @@ class Evaluator:
         elif kind is Evidence.OFFSETS:
             self._add_partition(evidence)
         for rule in ROW_RULES.get(kind, ()):
-            yield from self._rows(rule, rule(self.context, evidence), is_of_log=kind in LOG_RULES)
+            for observation in rule(self.context, evidence):
+                yield self._row(rule, observation, is_of_log=kind in LOG_RULES)
 
     def finish(self) -> Iterator[FindingRow]:
         """Findings that need all of the group's evidence."""
@@ -93,15 +94,15 @@ class Evaluator:
             yield self.finding
             self.finding = None
         for rule in END_RULES:
-            self._keep(self._rows(rule, rule(self.context)))
+            for observation in rule(self.context):
+                self._keep(self._row(rule, observation))
         yield from self.by_id.values()
         self.by_id = {}
 
-    def _keep(self, findings: Iterator[FindingRow]) -> None:
-        """Keep findings until what is over of the same is there, too."""
-        for one in findings:
-            before = self.by_id.get(one["finding_id"])
-            self.by_id[one["finding_id"]] = one if before is None else joined(before, one)
+    def _keep(self, finding: FindingRow) -> None:
+        """Keep a finding until what is over of the same is there, too."""
+        before = self.by_id.get(finding["finding_id"])
+        self.by_id[finding["finding_id"]] = finding if before is None else joined(before, finding)
 
     def _add_partition(self, evidence: Row) -> None:
         if self.topic is None or self.topic.name != evidence["topic"]:
@@ -114,7 +115,8 @@ class Evaluator:
     def _end_topic(self) -> None:
         if self.topic is not None:
             for rule in TOPIC_RULES:
-                self._keep(self._rows(rule, rule(self.context, self.topic)))
+                for observation in rule(self.context, self.topic):
+                    self._keep(self._row(rule, observation))
             self.topic = None
 
     def _merge(self, observed: Row) -> Iterator[FindingRow]:
@@ -133,15 +135,13 @@ class Evaluator:
             return
         self.finding = joined(finding, {**observed, **about})
 
-    def _rows(
-        self, function: Callable[..., object], observations: Iterator[Observation], *, is_of_log: bool = False
-    ) -> Iterator[FindingRow]:
+    def _row(
+        self, function: Callable[..., object], observation: Observation, *, is_of_log: bool = False
+    ) -> FindingRow:
         rule, group_id = rule_of(function), "" if is_of_log else self.context.group_id
-        scope = Scope(self.context.cluster, group_id)
-        for observation in observations:
-            yield {
-                **row(scope, rule, observation),
-                "group_id": None if is_of_log else group_id,
-                "ended_at": ended_ms(observation.last_ms, observation.goes_on_ms, self.context.end_ms),
-                "is_proven": self.context.are_commits_proven or not RULES[rule].rests_on_commits,
-            }
+        return {
+            **row(Scope(self.context.cluster, group_id), rule, observation),
+            "group_id": None if is_of_log else group_id,
+            "ended_at": ended_ms(observation.last_ms, observation.goes_on_ms, self.context.end_ms),
+            "is_proven": self.context.are_commits_proven or not RULES[rule].rests_on_commits,
+        }

@@ -103,17 +103,20 @@ def ranges_of(ranges: Iterable[Range], pause_ms: int = 1, patience: int = 0) -> 
         pause_ms: how long a pause is at least.
         patience: how many times as long as the usual time between two commits before it.
     """
-    joined: list[list[int]] = []
+    joined: list[Range] = []
+    current = [0, 0, 0]
     so_far = 0
-    for first, last, commits in sorted(map(list, ranges)):
-        usual_ms = mean_interval_ms(joined[0][0], joined[-1][1], so_far) if joined else None
-        if joined and first - joined[-1][1] < max(pause_ms, patience * (usual_ms or 0)):
-            joined[-1][1] = max(joined[-1][1], last)
-            joined[-1][2] += commits
+    for first, last, commits in sorted(ranges):
+        gap_ms = first - current[1]
+        usual_ms = mean_interval_ms(joined[0][0], current[1], so_far) if joined else None
+        if joined and (gap_ms < pause_ms or gap_ms < patience * (usual_ms or 0)):
+            current[1] = max(current[1], last)
+            current[2] += commits
         else:
-            joined.append([first, last, commits])
+            current = [first, last, commits]
+            joined.append(current)
         so_far += commits
-    return list(joined)
+    return joined
 
 
 def with_longest_pauses(ranges: Sequence[Range]) -> list[Range]:
@@ -303,7 +306,7 @@ class Totals:
             if (group := sums.get(WHOLE)) is not None:
                 # Where one run ended and the next began was no pause.
                 ranges = with_longest_pauses(ranges_of(group["active"], limits.pause_ms, limits.patience))
-                sums[WHOLE] = {**group, "active": ranges}
+                group["active"] = ranges
         return ActiveTime(ranges)
 
     def first_at(self) -> int | None:
