@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from operator import itemgetter
 
-from coordinator_replay.analysis.findings.context import CommitPace, GroupContext, Row
+from coordinator_replay.analysis.findings.context import GroupContext, Row
 from coordinator_replay.analysis.findings.ended_rules import epoch_of
 from coordinator_replay.analysis.findings.observation import (
     MOST_NAMED,
@@ -31,7 +31,7 @@ def look_for_stall(context: GroupContext, topic: "TopicCommits", row: Row) -> No
     owner = context.owned.get((row["topic"], row["partition"]))
     if owner is None or time_order(owner.at_ms) > last_ms:
         return
-    usual_ms = CommitPace(row, context.active).usual_ms()
+    usual_ms = context.pace(row).usual_ms()
     if usual_ms is None or stalled_ms < limits.patience * usual_ms:
         return
     kept = {name: row[name] for name in ("partition", "last_at", "committed_offset", "from_offset")}
@@ -118,6 +118,9 @@ def offset_rewind(context: GroupContext, row: Row) -> Iterator[Observation]:
     )
 
 
+_LAST_INTO_EMPTY = ("from_offset", "valid_from", "committed_offset", "previous_offset")
+
+
 def look_for_reset(context: GroupContext, topic: "TopicCommits", row: Row) -> None:
     """Commits of a partition into a group without members that has them at other times.
 
@@ -126,14 +129,11 @@ def look_for_reset(context: GroupContext, topic: "TopicCommits", row: Row) -> No
     ``offset_rewind`` has those that went back. A tool, a restore and a consumer that uses ``assign()`` leave the same
     records.
     """
-    last = row["into_empty"]
-    if last is None or last["valid_from"] is None:
+    status, last_ms = context.status, row["empty_valid_from"]
+    if status is None or not status["has_had_members"] or not row["empty_count"] or last_ms is None:
         return
-    status = context.status
-    if status is None or not status["has_had_members"]:
-        return
-    since, members_from = last["first_at"], status["members_from"]
-    if last["valid_from"] >= time_order(members_from):
+    since, members_from = row["empty_first_at"], status["members_from"]
+    if last_ms >= time_order(members_from):
         since, when = latest_ms(since, members_from), "while the group was Empty"
     elif status["is_beginning_known"]:
         when = "before the group's first member joined"
@@ -141,13 +141,13 @@ def look_for_reset(context: GroupContext, topic: "TopicCommits", row: Row) -> No
         return
     burst = {
         "log_partition": row["log_partition"],
-        "count": last["count"],
+        "count": row["empty_count"],
         "first_at": since,
-        "last_at": last["valid_from"],
-        "first_offset": last["from_offset"],
+        "last_at": last_ms,
+        "first_offset": row["empty_from_offset"],
         "furthest": 0,
         "partitions": [row["partition"]],
-        "last": {**last, "partition": row["partition"]},
+        "last": {"partition": row["partition"], **{name: row[f"empty_{name}"] for name in _LAST_INTO_EMPTY}},
     }
     topic.resets.setdefault(when, []).append(burst)
 

@@ -80,7 +80,6 @@ class GroupContext:
     Attributes:
         end_ms: the end of the log.
         commits: the sum of all commits on record (``totals.GROUP``); None where there are none.
-        active: when the group committed without a pause; None where there are no commits.
         status: the group at its last record; None for one that only has offsets.
         owned: the owner of each partition at the end of the log.
         released: the last owner of each partition that has none.
@@ -93,6 +92,7 @@ class GroupContext:
         uncommitted: evidence of partitions that had an owner and no commit yet.
         stalls: times in which a partition was not committed for longer than usual, with ``usual_ms``.
         abandoned: times in which an offset was of a topic that no member subscribed to.
+        active: when the group committed without a pause; None until a partition's pace is asked for.
     """
 
     cluster: str
@@ -112,22 +112,17 @@ class GroupContext:
     uncommitted: list[Row] = field(default_factory=list)
     stalls: list[Row] = field(default_factory=list)
     abandoned: list[Row] = field(default_factory=list)
-    active: ActiveTime | None = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Prepare what each partition asks."""
-        ranges = (self.commits or {}).get("active")
-        self.active = ActiveTime(ranges) if ranges else None
+    active: ActiveTime | None = None
 
     def add(self, kind: Evidence, row: Row) -> None:
         """Take a row of evidence; most kinds need not be kept."""
         match kind:
+            case Evidence.OFFSETS:
+                self._add_partition(row)
             case Evidence.STATUS:
                 self.add_status(row)
             case Evidence.REBALANCE:
                 self.rebalances.append((row["started_at"], row["rebalance_id"]))
-            case Evidence.OFFSETS:
-                self._add_partition(row)
             case Evidence.LARGE_RECORD:
                 if self.largest is None or row["record_bytes"] > self.largest["record_bytes"]:
                     self.largest = row
@@ -155,7 +150,7 @@ class GroupContext:
         if not row["past"]:
             return
         about = {name: row[name] for name in ("topic", "partition")}
-        pace = CommitPace(row, self.active)
+        pace = self.pace(row)
         for one in row["past"]:
             if one["status"] == ABANDONED:
                 self.abandoned.append({**one, **about})
@@ -208,6 +203,12 @@ class GroupContext:
         """The last owner of a partition, and until when it was; None where it never had one."""
         owner = self.owned.get((topic, number))
         return owner._replace(at_ms=self.end_ms) if owner is not None else self.released.get((topic, number))
+
+    def pace(self, row: Row) -> CommitPace:
+        """How often a partition is committed, by its commits, first_at and last_at."""
+        if self.active is None and self.commits is not None and self.commits["active"]:
+            self.active = ActiveTime(self.commits["active"])
+        return CommitPace(row, self.active)
 
     def rebalance_before(self, at_ms: int | None) -> str | None:
         """The last rebalance that began at or before a time; None where there is none or the time is None."""

@@ -15,9 +15,9 @@ from coordinator_replay.analysis.findings.observation import (
     lasting,
     of_partitions,
 )
-from coordinator_replay.analysis.findings.totals import ActiveTime, Range, mean_interval_ms
+from coordinator_replay.analysis.findings.totals import Range, mean_interval_ms
 from coordinator_replay.listing import counted
-from coordinator_replay.times import elapsed_ms, latest_ms, time_order, time_text
+from coordinator_replay.times import latest_ms, time_order, time_text
 
 
 def _by(rows: Iterable[Row], *names: str) -> Iterable[tuple[tuple[str, ...], list[Row]]]:
@@ -180,8 +180,3 @@ ENDED_RULES: tuple[Callable[[GroupContext], Iterator[Observation]], ...] = (
     abandoned_topic_over,
 )
 """Each has the findings of the rule of its name that are over."""
-
-
-def went_on_ms(active: ActiveTime, stall: Row) -> int:
-    """For how long a group went on committing while a partition was not committed."""
-    return elapsed_ms(stall["at"], active.last_before(stall["until"])) or 0

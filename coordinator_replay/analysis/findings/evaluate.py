@@ -1,6 +1,6 @@
 """From evidence to findings: one pass over a group's rows, in the order of ``Evidence``."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from coordinator_replay.analysis.findings.commit_rules import (
@@ -76,16 +76,19 @@ class Evaluator:
         self.finding: FindingRow | None = None
         self.by_id: dict[str, FindingRow] = {}
 
-    def add(self, kind: Evidence, evidence: Row) -> Iterator[FindingRow]:
-        """Take the next row of evidence; yields rows of ``findings``."""
+    def add(self, kind: Evidence, evidence: Row) -> Iterable[FindingRow]:
+        """Take the next row of evidence; returns rows of ``findings``."""
         self.context.add(kind, evidence)
-        if kind is Evidence.OBSERVATION:
-            yield from self._merge(evidence)
-        elif kind is Evidence.OFFSETS:
+        if kind is Evidence.OFFSETS:
             self._add_partition(evidence)
-        for rule in ROW_RULES.get(kind, ()):
-            for observation in rule(self.context, evidence):
-                yield self._row(rule, observation, is_of_log=kind in LOG_RULES)
+            return ()
+        if kind is Evidence.OBSERVATION:
+            return self._merge(evidence)
+        return [
+            self._row(rule, observation, is_of_log=kind in LOG_RULES)
+            for rule in ROW_RULES.get(kind, ())
+            for observation in rule(self.context, evidence)
+        ]
 
     def finish(self) -> Iterator[FindingRow]:
         """Findings that need all of the group's evidence."""
@@ -135,9 +138,7 @@ class Evaluator:
             return
         self.finding = joined(finding, {**observed, **about})
 
-    def _row(
-        self, function: Callable[..., object], observation: Observation, *, is_of_log: bool = False
-    ) -> FindingRow:
+    def _row(self, function: Callable[..., object], observation: Observation, *, is_of_log: bool = False) -> FindingRow:
         rule, group_id = rule_of(function), "" if is_of_log else self.context.group_id
         return {
             **row(Scope(self.context.cluster, group_id), rule, observation),

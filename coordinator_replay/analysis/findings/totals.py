@@ -121,6 +121,8 @@ def ranges_of(ranges: Iterable[Range], pause_ms: int = 1, patience: int = 0) -> 
 
 def with_longest_pauses(ranges: Sequence[Range]) -> list[Range]:
     """Ranges in order; where there are too many, the shortest pauses between them are left out."""
+    if len(ranges) <= _MOST_PAUSES:
+        return list(ranges)
     kept = list(map(list, ranges))
     shortest = nsmallest(len(kept) - 1 - _MOST_PAUSES, pairwise(kept), key=lambda pair: pair[1][0] - pair[0][1])
     for before, after in sorted(shortest, reverse=True):
@@ -299,7 +301,7 @@ class Totals:
             before = sums[summary.name].get(key)
             sums[summary.name][key] = added if before is None else summary.merge(before, added)
 
-    def active(self, limits: Thresholds) -> ActiveTime:
+    def active(self, limits: Thresholds) -> list[Range]:
         """When the group committed without a pause; only these ranges stay in its sums."""
         ranges: list[Range] = []
         for sums in (self.over[GROUP.name], self.every[GROUP.name]):
@@ -307,7 +309,7 @@ class Totals:
                 # Where one run ended and the next began was no pause.
                 ranges = with_longest_pauses(ranges_of(group["active"], limits.pause_ms, limits.patience))
                 group["active"] = ranges
-        return ActiveTime(ranges)
+        return ranges
 
     def first_at(self) -> int | None:
         """When the group first committed, in milliseconds; None where it never has."""

@@ -21,7 +21,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_replay.analysis.expiring import ExpiryRule, Retention, expiring_offsets
-from coordinator_replay.analysis.findings.ended_rules import went_on_ms
 from coordinator_replay.analysis.findings.evaluate import FINDINGS, Evaluator, FindingRow
 from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.analysis.findings.thresholds import Thresholds
@@ -37,6 +36,7 @@ from coordinator_replay.analysis.findings.totals import (
     WHOLE,
     ActiveTime,
     Key,
+    Range,
     Sum,
     Totals,
     bursts_of,
@@ -239,14 +239,17 @@ class GroupEvidence:
             totals.add(PAST, key, {"past": last_past(rows)}, is_over=is_over)
         return totals
 
-    def _past(self, active: ActiveTime) -> Mapping[tuple[Key, bool], Sequence[Row]]:
+    def _past(self, active: Sequence[Range]) -> Mapping[tuple[Key, bool], Sequence[Row]]:
         """What rules about the end of the log would have shown, by partition and whether no later commit changes it."""
         past = defaultdict[tuple[Key, bool], list[Row]](list)
-        for row in self.rows[STALLS]:
-            pause = [row["at"], row.pop("pause_until")]
-            if (continued_ms := went_on_ms(active, row)) > 0:
-                key = _key(row), row.pop("is_over")
-                row |= {"status": STALL, "pause": pause, "went_on_ms": continued_ms}
+        stalls = self.rows[STALLS]
+        last_before = ActiveTime(active if stalls else ()).last_before
+        for row in stalls:
+            at, until, is_over = row["at"], row.pop("pause_until"), row.pop("is_over")
+            last_ms = last_before(row["until"])
+            if last_ms is not None and last_ms > at:
+                key = _key(row), is_over
+                row |= {"status": STALL, "pause": [at, until], "went_on_ms": last_ms - at}
                 past[key].append(row)
         for row in self.rows[ENDANGERED]:
             past[_key(row), row.pop("is_over")].append(row)
@@ -272,7 +275,7 @@ class GroupEvidence:
 
     def _of_partitions(self, totals: Totals) -> Iterator[EvidenceRow]:
         """What the history of each partition comes to, in order."""
-        open_keys = {_key(row): bool(row["is_exact"]) for row in self.rows[OFFSETS]}
+        open_keys = {(row["topic"], row["partition"]): bool(row["is_exact"]) for row in self.rows[OFFSETS]}
         past = totals.every[PAST.name]
         for key, sums in sorted(totals.every[PARTITION.name].items(), key=itemgetter(0)):
             topic, partition = key
@@ -282,7 +285,6 @@ class GroupEvidence:
                 "partition": partition,
                 "has_offset": key in open_keys,
                 "is_last_known": open_keys.get(key, not sums["is_lost"]),
-                "into_empty": _into_empty(sums),
                 "past": past[key]["past"] if key in past else (),
             }
             yield EvidenceRow(Evidence.OFFSETS, 0, topic, partition, content)
@@ -334,10 +336,10 @@ def _place(row: EvidenceRow) -> tuple[Any, ...]:
 
 def _in_order(rows: list[EvidenceRow]) -> list[EvidenceRow]:
     """Rows by their place, those of one place by what they say: no order is left to how files were read."""
-    rows.sort(key=_place)
+    placed = sorted(((_place(row), row) for row in rows), key=itemgetter(0))
     ordered: list[EvidenceRow] = []
-    for _, same in groupby(rows, _place):
-        tied = list(same)
+    for _, same in groupby(placed, itemgetter(0)):
+        tied = [row for _, row in same]
         ordered += sorted(tied, key=lambda row: encode(row.content)) if len(tied) > 1 else tied
     return ordered
 
@@ -349,14 +351,6 @@ def _number(value: Any) -> int:
 def _key(row: Row) -> Key:
     """Which partition a row is about; what else it says is of it."""
     return row.pop("topic"), row.pop("partition")
-
-
-_INTO_EMPTY = ("count", "first_at", "from_offset", "valid_from", "committed_offset", "previous_offset")
-
-
-def _into_empty(sums: Sum) -> Sum | None:
-    """Commits of a partition into an Empty group; None where there are none."""
-    return {name: sums[f"empty_{name}"] for name in _INTO_EMPTY} if sums["empty_count"] else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -635,8 +629,11 @@ def _by_group(chunk: Chunk) -> dict[str, GroupEvidence]:
             rows = every.filter(pc.not_equal(every.column("tag"), int(Evidence.STATE)))
             for group_id in pc.unique(every.column("group_id")).to_pylist():
                 groups.setdefault(group_id, GroupEvidence())
+        by_group = defaultdict[str, list[Row]](list)
         for row in rows.to_pylist():
-            groups[row.pop("group_id")].rows[name].append(row)
+            by_group[row.pop("group_id")].append(row)
+        for group_id, some in by_group.items():
+            groups[group_id].rows[name] = some
     return groups
 
 

@@ -135,7 +135,9 @@ NO_COMMITS = {
 }
 
 
-def offsets(topic: str = "orders", partition: int = 0, **changes: Any) -> tuple[Evidence, dict[str, Any]]:
+def offsets(
+    topic: str = "orders", partition: int = 0, into_empty: Mapping[str, Any] = NO_COMMITS, **changes: Any
+) -> tuple[Evidence, dict[str, Any]]:
     """The history of a partition that is committed as it should be."""
     row = {
         "topic": topic,
@@ -149,8 +151,8 @@ def offsets(topic: str = "orders", partition: int = 0, **changes: Any) -> tuple[
         "metadata_bytes": 0,
         "from_offset": 900,
         "committed_offset": 50,
-        "into_empty": None,
         "past": (),
+        **{f"empty_{name}": value for name, value in into_empty.items()},
     }
     return Evidence.OFFSETS, {**row, **changes}
 
