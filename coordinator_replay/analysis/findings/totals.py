@@ -77,7 +77,7 @@ def _one_burst(bursts: Sequence[Sum]) -> Sum:
     }
 
 
-Range = Sequence[int]
+Range = list[int]
 """The first and the last time of some commits without a pause, in milliseconds, and how many these are."""
 
 _MOST_PAUSES = 100

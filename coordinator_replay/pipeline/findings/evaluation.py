@@ -13,9 +13,7 @@ from itertools import chain, groupby
 from math import ceil
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
-from zlib import crc32
 
-import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -421,16 +419,16 @@ def _schema(name: str) -> pa.Schema:
 
 def _chunks(tables: Chunk) -> Iterator[Chunk]:
     """Rows of whole groups in parts of about so many rows, as far as groups are no larger."""
-    parts = max(ceil(sum(rows.num_rows for rows in tables.values()) / _CHUNK_ROWS), 1)
-    places = {name: _places(rows.column("group_id"), parts) for name, rows in tables.items()}
-    for part in range(parts):
-        yield {name: rows.filter(pa.array(places[name] == part)) for name, rows in tables.items()}
-
-
-def _places(groups: pa.ChunkedArray, parts: int) -> Any:
-    coded = groups.combine_chunks().dictionary_encode()
-    numbers = [crc32(value.encode("utf-8", "surrogatepass")) % parts for value in coded.dictionary.to_pylist()]
-    return np.array([*numbers, 0], np.int64)[coded.indices.fill_null(len(numbers)).to_numpy(zero_copy_only=False)]
+    columns = [rows.column("group_id") for rows in tables.values()]
+    groups = pc.unique(pa.chunked_array([chunk for column in columns for chunk in column.chunks], pa.string()))
+    parts = max(ceil(sum(map(len, columns)) / _CHUNK_ROWS), 1)
+    size = max(ceil(len(groups) / parts), 1)
+    for begin in range(0, len(groups), size):
+        of_part = pc.SetLookupOptions(groups.slice(begin, size))
+        yield {
+            name: rows.filter(pc.is_in(column, options=of_part))
+            for (name, rows), column in zip(tables.items(), columns, strict=True)
+        }
 
 
 class Evaluation:
