@@ -62,30 +62,31 @@ def commit_stall_over(context: GroupContext) -> Iterator[Observation]:
 def silent_group_over(context: GroupContext) -> Iterator[Observation]:
     """Times in which a Stable group with members wrote no record of any kind; those of one epoch are one finding."""
     commits, limits = context.commits, context.limits
-    if commits is None:
+    quiet = [*context.quiet, *_quiet_at_end(context)]
+    if commits is None or not quiet:
         return
     pauses = _pauses(commits.get("active") or ())
     silences: dict[int, list[tuple[int, int, Row]]] = {}
-    for one in [*context.quiet, *_quiet_at_end(context)]:
+    for one in quiet:
         for before, after, usual_ms in pauses:
             since = max(before, one["at"])
             until = one["until"] if after is None else min(after, one["until"])
             if until - since >= max(limits.silent_ms, limits.patience * usual_ms):
                 silences.setdefault(one["epoch"], []).append((since, until, {**one, "usual_ms": usual_ms}))
     for epoch, some in silences.items():
-        since, until, quiet = max(some, key=itemgetter(1))
+        since, until, last = max(some, key=itemgetter(1))
         yield Observation(
             (epoch,),
             min(first for first, _, _ in some),
             until,
-            f"the group of {counted(quiet['members'], 'member')} wrote no record from {time_text(since)} to "
-            f"{time_text(until)}, for {lasting(until - since)}: {epoch_of(quiet)}",
-            quiet["partition"],
-            quiet["offset"],
+            f"the group of {counted(last['members'], 'member')} wrote no record from {time_text(since)} to "
+            f"{time_text(until)}, for {lasting(until - since)}: {epoch_of(last)}",
+            last["partition"],
+            last["offset"],
             {
                 "epoch": epoch,
-                "group_type": quiet["group_type"],
-                "usual_ms": quiet["usual_ms"],
+                "group_type": last["group_type"],
+                "usual_ms": last["usual_ms"],
                 "silent_ms": until - since,
             },
             occurrences=len(some),

@@ -60,7 +60,7 @@ from coordinator_replay.pipeline.guard import GroupGuard
 from coordinator_replay.pipeline.interval_rows import OPEN_ROWS, STAGED
 from coordinator_replay.pipeline.minute_states import STATES
 from coordinator_replay.store.duckdb_connection import select
-from coordinator_replay.store.scan import read_paths, reader_of, rows_of
+from coordinator_replay.store.scan import read_paths, rows_of
 from coordinator_replay.store.writer import DataFile, conform
 from coordinator_replay.tables.definition import table
 from coordinator_replay.times import later, milliseconds, time_order
@@ -442,7 +442,6 @@ class Evaluation:
     def __init__(self, files: BucketFiles, context: EvaluationContext) -> None:
         self.files = files
         self.context = context
-        self.until_ms = milliseconds(context.sums.until)
         self.writer = TableWriter(context.place, files.bucket)
         self.first_runs = context.news.first_runs()
         self.result = EvaluationResult()
@@ -487,22 +486,28 @@ class Evaluation:
             for name in (GROUP_SUMS, PARTITION_SUMS, REWIND_SUMS)
         }
         new = {name: pa.Table.from_batches(batches) for name, batches in staged.items() if batches}
-        totals, paused = self._totals(), self._pauses()
+        opened = self._intervals(OFFSETS, pc.field("to_offset").is_null())
+        removed = self._intervals(REMOVED)
+        totals, paused, ownership = self._totals(), self._pauses(opened, removed), self._rows(OWNERSHIP)
         return {
             EVIDENCE: self._table(EVIDENCE),
             **new,
             TOTALS: totals,
-            STALLS: self._stalls(paused),
+            STALLS: self._stalls(paused, ownership),
             ENDANGERED: self._endangered(paused),
-            UNCOMMITTED: self._uncommitted(new.get(PARTITION_SUMS), totals),
-            OFFSETS: self._table(OFFSETS, pc.field("to_offset").is_null()),
+            UNCOMMITTED: self._uncommitted(new.get(PARTITION_SUMS), totals, ownership),
+            OFFSETS: rows_of(opened, _schema(OFFSETS)),
             PENDING: self._pending(),
             EXPIRED: pa.concat_tables([rows_of(expected.to_batches(), _schema(EXPIRED)), self._table(EXPIRED)]),
-            REMOVED: self._table(REMOVED),
+            REMOVED: rows_of(removed, _schema(REMOVED)),
         }
 
-    def _table(self, name: str, where: Any = None) -> pa.Table:
-        return rows_of(read_paths(self.files.uris(name), _READ[name], where), _schema(name))
+    def _table(self, name: str) -> pa.Table:
+        return rows_of(read_paths(self.files.uris(name), _READ[name]), _schema(name))
+
+    def _intervals(self, name: str, where: Any = None) -> list[pa.RecordBatch]:
+        """What is read of rows of the history."""
+        return [*read_paths(self.files.uris(name), [*PAUSE.names, "is_exact"], where)]
 
     def _totals(self) -> pa.Table:
         """What earlier runs added up, as far as this run has not added it up again."""
@@ -512,20 +517,17 @@ class Evaluation:
         uris = [file.uri for file in self.files.old(TOTALS)]
         return rows_of(read_paths(uris, _READ[TOTALS], where), _schema(TOTALS))
 
-    def _pauses(self) -> pa.Table:
+    def _pauses(self, opened: Iterable[pa.RecordBatch], removed: Iterable[pa.RecordBatch]) -> pa.Table:
         """Offsets that no commit replaced for long: until this run did, until they were removed, or to this day."""
         limit, end = self.context.limits.pause_ms, self.context.end
         ended = read_paths((file.path for file in self.files.staged.get(PAUSES, ())), PAUSE.names)
-        names = [*PAUSE.names, "is_exact"]
-        opened = read_paths(self.files.uris(OFFSETS), names, pc.field("to_offset").is_null())
-        removed = read_paths(self.files.uris(REMOVED), names)
-        rows = [*ended, *(pauses(batch, limit, end) for part in (opened, removed) for batch in part)]
+        rows = [*ended, *(pauses(batch, limit, end) for batch in (*opened, *removed))]
         return pa.Table.from_batches([conform(batch, PAUSE) for batch in rows], PAUSE)
 
-    def _stalls(self, paused: pa.Table) -> pa.Table:
+    def _stalls(self, paused: pa.Table, ownership: pa.Table) -> pa.Table:
         """Pauses that an owner lived through while the group may have continued."""
         asked = {"limit": self.context.limits.stall_ms, "end": milliseconds(self.context.end)}
-        return select(_STALLS, asked, pauses=paused, ownership=self._rows(OWNERSHIP))
+        return select(_STALLS, asked, pauses=paused, ownership=ownership)
 
     def _endangered(self, paused: pa.Table) -> pa.Table:
         """Offsets that were to expire, or whose topic was left, and no longer are."""
@@ -538,11 +540,10 @@ class Evaluation:
         }
         return select(_ENDANGERED, asked, pauses=paused, rules=self._rows(RULES))
 
-    def _uncommitted(self, new: pa.Table | None, totals: pa.Table) -> pa.Table:
+    def _uncommitted(self, new: pa.Table | None, totals: pa.Table, ownership: pa.Table) -> pa.Table:
         """Partitions that had an owner for long before their first commit."""
         asked = {"limit": self.context.limits.never_committed_ms, "what": PARTITION.name}
         sums = _NO_SUMS if new is None else new.select(_NO_SUMS.column_names)
-        ownership = self._rows(OWNERSHIP)
         return select(_UNCOMMITTED, asked, new_sums=sums, sums=totals, ownership=ownership)
 
     def _pending(self) -> pa.Table:
@@ -550,13 +551,14 @@ class Evaluation:
         asked = {"end": milliseconds(self.context.end), "limit": self.context.limits.pending_ms}
         return select(LONG_PENDING, asked, pending=self._rows(PENDING))
 
-    def _rows(self, name: str) -> pa.RecordBatchReader:
+    def _rows(self, name: str) -> pa.Table:
         """A table's rows of the bucket."""
         schema = table(name).arrow_schema(_READ[name]).remove_metadata()
-        return reader_of(read_paths(self.files.uris(name), schema.names), schema)
+        return rows_of(read_paths(self.files.uris(name), schema.names), schema)
 
     def _evaluate_chunk(self, chunk: Chunk) -> Iterator[tuple[str, int, str]]:
         """Let the rules look at whole groups; yields what happened to them, in HAPPENED."""
+        kept: list[tuple[str | int | None, ...]] = []
         for group_id, evidence in _by_group(chunk).items():
             totals = evidence.totals(self.context.limits)
             removed = list(evidence.tombstones())
@@ -567,7 +569,9 @@ class Evaluation:
                     yield group_id, max(at_ms for at_ms, _ in removed), ENDED
             rebalances = self._evaluate_group(group_id, evidence, totals)
             yield from ((group_id, at_ms, "rebalance_count") for at_ms in rebalances)
-            self._keep_totals(group_id, totals)
+            for what, key, sums in totals.kept():
+                kept.append((group_id, what, *((None, None) if key == WHOLE else key), encode(sums)))
+        self._keep(kept)
 
     def _evaluate_group(self, group_id: str, evidence: GroupEvidence, totals: Totals) -> list[int]:
         """Let the rules look at a group; returns when each of its rebalances was, in milliseconds."""
@@ -603,19 +607,12 @@ class Evaluation:
         self.result.severities.update(finding["severity"] for finding in dated)
         self.writer.add_rows(FINDINGS, dated)
 
-    def _keep_totals(self, group_id: str, totals: Totals) -> None:
-        rows = [
-            {
-                "group_id": group_id,
-                "what": what,
-                "topic": None if key == WHOLE else key[0],
-                "partition": None if key == WHOLE else key[1],
-                "until": self.until_ms,
-                "sums": encode(sums),
-            }
-            for what, key, sums in totals.kept()
-        ]
-        self.writer.add_rows(TOTALS, rows)
+    def _keep(self, totals: Sequence[tuple[str | int | None, ...]]) -> None:
+        """Keep totals of groups for the next run: rows in what is read of them."""
+        if totals:
+            schema = table(TOTALS).arrow_schema([*_READ[TOTALS], "until"])
+            rows = pa.RecordBatch.from_arrays([*map(pa.array, zip(*totals, strict=True))], _READ[TOTALS])
+            self.writer.add(TOTALS, conform(rows, schema, until=self.context.sums.until))
 
 
 def _by_group(chunk: Chunk) -> dict[str, GroupEvidence]:
