@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_replay.analysis.findings.thresholds import MINUTE_MS
+from coordinator_replay.analysis.findings.totals import FEWEST_COMMITS
 from coordinator_replay.arrow_times import TIMESTAMP
 from coordinator_replay.pipeline.columns import LATEST, NONE, Numbers, numbers_of, packed
 from coordinator_replay.pipeline.minute_states import MINUTE_STATES, SIMPLE
@@ -68,12 +69,15 @@ class SumsRange:
         until: minutes before this time are over: later runs need not add them up again.
         hot: so many commits of each partition in a minute are too many.
         pause_ms: for how long no commit is a pause.
+        patience: how many times as long as the usual time between two commits before it a pause is, as far as minutes
+            are over; 0 where earlier runs have added up commits before these.
     """
 
     since: datetime | None
     until: datetime
     hot: int
     pause_ms: int
+    patience: int
 
 
 _MINUTES = f"""
@@ -201,9 +205,15 @@ class _MinuteSums:
         first_at, last_at, commits = (self.sums[name] for name in ("first_at", "last_at", "commits"))
         begins = np.ones(len(is_over), np.bool_)
         begins[1:] = (self.groups[1:] != self.groups[:-1]) | (is_over[1:] != is_over[:-1])
+        [keys] = np.nonzero(begins)
+        begun, before = keys[np.cumsum(begins) - 1], np.cumsum(commits) - commits
+        before -= before[begun]
+        is_shown = is_over & (before >= FEWEST_COMMITS)
+        usual_ms = (last_at[:-1] - first_at[begun[1:]]) // np.maximum(before[1:] - 1, 1) * is_shown[1:]
+        pause_ms = np.maximum(wanted.pause_ms, wanted.patience * usual_ms.astype(np.float64))
         is_after_pause = begins.copy()
-        is_after_pause[1:] |= first_at[1:] - last_at[:-1] >= wanted.pause_ms
-        [keys], [ranges] = np.nonzero(begins), np.nonzero(is_after_pause)
+        is_after_pause[1:] |= first_at[1:] - last_at[:-1] >= pause_ms
+        [ranges] = np.nonzero(is_after_pause)
         range_ends = np.append(ranges[1:], len(is_over)) - 1
         active = np.stack([first_at[ranges], last_at[range_ends], np.add.reduceat(commits, ranges)], axis=1)
         is_hot = self.sums["most_a_minute"] >= wanted.hot

@@ -207,6 +207,7 @@ def sums_range(
         until=until if since is None else max(until, since),
         hot=limits.hot_commits_per_minute,
         pause_ms=limits.pause_ms,
+        patience=limits.patience if since is None else 0,
     )
 
 
