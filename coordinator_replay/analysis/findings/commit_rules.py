@@ -31,7 +31,7 @@ def look_for_stall(context: GroupContext, topic: "TopicCommits", row: Row) -> No
     owner = context.owned.get((row["topic"], row["partition"]))
     if owner is None or time_order(owner.at_ms) > last_ms:
         return
-    usual_ms = context.pace(row).usual_ms()
+    usual_ms = mean_interval_ms(0, context.active_time(row).elapsed_ms(row["first_at"], last_ms), row["commits"])
     if usual_ms is None or stalled_ms < limits.patience * usual_ms:
         return
     kept = {name: row[name] for name in ("partition", "last_at", "committed_offset", "from_offset")}
@@ -283,7 +283,7 @@ def oversized_metadata(context: GroupContext, topic: TopicCommits) -> Iterator[O
 
 
 PARTITION_SIGNS: tuple[Callable[[GroupContext, TopicCommits, Row], None], ...] = (look_for_stall, look_for_reset)
-"""What is looked for in each partition of a topic, for the rules over the topic."""
+"""What is looked for in each partition of a topic, for the rules over the topic, in a group with records of its own."""
 
 TOPIC_RULES: tuple[Callable[[GroupContext, TopicCommits], Iterator[Observation]], ...] = (
     commit_stall,

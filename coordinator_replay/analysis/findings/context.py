@@ -9,10 +9,9 @@ from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.analysis.findings.thresholds import Thresholds
 from coordinator_replay.analysis.findings.totals import (
     ABANDONED,
-    FEWEST_COMMITS,
     STALL,
     ActiveTime,
-    Range,
+    mean_interval_ms,
 )
 from coordinator_replay.times import elapsed_ms, latest_ms, time_order
 
@@ -45,34 +44,6 @@ class ExpiringOffsets:
     numbers: set[int] = field(default_factory=set)
 
 
-class CommitPace:
-    """How often a partition is committed while its group commits.
-
-    Args:
-        row: commits, first_at and last_at of the partition, which has commits with a time.
-        active: when the group committed; None where it has no sum of its commits.
-    """
-
-    __slots__ = ("_active", "_active_ms", "_commits", "_last_ms")
-
-    def __init__(self, row: Row, active: ActiveTime | None) -> None:
-        first_ms, self._last_ms, self._commits = row["first_at"], row["last_at"], row["commits"]
-        self._active = active or ActiveTime([[first_ms, self._last_ms, self._commits]])
-        self._active_ms = self._active.elapsed_ms(first_ms, self._last_ms)
-
-    def usual_ms(self, pause: Range | None = None) -> int | None:
-        """The mean time between two commits; None of too few.
-
-        Args:
-            pause: a time without commits that does not count.
-        """
-        commits, active_ms = self._commits, self._active_ms
-        if pause is not None and pause[0] < self._last_ms:
-            commits -= 1
-            active_ms -= self._active.elapsed_ms(pause[0], min(pause[1], self._last_ms))
-        return None if commits < FEWEST_COMMITS else active_ms // (commits - 1)
-
-
 @dataclass(slots=True)
 class GroupContext:
     """One group.
@@ -92,7 +63,7 @@ class GroupContext:
         uncommitted: evidence of partitions that had an owner and no commit yet.
         stalls: times in which a partition was not committed for longer than usual, with ``usual_ms``.
         abandoned: times in which an offset was of a topic that no member subscribed to.
-        active: when the group committed without a pause; None until a partition's pace is asked for.
+        active: when the group committed without a pause; None until ``active_time`` is asked for.
     """
 
     cluster: str
@@ -115,10 +86,8 @@ class GroupContext:
     active: ActiveTime | None = None
 
     def add(self, kind: Evidence, row: Row) -> None:
-        """Take a row of evidence; most kinds need not be kept."""
+        """Take a row of evidence but of a partition; most kinds need not be kept."""
         match kind:
-            case Evidence.OFFSETS:
-                self._add_partition(row)
             case Evidence.STATUS:
                 self.add_status(row)
             case Evidence.REBALANCE:
@@ -143,19 +112,23 @@ class GroupContext:
                 {(topic, number): PartitionOwner(member_id, at_ms) for topic, number, member_id, at_ms in rows}
             )
 
-    def _add_partition(self, row: Row) -> None:
+    def add_partition(self, row: Row) -> None:
         """Take a partition that was committed, and what is over of it: times without commits if longer than usual."""
         if (row["topic"], row["partition"]) in self.owned:
             self.committed.add((row["topic"], row["partition"]))
         if not row["past"]:
             return
         about = {name: row[name] for name in ("topic", "partition")}
-        pace = self.pace(row)
+        active, last_ms = self.active_time(row), row["last_at"]
+        active_ms = active.elapsed_ms(row["first_at"], last_ms)
         for one in row["past"]:
             if one["status"] == ABANDONED:
                 self.abandoned.append({**one, **about})
             elif one["status"] == STALL and one["went_on_ms"] >= self.limits.stall_ms:
-                usual_ms = pace.usual_ms(one["pause"])
+                since, until = one["pause"]
+                paused_ms = active.elapsed_ms(since, min(until, last_ms))
+                # The pause does not count for what is usual.
+                usual_ms = mean_interval_ms(paused_ms, active_ms, row["commits"] - (since < last_ms))
                 if usual_ms is not None and one["went_on_ms"] >= self.limits.patience * usual_ms:
                     self.stalls.append({**one, **about, "usual_ms": usual_ms})
 
@@ -204,11 +177,11 @@ class GroupContext:
         owner = self.owned.get((topic, number))
         return owner._replace(at_ms=self.end_ms) if owner is not None else self.released.get((topic, number))
 
-    def pace(self, row: Row) -> CommitPace:
-        """How often a partition is committed, by its commits, first_at and last_at."""
+    def active_time(self, row: Row) -> ActiveTime:
+        """When the group committed; where it has no sum of its commits, from a partition's first to its last one."""
         if self.active is None and self.commits is not None and self.commits["active"]:
             self.active = ActiveTime(self.commits["active"])
-        return CommitPace(row, self.active)
+        return self.active or ActiveTime([[row["first_at"], row["last_at"], row["commits"]]])
 
     def rebalance_before(self, at_ms: int | None) -> str | None:
         """The last rebalance that began at or before a time; None where there is none or the time is None."""

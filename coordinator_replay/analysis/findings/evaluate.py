@@ -78,10 +78,10 @@ class Evaluator:
 
     def add(self, kind: Evidence, evidence: Row) -> Iterable[FindingRow]:
         """Take the next row of evidence; returns rows of ``findings``."""
-        self.context.add(kind, evidence)
         if kind is Evidence.OFFSETS:
             self._add_partition(evidence)
             return ()
+        self.context.add(kind, evidence)
         if kind is Evidence.OBSERVATION:
             return self._merge(evidence)
         return [
@@ -108,12 +108,14 @@ class Evaluator:
         self.by_id[finding["finding_id"]] = finding if before is None else joined(before, finding)
 
     def _add_partition(self, evidence: Row) -> None:
+        self.context.add_partition(evidence)
         if self.topic is None or self.topic.name != evidence["topic"]:
             self._end_topic()
             self.topic = TopicCommits(evidence["topic"], evidence["log_partition"], evidence["from_offset"])
         self.topic.add(evidence)
-        for look_for in PARTITION_SIGNS:
-            look_for(self.context, self.topic, evidence)
+        if self.context.status is not None:
+            for look_for in PARTITION_SIGNS:
+                look_for(self.context, self.topic, evidence)
 
     def _end_topic(self) -> None:
         if self.topic is not None:

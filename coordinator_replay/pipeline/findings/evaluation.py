@@ -423,7 +423,7 @@ def _chunks(tables: Chunk) -> Iterator[Chunk]:
     groups = pc.unique(pa.chunked_array([chunk for column in columns for chunk in column.chunks], pa.string()))
     parts = max(ceil(sum(map(len, columns)) / _CHUNK_ROWS), 1)
     size = max(ceil(len(groups) / parts), 1)
-    for begin in range(0, len(groups), size):
+    for begin in range(0, max(len(groups), 1), size):
         of_part = pc.SetLookupOptions(groups.slice(begin, size))
         yield {
             name: rows.filter(pc.is_in(column, options=of_part))
