@@ -282,9 +282,6 @@ def oversized_metadata(context: GroupContext, topic: TopicCommits) -> Iterator[O
         )
 
 
-PARTITION_SIGNS: tuple[Callable[[GroupContext, TopicCommits, Row], None], ...] = (look_for_stall, look_for_reset)
-"""What is looked for in each partition of a topic, for the rules over the topic, in a group with records of its own."""
-
 TOPIC_RULES: tuple[Callable[[GroupContext, TopicCommits], Iterator[Observation]], ...] = (
     commit_stall,
     offset_reset,

@@ -5,9 +5,10 @@ from typing import Any
 
 from coordinator_replay.analysis.findings.commit_rules import (
     COMMIT_RULES,
-    PARTITION_SIGNS,
     TOPIC_RULES,
     TopicCommits,
+    look_for_reset,
+    look_for_stall,
     offset_rewind,
 )
 from coordinator_replay.analysis.findings.context import GroupContext, Row
@@ -114,8 +115,8 @@ class Evaluator:
             self.topic = TopicCommits(evidence["topic"], evidence["log_partition"], evidence["from_offset"])
         self.topic.add(evidence)
         if self.context.status is not None:
-            for look_for in PARTITION_SIGNS:
-                look_for(self.context, self.topic, evidence)
+            look_for_stall(self.context, self.topic, evidence)
+            look_for_reset(self.context, self.topic, evidence)
 
     def _end_topic(self) -> None:
         if self.topic is not None:

@@ -121,8 +121,6 @@ def ranges_of(ranges: Iterable[Range], pause_ms: int = 1, patience: int = 0) -> 
 
 def with_longest_pauses(ranges: Sequence[Range]) -> list[Range]:
     """Ranges in order; where there are too many, the shortest pauses between them are left out."""
-    if len(ranges) <= _MOST_PAUSES:
-        return list(ranges)
     kept = list(map(list, ranges))
     shortest = nsmallest(len(kept) - 1 - _MOST_PAUSES, pairwise(kept), key=lambda pair: pair[1][0] - pair[0][1])
     for before, after in sorted(shortest, reverse=True):
