@@ -83,8 +83,7 @@ class SparkStages:
             return []
         places = sorted(range(len(shares)), key=lambda place: -size(shares[place]))
         sent = share_column(stage).array(shares[place] for place in places)
-        tasks = pa.array(range(len(places)), pa.int32())
-        manifest = pa.table([tasks, pa.array(places), sent], ["task", "place", "share"])
+        manifest = pa.table([pa.array(places), sent], ["place", "share"])
 
         def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
@@ -92,7 +91,8 @@ class SparkStages:
                 for place, share in zip(batch.column("place").to_pylist(), shares, strict=True):
                     yield _result(place, stage(share), stage)
 
-        rows = self.spark.createDataFrame(manifest).repartitionById(len(places), "task")
+        # A batch is a partition, see RELIED_ON.
+        rows = self.spark.createDataFrame(pa.Table.from_batches(manifest.to_batches(max_chunksize=1)))
         return self._results(name, rows.mapInArrow(run, _result_schema(stage)), stage)
 
     def run_on_rows(

@@ -30,6 +30,8 @@ RELIED_ON = {
     "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true",
     # Per-batch overhead of the columnar decoder fades from some ten thousand rows on; bytes stay bounded at 64 MiB.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
+    # Each batch of a table is a partition, however small: a stage is one map, without a shuffle before it.
+    "spark.sql.execution.arrow.localRelationThreshold": "0",
 }
 """Settings that can be made on a running session, and are made on every one."""
 
