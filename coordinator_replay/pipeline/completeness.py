@@ -266,8 +266,7 @@ def _continue(ranges: list[HistoryRange], copy: Copy) -> None:
     if not ranges:
         ranges.append(HistoryRange(behind, exact_from, bounds.end, copy))
     elif ranges[-1].exact_from is None or ranges[-1].exact_from > exact_from:
-        # What older copies lacked without a trace was compacted away in this one, which covers it.
-        ranges[-1] = HistoryRange(behind, exact_from, bounds.end, copy, ranges[-1].begins_at)
+        ranges[-1] = replace(ranges[-1], complete_from=behind, exact_from=exact_from, to_offset=bounds.end, copy=copy)
     else:
         _extend(ranges, bounds.end)
 
