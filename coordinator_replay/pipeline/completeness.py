@@ -46,7 +46,7 @@ class CopyBounds:
         name: its folder, or the input where it is an export.
         is_export: it was read through a consumer, which shows no control records.
         covered_from: the lowest offset that the run looked at in it.
-        cleaned_to: the cleaner may have been at work below this offset.
+        cleaned_to: the cleaner may have been at work below this offset, in a log that may go on behind the copy's end.
         end: the offset behind the last one that it covers.
         gaps: half-open ranges below the end that none of its files covers.
     """
@@ -110,8 +110,7 @@ class Copy:
         starts, stops, gap_before = self.starts[kept], np.minimum(self.stops[kept], limit), self.gap_before[kept]
         if not kept.any():
             starts, stops, gap_before = np.array([limit]), np.array([limit]), np.zeros(1, np.bool_)
-        bounds = self.bounds
-        bounds = replace(bounds, cleaned_to=min(bounds.cleaned_to, limit), end=min(bounds.end, limit))
+        bounds = replace(self.bounds, end=min(self.bounds.end, limit))
         return Copy(self.run_id, bounds, starts, stops, gap_before)
 
     def rows(self) -> pa.RecordBatch:
@@ -237,8 +236,11 @@ def _add(ranges: list[HistoryRange], copy: Copy) -> None:
         ranges.append(HistoryRange(behind, None, end, copy, begins_at=low, is_gap=True))
 
 
-def _exact_from(bounds: CopyBounds, behind: int) -> int:
-    """From where on everything is proven in a copy that lacks offsets below some offset."""
+def _exact_from(bounds: CopyBounds, behind: int) -> int | None:
+    """From where on everything is proven in a copy that lacks offsets below some offset; None where nothing ever is."""
+    if bounds.cleaned_to > bounds.end:
+        # A record may have been removed because of one behind the copy's end.
+        return None
     # Offsets that are missing in the newest segment were cleaned elsewhere, so that nothing bounds the cleaner's work.
     return bounds.cleaned_to if behind <= bounds.cleaned_to else bounds.end
 
@@ -253,11 +255,11 @@ def _continue(ranges: list[HistoryRange], copy: Copy) -> None:
     missing = copy.missing(0)
     is_from_start = bounds.covered_from == 0 and not any(is_gap for _, _, is_gap in missing)
     behind = missing[-1][1] if missing else 0
-    if not is_from_start:
+    exact_from = _exact_from(bounds, behind) if behind else 0
+    if not is_from_start or exact_from is None:
         if ranges:
             _extend(ranges, bounds.end)
         return
-    exact_from = _exact_from(bounds, behind) if behind else 0
     while ranges and (ranges[-1].exact_from is None or ranges[-1].exact_from >= exact_from):
         last = ranges[-1]
         if behind > last.begins_at and len(ranges) > 1:
@@ -266,7 +268,8 @@ def _continue(ranges: list[HistoryRange], copy: Copy) -> None:
     if not ranges:
         ranges.append(HistoryRange(behind, exact_from, bounds.end, copy))
     elif ranges[-1].exact_from is None or ranges[-1].exact_from > exact_from:
-        ranges[-1] = replace(ranges[-1], complete_from=behind, exact_from=exact_from, to_offset=bounds.end, copy=copy)
+        # What older copies lacked without a trace was compacted away in this one, which covers it.
+        ranges[-1] = HistoryRange(behind, exact_from, bounds.end, copy, ranges[-1].begins_at)
     else:
         _extend(ranges, bounds.end)
 

@@ -263,6 +263,16 @@ def test_silence_while_others_commit_speaks_for_a_session_timeout() -> None:
     assert reason(idle) == ("LEAVE_OR_TIMEOUT", "possible", "unknown")
 
 
+def test_commits_from_before_a_member_was_last_seen_are_not_its_silence() -> None:
+    log = ClassicLog()
+    log.sync(130_000, member("a", [0]), member("b", [1]))
+    log.sync(190_000, member("a", [0, 1]))
+    row = with_commits(log, [("orders", 1, 40_000, 0, 2), ("orders", 0, 129_500, 0, 3)])
+    assert reason(row) == ("LEAVE_OR_TIMEOUT", "possible", "unknown")
+    others_went_on = with_commits(log, [("orders", 1, 40_000, 0, 2), ("orders", 0, 189_000, 0, 3)])
+    assert reason(others_went_on) == ("SESSION_TIMEOUT", "likely", "unknown")
+
+
 def test_commits_after_the_operation_at_hand_do_not_count_for_it() -> None:
     coordinator = Coordinator()
     first = coordinator.join(None, at_once=True)

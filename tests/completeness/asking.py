@@ -42,6 +42,10 @@ _OPEN = re.compile(r"on record|not complete|may have existed|is not known|was no
 """What an answer that leaves something open says in its notes, or in the error it raises."""
 
 
+_EITHER = "LEAVE_OR_TIMEOUT"
+"""The cause that says itself that it may be one of two; commits that speak for one of them may be missing."""
+
+
 class Among(list[Any]):
     """A value that is one of several, as a cause with alternatives: equal to each of them."""
 
@@ -255,7 +259,8 @@ def ask_rebalances(warehouse: Warehouse, group: str, start_ms: int, end_ms: int)
     names = ("cause", "confidence", "members_before", "members_after", "members_joined", "members_left")
     rows: dict[Key, Told] = {
         (one.epoch, str(one.completed_at)): Told(
-            _row(one, names), one.is_exact is False or one.cause == "UNKNOWN" or one.confidence == "unknown"
+            _row(one, names if one.cause != _EITHER else names[2:]),
+            one.is_exact is False or one.cause == "UNKNOWN" or one.confidence == "unknown",
         )
         for one in answer
     }
@@ -421,6 +426,8 @@ def ask_table(warehouse: Warehouse, name: str, *, is_whole: bool) -> Reply:
         wanted = {column: _text(row[column]) for column in claimed}
         if not is_whole and row.get("ended_alternatives") and "ended_by" in wanted:
             wanted["ended_by"] = Among([row["ended_by"], *row["ended_alternatives"]])
+        if not is_whole and row.get("cause") == _EITHER:
+            wanted |= {"cause": Among([_EITHER, *row["alternatives"]]), "confidence": Among(["possible", "likely"])}
         # What is not there in the whole log was not; in a copy it claims nothing.
         nothing = () if is_whole else (None, UNKNOWN)
         wanted |= {column: _text(row[column]) for column in question.soft if row[column] not in nothing}

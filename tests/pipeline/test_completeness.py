@@ -1,5 +1,7 @@
 """What copies of a log partition prove, by the offsets that they have."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -34,3 +36,13 @@ def test_a_record_whose_key_cannot_be_read_is_a_gap():
     whole, *behind = history_of([copy])
     assert (whole.to_offset, whole.is_whole) == (3, True)
     assert [(one.begins_at, one.is_gap, one.exact_from) for one in behind] == [(3, True, None), (9, True, None)]
+
+
+def test_a_copy_that_covers_what_an_older_one_lacked_makes_a_hole_of_the_gap():
+    bounds = CopyBounds(log_partition=2, name="", is_export=False, covered_from=0, cleaned_to=20, end=24)
+    older = copy_of("1", replace(bounds, gaps=((5, 12),)), CopyOffsets(np.array([*range(5), *range(12, 24)])))
+    newer = copy_of("2", bounds, CopyOffsets(np.array([0, 3, 7, *range(15, 24)])))
+    for copies in ([older, newer], [newer, older]):
+        _, last = history_of(copies)
+        assert (last.begins_at, last.is_gap, last.complete_from, last.exact_from) == (5, False, 15, 20)
+        assert last.copy is newer

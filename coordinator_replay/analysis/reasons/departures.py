@@ -187,11 +187,13 @@ def _fell_silent(situation: Situation, member: Member, fact: str) -> Departure |
     own, others = situation.history.last_commit(partitions), situation.history.last_commit(partitions, other=True)
     if own is None or others is None:
         return None
-    silent_ms, others_ms = elapsed_ms(own.at_ms, _removed_ms(situation)), elapsed_ms(own.at_ms, others.at_ms)
-    if silent_ms is None or others_ms is None or min(silent_ms, others_ms) < session:
+    # A commit from before the member was last seen says nothing of the time since: another one may have made it.
+    alive = (own, situation.history.last_seen(member.member_id) or own)
+    waits = [elapsed_ms(sign.at_ms, at) for sign in alive for at in (_removed_ms(situation), others.at_ms)]
+    if any(wait is None or wait < session for wait in waits):
         return None
     why = (
-        f"its partitions were last committed {lasting(silent_ms)} earlier "
+        f"its partitions were last committed {passed(own.at_ms, _removed_ms(situation))} earlier "
         f"{situation.at(own.offset, own.partition)}, while other partitions of the group were "
         f"{situation.at(others.offset, others.partition)}; {_timeout(member)}"
     )

@@ -57,7 +57,6 @@ class DumpCopy:
             bounds=replace(
                 bounds,
                 covered_from=min(bounds.covered_from, limit),
-                cleaned_to=min(bounds.cleaned_to, limit),
                 end=min(bounds.end, limit),
                 gaps=tuple((low, min(high, limit)) for low, high in bounds.gaps if low < limit),
             ),
@@ -150,7 +149,8 @@ def _segment_copy(
         name=str(number),
         is_export=False,
         covered_from=max(first, end or 0) if skipped else first,
-        cleaned_to=max(bases, default=reached),
+        # Of a file that the cleaner has replaced the newest segment isn't among the deleted ones.
+        cleaned_to=max(bases, default=reached) if any(file.is_current for file in files) else LAST_OFFSET,
         end=min(reached, LAST_OFFSET),
         gaps=(*lost, *damaged),
     )
