@@ -155,7 +155,7 @@ def _agrees(line: CoordinatorLine, recorded: Mapping[int, int | None], end_ms: i
 
 
 def _precedence(election: LeaderChange) -> tuple[bool, int, int]:
-    """Of several of a leader epoch the lowest counts: with a time it is a controller's record, without a snapshot's."""
+    """Sorts elections of one leader epoch, the one that counts first: a controller's record, then undated snapshots."""
     return election.at_ms is None, election.at_ms or 0, election.leader
 
 

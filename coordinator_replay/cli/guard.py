@@ -206,7 +206,7 @@ def _end_interrupted(problem: BaseException) -> NoReturn:
 
 
 def _let_go(problem: BaseException | None) -> None:
-    """Let another Ctrl-C end the process at once, and go what the interrupted functions had in their variables.
+    """Let another Ctrl-C end the process at once, and drop what the interrupted functions had in their variables.
 
     Objects of libraries that are still there when Python ends, such as DuckDB's, end with complaints about each other.
     """

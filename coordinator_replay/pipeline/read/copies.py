@@ -149,7 +149,7 @@ def _segment_copy(
         name=str(number),
         is_export=False,
         covered_from=max(first, end or 0) if skipped else first,
-        # Of a file that the cleaner has replaced the newest segment isn't among the deleted ones.
+        # A deleted file is a part of a log that went on behind it: the cleaner may have been anywhere in it.
         cleaned_to=max(bases, default=reached) if any(file.is_current for file in files) else LAST_OFFSET,
         end=min(reached, LAST_OFFSET),
         gaps=(*lost, *damaged),
