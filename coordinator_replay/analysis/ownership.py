@@ -129,7 +129,6 @@ class Circumstances(NamedTuple):
     is_emptied: bool
     replaced: set[str]
     rebalance_timeouts: dict[str, int]
-    targets: dict[str, Assignment]
 
 
 @dataclass(slots=True)
@@ -152,8 +151,10 @@ class OwnershipReplay:
             on record says.
         is_step_exact: the group is proven before the operation at hand.
         is_exact: the group is proven after the operation at hand.
-        unrevoked_since: members in the state UNREVOKED_PARTITIONS or UNREVOKED_TASKS, and since when.
-        awaited_since: members that own partitions outside their target assignment, and since when.
+        unrevoked_since: members in the state UNREVOKED_PARTITIONS or UNREVOKED_TASKS, and since when. The rebalance
+            timeout begins again with each record of the state (``maybeReconcile`` schedules it anew), and so does this.
+        awaited_since: of members that own partitions outside their target assignment: each of these partitions, and
+            since when its target lacks it.
     """
 
     topics: RecordTopics
@@ -162,7 +163,7 @@ class OwnershipReplay:
     shared: dict[Key, list[SharedChange]] = field(default_factory=dict)
     owned: dict[str, Assignment] = field(default_factory=dict)
     unrevoked_since: dict[str, int | None] = field(default_factory=dict)
-    awaited_since: dict[str, int | None] = field(default_factory=dict)
+    awaited_since: dict[str, dict[Key, int | None]] = field(default_factory=dict)
     handovers: list[Handover] = field(default_factory=list)
     added: int = 0
     at_offset: int = -1
@@ -213,7 +214,9 @@ class OwnershipReplay:
             circumstances = _circumstances(events, kinds)
             for member_id, partitions in left.items():
                 why = self._why(circumstances, member_id, changed[member_id][0], at_ms)
-                yield from self._release(member_id, partitions, why, release, circumstances.targets.get(member_id))
+                yield from self._release(member_id, partitions, why, release)
+        if self.unrevoked_since:
+            self._restart_timers(events)
         for member_id, (member, _) in changed.items():
             taken = without(owned[member_id], self.owned.get(member_id, NOTHING))
             if member is not None and taken:
@@ -321,13 +324,19 @@ class OwnershipReplay:
             return MEMBER_FENCED
         return GROUP_EMPTIED if circumstances.is_emptied else MEMBER_LEFT
 
-    def _release(
-        self, member_id: str, left: Assignment, why: str, release: Release, target: Assignment | None = None
-    ) -> Iterator[Row]:
-        awaited_ms = self.awaited_since.get(member_id)
+    def _restart_timers(self, events: Sequence[Event]) -> None:
+        """Forget since when members have been revoking partitions that took a further step."""
+        for event in events:
+            before, member = event.before, event.member
+            if before is None or member is None or before.current is None:
+                continue
+            if not before.current.is_same_as(member.current):
+                self.unrevoked_since.pop(member.member_id, None)
+
+    def _release(self, member_id: str, left: Assignment, why: str, release: Release) -> Iterator[Row]:
+        awaited = self.awaited_since.get(member_id, {})
         is_exact = self.is_step_exact and self.is_exact
         for topic, partitions in left.items():
-            wanted = frozenset((target or NOTHING).get(topic, ()))
             for partition in partitions:
                 key = (topic, partition)
                 holders = self.holders.get(key)
@@ -335,7 +344,7 @@ class OwnershipReplay:
                 if holders is None or holding is None:
                     continue
                 until_ms = latest_ms(release.retaken_ms if key in release.retaken else release.at_ms, holding.from_ms)
-                since = None if partition in wanted else awaited_ms
+                since = awaited.get(key)
                 gap = Unowned(topic, holding, until_ms, self.at_offset, why, release.rebalance_id, since, is_exact)
                 if holders:
                     # Others own it too: nobody is without it, and there is no gap to wait for.
@@ -412,8 +421,11 @@ class OwnershipReplay:
         if lost is not None and not lost.is_same_as(None if member is None else member.current):
             del self.lost[member_id]
         target = member.target.assigned if member is not None and member.target is not None else None
-        if target is not None and owned != target and without(owned, target):
-            self.awaited_since.setdefault(member_id, at_ms)
+        outside = without(owned, target) if target is not None and owned != target else NOTHING
+        if outside:
+            since = self.awaited_since.get(member_id, {})
+            keys = [(topic, partition) for topic, partitions in outside.items() for partition in partitions]
+            self.awaited_since[member_id] = {key: since.get(key, at_ms) for key in keys}
         else:
             self.awaited_since.pop(member_id, None)
         state = member.current.state if member is not None and member.current is not None else None
@@ -507,16 +519,12 @@ def _is_same_owner(before: OpenOwnership, after: OpenOwnership) -> bool:
 def _circumstances(events: Sequence[Event], kinds: Sequence[EventKind]) -> Circumstances:
     replaced = set()
     timeouts: dict[str, int] = {}
-    targets: dict[str, Assignment] = {}
     for event in events:
         replaced_member = event.before
         if replaced_member is None:
             continue
         if event.kind is EventKind.MEMBER_REPLACED:
             replaced.add(replaced_member.member_id)
-        elif event.kind is EventKind.MEMBER_LEFT:
-            if replaced_member.subscription is not None:
-                timeouts[replaced_member.member_id] = replaced_member.subscription.rebalance_timeout_ms
-            if replaced_member.target is not None:
-                targets[replaced_member.member_id] = replaced_member.target.assigned
-    return Circumstances(DELETED in kinds, EMPTIED in kinds, replaced, timeouts, targets)
+        elif event.kind is EventKind.MEMBER_LEFT and replaced_member.subscription is not None:
+            timeouts[replaced_member.member_id] = replaced_member.subscription.rebalance_timeout_ms
+    return Circumstances(DELETED in kinds, EMPTIED in kinds, replaced, timeouts)

@@ -303,6 +303,25 @@ def test_a_partition_that_moves_is_unowned_from_its_revocation_to_its_next_owner
     assert (rebalance["held_up_by"], rebalance["held_up_ms"], rebalance["partitions_added"]) == ("member-1", 150, 0)
 
 
+def test_others_wait_for_a_partition_since_the_target_that_took_it_away() -> None:
+    coordinator = Coordinator()
+    coordinator.join(None, at_once=True)
+    coordinator.log.now = 100
+    coordinator.join(None, at_once=True)
+    coordinator.heartbeat("member-1")
+    coordinator.log.now = 240
+    coordinator.targets |= {"member-1": {0, 2}, "member-2": {1, 3, 4, 5}}
+    coordinator._write_target("member-1")
+    for coordinator.log.now in (250, 300):
+        coordinator.acknowledge("member-1")
+    life = GroupReplay("test", GROUP)
+    for record in coordinator.log.records:
+        life.feed(record)
+    life.finish()
+    gaps = {partition: (gap.awaited_ms, gap.to_ms) for (_, partition), gap in life._ownership.gaps.items()}
+    assert gaps == {1: (100, 300), 3: (100, 300), 4: (240, 300), 5: (100, 300)}
+
+
 def test_a_member_that_holds_on_for_its_rebalance_timeout_and_is_gone_was_fenced() -> None:
     coordinator = Coordinator()
     coordinator.join(None, at_once=True)

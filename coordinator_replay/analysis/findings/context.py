@@ -150,6 +150,8 @@ class GroupContext:
             )
             self.expiries[key] = offsets
         offsets.first_ms, offsets.last_ms = min(offsets.first_ms, row["at"]), max(offsets.last_ms, row["at"])
+        if offsets.since_ms is not None:
+            offsets.since_ms = min(offsets.since_ms, row.get("since"), key=time_order)
         offsets.until_ms = latest_ms(offsets.until_ms, until_ms)
         offsets.owner = max(offsets.owner, owner, key=lambda one: time_order(one.at_ms))
         offsets.numbers.add(row["partition"])

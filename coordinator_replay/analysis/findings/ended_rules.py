@@ -36,6 +36,8 @@ def commit_stall_over(context: GroupContext) -> Iterator[Observation]:
         went_on_ms = last["at"] + last["went_on_ms"]
         went_on = f" until {time_text(went_on_ms)}" if went_on_ms < last["until"] else ""
         where = f"at {last['committed_offset']} on" if len(numbers) == 1 else "on"
+        if len({(one["at"], one["until"]) for one in stalls}) > 1 < len(numbers):
+            where = f"again and again; those of partition {last['partition']}, the last to go on, on"
         yield Observation(
             (topic, member_id),
             min(one["at"] for one in stalls),

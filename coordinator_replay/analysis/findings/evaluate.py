@@ -44,11 +44,15 @@ END_RULES = (*COMMIT_RULES, *RECORD_RULES, *ENDED_RULES)
 
 
 def joined(one: FindingRow, other: FindingRow) -> FindingRow:
-    """Two rows of one finding as one: it is as the later one says, and began with the first."""
+    """Return two rows of one finding as one: it is as the later row says, and began with the first.
+
+    A partition or a member that only one of them names was not concerned all the time: the row names none then.
+    """
     is_later = time_order(other["last_seen"]) >= time_order(one["last_seen"])
     return {
         **one,
         **(other if is_later else {}),
+        **{name: one[name] if one[name] == other[name] else None for name in ("partition", "member_id")},
         "first_seen": min(one["first_seen"], other["first_seen"], key=time_order),
         "occurrences": one["occurrences"] + other["occurrences"],
     }

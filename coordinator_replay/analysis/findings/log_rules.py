@@ -101,12 +101,14 @@ def _expiries(context: GroupContext, status: str, what: str) -> Iterator[Observa
         until_ms = one.last_ms if is_expired else context.end_ms if one.until_ms is None else one.until_ms
         verbs = ("was ", "were ") if is_past else ("is ", "are ")
         be = "" if is_expired else verbs[count > 1]
-        over = f", until {time_text(until_ms)}" if is_past else ""
+        over = f", {'' if count == 1 else 'the last of them '}until {time_text(until_ms)}" if is_past else ""
+        last = f" (the last: {time_text(one.last_ms)})" if one.last_ms != one.first_ms else ""
         yield Observation(
             (topic, expiry_rule, *([expired_ms] if is_expired else [])),
             min(one.first_ms, until_ms) if one.since_ms is None else one.since_ms,
             until_ms,
-            f"{counted(count, 'offset')} of {topic} {be}{what} {time_text(one.first_ms)}{over} (rule {expiry_rule}); "
+            f"{counted(count, 'offset')} of {topic} {be}{what} {time_text(one.first_ms)}{last}{over} "
+            f"(rule {expiry_rule}); "
             f"a member owned {'the' if count == 1 else 'a'} partition until {time_text(one.owner.at_ms)}",
             context.log_partition,
             one.log_offset,

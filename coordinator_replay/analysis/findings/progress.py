@@ -100,7 +100,7 @@ def _stuck(step: Step, notes: Mapping[str, Any], waiting_for: list[str], until_m
         (partition, offset),
         since,
         until_ms,
-        f"the group has not been Stable since {time_text(since)}: {state} at epoch {epoch}{waiting}",
+        f"the group has not been Stable since {time_text(since)}; at last {state} at epoch {epoch}{waiting}",
         partition,
         offset,
         {"state": state, "epoch": epoch, "waiting_for": waiting_for},
@@ -121,7 +121,11 @@ def _waiting_for(step: Step) -> list[str]:
 
 
 def unrevoked_partitions(step: Step, memory: Memory) -> Iterator[Observation]:
-    """A member keeps what it must give up, up to its rebalance timeout and beyond."""
+    """Yield members that keep what they must give up, up to their rebalance timeout and beyond.
+
+    An episode is about the partitions that a member must give up at one step: with its next step, which may take other
+    partitions from it, the rebalance timeout begins again.
+    """
     if not memory.open and not step.ownership.unrevoked_since:
         return
     for event in step.events:
@@ -138,10 +142,13 @@ def unrevoked_partitions(step: Step, memory: Memory) -> Iterator[Observation]:
         if event.kind is EventKind.MEMBER_LEFT or current is None or not is_unrevoked:
             yield from memory.end(member.member_id, step.now.at_ms)
         else:
-            memory.begin(member.member_id, _unrevoked(step, event, member, memory))
+            since = step.ownership.unrevoked_since.get(member.member_id, step.now.at_ms)
+            if memory.since(member.member_id, since) != since:
+                yield from memory.end(member.member_id, step.now.at_ms)
+            memory.begin(member.member_id, _unrevoked(step, event, member, since))
 
 
-def _unrevoked(step: Step, event: Event, member: Member, memory: Memory) -> Observation:
+def _unrevoked(step: Step, event: Event, member: Member, since: int | None) -> Observation:
     subscription = member.subscription
     own = subscription if subscription is not None and _is_own_client(subscription) else None
     pending = member.current.pending if member.current is not None else NOTHING
@@ -153,7 +160,6 @@ def _unrevoked(step: Step, event: Event, member: Member, memory: Memory) -> Obse
         for topic_id, name in step.topics.shown(step.now.group_type, topic)
         for partition in numbers
     ]
-    since = memory.since(member.member_id, step.now.at_ms)
     return Observation(
         (member.member_id, event.partition, event.offset),
         since,

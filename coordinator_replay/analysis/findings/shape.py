@@ -1,15 +1,18 @@
 """Rules over what a group looks like once it has settled: who owns how much, who speaks which protocol."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from coordinator_replay.analysis.findings.observation import MOST_NAMED, Observation, of_partitions
 from coordinator_replay.analysis.findings.steps import GroupRule, Memory, Step
+from coordinator_replay.analysis.ownership import Unowned
 from coordinator_replay.engine.events import EventKind
 from coordinator_replay.engine.model import GroupState, GroupType
-from coordinator_replay.times import latest_ms, time_order, time_text
+from coordinator_replay.times import latest_ms, time_text
 
 _ENDS = frozenset({EventKind.GROUP_DELETED, EventKind.GROUP_EMPTIED})
+_BETWEEN = "\x00"
+"""What stands between two members' names in the name of an episode."""
 _ASSIGNED_APART = (GroupType.CLASSIC, GroupType.CONSUMER)
 _MEMBERSHIP = frozenset(
     {
@@ -27,7 +30,11 @@ _MEMBERSHIP = frozenset(
 
 
 def partition_unowned(step: Step, memory: Memory) -> Iterator[Observation]:
-    """Partitions that had an owner and have none, of topics of which others have one; one observation a topic."""
+    """Yield partitions that had an owner and have none, of topics of which others have one.
+
+    An episode is about the partitions of a topic that lost their owner in one operation, and names those of them that
+    have had none since then: another partition without an owner is another episode.
+    """
     now, owned = step.now, step.ownership
     if not step.kinds.isdisjoint(_ENDS):
         yield from memory.end_all(now.at_ms)
@@ -35,85 +42,135 @@ def partition_unowned(step: Step, memory: Memory) -> Iterator[Observation]:
         return
     if not owned.gaps and not memory.open:
         return
-    topics_owned = {topic for topic, _ in owned.holders}
-    holes: dict[str, list[int]] = {}
-    for topic, partition in owned.gaps:
-        if topic in topics_owned:
-            holes.setdefault(topic, []).append(partition)
-    for topic in [topic for topic in memory.open if topic not in holes]:
-        yield from memory.end(topic, now.at_ms)
-    for topic, partitions in holes.items():
-        partitions.sort()
-        topic_id, name = step.topics.shown(now.group_type, topic)[0]
-        released = max((owned.gaps[topic, partition].to_ms for partition in partitions), key=time_order)
-        since = memory.since(topic, latest_ms(released, step.exact_from))
-        shown = of_partitions(str(name or topic_id), partitions)
+    holes = _holes(step)
+    for name in [name for name in memory.open if name not in holes]:
+        yield from memory.end(name, now.at_ms)
+    for name, (topic, gap, partitions) in holes.items():
+        topic_id, topic_name = step.topics.shown(now.group_type, topic)[0]
+        since = memory.since(name, latest_ms(gap.to_ms, step.exact_from))
+        shown = of_partitions(str(topic_name or topic_id), partitions)
         memory.hold(
-            topic,
+            name,
             now,
             since,
             f"no member of the Stable group has owned {shown} since {time_text(since)}",
             {"topic_id": topic_id, "partitions": partitions[:MOST_NAMED], "partition_count": len(partitions)},
             step.limits.unowned_ms,
-            subject=(topic, now.partition, now.offset),
-            topic=name,
+            subject=(topic, now.partition, gap.to_offset),
+            topic=topic_name,
             topic_partition=partitions[0] if len(partitions) == 1 else None,
         )
 
 
+def _holes(step: Step) -> dict[str, tuple[str, Unowned, list[int]]]:
+    """Return the partitions without an owner, by topic and by the operation in which they lost it."""
+    owned = step.ownership
+    topics_owned = {topic for topic, _ in owned.holders}
+    holes: dict[str, tuple[str, Unowned, list[int]]] = {}
+    for (topic, partition), gap in owned.gaps.items():
+        if topic in topics_owned:
+            name = f"{gap.to_offset} {gap.to_ms} {topic}"
+            holes.setdefault(name, (topic, gap, []))[2].append(partition)
+    for _, _, partitions in holes.values():
+        partitions.sort()
+    return holes
+
+
+class Share(NamedTuple):
+    """The partitions that a member owns, counted; a static member goes by its instance id."""
+
+    partitions: int
+    name: str
+    member_id: str
+
+
+class Spread(NamedTuple):
+    """The two members of one subscription that own the most and the least.
+
+    Attributes:
+        members: members of the subscription.
+        partitions: partitions that these own together.
+    """
+
+    most: Share
+    least: Share
+    members: int
+    partitions: int
+
+    @property
+    def name(self) -> str:
+        """Name the two members."""
+        return f"{self.most.name}{_BETWEEN}{self.least.name}"
+
+    @property
+    def is_lopsided(self) -> bool:
+        """Tell whether one has more than twice its share, or several while the other has none."""
+        share = -(-self.partitions // self.members)
+        return self.most.partitions > 2 * share or (self.least.partitions == 0 and self.most.partitions >= 2)
+
+
 def unbalanced_assignment(step: Step, memory: Memory) -> Iterator[Observation]:
-    """Members that subscribe to the same own very different numbers of partitions."""
+    """Yield two members that subscribe to the same and own very different numbers of partitions.
+
+    An episode is about these two members, and lasts as long as it is so of both.
+    """
     now = step.now
     if not step.kinds.isdisjoint(_ENDS):
         yield from memory.end_all(now.at_ms)
     if step.is_end or now.state is not GroupState.STABLE or now.group_type not in _ASSIGNED_APART:
         return
-    worst = _most_lopsided(step) if len(step.members) > 1 else None
-    if worst is None:
-        yield from memory.end_all(now.at_ms)
+    spread = _lopsided(step, next(iter(memory.open), "")) if len(step.members) > 1 else None
+    for name in [name for name in memory.open if spread is None or name != spread.name]:
+        yield from memory.end(name, now.at_ms)
+    if spread is None:
         return
-    most, least, members, partitions = worst
-    since = memory.since("unbalanced", now.at_ms)
+    most, least = spread.most, spread.least
+    since = memory.since(spread.name, now.at_ms)
     memory.hold(
-        "unbalanced",
+        spread.name,
         now,
         since,
-        f"of {members} members with the same subscription one has owned {most[0]} of {partitions} partitions and "
-        f"one {least[0]} since {time_text(since)}",
+        f"of {spread.members} members with the same subscription {most.name} has owned too many partitions and "
+        f"{least.name} too few since {time_text(since)}: {most.partitions} and {least.partitions} of "
+        f"{spread.partitions} at the last change",
         {
-            "members": members,
-            "partitions": partitions,
-            "most": {"member_id": most[1], "partitions": most[0]},
-            "least": {"member_id": least[1], "partitions": least[0]},
+            "members": spread.members,
+            "partitions": spread.partitions,
+            "most": {"member_id": most.member_id, "partitions": most.partitions},
+            "least": {"member_id": least.member_id, "partitions": least.partitions},
         },
         step.limits.unbalanced_ms,
-        member_id=most[1],
+        member_id=most.member_id,
     )
 
 
-def _most_lopsided(step: Step) -> tuple[tuple[int, str], tuple[int, str], int, int] | None:
-    """The most and the least that members of one subscription own, where that is lopsided."""
-    alike: dict[Any, list[tuple[int, str]]] = {}
+def _lopsided(step: Step, open_name: str) -> Spread | None:
+    """Return two members between which partitions are lopsided: those of the open episode where it goes on."""
+    alike: dict[Any, dict[str, Share]] = {}
     for member_id, stay in step.members.items():
         subscription = stay.member.subscription
         if subscription is None or (subscription.topics is None and not subscription.regex):
             continue
         owned = step.ownership.owned.get(member_id, {})
         counted = sum(len(partitions) for partitions in owned.values())
-        alike.setdefault((subscription.topics, subscription.regex), []).append((counted, member_id))
-    for counts in alike.values():
-        partitions = sum(count for count, _ in counts)
-        if len(counts) < 2 or not partitions:
-            continue
-        most, least = max(counts), min(counts)
-        share = -(-partitions // len(counts))
-        if most[0] > 2 * share or (least[0] == 0 and most[0] >= 2):
-            return most, least, len(counts), partitions
-    return None
+        share = Share(counted, subscription.instance_id or member_id, member_id)
+        alike.setdefault((subscription.topics, subscription.regex), {})[share.name] = share
+    most, _, least = open_name.partition(_BETWEEN)
+    new = None
+    for shares in alike.values():
+        count, partitions = len(shares), sum(share.partitions for share in shares.values())
+        if most in shares and least in shares:
+            spread = Spread(shares[most], shares[least], count, partitions)
+            if spread.is_lopsided:
+                return spread
+        spread = Spread(max(shares.values()), min(shares.values()), count, partitions)
+        if new is None and count > 1 and spread.is_lopsided:
+            new = spread
+    return new
 
 
 def mixed_protocols(step: Step, memory: Memory) -> Iterator[Observation]:
-    """A consumer group has members of both protocols."""
+    """Yield the time in which a consumer group has members of both protocols."""
     now = step.now
     if now.group_type is not GroupType.CONSUMER or EventKind.GROUP_DELETED in step.kinds:
         yield from memory.end_all(now.at_ms)
@@ -134,8 +191,8 @@ def mixed_protocols(step: Step, memory: Memory) -> Iterator[Observation]:
         "mixed",
         now,
         since,
-        f"{len(classic)} of {len(protocols)} members have used the classic protocol, the others the consumer "
-        f"protocol, since {time_text(since)}",
+        f"the group has had members of both protocols since {time_text(since)}: {len(classic)} of {len(protocols)} "
+        "used the classic protocol at the last change",
         {"classic_members": sorted(classic)[:MOST_NAMED], "classic_count": len(classic), "members": len(protocols)},
         step.limits.mixed_protocols_ms,
     )

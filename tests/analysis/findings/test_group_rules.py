@@ -1,17 +1,27 @@
 """Rules over the life of one group: for each a life that raises it, and a near miss that does not."""
 
+import base64
+import json
+import struct
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
 
 from coordinator_replay.analysis.findings.thresholds import DAY_MS, DEFAULTS, MINUTE_MS, Thresholds
+from coordinator_replay.analysis.group_life import GroupReplay
 from tests.analysis.findings.evaluated import life_findings, rules
 from tests.engine.coordinator import TOPIC, Coordinator
-from tests.engine.lives import Writer
+from tests.engine.lives import GROUP, Writer
 
-BLOB = {0: "", 1: "AAAAAAABAAF4AAAAAQAAAAD/////", 2: "AAAAAAABAAF4AAAAAgAAAAAAAAAB/////w=="}
-"""Assignments of a classic member: nothing, partition 0, partitions 0 and 1 of topic x."""
 SUBSCRIPTION = "AAAAAAABAAF4AAAAAA=="
+
+
+def life_rows(records: Iterable[Any]) -> list[dict[str, Any]]:
+    """The rows of ``partition_ownership`` of a group's records."""
+    life = GroupReplay("test", GROUP)
+    rows = [row for record in records for row in life.feed(record)]
+    return [row for name, row in [*rows, *life.finish()] if name == "partition_ownership"]
 
 
 def stable(members: int = 1) -> Coordinator:
@@ -26,8 +36,17 @@ def stable(members: int = 1) -> Coordinator:
     return coordinator
 
 
-def classic(writer: Writer, generation: int, members: dict[str, int], **fields: Any) -> None:
-    """A generation of a classic group: how many partitions of topic x each member has, from 0 on."""
+def assigned(partitions: Iterable[int]) -> str:
+    """The assignment of a classic member: partitions of topic x; no bytes where there are none."""
+    numbers = list(partitions)
+    if not numbers:
+        return ""
+    blob = struct.pack(f">hih1si{len(numbers)}ii", 0, 1, 1, b"x", len(numbers), *numbers, -1)
+    return base64.b64encode(blob).decode()
+
+
+def classic(writer: Writer, generation: int, members: Mapping[str, int | Iterable[int]], **fields: Any) -> None:
+    """A generation of a classic group: partitions of topic x, or how many of them from 0 on, that each member has."""
     told = [
         {
             "memberId": member_id,
@@ -37,9 +56,9 @@ def classic(writer: Writer, generation: int, members: dict[str, int], **fields: 
             "rebalanceTimeout": 300_000,
             "sessionTimeout": 45_000,
             "subscription": SUBSCRIPTION,
-            "assignment": BLOB[count],
+            "assignment": assigned(range(owned) if isinstance(owned, int) else owned),
         }
-        for member_id, count in members.items()
+        for member_id, owned in members.items()
     ]
     leader = next(iter(members), None)
     value = {"protocolType": "consumer", "protocol": "range", "leader": leader, "members": told}
@@ -71,6 +90,16 @@ def test_an_invariant_broken_again_is_one_finding_that_counts():
     (found,) = [one for one in life_findings(writer.records, end_ms=9000) if one["rule"] == "invariant_broken"]
     assert found["occurrences"] == 3
     assert (found["first_seen"], found["last_seen"]) == (1000, 3000)
+
+
+def test_an_invariant_broken_of_one_partition_and_then_of_another_names_neither():
+    writer = Writer()
+    for generation, owned in ((1, (0,)), (2, (1,))):
+        writer.now = generation * 1000
+        classic(writer, generation, {"a": owned, "b": owned})
+    (found,) = [one for one in life_findings(writer.records, end_ms=9000) if one["rule"] == "invariant_broken"]
+    assert (found["topic"], found["partition"], found["occurrences"]) == ("x", None, 2)
+    assert "x-1, at 1970-01-01T00:00:02.000Z" in found["message"]
 
 
 # --- stuck_group ------------------------------------------------------------------------------------------------------
@@ -143,6 +172,27 @@ def test_a_member_that_holds_on_for_its_rebalance_timeout_is_told_and_one_that_g
             assert one["member_id"] == "member-1"
             assert "3 partitions" in one["message"]
             assert "move-1" in one["detail"]
+
+
+def test_a_member_that_revokes_other_partitions_at_its_next_step_holds_on_to_them_since_then():
+    coordinator = waiting()
+    seat = coordinator.seats["member-1"]
+    for step in range(1, 8):
+        coordinator.log.now = 1000 + step * MINUTE_MS
+        seat.epoch, seat.pending, seat.assigned = seat.epoch + 1, {step % 3}, {5}
+        coordinator._write_current("member-1")
+    coordinator.log.now += 299_999
+    coordinator.leave("member-1")
+    records = coordinator.log.records
+    assert "unrevoked_partitions" not in rules(life_findings(records, end_ms=DAY_MS))
+    kept = [one for one in life_rows(records) if one["member_id"] == "member-1" and one["partition"] == 1]
+    assert kept[-1]["released_by"] == "MEMBER_LEFT"
+    late = [
+        one._replace(timestamp_ms=(one.timestamp_ms or 0) + (place >= len(records) - 4))
+        for place, one in enumerate(records)
+    ]
+    (found,) = [one for one in life_findings(late, end_ms=DAY_MS) if one["rule"] == "unrevoked_partitions"]
+    assert (found["first_seen"], json.loads(found["detail"])["partition_count"]) == (1000 + 7 * MINUTE_MS, 1)
 
 
 # --- rebalance_storm --------------------------------------------------------------------------------------------------
@@ -241,6 +291,50 @@ def test_a_partition_that_a_stable_group_no_longer_owns_is_told_while_it_owns_ot
     assert "partition_unowned" not in rules(life_findings(writer.records, end_ms=after - 1))
 
 
+def in_turn(minutes: int, assignments: list[dict[str, Iterable[int]]]) -> list[Any]:
+    """A classic group that gets one assignment after the other, a minute each."""
+    writer = Writer()
+    for minute in range(minutes):
+        writer.now = minute * MINUTE_MS
+        classic(writer, minute + 1, assignments[minute % len(assignments)])
+    return writer.records
+
+
+def test_partitions_without_an_owner_in_turn_are_no_long_gap():
+    rounds: list[dict[str, Iterable[int]]] = [
+        {"a": (0, 1), "b": (3,)},
+        {"a": (0,), "b": (2, 3)},
+        {"a": (0, 2), "b": (1,)},
+    ]
+    found = life_findings(in_turn(60, rounds), end_ms=60 * MINUTE_MS)
+    assert "partition_unowned" not in rules(found)
+
+
+def test_a_gap_is_told_with_the_partition_that_has_it_and_since_when():
+    writer = Writer()
+    classic(writer, 1, {"a": (0, 1, 2, 3)})
+    for generation, owned in ((2, (0, 2, 3)), (3, (0, 1, 3)), (4, (0, 1))):
+        writer.now = generation * MINUTE_MS
+        classic(writer, generation, {"a": owned})
+    found = life_findings(writer.records, end_ms=3 * MINUTE_MS + DEFAULTS.unowned_ms)
+    (gap,) = [one for one in found if one["rule"] == "partition_unowned"]
+    assert (gap["partition"], gap["first_seen"]) == (2, 3 * MINUTE_MS)
+    later = life_findings(writer.records, end_ms=4 * MINUTE_MS + DEFAULTS.unowned_ms)
+    gaps = [one for one in later if one["rule"] == "partition_unowned"]
+    assert {(one["partition"], one["first_seen"]) for one in gaps} == {(2, 3 * MINUTE_MS), (3, 4 * MINUTE_MS)}
+    assert gap["finding_id"] in {one["finding_id"] for one in gaps}
+
+
+def test_partitions_that_lost_their_owner_at_once_are_one_finding_up_to_the_last_one():
+    writer = Writer()
+    for generation, owned in ((1, (0, 1, 2)), (2, (0,)), (3, (0, 1))):
+        writer.now = generation * MINUTE_MS
+        classic(writer, generation, {"a": owned})
+    (gap,) = [one for one in life_findings(writer.records, end_ms=DAY_MS) if one["rule"] == "partition_unowned"]
+    assert (gap["partition"], gap["first_seen"], gap["ended_at"]) == (2, 2 * MINUTE_MS, None)
+    assert "has owned x-2 since" in gap["message"]
+
+
 def test_a_topic_that_the_group_left_is_not_unowned():
     writer = Writer()
     classic(writer, 1, {"a": 2})
@@ -259,6 +353,20 @@ def test_a_member_without_partitions_beside_one_with_several_is_unbalanced_while
     assert rules(found) == ["unbalanced_assignment"]
     assert found[0]["member_id"] == "a"
     assert life_findings(writer.records, end_ms=DEFAULTS.unbalanced_ms - 1) == []
+
+
+def test_members_that_are_the_unlucky_one_in_turn_are_not_unbalanced():
+    rounds: list[dict[str, Iterable[int]]] = [{"a": 4, "b": 0}, {"a": 0, "b": 4}]
+    assert "unbalanced_assignment" not in rules(life_findings(in_turn(60, rounds), end_ms=60 * MINUTE_MS))
+
+
+def test_an_imbalance_goes_on_between_two_members_while_others_come_and_numbers_change():
+    rounds: list[dict[str, Iterable[int]]] = [{"a": 8, "b": 0}, {"a": 7, "b": 0, "c": (7,)}, {"a": 6, "b": 0, "0": ()}]
+    found = life_findings(in_turn(60, rounds), end_ms=60 * MINUTE_MS)
+    (gap,) = [one for one in found if one["rule"] == "unbalanced_assignment"]
+    assert (gap["first_seen"], gap["member_id"]) == (0, "a")
+    assert "of 3 members with the same subscription a has owned too many partitions and b too few" in gap["message"]
+    assert "6 and 0 of 6 at the last change" in gap["message"]
 
 
 def test_a_member_without_partitions_beside_one_with_one_is_not_unbalanced():
@@ -296,6 +404,7 @@ def test_members_of_both_protocols_for_a_day_are_a_migration_that_stopped():
     after = 1000 + DEFAULTS.mixed_protocols_ms
     (found,) = life_findings(coordinator.log.records, end_ms=after)
     assert found["rule"] == "mixed_protocols"
+    assert "1 of 2 used the classic protocol at the last change" in found["message"]
     assert "member-2" in found["detail"]
     assert life_findings(coordinator.log.records, end_ms=after - 1) == []
 

@@ -370,6 +370,21 @@ def test_offsets_in_danger_are_told_while_their_partition_had_an_owner_lately(st
     assert evaluate(expiry(status, end_ms), end_ms=end_ms) == []
 
 
+def test_offsets_past_retention_one_after_the_other_say_so():
+    group = group_status(owned=[["orders", number, "m-0", 1000] for number in (0, 1)])
+    kind, row = expiry("DUE", 2000)[0]
+    due = [(kind, {**row, "partition": number, "at": at}) for number, at in ((1, 5000), (0, 2000))]
+    (found,) = evaluate([group, *due], end_ms=9000)
+    assert "since 1970-01-01T00:00:02.000Z (the last: 1970-01-01T00:00:05.000Z)" in found["message"]
+    past = [
+        (kind, {**row, "since": row["at"], "until": until})
+        for (kind, row), until in zip(due, (6000, 8000), strict=True)
+    ]
+    (found,) = evaluate([group, *past], end_ms=9000)
+    assert (found["first_seen"], found["ended_at"]) == (2000, 8000)
+    assert "the last of them until 1970-01-01T00:00:08.000Z" in found["message"]
+
+
 # --- rebalances, records, the log -------------------------------------------------------------------------------------
 
 
