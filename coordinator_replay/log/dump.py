@@ -10,8 +10,8 @@ import glob
 import os
 import re
 import zlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
@@ -56,6 +56,32 @@ class DumpFile:
     is_current: bool = True
 
 
+class FileStamp(NamedTuple):
+    """A file's size and time of its last change, by which a later listing shows a change.
+
+    Attributes:
+        size: in bytes.
+        modified_ns: in nanoseconds since 1970; None where the filesystem has no such time.
+    """
+
+    size: int
+    modified_ns: int | None
+
+
+class DumpSearch(NamedTuple):
+    """Arguments of ``find_dump``, to look again.
+
+    Attributes:
+        inputs: files, folders, globs or URIs.
+        form: the form that the user named; None to look.
+        include_deleted: whether ``.log.deleted`` files count.
+    """
+
+    inputs: Sequence[str]
+    form: Format | None = None
+    include_deleted: bool = False
+
+
 def base_offset(file: DumpFile) -> int | None:
     """The offset in a segment's name, below which it has none; None where the file has another name."""
     base, _, rest = file.uri.rpartition("/")[2].partition(".")
@@ -73,6 +99,8 @@ class Dump:
         notes: what was skipped, one sentence each.
         indexed: base offsets of segments of which a folder has an index or a snapshot, by folder.
         companions: files in the folders of segments that describe the log: the topic's id, the leader epochs.
+        search: how it was found; None for one that was not found in files.
+        stamps: the size and time of each file to read, by URI.
     """
 
     format: Format
@@ -81,6 +109,8 @@ class Dump:
     notes: list[str] = field(default_factory=list)
     indexed: dict[str, set[int]] = field(default_factory=dict)
     companions: frozenset[str] = frozenset()
+    search: DumpSearch | None = None
+    stamps: Mapping[str, FileStamp] = field(default_factory=dict)
 
 
 _COMPANION = re.compile(
@@ -99,6 +129,7 @@ _LOG_FOLDER = re.compile(r"^.+-\d+(\.[0-9a-f]+-(delete|future|stray))?$")
 _NOT_CURRENT_FOLDER = re.compile(rf"^{re.escape(TOPIC)}-\d+\.[0-9a-f]+-(delete|future|stray)$")
 _WILDCARD = re.compile(r"[*?\[]")
 _HEAD_BYTES = 4096
+GONE = "was there when the dump was listed and is not there now; audit a copy that nothing changes"
 _ENVELOPE = (b'"partition"', b'"offset"', b'"key"')
 """What the first lines of an export name; another JSON file is no dump."""
 
@@ -110,12 +141,14 @@ class _Listed(NamedTuple):
         uri: in the form of the input that it was found under.
         named: whether the user named the file itself.
         leads_out: whether it is a link to what lies elsewhere.
+        modified_ns: when it was last written to; None where the filesystem does not say.
     """
 
     uri: str
     size: int
     named: bool
     leads_out: bool = False
+    modified_ns: int | None = None
 
     @property
     def name(self) -> str:
@@ -140,7 +173,7 @@ def _list(uri: str) -> Iterator[_Listed]:
     if root.type == fs.FileType.NotFound:
         raise InputError(f"{uri}: no such file or folder")
     if root.type == fs.FileType.File:
-        yield _Listed(f"{prefix}{root.path}", root.size, named=True)
+        yield _Listed(f"{prefix}{root.path}", root.size, named=True, modified_ns=root.mtime_ns)
         return
     listed = filesystem.get_file_info(fs.FileSelector(base, recursive=True))
     matched = False
@@ -151,7 +184,7 @@ def _list(uri: str) -> Iterator[_Listed]:
             matched = True
             if info.type == fs.FileType.File:
                 named = wildcard is not None and info.path.count("/") == path.count("/")
-                yield _Listed(f"{prefix}{info.path}", info.size or 0, named)
+                yield _Listed(f"{prefix}{info.path}", info.size or 0, named, modified_ns=info.mtime_ns)
     if wildcard is not None and not matched:
         raise InputError(f"{uri}: nothing matches")
 
@@ -181,7 +214,8 @@ def _list_local(uri: str, prefix: str, path: str) -> Iterator[_Listed]:
                 continue
             seen.add(real)
             if file.leads_out or file.is_regular:
-                yield _Listed(f"{prefix}{file.path}", file.size, file.is_regular and file.path == root, file.leads_out)
+                named = file.is_regular and file.path == root
+                yield _Listed(f"{prefix}{file.path}", file.size, named, file.leads_out, file.modified_ns)
             elif not is_glob and file.path == root:
                 raise InputError(f"{uri}: is a pipe or a device; write what comes out of it into a file first")
 
@@ -221,6 +255,8 @@ def read_head(uri: str, size: int = _HEAD_BYTES) -> bytes:
             if head[:2] != b"\x1f\x8b":
                 return head
             return zlib.decompressobj(31).decompress(head, size)
+    except FileNotFoundError as problem:
+        raise InputError(f"{uri}: {GONE}") from problem
     except (OSError, zlib.error) as problem:
         raise InputError(f"{uri}: can't be read: {problem}") from problem
 
@@ -248,11 +284,13 @@ class _Sorter:
         self.unplaced: set[str] = set()
         self.indexed: dict[str, set[int]] = {}
         self.companions: set[str] = set()
+        self.stamps: dict[str, FileStamp] = {}
 
     def skip(self, why: str) -> None:
         self.skipped[why] = self.skipped.get(why, 0) + 1
 
     def add(self, file: _Listed) -> None:
+        self.stamps[file.uri] = FileStamp(file.size, file.modified_ns)
         if file.leads_out:
             self.skip("a link that leads out of the folder; name what it leads to")
             return
@@ -349,6 +387,7 @@ def find_dump(inputs: Sequence[str], *, form: Format | None = None, include_dele
         InputError: an input is missing, unreadable, or has nothing that is a dump.
         UsageError: the inputs have more than one form, or segments of which nothing says the partition.
     """
+    search = DumpSearch(inputs, form, include_deleted)
     sorter = _Sorter(form, include_deleted)
     for uri in inputs:
         if form is Format.DELTA or (form is None and _is_delta(uri)):
@@ -361,7 +400,7 @@ def find_dump(inputs: Sequence[str], *, form: Format | None = None, include_dele
                 sorter.add(file)
             elif why and file.size and not file.name.startswith((".", "_")):
                 sorter.skip(why)
-    return _one_form(sorter, inputs)
+    return replace(_one_form(sorter, inputs), search=search)
 
 
 def _unread_exports(listed: Sequence[_Listed]) -> dict[str, str]:
@@ -405,10 +444,13 @@ def _one_form(sorter: _Sorter, inputs: Sequence[str]) -> Dump:
         for folder in sorter.unplaced
     ]
     form = forms.pop()
+    paths = sorter.rows.get(form, [])
+    read = [*paths, *(file.uri for file in segments)]
     return Dump(
         format=form,
         segments=segments,
-        paths=sorter.rows.get(form, []),
+        paths=paths,
+        stamps={uri: sorter.stamps[uri] for uri in read if uri in sorter.stamps},
         notes=notes,
         indexed=sorter.indexed,
         companions=frozenset(sorter.companions),

@@ -22,12 +22,14 @@ class LocalFile(NamedTuple):
         size: in bytes.
         is_regular: False for a pipe, a socket or a device, which is not to be opened.
         leads_out: True for a link to what lies elsewhere, which is not looked at.
+        modified_ns: when it was last written to, in nanoseconds since 1970.
     """
 
     path: str
     size: int
     is_regular: bool
     leads_out: bool = False
+    modified_ns: int | None = None
 
 
 def _status(path: str) -> os.stat_result | None:
@@ -60,7 +62,7 @@ def _is_open(path: str, status: os.stat_result, root: str) -> bool:
 def _file(path: str, status: os.stat_result, root: str) -> LocalFile:
     if not _is_below(path, root):
         return LocalFile(path, 0, is_regular=False, leads_out=True)
-    return LocalFile(path, status.st_size, stat.S_ISREG(status.st_mode))
+    return LocalFile(path, status.st_size, stat.S_ISREG(status.st_mode), modified_ns=status.st_mtime_ns)
 
 
 def files_below(path: str, within: str | None = None) -> Iterator[LocalFile]:

@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from coordinator_replay.errors import InputError
 from coordinator_replay.filesystem import open_filesystem
 from coordinator_replay.log.coverage import NOTHING_SKIPPED, SkipRanges
-from coordinator_replay.log.dump import DumpFile
+from coordinator_replay.log.dump import GONE, DumpFile
 from coordinator_replay.log.segment import SegmentPart, read_segment
 from coordinator_replay.secret_text import without_secrets
 
@@ -28,9 +29,16 @@ def read_file(file: DumpFile, skip: SkipRanges = NOTHING_SKIPPED) -> Iterator[Se
     Args:
         file: the file; a path or a URI that pyarrow's filesystems know.
         skip: offsets that are not wanted, see ``read_segment``.
+
+    Raises:
+        InputError: the file is not there any more.
     """
     filesystem, path = open_filesystem(file.uri)
-    with filesystem.open_input_stream(path, compression=None) as stream:
+    try:
+        opened = filesystem.open_input_stream(path, compression=None)
+    except FileNotFoundError as problem:
+        raise InputError(f"{file.uri}: {GONE}") from problem
+    with opened as stream:
         yield from read_segment(stream, source=without_secrets(file.uri), log_partition=file.log_partition, skip=skip)
 
 

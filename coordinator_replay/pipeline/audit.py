@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from coordinator_replay.analysis.findings.evaluate import FINDINGS
 from coordinator_replay.log.dump import Dump, DumpFile, find_dump
+from coordinator_replay.log.unchanged import unchanged
 from coordinator_replay.pipeline import log_partitions
 from coordinator_replay.pipeline.broker_logs import read as broker_logs
 from coordinator_replay.pipeline.broker_logs.rebalances import LinesContext, add_log_lines
@@ -185,7 +186,8 @@ def _plan(job: Job, run: Run, dump: Dump, report: Report) -> tuple[Reading, _Top
     """Read the dump, and decide what becomes of each bucket."""
     run.input_form = str(dump.format)
     report("reading and decoding")
-    reading = read_dump(job.stages, dump, job.earlier(), folder=f"{job.place.folder}/decoded", buckets=job.buckets)
+    with unchanged(dump):
+        reading = read_dump(job.stages, dump, job.earlier(), folder=f"{job.place.folder}/decoded", buckets=job.buckets)
     reading.record(run)
     report("naming topics")
     names = _name_topics(job, reading.tally)

@@ -5,16 +5,18 @@ A broker puts a group into partition ``Utils.abs(groupId.hashCode()) % partition
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from coordinator_replay.java_strings import string_hash
 from coordinator_replay.listing import listed
 from coordinator_replay.query.group_rows import GROUP_ROWS
 from coordinator_replay.query.tables import Tables
 
-_NAMED_COUNT = """
-    SELECT max(partition_count) FROM topics WHERE cluster = $cluster AND topic = '__consumer_offsets'
-"""
+OFFSETS_TOPIC = "__consumer_offsets"
+
+_NAMED_COUNT = f"""
+    SELECT max(partition_count) FROM topics WHERE cluster = $cluster AND topic = '{OFFSETS_TOPIC}'
+"""  # noqa: S608 - put together from constants
 
 _LOWEST_INT = -(1 << 31)
 
@@ -75,20 +77,39 @@ def partition_count(warehouse: Tables) -> int | None:
     return None
 
 
-def unaudited_partition(warehouse: Tables, group: str) -> int | None:
-    """The log partition of a group where no audit has read it; None where one has, or where that is not known."""
+def unaudited_reason(warehouse: Tables, group: str) -> str | None:
+    """Return why no record of a group may have been read, as part of a sentence; None if its partition was read."""
+    audited = warehouse.completeness.partitions
     count = partition_count(warehouse)
-    partition = None if count is None else log_partition_of(group, count)
-    return None if partition in warehouse.completeness.partitions else partition
+    if count is None:
+        return f"only {_only(audited)}" if audited else None
+    partition = log_partition_of(group, count)
+    return None if partition in audited else f"its log partition {partition} was not audited"
+
+
+def _only(audited: Collection[int]) -> str:
+    """Return which log partitions were audited, if nobody knows how many there are.
+
+    >>> _only([0])
+    'log partition 0 was audited, and the partition count of __consumer_offsets is not known'
+    """
+    partitions = f"log partition {listed(sorted(audited), 10)} was"
+    if len(audited) > 1:
+        partitions = f"log partitions {listed(sorted(audited), 10)} were"
+    return f"{partitions} audited, and the partition count of {OFFSETS_TOPIC} is not known"
 
 
 def unaudited_note(warehouse: Tables) -> str | None:
-    """What to say of a list of all groups where some log partitions were not audited."""
+    """Return a sentence for a list of all groups if audits may have read only some of the log partitions."""
+    audited = warehouse.completeness.partitions
     count = partition_count(warehouse)
-    missing = sorted(set(range(count or 0)) - set(warehouse.completeness.partitions))
+    if count is None:
+        elsewhere = "groups in other log partitions are not in this warehouse"
+        return f"Only {_only(audited)}: {elsewhere}." if audited else None
+    missing = sorted(set(range(count)) - set(audited))
     if not missing:
         return None
     return (
-        f"{len(missing)} of the {count} partitions of __consumer_offsets were not audited ({listed(missing, 10)}): "
+        f"{len(missing)} of the {count} partitions of {OFFSETS_TOPIC} were not audited ({listed(missing, 10)}): "
         "groups in them are not in this warehouse."
     )

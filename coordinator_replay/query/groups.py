@@ -16,7 +16,7 @@ from typing import NamedTuple
 from coordinator_replay.answer_columns import PYTHON, column
 from coordinator_replay.engine.model import GroupState
 from coordinator_replay.errors import UsageError
-from coordinator_replay.query.group_partitions import unaudited_partition
+from coordinator_replay.query.group_partitions import unaudited_reason
 from coordinator_replay.query.group_rows import GROUP_ROWS
 from coordinator_replay.query.join_phases import JoinPhase, join_phases
 from coordinator_replay.query.removed import deleted_groups
@@ -356,23 +356,21 @@ def check_group(warehouse: Tables, group: str) -> None:
     """Make sure that the tables know a group, at any time.
 
     Raises:
-        UsageError: they don't; the message says so where its log partition was not audited, and names the most similar
-            groups.
+        UsageError: they don't; the message says whether audits may have missed its log partition, and names the most
+            similar groups.
     """
     if warehouse.rows(_GROUP_NAMES, group=group):
         return
     covered = warehouse.coverage
-    unaudited = unaudited_partition(warehouse, group)
-    if unaudited is not None:
+    similar = did_you_mean(group, group_names(warehouse))
+    hint = similar and f"; {similar}"
+    if (unaudited := unaudited_reason(warehouse, group)) is not None:
         raise UsageError(
-            f"group {group!r} is not in this warehouse: its log partition {unaudited} was not audited; "
-            f"cluster {warehouse.cluster!r} is covered from {covered}"
+            f"group {group!r} is not in this warehouse: {unaudited}; "
+            f"cluster {warehouse.cluster!r} is covered from {covered}{hint}"
         )
-    hint = did_you_mean(group, group_names(warehouse))
     on_record = "" if warehouse.completeness.is_whole else " on record"
-    raise UsageError(
-        f"no group {group!r}{on_record} in cluster {warehouse.cluster!r}, covered from {covered}{hint and f'; {hint}'}"
-    )
+    raise UsageError(f"no group {group!r}{on_record} in cluster {warehouse.cluster!r}, covered from {covered}{hint}")
 
 
 def outcomes_at(warehouse: Tables, at: datetime | None = None, *, group: str | None = None) -> dict[str, LastState]:

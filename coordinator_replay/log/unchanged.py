@@ -1,0 +1,67 @@
+"""A check that a dump stayed as it was while a run read it.
+
+A folder in which a broker is at work changes all the time: segments grow, roll and are deleted. What is read of such a
+folder is of no single moment, and proves nothing about records that are not there.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from coordinator_replay.errors import InputError
+from coordinator_replay.log.dump import Dump, FileStamp, find_dump
+from coordinator_replay.secret_text import without_secrets
+
+_WAY_OUT = (
+    "nothing was written; copy the dump to a place where nothing changes it, and audit the copy "
+    "(docs/dumps.md, Was the dump complete)"
+)
+
+
+@contextmanager
+def unchanged(dump: Dump) -> Iterator[None]:
+    """Raise an error if a file of the dump changes while the block reads it, whatever the block itself fails with.
+
+    Raises:
+        InputError: a file was deleted, added, or written to.
+    """
+    try:
+        yield
+    except Exception:
+        _check(dump)
+        raise
+    _check(dump)
+
+
+def _check(dump: Dump) -> None:
+    if dump.search is None:
+        return
+    changes = list(_changes(dump.stamps, _stamps_now(dump)))
+    if changes:
+        more = f" ({len(changes) - 1:,} more changed)" if len(changes) > 1 else ""
+        raise InputError(f"the dump changed while it was read: {changes[0]}{more}; {_WAY_OUT}")
+
+
+def _stamps_now(dump: Dump) -> Mapping[str, FileStamp]:
+    """Return the stamps of the files that the dump has now; none if there is no dump any more."""
+    assert dump.search is not None  # noqa: S101 - the caller has looked
+    try:
+        return find_dump(dump.search.inputs, form=dump.search.form, include_deleted=dump.search.include_deleted).stamps
+    except (InputError, OSError):
+        return {}
+
+
+def _changes(before: Mapping[str, FileStamp], now: Mapping[str, FileStamp]) -> Iterator[str]:
+    """Yield what became of each file that is not as it was."""
+    for uri, stamp in before.items():
+        what = _change(stamp, now.get(uri))
+        if what is not None:
+            yield f"{without_secrets(uri)} {what}"
+    yield from (f"{without_secrets(uri)} was added" for uri in now if uri not in before)
+
+
+def _change(before: FileStamp, now: FileStamp | None) -> str | None:
+    if now is None:
+        return "was deleted or renamed"
+    if now.size != before.size:
+        return f"{'grew' if now.size > before.size else 'shrank'} from {before.size:,} to {now.size:,} bytes"
+    return None if now == before else "was written to"
