@@ -38,6 +38,8 @@ Values = dict[str, Any]
 
 _ENDED = "was in force until"
 """In notes on what ended an offset."""
+_ELSEWHERE = "Only log partition"
+"""How a note on groups of other log partitions begins, which says nothing about those that were audited."""
 _OPEN = re.compile(r"on record|not complete|may have existed|is not known|was not audited|before the start of the log")
 """What an answer that leaves something open says in its notes, or in the error it raises."""
 
@@ -107,7 +109,7 @@ def says_open(answer: Answer[Any] | UsageError) -> bool:
     if isinstance(answer, UsageError):
         return _OPEN.search(str(answer)) is not None
     basis = getattr(answer, "basis", None)
-    notes = [note for note in answer.notes if _ENDED not in note]
+    notes = [note for note in answer.notes if _ENDED not in note and not note.startswith(_ELSEWHERE)]
     return (basis is not None and not basis.is_complete) or any(_OPEN.search(note) for note in notes)
 
 
