@@ -69,8 +69,8 @@ def _expiry_of_classic(group: ClassicGroup) -> Expiry:
     if not group.members:
         return Expiry(ExpiryRule.EMPTY_SINCE, group.state_timestamp_ms)
     topics = [member.subscription_or_empty.topics for member in group.members.values()]
-    readable = [one for one in topics if one is not None]
-    if group.protocol_type != CONSUMER_PROTOCOL_TYPE or len(readable) < len(topics):
+    readable = [names for names in topics if names is not None]
+    if group.protocol_type != CONSUMER_PROTOCOL_TYPE or group.protocol is None or len(readable) < len(topics):
         return Expiry(ExpiryRule.NEVER_WHILE_ACTIVE)
     return Expiry(ExpiryRule.UNSUBSCRIBED_TOPIC, spared=frozenset().union(*readable))
 

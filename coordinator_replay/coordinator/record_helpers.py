@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from coordinator_replay.engine.classic_group import UNKNOWN_TIMESTAMP, ClassicGroup
 from coordinator_replay.engine.model import Assignment, Member
-from coordinator_replay.records.blobs import open_assignment, open_subscription
+from coordinator_replay.records.blobs import open_classic_member
 
 
 class NewRecord(NamedTuple):
@@ -106,8 +106,7 @@ def classic_member(member: Member, metadata: str, assignment: str, *, is_consume
         "sessionTimeout": subscription.session_timeout_ms,
         "subscription": metadata,
         "assignment": assignment,
-        "subscriptionFields": open_subscription(metadata) if is_consumer else None,
-        "assignmentFields": open_assignment(assignment) if is_consumer else None,
+        **open_classic_member(metadata, assignment, is_consumer=is_consumer),
     }
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from coordinator_replay.records.damage import RecordError
+from coordinator_replay.records.damage import ErrorClass, RecordError
 from coordinator_replay.records.kinds import blob
 from coordinator_replay.records.plain import encode_blob, read_blob
 
@@ -21,9 +21,22 @@ KINDS_WITH_BLOBS = ("GroupMetadata", "ConsumerGroupMemberMetadata")
 
 _SUBSCRIPTION, _ASSIGNMENT = "ConsumerProtocolSubscription", "ConsumerProtocolAssignment"
 
+_PART_OF_ALL_VERSIONS = 0
+"""The version whose fields every subscription begins with."""
+
 
 class BlobError(ValueError):
-    """A blob can't be read as what it should be."""
+    """A blob can't be read as what it should be.
+
+    Attributes:
+        is_expected: Kafka's ``ConsumerProtocol`` throws its ``SchemaException``, for which its callers have an answer.
+            It does where the bytes end inside a number, and for a negative version. Else it throws an error that no
+            caller expects.
+    """
+
+    def __init__(self, problem: str, *, is_expected: bool = True) -> None:
+        super().__init__(problem)
+        self.is_expected = is_expected
 
 
 class ConsumerSubscription(NamedTuple):
@@ -67,14 +80,15 @@ def _read(name: str, text: str, version: int | None = None) -> dict[str, Any]:
     try:
         return read_blob(blob(name), _bytes(text), version)[0]
     except RecordError as problem:
-        raise BlobError(str(problem)) from None
+        is_expected = problem.is_in_number or problem.error_class is ErrorClass.UNSUPPORTED_VERSION
+        raise BlobError(str(problem), is_expected=is_expected) from None
 
 
 # Clients send the same blobs generation after generation.
 @lru_cache(maxsize=128)
-def _open(name: str, text: str | None) -> Mapping[str, Any] | None:
+def _open(name: str, text: str | None, version: int | None = None) -> Mapping[str, Any] | None:
     try:
-        return _read(name, text or "")
+        return _read(name, text or "", version)
     except BlobError:
         return None
 
@@ -126,16 +140,18 @@ def _by_topic(partitions: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, tuple
 
 
 def subscribed_topics(text: str) -> frozenset[str]:
-    """Topics of a subscription: the part that every version has.
+    """Return the topics of a classic group's member, as its coordinator reads them.
+
+    It reads the version 0 part, whatever version the blob claims (``ClassicGroup.computeSubscribedTopics``).
 
     Raises:
-        BlobError: it can't be read.
+        BlobError: that part can't be read.
     """
-    return frozenset(read_subscription(text, 0).topics)
+    return frozenset(read_subscription(text, _PART_OF_ALL_VERSIONS).topics)
 
 
 def open_subscription(text: str | None) -> Mapping[str, Any] | None:
-    """The fields of a subscription, None where it is empty or can't be read.
+    """Return the fields of a subscription read in its own version, None where it is empty or can't be read.
 
     These are version, topics, userData, ownedPartitions, generationId and rackId, as far as its version has them.
     """
@@ -143,8 +159,32 @@ def open_subscription(text: str | None) -> Mapping[str, Any] | None:
 
 
 def open_assignment(text: str | None) -> Mapping[str, Any] | None:
-    """The fields of an assignment, None where it is empty or can't be read: version, assignedPartitions, userData."""
+    """Return the fields of an assignment, None where it is empty or can't be read.
+
+    These are version, assignedPartitions and userData. They are for the client: the coordinator of a classic group
+    hands an assignment on as it is.
+    """
     return _open(_ASSIGNMENT, text)
+
+
+def open_classic_member(subscription: str | None, assignment: str | None, *, is_consumer: bool) -> dict[str, Any]:
+    """Return ``subscriptionFields`` and ``assignmentFields`` of a member of a classic group.
+
+    A subscription has the fields of its own version where all of them can be read. Else it has those of the version 0
+    part, which is all that the coordinator reads (see ``subscribed_topics``).
+
+    Args:
+        subscription: the blob of the chosen protocol.
+        assignment: the assignment's blob.
+        is_consumer: the group's protocol type is ``consumer``. Other blobs stay closed: both fields are None.
+    """
+    if not is_consumer:
+        return {"subscriptionFields": None, "assignmentFields": None}
+    whole = open_subscription(subscription)
+    return {
+        "subscriptionFields": _open(_SUBSCRIPTION, subscription, _PART_OF_ALL_VERSIONS) if whole is None else whole,
+        "assignmentFields": open_assignment(assignment),
+    }
 
 
 def write_subscription(fields: Mapping[str, Any]) -> str:
@@ -166,16 +206,24 @@ def write_assignment(partitions: Mapping[str, Sequence[int]], version: int) -> s
 
 
 def open_blobs(kind: str, value: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """The value with its blobs opened next to them, as the engine takes it.
+    """Return the value with its blobs opened next to them, as the engine takes it.
 
     Members of a ``GroupMetadata`` value of protocol type ``consumer`` gain ``subscriptionFields`` and
-    ``assignmentFields``; protocols of a classic member inside a consumer group gain ``metadataFields``. Each is None
-    where the blob is empty or can't be read. Other values come back as they are.
+    ``assignmentFields``. Protocols of a classic member inside a consumer group gain ``metadataFields``: there the
+    coordinator reads the blob in its own version, and refuses a member whose blob is shorter. Each is None where the
+    blob is empty or can't be read. Other values come back as they are.
     """
     if value is None:
         return None
     if kind == "GroupMetadata":
-        return {**value, "members": [_open_member(value, member) for member in value["members"]]}
+        is_consumer = value["protocolType"] == "consumer"
+        return {
+            **value,
+            "members": [
+                {**member, **open_classic_member(member["subscription"], member["assignment"], is_consumer=is_consumer)}
+                for member in value["members"]
+            ],
+        }
     classic = value.get("classicMemberMetadata") if kind == "ConsumerGroupMemberMetadata" else None
     if classic is None:
         return value
@@ -184,12 +232,3 @@ def open_blobs(kind: str, value: Mapping[str, Any] | None) -> Mapping[str, Any] 
         for protocol in classic["supportedProtocols"]
     ]
     return {**value, "classicMemberMetadata": {**classic, "supportedProtocols": protocols}}
-
-
-def _open_member(value: Mapping[str, Any], member: Mapping[str, Any]) -> dict[str, Any]:
-    is_consumer = value["protocolType"] == "consumer"
-    return {
-        **member,
-        "subscriptionFields": open_subscription(member["subscription"]) if is_consumer else None,
-        "assignmentFields": open_assignment(member["assignment"]) if is_consumer else None,
-    }

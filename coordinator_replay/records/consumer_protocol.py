@@ -3,6 +3,9 @@
 The bytes (``ConsumerProtocolSubscription``, ``ConsumerProtocolAssignment``) don't say which of the two they are, so
 they are read as both. If one reading leaves fewer bytes over, it is the only one given. Where both fit, as for a member
 without topics, both are given, and the field that the bytes come from decides which one it is.
+
+Some clients write a subscription that claims a version and ends before its fields. The coordinator reads the version 0
+part of it. So is it read here, where no reading of the whole fits.
 """
 
 import base64
@@ -38,7 +41,8 @@ PROTOCOL = pa.struct(
 )
 """A blob as a subscription, as an assignment, or as both where its bytes fit both; null where they fit neither.
 
-Fields that the blob's version does not have are null.
+Fields that the blob's version does not have are null, and so are all but topics and user data where only the version 0
+part of a subscription can be read.
 """
 
 _NAMES = {
@@ -50,9 +54,9 @@ _NAMES = {
 }
 
 
-def _reading(struct: Struct, data: bytes) -> tuple[dict[str, Any], int] | None:
+def _reading(struct: Struct, data: bytes, version: int | None = None) -> tuple[dict[str, Any], int] | None:
     try:
-        return read_blob(struct, data)
+        return read_blob(struct, data, version)
     except RecordError:
         return None
 
@@ -64,14 +68,13 @@ def _typed(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _open(data: bytes) -> dict[str, Any] | None:
-    """One blob as a value of PROTOCOL."""
-    readings = {
-        "subscription": _reading(blob("ConsumerProtocolSubscription"), data),
-        "assignment": _reading(blob("ConsumerProtocolAssignment"), data),
-    }
+    """Return one blob as a value of PROTOCOL."""
+    subscription, assignment = blob("ConsumerProtocolSubscription"), blob("ConsumerProtocolAssignment")
+    readings = {"subscription": _reading(subscription, data), "assignment": _reading(assignment, data)}
     readable = {name: reading for name, reading in readings.items() if reading is not None}
     if not readable:
-        return None
+        part = _reading(subscription, data, 0)
+        return None if part is None else {"version": part[0]["version"], "subscription": _typed(part[0])}
     fewest = min(left for _, left in readable.values())
     fitting = {name: fields for name, (fields, left) in readable.items() if left == fewest}
     version = next(iter(fitting.values()))["version"]

@@ -49,8 +49,13 @@ MESSAGES = {
 
 
 class RecordError(Exception):
-    """A record that the scalar decoder can't read; never leaves the records room."""
+    """A record that the scalar decoder can't read; never leaves the records room.
 
-    def __init__(self, error_class: ErrorClass, detail: str = "") -> None:
+    Attributes:
+        is_in_number: the bytes end inside a number, which is what Kafka calls a ``BufferUnderflowException``.
+    """
+
+    def __init__(self, error_class: ErrorClass, detail: str = "", *, is_in_number: bool = False) -> None:
         super().__init__(f"{MESSAGES[error_class]}{f': {detail}' if detail else ''}")
         self.error_class = error_class
+        self.is_in_number = is_in_number

@@ -101,7 +101,7 @@ def _integers(type_: str) -> _Read:
         try:
             return unpack(source.data, at)[0]
         except packing.error:
-            raise RecordError(ErrorClass.BUFFER_UNDERFLOW) from None
+            raise RecordError(ErrorClass.BUFFER_UNDERFLOW, is_in_number=True) from None
 
     return read
 
@@ -305,11 +305,12 @@ def read_blob(struct: Struct, data: bytes, version: int | None = None) -> tuple[
         version and fields, and how many bytes follow the last field.
 
     Raises:
-        RecordError: the bytes end early, a field is null that can't be, or the version is negative.
+        RecordError: the bytes end early, a field is null that can't be, or the blob's own version is asked for and is
+            negative.
     """
     source = _Source(data, malformed="replace")
     own = _integers("int16")(source)
-    if own < 0:
+    if own < 0 and version is None:
         raise RecordError(ErrorClass.UNSUPPORTED_VERSION, f"{struct.name} version {own}")
     fields = _reader(struct, min(own if version is None else version, struct.versions.high))(source)
     return {"version": own, **fields}, source.remaining

@@ -8,9 +8,10 @@ from coordinator_replay.engine.replay import StateReplay
 KEY = {"group": "g"}
 
 
-def classic(members=(), protocol_type="consumer", since=1000):
+def classic(members=(), protocol_type="consumer", since=1000, protocol="range"):
     return {
         "protocolType": protocol_type,
+        "protocol": protocol if members else None,
         "currentStateTimestamp": since,
         "members": [
             {"memberId": str(i), "subscriptionFields": None if topics is None else {"topics": topics}}
@@ -62,6 +63,7 @@ def test_classic_consumer_group_spares_what_any_member_subscribes_to():
     [
         pytest.param(classic([["a"], None]), id="a subscription can't be read"),
         pytest.param(classic([["a"]], protocol_type="connect"), id="another protocol type"),
+        pytest.param(classic([["a"]], protocol=None), id="no protocol was chosen, so no subscription is read"),
     ],
 )
 def test_nothing_expires_while_an_active_group_does_not_tell_its_topics(value):

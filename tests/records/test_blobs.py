@@ -127,3 +127,73 @@ def test_unreadable_subscriptions(text):
     with pytest.raises(BlobError):
         read_subscription(text)
     assert open_subscription(text) is None
+
+
+PART = b"\0\0\0\1\0\6orders\xff\xff\xff\xff"
+"""Fields of a subscription's version 0: topic orders, no user data."""
+
+BY_CLIENTS = {
+    "kafka-go, any balancer": b"\0\1" + PART,
+    "kafka-go, rack affinity": b"\0\1\0\0\0\1\0\6orders\0\0\0\2r1",
+    "kafkajs, its own assigner": b"\0\0\0\0\0\1\0\6orders\0\0\0\0",
+    "kafkajs, an assigner by its manual": b"\0\1\0\0\0\1\0\6orders\0\0\0\0",
+    "sarama before cooperative rebalances": b"\0\0" + PART,
+    "sarama, cooperative-sticky": b"\0\2" + PART + b"\0\0\0\1\0\6orders\0\0\0\1\0\0\0\0\0\0\0\5",
+    "kafka-python": b"\0\0\0\0\0\1\0\6orders\0\0\0\0",
+    "franz-go": b"\0\3" + PART + b"\0\0\0\0\0\0\0\7\xff\xff",
+    "a version that nobody knows": b"\0\x09" + PART,
+    "a negative version": b"\xff\xff" + PART,
+    "bytes behind the last field": b"\0\0" + PART + b"more",
+}
+
+
+@pytest.mark.parametrize("data", BY_CLIENTS.values(), ids=BY_CLIENTS)
+def test_a_classic_group_reads_the_part_that_all_versions_have(data):
+    text = base64.b64encode(data).decode()
+    assert subscribed_topics(text) == {"orders"}
+    member = open_blobs("GroupMetadata", group("consumer", text))["members"][0]
+    assert member["subscriptionFields"]["topics"] == ["orders"]
+    assert member["subscriptionFields"]["version"] == int.from_bytes(data[:2], signed=True)
+
+
+def test_of_a_short_subscription_only_the_part_that_is_there_is_shown():
+    text = base64.b64encode(b"\0\1" + PART).decode()
+    member = open_blobs("GroupMetadata", group("consumer", text))["members"][0]
+    assert member["subscriptionFields"] == {"version": 1, "topics": ["orders"], "userData": None}
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_a_subscription_cut_anywhere_behind_its_user_data_has_its_topics(version):
+    fields = {
+        "topics": ["a", "b"],
+        "userData": "AAE=",
+        "ownedPartitions": [{"topic": "a", "partitions": [0, 1]}],
+        "generationId": 4,
+        "rackId": "r",
+    }
+    whole = encode_blob(blob("ConsumerProtocolSubscription"), version, fields)
+    part = len(encode_blob(blob("ConsumerProtocolSubscription"), 0, fields))
+    for end in range(len(whole)):
+        text = base64.b64encode(whole[:end]).decode()
+        if end < part:
+            with pytest.raises(BlobError):
+                subscribed_topics(text)
+        else:
+            assert subscribed_topics(text) == {"a", "b"}
+            with pytest.raises(BlobError):
+                read_subscription(text)
+        opened = open_blobs("GroupMetadata", group("consumer", text))["members"][0]["subscriptionFields"]
+        assert (opened is None) == (end < part)
+
+
+def test_a_consumer_group_refuses_a_short_subscription_and_so_it_stays_closed_there():
+    text = base64.b64encode(b"\0\1" + PART).decode()
+    value = {"classicMemberMetadata": {"supportedProtocols": [{"name": "range", "metadata": text}]}}
+    opened = open_blobs("ConsumerGroupMemberMetadata", value)
+    assert opened["classicMemberMetadata"]["supportedProtocols"][0]["metadataFields"] is None
+
+
+def test_an_assignment_that_nobody_can_read_changes_nothing_of_the_subscription():
+    member = open_blobs("GroupMetadata", group("consumer", SUBSCRIPTION, "AAA="))["members"][0]
+    assert member["assignmentFields"] is None
+    assert member["subscriptionFields"]["topics"] == ["a"]

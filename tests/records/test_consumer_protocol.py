@@ -64,6 +64,24 @@ def test_a_subscription_is_not_taken_for_an_assignment(version, topics):
     assert one["subscription"]["topics"] == topics
 
 
+@pytest.mark.parametrize("version", [-1, 1, 2, 3, 9])
+def test_a_subscription_that_ends_before_its_versions_fields_has_its_topics(version):
+    short = version.to_bytes(2, signed=True) + subscription(0, ["orders", "refunds"], userData="AQI=")[2:]
+    assert opened(short) == [
+        {
+            "version": version,
+            "subscription": {
+                "topics": ["orders", "refunds"],
+                "user_data": b"\x01\x02",
+                "owned_partitions": None,
+                "generation_id": None,
+                "rack_id": None,
+            },
+            "assignment": None,
+        }
+    ]
+
+
 def test_bytes_that_fit_both_are_given_as_both():
     (one,) = opened(assignment(0, []))
     assert one["assignment"]["assigned_partitions"] == []

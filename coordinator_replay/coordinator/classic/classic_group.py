@@ -78,7 +78,7 @@ class LiveClassicGroup(ClassicGroup):
             setattr(group, name, getattr(replayed, name))
         for member in replayed.members.values():
             group._put(member)
-        group.refresh_topics()
+        group.topics = group.computed_topics()
         return group
 
     @property
@@ -236,13 +236,13 @@ class LiveClassicGroup(ClassicGroup):
 
         Raises:
             IllegalStateError: no join phase is going on, as for the timer of one that an upgrade ended.
-            RequestError: the members have no protocol in common.
+            RequestError: the members have no protocol in common, or a subscription is damaged as Kafka does not expect.
         """
         self.generation += 1
         self.protocol = self.select_protocol() if self.members else None
         if self.protocol is None:
             self.leader = None
-        self.refresh_topics()
+        self.topics = self.computed_topics()
         self.transition_to(GroupState.COMPLETING_REBALANCE if self.members else GroupState.EMPTY, at_ms)
         self.pending_syncs.clear()
 
@@ -254,16 +254,21 @@ class LiveClassicGroup(ClassicGroup):
                 current=Current(self.generation, state=None, assigned=None, assignment_bytes=blob)
             )
 
-    def refresh_topics(self) -> None:
-        """Read the topics of this generation out of the members' subscriptions (``computeSubscribedTopics``)."""
-        self.topics = None
+    def computed_topics(self) -> frozenset[str] | None:
+        """Return the topics that members subscribe to, None where they can't be known (``computeSubscribedTopics``).
+
+        Raises:
+            RequestError: UNKNOWN_SERVER_ERROR, a subscription is damaged in a way that Kafka does not expect there.
+        """
         if self.protocol_type != CONSUMER_PROTOCOL_TYPE or (self.members and self.protocol is None):
-            return
+            return None
         try:
             blobs = [self.metadata(member) for member in self.members.values()]
-            self.topics = frozenset().union(*map(subscribed_topics, blobs))
-        except BlobError:
-            return
+            return frozenset().union(*map(subscribed_topics, blobs))
+        except BlobError as problem:
+            if problem.is_expected:
+                return None
+            raise RequestError("UNKNOWN_SERVER_ERROR", f"subscription: {problem}") from None
 
     def is_subscribed_to(self, topic: str) -> bool:
         """Whether the topic is read; a consumer group whose topics can't be known may read any."""

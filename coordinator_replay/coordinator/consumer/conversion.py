@@ -65,7 +65,9 @@ def upgrade(shard: Shard, live: LiveClassicGroup) -> tuple[GroupUpdate, dict[str
     group_id, generation = live.group_id, live.generation
     try:
         members = [_upgraded(live, member, shard.topics) for member in live.members.values()]
-    except BlobError:
+    except BlobError as problem:
+        if not problem.is_expected:
+            raise RequestError("UNKNOWN_SERVER_ERROR", str(problem)) from None
         raise _not_upgraded(group_id, "because the embedded consumer protocol is malformed.") from None
     _check_owners(members)
     order: TimelineOrder[str, Member] = TimelineOrder(string_hash)
@@ -239,7 +241,7 @@ def _become_classic(
         subscription = member.subscription_or_empty._replace(topics=None, rack_id=None, regex=None, assignor=None)
         group.add(Member(member.member_id, subscription), protocol_type=CONSUMER_PROTOCOL_TYPE)
     group.protocol = group.select_protocol()
-    group.refresh_topics()
+    group.topics = group.computed_topics()
     targets = {
         member_id: update.group.reconciliation.target_partitions(old_ids.get(member_id, member_id))
         for member_id in group.members
