@@ -149,13 +149,15 @@ class Warehouse:
         """
         from coordinator_replay.query.broker_log_events import last_departures_note
         from coordinator_replay.query.describe import describe_at, inherited_note, missing_records_note
+        from coordinator_replay.query.unread_subscriptions import unexpiring_note, unread_in
 
         moment, note = self._moment(at)
         answer = describe_at(self._tables, group, moment)
         inherited = inherited_note((one.member_id, one.is_client_inherited) for one in answer.members)
         phase = self._join_phase(group, moment) if answer.group.state in UNRECORDED_STATES else None
         departed = last_departures_note(self._tables, group, moment)
-        notes = [missing_records_note(answer.group), answer.not_ready, phase, departed, inherited, note]
+        unread = unexpiring_note(unread_in(answer))
+        notes = [missing_records_note(answer.group), answer.not_ready, phase, departed, inherited, unread, note]
         return Described(answer, notes, self._at(moment, group))
 
     def _join_phase(self, group: str, at: datetime | None) -> str | None:
@@ -412,10 +414,12 @@ class Warehouse:
             end: members there before this time, and commits before it; all if None.
         """
         from coordinator_replay.query.consumers import NOT_IN_THE_LOG, TopicConsumer, consumers_of
+        from coordinator_replay.query.unread_subscriptions import unnamed_topics_note, unread_between
 
-        since = self._time(start)
-        consumers = consumers_of(self._tables, topic, since, self._end(end))
-        notes = [self._no("consumer", consumers), NOT_IN_THE_LOG, unaudited_note(self._tables)]
+        since, until = self._time(start), self._end(end)
+        consumers = consumers_of(self._tables, topic, since, until)
+        unnamed = unnamed_topics_note(unread_between(self._tables, since, until))
+        notes = [self._no("consumer", consumers), unnamed, NOT_IN_THE_LOG, unaudited_note(self._tables)]
         return Answer(consumers, TopicConsumer, notes=notes, basis=self._from(since))
 
     def impact(self, *, start: Time | None = None, end: Time | None = None) -> Impacted:
@@ -486,6 +490,7 @@ class Warehouse:
         """
         from coordinator_replay.query.expired import ExpiredOffset, expired_offsets
         from coordinator_replay.query.findings import horizon_of
+        from coordinator_replay.query.unread_subscriptions import unexpiring_note, unread_at_end
 
         wanted = [_one_of(status.upper(), STATUSES, "status") for status in statuses]
         duration = parse_duration(within) if isinstance(within, str) else within
@@ -495,6 +500,7 @@ class Warehouse:
             ExpiredOffset,
             notes=[
                 self._no("expired or expiring offset", offsets, group),
+                unexpiring_note(unread_at_end(self._tables, group)),
                 None if offsets or duration is not None else horizon_of(self._tables),
             ],
             basis=self._from(None, group),

@@ -114,6 +114,9 @@ def _target(detail: Detail) -> list[str]:
 
 def _topics(detail: Detail) -> list[str]:
     before, now = _pair(detail, "topics")
+    if (before is None) != (now is None):
+        # A classic member's subscription, of which one of the two can't be read.
+        return ["subscription can't be read"] if now is None else [f"subscribed to {_listed(now)}"]
     added, removed = sorted(set(now or ()) - set(before or ())), sorted(set(before or ()) - set(now or ()))
     parts = [f"subscribed to {_listed(added)} as well"] if added else []
     return parts + ([f"no longer subscribed to {_listed(removed)}"] if removed else [])

@@ -243,7 +243,8 @@ def abandoned_topic(context: GroupContext, topic: TopicCommits) -> Iterator[Obse
         return
     if not topic.is_last_known:
         return
-    # Kafka Connect and clients with a protocol of their own have no topics on record: nothing shows that it was left.
+    # Kafka Connect, clients with a protocol of their own and a subscription that can't be read have no topics on
+    # record: nothing shows that it was left.
     if (
         not status["subscribed"]
         or topic.name in status["subscribed"]

@@ -298,12 +298,10 @@ class StepRules:
             for _, name in shown(gap.holding.group_type, gap.topic)
             if name is not None and gap.holding.group_type is not GroupType.SHARE
         ]
-        subscribed = {
-            topic
-            for stay in self.members.stays.values()
-            if stay.member.subscription is not None
-            for topic in stay.member.subscription.topics or ()
-        }
+        subscriptions = [stay.member.subscription for stay in self.members.stays.values()]
+        topics = [subscription.topics for subscription in subscriptions if subscription is not None]
+        # The topics that a regular expression stands for are those that are owned.
+        subscribed = {entry[0] for entry in owned}.union(*(names for names in topics if names is not None))
         return {
             "group_type": str(now.group_type),
             "state": str(now.state),
@@ -316,8 +314,8 @@ class StepRules:
             "at": now.at_ms,
             "partition": now.partition,
             "offset": now.offset,
-            # The topics that a regular expression stands for are those that are owned.
-            "subscribed": sorted(subscribed | {entry[0] for entry in owned}),
+            # One subscription that can't be read makes the topics of the group unknown.
+            "subscribed": [] if None in topics else sorted(subscribed),
             "owned": sorted(owned, key=_PARTITION_AND_OWNER),
             "released": sorted(released, key=_PARTITION_AND_OWNER),
         }

@@ -21,9 +21,19 @@ _NOTHING_VISIBLE = (Cause.LEADER_REJOIN, Cause.COOPERATIVE_FOLLOW_UP)
 
 
 def _asked(old: Subscription, new: Member) -> tuple[set[str], set[str]]:
-    """Topics that a member subscribes to now and did not before, and the reverse."""
+    """Return topics that a member subscribes to now and did not before, and the reverse.
+
+    Both are empty where one of the two subscriptions can't be read.
+    """
+    if not _is_readable(old) or not _is_readable(new.subscription):
+        return set(), set()
     before, after = set(old.topics or ()), set(topics_of(new))
     return after - before, before - after
+
+
+def _is_readable(subscription: Subscription | None) -> bool:
+    """Return False for a classic member whose blob does not give its topics."""
+    return subscription is None or subscription.topics is not None or not subscription.uses_classic_protocol
 
 
 @CHANGE_RULES.row(Cause.TOPIC_METADATA_CHANGE, CLASSIC, explains=(Cause.SUBSCRIPTION_CHANGE, *_NOTHING_VISIBLE))
@@ -69,6 +79,11 @@ def _changed_regex(old: Subscription, new: Member) -> bool:
 
 
 def _resubscribed(situation: Situation, old: Subscription, new: Member, offset: int) -> str:
+    if not _is_readable(new.subscription):
+        return f"{called(new)} sent a subscription that can't be read {situation.at(offset)}"
+    if not _is_readable(old):
+        now = f"subscribed to {listed(sorted(topics_of(new)))}"
+        return f"{called(new)} {now}, after a subscription that can't be read {situation.at(offset)}"
     added, dropped = _asked(old, new)
     parts = [f"subscribed to {listed(sorted(added))} as well"] if added else []
     if dropped:
