@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import fields, replace
 from datetime import timedelta
@@ -23,13 +23,16 @@ from coordinator_replay.query.choices import SEVERITIES
 from coordinator_replay.safe_text import neutral_json
 
 if TYPE_CHECKING:
+    from coordinator_replay.cli.progress import ShownProgress
     from coordinator_replay.log.dump import Dump, Format
     from coordinator_replay.pipeline.audit import Options, Summary
-    from coordinator_replay.pipeline.stage import SparkStages
 
 FORMATS = ("auto", "segments", "parquet", "delta", "jsonl")
 """Forms of a dump, as log.dump.Format has them; repeated here because --help must not wait for pyarrow."""
 
+
+_MOST_BUCKETS = 1000
+"""More buckets than that are a slip of the hand: the topic has 50 partitions unless the brokers say otherwise."""
 
 _PLAN_COLUMNS = (
     AnswerColumn("bucket", "BUCKET", 1),
@@ -78,8 +81,8 @@ def _audit(options: "Options", common: Common, command: str, wait: timedelta = t
     dump, logs = _dump_of(options), find_logs(options.broker_logs, options.broker_log_zone)
     with one_at_a_time(options.warehouse, command, wait=wait, say=lambda text: click.echo(text, err=True)):
         began = time.monotonic()
-        with _session(options, common, dump, "the next run cleans up after it") as (stages, report):
-            summary = run_audit(stages.spark, options, report, dump, logs)
+        with _session(options, common, dump, "the next run cleans up after it") as (spark, progress):
+            summary = run_audit(spark, options, progress.begin, dump, logs, progress.add)
         with closing(Tables(options.warehouse, options.cluster)) as warehouse:
             history = warehouse.completeness
         print_summary(summary, history, common.output, seconds=time.monotonic() - began)
@@ -111,31 +114,29 @@ def _cluster(common: Common) -> str:
 
 
 @contextmanager
-def _session(
-    options: "Options", common: Common, dump: "Dump", then: str
-) -> Iterator[tuple["SparkStages", Callable[[str], None]]]:
-    """Stages on a Spark session of their own, and what shows their progress."""
+def _session(options: "Options", common: Common, dump: "Dump", then: str) -> Iterator[tuple[Any, "ShownProgress"]]:
+    """Yield a Spark session, and what shows the progress of its stages."""
     from coordinator_replay.cli.progress import shown_progress
     from coordinator_replay.log.dump import Format
-    from coordinator_replay.pipeline.stage import SparkStages
 
     click.echo("starting Spark …", err=True)
     has_names = options.database is not None
     loaded = {"with_delta": has_names or dump.format is Format.DELTA, "with_catalog": has_names}
     with (
         spark_session("the run", then, verbose=common.verbose, **loaded) as spark,
-        shown_progress(spark) as report,
+        shown_progress(spark) as progress,
     ):
-        yield SparkStages(spark), report
+        yield spark, progress
 
 
 def _print_plan(options: "Options", common: Common) -> None:
     """Print what an audit would do with each bucket."""
     from coordinator_replay.pipeline.audit import plan_audit
+    from coordinator_replay.pipeline.stage import SparkStages
 
     dump = _dump_of(options)
-    with _session(options, common, dump, "no table was written") as (stages, report):
-        plan = plan_audit(stages, options, report, dump)
+    with _session(options, common, dump, "no table was written") as (spark, progress):
+        plan = plan_audit(SparkStages(spark).observed_by(progress.add), options, progress.begin, dump)
     rows = [[one.bucket, str(one.action), one.records, "; ".join(one.reasons)] for one in plan.shares]
     print_rows(_PLAN_COLUMNS, rows, common.output, is_wide=common.wide)
     if not rows:
@@ -195,6 +196,12 @@ def _print_plan(options: "Options", common: Common) -> None:
     "history_every_ms",
     type=DURATION_MS,
     help="Keep only the last commit of each such interval in offset_history.",
+)
+@click.option(
+    "--buckets",
+    type=click.IntRange(1, _MOST_BUCKETS),
+    metavar="N",
+    help="Number of buckets of a new warehouse; default: 10 on one machine, 50 on a cluster.",
 )
 @click.option("--database", metavar="NAME", help="Register the tables by name in the session's catalog.")
 @click.option("--records-only", is_flag=True, help="Write the records only; leave replay and expiry to a later run.")

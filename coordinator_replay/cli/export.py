@@ -166,9 +166,9 @@ def _export(options: "ExportOptions", verbose: bool) -> "Exported":
     then = "the next one continues where the last finished one ended"
     with (
         spark_session("the export", then, verbose=verbose, with_kafka=True) as spark,
-        shown_progress(spark) as report,
+        shown_progress(spark) as progress,
     ):
-        return run_export(spark, options, report)
+        return run_export(spark, options, progress.begin)
 
 
 def _follow(options: "ExportOptions", every: timedelta, verbose: bool) -> None:

@@ -4,50 +4,105 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
+from rich.filesize import decimal
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+
+from coordinator_replay.io_metrics import IoMetrics, StageMetrics
+from coordinator_replay.listing import counted
 
 _POLL_SECONDS = 0.2
 
 
+@dataclass(frozen=True, slots=True)
+class ShownProgress:
+    """What a run tells its progress to.
+
+    Attributes:
+        begin: is called with a step that begins.
+        add: is called with what a stage has read and written.
+    """
+
+    begin: Callable[[str], None]
+    add: Callable[[StageMetrics], None]
+
+
 @contextmanager
-def shown_progress(spark: Any, *, console: Console | None = None) -> Iterator[Callable[[str], None]]:
-    """Show progress on standard error until the block ends; what it gives shows that a step begins.
+def shown_progress(spark: Any, *, console: Console | None = None) -> Iterator[ShownProgress]:
+    """Show progress on standard error until the block ends.
 
     Args:
-        spark: the session whose stages become bars; Spark Connect has no status tracker, and then there are none.
+        spark: the session whose stages become bars.
         console: where to show it.
     """
     console = console or Console(stderr=True)
     if not console.is_terminal:
-        began = time.monotonic()
-        yield lambda step: console.print(f"[{time.monotonic() - began:6.1f} s] {step}", markup=False, highlight=False)
+        yield _as_lines(console)
         return
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[tasks]}"))
-    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as progress:
-        line = progress.add_task("starting", total=None, tasks="")
+    io = TextColumn("{task.fields[io]}")
+    with Progress(*columns, io, TimeElapsedColumn(), console=console, transient=True) as progress:
+        line = progress.add_task("starting", total=None, tasks="", io="")
         stop = threading.Event()
         poll = threading.Thread(target=_follow, args=(spark, progress, line, stop), daemon=True)
         poll.start()
         try:
-            yield lambda step: progress.update(line, description=step, total=None, completed=0, tasks="")
+            yield _as_bar(progress, line)
         finally:
             stop.set()
             poll.join()
 
 
+def _as_lines(console: Console) -> ShownProgress:
+    began = time.monotonic()
+
+    def say(text: str) -> None:
+        console.print(f"[{time.monotonic() - began:6.1f} s] {text}", markup=False, highlight=False, soft_wrap=True)
+
+    return ShownProgress(
+        say, lambda stage: say(f"  {stage.name}: {counted(stage.tasks, 'task')}, {described(stage.io)}")
+    )
+
+
+def _as_bar(progress: Progress, line: TaskID) -> ShownProgress:
+    so_far = IoMetrics()
+
+    def add(stage: StageMetrics) -> None:
+        nonlocal so_far
+        so_far += stage.io
+        progress.update(line, io=f"{decimal(so_far.bytes_read)} read, {decimal(so_far.bytes_written)} written")
+
+    def begin(step: str) -> None:
+        progress.update(line, description=step, total=None, completed=0, tasks="")
+
+    return ShownProgress(begin, add)
+
+
+def described(io: IoMetrics) -> str:
+    """Return in words what was read and written.
+
+    >>> described(IoMetrics(2, 3_100_000, 40_000, 1, 900, 12))
+    'read 2 files (3.1 MB, 40,000 records), wrote 1 file (900 bytes, 12 records)'
+    """
+    parts = [
+        ("read", io.files_read, io.bytes_read, io.records_read),
+        ("wrote", io.files_written, io.bytes_written, io.records_written),
+    ]
+    return ", ".join(
+        f"{verb} {counted(files, 'file')} ({decimal(size)}, {counted(records, 'record')})"
+        for verb, files, size, records in parts
+    )
+
+
 def _follow(spark: Any, progress: Progress, line: TaskID, stop: threading.Event) -> None:
     """Draw the tasks of the stages that run, until it is stopped."""
-    try:
-        tracker = spark.sparkContext.statusTracker()
-    except Exception:  # noqa: BLE001 - without a tracker there is no bar, and nothing else is lost
-        return
+    from coordinator_replay.pipeline.host.spark_versions import running_tasks
+
+    tasks = running_tasks(spark)
     while not stop.wait(_POLL_SECONDS):
-        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-        running = [stage for stage in stages if stage is not None]
-        total = sum(stage.numTasks for stage in running)
-        done = sum(stage.numCompletedTasks for stage in running)
+        done, total = tasks()
         if total:
             progress.update(line, total=total, completed=done, tasks=f"{done}/{total} tasks")

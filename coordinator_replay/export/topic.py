@@ -27,7 +27,8 @@ from pyspark.sql import DataFrame, SparkSession, functions
 from coordinator_replay.errors import InputError, PrerequisiteError
 from coordinator_replay.export.folders import ExportedDump
 from coordinator_replay.log.dump import TOPIC
-from coordinator_replay.pipeline.host.jars import KAFKA_SOURCE
+from coordinator_replay.pipeline.host.jars import kafka_source
+from coordinator_replay.pipeline.host.spark_versions import is_remote
 
 INTERNAL_TOPICS = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 """Lets the source see an internal topic: asking for offsets as an administrator, Spark passes over such topics without
@@ -157,7 +158,7 @@ def sentence(problem: Exception) -> str:
 
 
 def _without_source() -> PrerequisiteError:
-    coordinate = KAFKA_SOURCE.jars[0]
+    coordinate = kafka_source().jars[0]
     return PrerequisiteError(
         f"this Spark session has no Kafka source: start it with spark-submit --packages {coordinate}"
     )
@@ -212,6 +213,11 @@ def open_stream(
 def _ask_partitions(
     spark: SparkSession, options: ExportOptions, dump: ExportedDump, report: Callable[[str], None]
 ) -> int:
+    if is_remote(spark):
+        raise PrerequisiteError(
+            "export needs a classic Spark session: it asks the brokers through Spark's JVM, which a session over Spark "
+            "Connect does not have; run jobs/export.py by spark-submit, or export on one machine without SPARK_REMOTE"
+        )
     report("asking for the topic's partitions")
     partitions = options.partitions
     if partitions is None:

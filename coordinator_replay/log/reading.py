@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from coordinator_replay.errors import InputError
 from coordinator_replay.filesystem import open_filesystem
+from coordinator_replay.io_metrics import IoMetrics, count
 from coordinator_replay.log.coverage import NOTHING_SKIPPED, SkipRanges
 from coordinator_replay.log.dump import GONE, DumpFile
 from coordinator_replay.log.segment import SegmentPart, read_segment
@@ -39,7 +40,11 @@ def read_file(file: DumpFile, skip: SkipRanges = NOTHING_SKIPPED) -> Iterator[Se
     except FileNotFoundError as problem:
         raise InputError(f"{file.uri}: {GONE}") from problem
     with opened as stream:
-        yield from read_segment(stream, source=without_secrets(file.uri), log_partition=file.log_partition, skip=skip)
+        source = without_secrets(file.uri)
+        for part in read_segment(stream, source=source, log_partition=file.log_partition, skip=skip):
+            count(IoMetrics(records_read=part.records.num_rows))
+            yield part
+        count(IoMetrics(files_read=1, bytes_read=file.size))
 
 
 def gather_records(parts: Iterable[SegmentPart]) -> Iterator[pa.RecordBatch]:

@@ -45,7 +45,7 @@ from coordinator_replay.pipeline.read.tally import Tally
 from coordinator_replay.pipeline.reading import Reading, read_dump
 from coordinator_replay.pipeline.rebalance_pauses import AWAITING_LOGS
 from coordinator_replay.pipeline.rebalance_pauses import TABLE as REBALANCES
-from coordinator_replay.pipeline.stage import SparkStages, Stages
+from coordinator_replay.pipeline.stage import Observer, SparkStages, Stages
 from coordinator_replay.store.scan import read_table
 from coordinator_replay.tables.definition import tables
 from coordinator_replay.times import milliseconds
@@ -71,9 +71,19 @@ def run_audit(
     report: Report = lambda _step: None,
     dump: Dump | None = None,
     logs: Sequence[DumpFile] | None = None,
+    observer: Observer = lambda _stage: None,
 ) -> Summary:
-    """Audit a dump into a warehouse with Spark, see ``audit``; with a database, the tables get names there."""
-    summary = audit(SparkStages(spark), options, report, dump, logs)
+    """Audit a dump into a warehouse with Spark, see ``audit``; with a database, the tables get names there.
+
+    Args:
+        spark: the session, classic or over Spark Connect.
+        options: as of ``audit``.
+        report: as of ``audit``.
+        dump: as of ``audit``.
+        logs: as of ``audit``.
+        observer: is called with what each stage has read and written.
+    """
+    summary = audit(SparkStages(spark).observed_by(observer), options, report, dump, logs)
     if options.database is not None:
         root = options.warehouse.rstrip("/") or options.warehouse
         register_tables(spark, options.database, {name: f"{root}/{name}" for name in tables()})
@@ -209,7 +219,7 @@ def _name_topics(job: Job, tally: Tally) -> _Topics:
     metadata: list[MetadataFile] = []
     if options.cluster_metadata is not None:
         files = metadata_files(options.cluster_metadata)
-        metadata = job.stages.run("read cluster metadata", files, read_metadata)
+        metadata = job.stages.run_on_files("read cluster metadata", files, read_metadata)
         sources += topics.from_metadata(record for one in metadata for record in one.records)
     return _Topics(before, topics.best_topics(sources), metadata)
 
@@ -261,7 +271,7 @@ def _read_broker_logs(
         earlier={} if full else broker_logs.earlier_logs(one.broker_logs for one in history.runs),
     )
     read = partial(broker_logs.read_log, context=context)
-    read_logs = job.stages.run("read logs of brokers", logs, read, lambda file: file.size)
+    read_logs = job.stages.run_on_files("read logs of brokers", logs, read, lambda file: file.size)
     share = [file for one in read_logs for file in one.files]
     stored = [] if full else [file.uri for file in existing]
     merge = partial(broker_logs.merge_lines, existing=stored, place=job.place)

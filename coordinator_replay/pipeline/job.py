@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pyarrow import fs
 
+from coordinator_replay.errors import UsageError
 from coordinator_replay.filesystem import open_filesystem
 from coordinator_replay.pipeline.bucket_files import Changes, Place, TableWriter
 from coordinator_replay.pipeline.ledger import History, Run, finished_runs
@@ -115,14 +116,15 @@ def begin_job(stages: Stages, options: Options, *, is_plan: bool = False) -> tup
         is_plan: only look at the warehouse as the last finished run left it, without a change to its tables.
 
     Raises:
+        UsageError: the warehouse has another number of buckets than is asked for.
         WarehouseError: the warehouse can't be used.
     """
     store = Store(options.warehouse)
+    ledger = store.snapshot(LEDGER)
+    buckets = _buckets(ledger, options, is_local=stages.is_local)
     begun = begin(store, except_derived=options.full, undoes=not is_plan)
     run = Run.begin(options.cluster, options.inputs, options.settings(), begun.last.run_id)
     run.notes += [f"restored {name}: an earlier run had not finished" for name in begun.undone]
-    ledger = store.snapshot(LEDGER)
-    buckets = default_buckets(stages.parallel) if ledger is None else int(ledger.properties[BUCKETS_PROPERTY])
 
     def snapshot(name: str) -> Snapshot:
         if not is_plan:
@@ -135,4 +137,26 @@ def begin_job(stages: Stages, options: Options, *, is_plan: bool = False) -> tup
         snapshots = dict(zip(tables(), pool.map(snapshot, tables()), strict=True))
     purges = {name: purge for name, one in snapshots.items() if (purge := purge_of(one)) is not None}
     place = Place(warehouse=store.uri, cluster=options.cluster, folder=store.staging(run.run_id), purges=purges)
-    return Job(stages, options, store, snapshots, buckets, place), run
+    return Job(stages.observed_by(run.take_metrics), options, store, snapshots, buckets, place), run
+
+
+def _buckets(ledger: Snapshot | None, options: Options, *, is_local: bool) -> int:
+    """Return the number of buckets of a warehouse.
+
+    Args:
+        ledger: its ledger; None where the warehouse is new.
+        options: what the run is asked to do.
+        is_local: whether all tasks run on one machine.
+
+    Raises:
+        UsageError: another number is asked for than the warehouse has.
+    """
+    if ledger is None:
+        return options.buckets or default_buckets(is_local=is_local)
+    buckets = int(ledger.properties[BUCKETS_PROPERTY])
+    if options.buckets not in (None, buckets):
+        raise UsageError(
+            f"the warehouse {options.warehouse} has {buckets} buckets, and --buckets {options.buckets} asks for "
+            "another number, which only a new warehouse can have: leave the option out, or name a new warehouse"
+        )
+    return buckets

@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
 from coordinator_replay.errors import CoordinatorReplayError
+from coordinator_replay.io_metrics import StageMetrics
 from coordinator_replay.log.dump import Format
 from coordinator_replay.pipeline.read.extents import Extent
 from coordinator_replay.pipeline.read.tally import Ranges, Tally
@@ -38,6 +39,7 @@ class Run:
         groups_failed: how many groups could not be evaluated.
         lost_from: from which offset on what earlier runs had read was lost, for log partitions that were truncated.
         broker_logs: logs of brokers that it read, see the column.
+        stages: what each of its stages read and wrote, see the column.
     """
 
     run_id: str
@@ -64,6 +66,7 @@ class Run:
     groups_failed: int = 0
     lost_from: dict[int, int] = field(default_factory=dict)
     broker_logs: list[Mapping[str, Any]] = field(default_factory=list)
+    stages: list[Mapping[str, Any]] = field(default_factory=list)
 
     @staticmethod
     def begin(cluster: str, inputs: Sequence[str], settings: Mapping[str, Any], last_id: str = "") -> "Run":
@@ -80,6 +83,10 @@ class Run:
         if run_id <= last_id:
             run_id = f"{last_id}+"
         return Run(run_id=run_id, cluster=cluster, started_at=now, inputs=inputs, settings=settings)
+
+    def take_metrics(self, stage: StageMetrics) -> None:
+        """Note what a stage has read and written."""
+        self.stages.append({"name": stage.name, "tasks": stage.tasks, **asdict(stage.io)})
 
     def reach(self, tally: Tally) -> None:
         """Let the offsets of the run go as far as records that were read."""

@@ -38,6 +38,7 @@ class Options:
 
     Attributes:
         follow: of which stream the inputs are complete batches, where a follower audits them, see ``ExportedDump``.
+        buckets: number of buckets of a new warehouse; None for the usual number.
     """
 
     inputs: Sequence[str]
@@ -54,6 +55,7 @@ class Options:
     records_only: bool = False
     full: bool = False
     follow: str | None = None
+    buckets: int | None = None
     thresholds: Thresholds = DEFAULTS
 
     @property

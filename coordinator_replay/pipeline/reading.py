@@ -123,9 +123,11 @@ class _Decoding:
             )
             for file in files
         ]
-        tasks = together(shares, lambda share: share.file.size, self.stages.parallel)
+        tasks = together(shares, lambda share: share.file.size)
         stage = partial(decode_files, folder=self.folder, buckets=self.buckets)
-        return self.stages.run("decode segments", tasks, stage, lambda task: sum(one.file.size for one in task))
+        return self.stages.run_on_files(
+            "decode segments", tasks, stage, lambda task: sum(share.file.size for share in task)
+        )
 
     def rows(self, dump: Dump, earlier: Earlier) -> list[DecodedFile]:
         """Decode the rows of an export."""
@@ -215,7 +217,7 @@ def _compare_logs(
 
     def look(shares: Sequence[same_log.LookUp]) -> list[list[Comparison]]:
         name = "look up records of earlier audits"
-        return stages.run(name, shares, same_log.look_up, lambda share: share.file.size)
+        return stages.run_on_files(name, shares, same_log.look_up, lambda share: share.file.size)
 
     parts = [part for one in decoded for part in one.parts]
     return same_log.compare_logs(dump, parts, earlier.logs, unopened, look)

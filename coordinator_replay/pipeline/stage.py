@@ -1,37 +1,54 @@
 """A stage: a plain function from a share of work to a small result, run by Spark, a task a share.
 
-The shares of a stage are its manifest, a DataFrame of one row a share, and its results are another one: both in typed
-columns (``typed_rows``). Each task is sent its own row, and what all tasks need alike goes along with the function,
-once. Workers read and write the files themselves, so all that Spark moves is file names and counts.
+The shares of a stage are its manifest, a DataFrame of one row a share. It is partitioned by range of its rank, which
+puts each share into a task of its own, the largest first, also where adaptive execution is on. Stages by bucket are
+grouped maps over it (``applyInPandas``), stages on files are maps (``mapInArrow``). A result is a row too: what the
+task has read and written, and the stage's own result (``typed_json``). Workers read and write the files themselves, so
+all that Spark moves is file names and counts.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import astuple, dataclass, replace
 from typing import Any, Protocol, TypeVar
 
+import pandas as pd
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructType
 
+from coordinator_replay.io_metrics import NAMES, IoMetrics, StageMetrics, count, counted
 from coordinator_replay.log.dump import Dump
+from coordinator_replay.pipeline.host.spark_versions import is_local, named_jobs
 from coordinator_replay.pipeline.read.sources import read_tables
-from coordinator_replay.pipeline.typed_rows import result_column, share_column
+from coordinator_replay.pipeline.typed_json import result_json, share_json
 
 TASK_BYTES, FEWEST_BYTES, OPEN_COST_BYTES = 64 << 20, 1 << 20, 1 << 16
 """How much a task reads of several files at most, how little is not worth a task of its own, and what opening a file
 costs, in bytes that could be read meanwhile."""
 
+_TASKS = 50
+"""Tasks that files are spread over: as many as the topic has partitions. A cluster that grows with the work has no
+executor yet when tasks are made, so their number does not follow from its cores."""
+
+MANIFEST = "rank BIGINT, share STRING"
+"""The columns of a manifest."""
+
+_RESULT = pa.schema([("rank", pa.int64()), *((name, pa.int64()) for name in NAMES), ("result", pa.string())])
+_RESULT_COLUMNS = ", ".join(["rank BIGINT", *(f"{name} BIGINT" for name in NAMES), "result STRING"])
+
 Share = TypeVar("Share")
 Result = TypeVar("Result")
+
+
+Observer = Callable[[StageMetrics], None]
+"""Is called with each stage that is done."""
 
 
 class Stages(Protocol):
     """What runs the stages of an audit: Spark, or a test in its own process."""
 
     @property
-    def parallel(self) -> int:
-        """How many tasks run at once."""
+    def is_local(self) -> bool:
+        """Whether all tasks run on one machine."""
 
     def run(
         self,
@@ -41,7 +58,7 @@ class Stages(Protocol):
         size: Callable[[Share], int] = ...,
         /,
     ) -> list[Result]:
-        """Run a stage.
+        """Run a stage by bucket, or any other whose shares are not files of an input: a grouped map.
 
         Args:
             name: what it is called where a person looks.
@@ -53,47 +70,88 @@ class Stages(Protocol):
             the results, in the order of the shares.
         """
 
+    def run_on_files(
+        self,
+        name: str,
+        shares: Sequence[Share],
+        stage: Callable[[Share], Result],
+        size: Callable[[Share], int] = ...,
+        /,
+    ) -> list[Result]:
+        """Run a stage on files of an input, see ``run``: a map."""
+
     def run_on_rows(
         self, name: str, dump: Dump, stage: Callable[[Iterator[pa.RecordBatch]], Result], /
     ) -> list[Result]:
         """Run a stage on the rows of a dump that is a table; it makes one result of the batches of a task."""
 
+    def observed_by(self, observer: Observer, /) -> "Stages":
+        """Return the same stages, of which an observer is told too."""
+
+
+def _no_size(_share: Any) -> int:
+    return 0
+
 
 @dataclass(frozen=True, slots=True)
 class SparkStages:
-    """Runs stages on a Spark session."""
+    """Runs stages on a Spark session, classic or over Spark Connect.
+
+    Attributes:
+        spark: the session.
+        observers: are told of each stage that is done.
+    """
 
     spark: SparkSession
+    observers: tuple[Observer, ...] = ()
 
     @property
-    def parallel(self) -> int:
-        """How many tasks run at once."""
-        return int(self.spark.sparkContext.defaultParallelism)
+    def is_local(self) -> bool:
+        """Whether all tasks run on one machine."""
+        return is_local(self.spark)
+
+    def observed_by(self, observer: Observer, /) -> "SparkStages":
+        """Return the same stages, of which an observer is told too."""
+        return replace(self, observers=(*self.observers, observer))
 
     def run(
         self,
         name: str,
         shares: Sequence[Share],
         stage: Callable[[Share], Result],
-        size: Callable[[Share], int] = lambda _share: 0,
+        size: Callable[[Share], int] = _no_size,
         /,
     ) -> list[Result]:
-        """Run a stage, a task a share: an action."""
-        if not shares:
-            return []
-        places = sorted(range(len(shares)), key=lambda place: -size(shares[place]))
-        sent = share_column(stage).array(shares[place] for place in places)
-        manifest = pa.table([pa.array(places), sent], ["place", "share"])
+        """Run a stage by bucket, a task a share: an action."""
 
-        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        def replay_bucket(rows: pd.DataFrame) -> pd.DataFrame:
+            results = [result_row(rank, share, stage) for rank, share in zip(rows["rank"], rows["share"], strict=True)]
+            return pd.DataFrame(results, columns=_RESULT.names)
+
+        def tasks(manifest: DataFrame) -> DataFrame:
+            return manifest.groupBy("rank").applyInPandas(replay_bucket, _RESULT_COLUMNS)
+
+        return self._run_shares(name, shares, stage, size, tasks)
+
+    def run_on_files(
+        self,
+        name: str,
+        shares: Sequence[Share],
+        stage: Callable[[Share], Result],
+        size: Callable[[Share], int] = _no_size,
+        /,
+    ) -> list[Result]:
+        """Run a stage on files, a task a share: an action."""
+
+        def read_files(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
-                shares = share_column(stage).values(batch.column("share"))
-                for place, share in zip(batch.column("place").to_pylist(), shares, strict=True):
-                    yield _result(place, stage(share), stage)
+                for rank, share in zip(*(batch.column(name).to_pylist() for name in ("rank", "share")), strict=True):
+                    yield _result_batch(result_row(rank, share, stage))
 
-        # A batch is a partition, see RELIED_ON.
-        rows = self.spark.createDataFrame(pa.Table.from_batches(manifest.to_batches(max_chunksize=1)))
-        return self._results(name, rows.mapInArrow(run, _result_schema(stage)), stage)
+        def tasks(manifest: DataFrame) -> DataFrame:
+            return manifest.mapInArrow(read_files, _RESULT_COLUMNS)
+
+        return self._run_shares(name, shares, stage, size, tasks)
 
     def run_on_rows(
         self, name: str, dump: Dump, stage: Callable[[Iterator[pa.RecordBatch]], Result], /
@@ -101,45 +159,86 @@ class SparkStages:
         """Run a stage on the rows of a dump that Spark reads, a task a partition of them: an action."""
         rows, log_records = read_tables(self.spark, dump)
 
-        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            yield _result(0, stage(map(log_records, batches)), stage)
+        def read_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            yield _result_batch(_measured(0, lambda: stage(map(log_records, _counted(batches))), stage))
 
-        return self._results(name, rows.mapInArrow(run, _result_schema(stage)), stage)
+        return self._results(name, rows.mapInArrow(read_rows, _RESULT_COLUMNS), stage)
 
-    def _results(self, name: str, rows: DataFrame, stage: Callable[..., Result]) -> list[Result]:
-        """Run the tasks, named for Spark's pages, and read what they return."""
-        context = self.spark.sparkContext
-        context.setJobDescription(name)
-        try:
+    def _run_shares(
+        self,
+        name: str,
+        shares: Sequence[Share],
+        stage: Callable[[Share], Result],
+        size: Callable[[Share], int],
+        tasks: Callable[[DataFrame], DataFrame],
+    ) -> list[Result]:
+        if not shares:
+            return []
+        places = sorted(range(len(shares)), key=lambda place: -size(shares[place]))
+        json = share_json(stage)
+        rows = [(rank, json.text(shares[place])) for rank, place in enumerate(places)]
+        results = self._results(name, tasks(manifest_of(self.spark, rows)), stage)
+        return [result for _, result in sorted(zip(places, results, strict=True), key=lambda pair: pair[0])]
+
+    def _results(self, name: str, tasks: DataFrame, stage: Callable[..., Result]) -> list[Result]:
+        """Run the tasks, named for Spark's pages, and read what they return, by rank."""
+        with named_jobs(self.spark, name):
             # Not one by one: toLocalIterator would run a task only when the one before it is done.
-            made = rows.toArrow().sort_by("place")
-        finally:
-            context.setJobDescription("")
-        return result_column(stage).values(made.column("result"))
+            rows = sorted(tasks.collect(), key=lambda row: int(row["rank"]))
+        io = IoMetrics.total(IoMetrics(*(row[column] for column in NAMES)) for row in rows)
+        for observer in self.observers:
+            observer(StageMetrics(name, len(rows), io))
+        json = result_json(stage)
+        return [json.value(row["result"]) for row in rows]
 
 
-def _result(place: int, result: object, stage: Callable[..., Any]) -> pa.RecordBatch:
-    """A result as a task hands it over."""
-    return pa.record_batch([pa.array([place]), result_column(stage).array([result])], ["place", "result"])
+def manifest_of(spark: SparkSession, rows: Sequence[tuple[int, str]]) -> DataFrame:
+    """Return a manifest, each row of it in a partition of its own, in the order of the ranks.
+
+    Spark takes a sample to find the bounds of the ranges, and the sample is the whole manifest. Adaptive execution does
+    not merge partitions whose number was asked for, and a grouped map by rank needs no other exchange.
+
+    Args:
+        spark: the session.
+        rows: of MANIFEST; ranks count from 0.
+    """
+    return spark.createDataFrame(list(rows), MANIFEST).coalesce(1).repartitionByRange(len(rows), "rank")
 
 
-def _result_schema(stage: Callable[..., Any]) -> StructType:
-    schema = pa.schema([("place", pa.int64()), ("result", result_column(stage).type)])
-    return from_arrow_schema(schema, prefer_timestamp_ntz=False)
+def result_row(rank: int, share: str, stage: Callable[..., Any]) -> tuple[Any, ...]:
+    """Run a stage for a share of a manifest, and return the row of its result: rank, metrics, the result's JSON."""
+    value = share_json(stage).value(share)
+    return _measured(rank, lambda: stage(value), stage)
 
 
-def together(shares: Sequence[Share], size: Callable[[Share], int], parallel: int) -> list[list[Share]]:
-    """Shares of files in the order given, small ones together, as Spark puts files into partitions.
+def _measured(rank: int, work: Callable[[], object], stage: Callable[..., Any]) -> tuple[Any, ...]:
+    before = counted()
+    result = result_json(stage).text(work())
+    return (int(rank), *astuple(counted().since(before)), result)
 
-    A file is never split, and a task has at most ``TASK_BYTES`` of several; small inputs are spread over the cores.
+
+def _counted(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield batches that Spark has read, and count their rows; files and bytes are in Spark's own metrics."""
+    for batch in batches:
+        count(IoMetrics(records_read=batch.num_rows))
+        yield batch
+
+
+def _result_batch(row: tuple[Any, ...]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([dict(zip(_RESULT.names, row, strict=True))], _RESULT)
+
+
+def together(shares: Sequence[Share], size: Callable[[Share], int]) -> list[list[Share]]:
+    """Return shares of files in the order given, small ones together, as Spark puts files into partitions.
+
+    A file is never split, and a task has at most ``TASK_BYTES`` of several; small inputs are spread over tasks.
 
     Args:
         shares: one a file.
         size: bytes of the file.
-        parallel: how many tasks run at once.
     """
     costs = [size(share) + OPEN_COST_BYTES for share in shares]
-    limit = min(TASK_BYTES, max(sum(costs) // max(parallel, 1), FEWEST_BYTES))
+    limit = min(TASK_BYTES, max(sum(costs) // _TASKS, FEWEST_BYTES))
     groups: list[list[Share]] = []
     filled = 0
     for share, cost in zip(shares, costs, strict=True):

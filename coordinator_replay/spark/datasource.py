@@ -7,13 +7,12 @@ the file's size. Spark applies the pushed filters again: here they only spare wo
 
 import json
 import logging
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
@@ -26,6 +25,10 @@ from coordinator_replay.log.reading import gather_records, read_file
 from coordinator_replay.pipeline.stage import together
 from coordinator_replay.spark.log_rows import LOG_ROW, log_rows, with_missing
 from coordinator_replay.spark.pushdown import PositionFilter
+
+if TYPE_CHECKING:
+    # There from Spark 4.1 on.
+    from pyspark.sql.datasource import Filter
 
 NAME = "consumer_offsets"
 """The name of the data source."""
@@ -156,7 +159,7 @@ class SegmentReader(DataSourceReader):
         self.columns = columns
         self.wanted = PositionFilter()
 
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - PySpark's name
+    def pushFilters(self, filters: "list[Filter]") -> "Iterable[Filter]":  # noqa: N802 - PySpark's name
         """Take note of filters on the position; all of them go back to Spark, which applies them to the rows."""
         self.wanted = PositionFilter.of(filters)
         return filters
@@ -183,9 +186,7 @@ class SegmentReader(DataSourceReader):
             for place, file in enumerate(wanted)
             if place not in named or self.wanted.meets(*named[place])
         ]
-        # Planning knows nothing of the executors: so many tasks at least as this machine has cores.
-        tasks = together(segments, lambda one: one.file.size, os.cpu_count() or 1)
-        return [Segments(task) for task in tasks]
+        return [Segments(task) for task in together(segments, lambda segment: segment.file.size)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a task's segments; none where filters left no segment.

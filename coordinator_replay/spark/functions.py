@@ -5,15 +5,21 @@ They are columnar: Arrow arrays in and out.
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
-from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]  # there since 4.1, not in its stub
 from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type
 
+from coordinator_replay.pipeline.host.spark_versions import Feature, check_has
 from coordinator_replay.records.consumer_protocol import PROTOCOL, open_protocol_blobs
 from coordinator_replay.records.decoded_rows import DECODED_KEY, DECODED_ROW, decode_columns, decode_keys
 
 
 def register_functions(spark: SparkSession) -> None:
-    """Make ``decode_record``, ``decode_key`` and ``consumer_protocol`` known to a session's SQL."""
+    """Make ``decode_record``, ``decode_key`` and ``consumer_protocol`` known to a session's SQL.
+
+    Raises:
+        PrerequisiteError: this Spark is older than 4.1, which brought functions over Arrow arrays.
+    """
+    check_has(Feature.SQL_FUNCTIONS)
+    from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]  # not in its stub
 
     # Spark reads the hints of these functions at run time, and sends them to the workers by value.
     def decode_record(keys: pa.Array, values: pa.Array) -> pa.Array:

@@ -2,16 +2,11 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import (
-    EqualTo,
-    Filter,
-    GreaterThan,
-    GreaterThanOrEqual,
-    In,
-    LessThan,
-    LessThanOrEqual,
-)
+if TYPE_CHECKING:
+    # Spark has filters from 4.1 on; before that nothing is pushed down.
+    from pyspark.sql.datasource import Filter
 
 _LARGEST_OFFSET = 2**63 - 1
 
@@ -28,21 +23,25 @@ class Range:
         return Range(max(self.first, other.first), min(self.last, other.last))
 
 
-def _range_of(condition: Filter) -> Range | None:
-    """The range that a filter leaves of its column; None for a filter that is no bound."""
-    match condition:
-        case EqualTo(_, int(value)):
+def _range_of(condition: "Filter") -> Range | None:
+    """Return the range that a filter leaves of its column; None for a filter that is no bound.
+
+    The name of its class tells what the filter is: the classes are missing in Spark 4.0.
+    """
+    value: Any = getattr(condition, "value", None)
+    match type(condition).__name__, value:
+        case "EqualTo", int():
             return Range(value, value)
-        case GreaterThan(_, int(value)):
+        case "GreaterThan", int():
             return Range(first=value + 1)
-        case GreaterThanOrEqual(_, int(value)):
+        case "GreaterThanOrEqual", int():
             return Range(first=value)
-        case LessThan(_, int(value)):
+        case "LessThan", int():
             return Range(last=value - 1)
-        case LessThanOrEqual(_, int(value)):
+        case "LessThanOrEqual", int():
             return Range(last=value)
-        case In(_, values) if values and all(isinstance(value, int) for value in values):
-            return Range(min(values), max(values))
+        case "In", [_, *_] if all(isinstance(each, int) for each in value):
+            return Range(min(value), max(value))
     return None
 
 
@@ -61,9 +60,10 @@ class PositionFilter:
     log_offsets: Range = Range()
 
     @classmethod
-    def of(cls, filters: Iterable[Filter]) -> "PositionFilter":
+    def of(cls, filters: "Iterable[Filter]") -> "PositionFilter":
         """The part of the log that all of some filters leave.
 
+        >>> from pyspark.sql.datasource import EqualTo, LessThan
         >>> PositionFilter.of([EqualTo(("log_partition",), 3), LessThan(("log_offset",), 10)])
         PositionFilter(log_partitions=Range(first=3, last=3), chosen=None, log_offsets=Range(first=0, last=9))
         """
@@ -76,8 +76,9 @@ class PositionFilter:
                 offsets = offsets.both(bound)
             elif attribute == ("log_partition",):
                 partitions = partitions.both(bound)
-                if isinstance(condition, In):
-                    chosen = frozenset(condition.value) if chosen is None else chosen & frozenset(condition.value)
+                if type(condition).__name__ == "In":
+                    listed = frozenset[int](getattr(condition, "value", ()))
+                    chosen = listed if chosen is None else chosen & listed
         return cls(partitions, chosen, offsets)
 
     def has_partition(self, log_partition: int) -> bool:

@@ -1,13 +1,20 @@
 """Making a Spark session know the data source and the functions."""
 
+import logging
+
 from pyspark.sql import SparkSession
 
-from coordinator_replay.spark.datasource import ConsumerOffsets
+from coordinator_replay.errors import PrerequisiteError
+from coordinator_replay.pipeline.host.spark_versions import Feature, check_has
 from coordinator_replay.spark.functions import register_functions
+
+_LOG = logging.getLogger(__name__)
 
 
 def register(spark: SparkSession) -> None:
     """Make a session know the data source ``consumer_offsets`` and this package's SQL functions.
+
+    The data source needs Spark 4.0 or newer, the functions 4.1. On 4.0 a warning says that the functions are missing.
 
     Python data sources and functions live in the session that registers them: call this once in a notebook, in
     ``pyspark`` or in a job. It also turns ``spark.sql.python.filterPushdown.enabled`` on, without which Spark refuses
@@ -17,12 +24,21 @@ def register(spark: SparkSession) -> None:
         spark: the session. On a cluster this package must be installed on the executors, or be sent to them
             (``--py-files``).
 
+    Raises:
+        PrerequisiteError: this Spark has neither.
+
     Example:
         >>> register(spark)  # doctest: +SKIP
         >>> spark.read.format("consumer_offsets").load("/dumps/broker-1").createOrReplaceTempView("log")
         ... # doctest: +SKIP
         >>> spark.sql("SELECT kind, count(*) FROM log GROUP BY kind").show()  # doctest: +SKIP
     """
+    check_has(Feature.DATA_SOURCE)
+    from coordinator_replay.spark.datasource import ConsumerOffsets
+
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     spark.dataSource.register(ConsumerOffsets)
-    register_functions(spark)
+    try:
+        register_functions(spark)
+    except PrerequisiteError as problem:
+        _LOG.warning("%s", problem)

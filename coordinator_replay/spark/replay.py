@@ -120,17 +120,16 @@ def replay_groups(
         InputError: the DataFrame lacks a column, or has one of another type. A record that comes twice ends the job
             with a sentence that names it.
     """
-    spark = records.sparkSession
-    count = tasks or int(str(spark.conf.get("spark.sql.shuffle.partitions")))
+    count = tasks or int(str(records.sparkSession.conf.get("spark.sql.shuffle.partitions")))
     context = ReplayContext(cluster=cluster, topic_names=dict(topic_names or {}))
 
     def replay(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return _replayed(batches, context)
 
-    # The number keeps adaptive execution from merging tasks: it sees bytes, not what Python does with them.
-    bucketed = replay_input(records).withColumn("bucket", F.pmod(F.hash("group_id"), F.lit(count)))
-    by_bucket = bucketed.repartitionById(count, "bucket").groupBy("bucket")
-    rows = by_bucket.applyInArrow(replay, from_arrow_schema(ROW, prefer_timestamp_ntz=False))
+    # A partition has whole groups, so it is mapped as a stream, without a sort before it. The number keeps adaptive
+    # execution from merging tasks: it sees bytes, not what Python does with them.
+    by_group = replay_input(records).repartition(count, "group_id")
+    rows = by_group.mapInArrow(replay, from_arrow_schema(ROW, prefer_timestamp_ntz=False))
     made = {name: rows.where(F.col(name).isNotNull()).select(f"{name}.*") for name in TABLES}
     return Replay(rows=rows, **made)
 
@@ -159,7 +158,8 @@ def replay_group(
     Raises:
         InputError: as for ``replay_groups``; or there is no record of the group.
     """
-    own = replay_input(records).where(F.col("group_id") == group_id).toArrow().to_batches()
+    rows = replay_input(records).where(F.col("group_id") == group_id).collect()
+    own = [pa.RecordBatch.from_pylist([row.asDict() for row in rows], STREAM)] if rows else []
     if not own:
         raise InputError(f"the DataFrame has no record of group {group_id!r}")
     context = ReplayContext(cluster=cluster, topic_names=dict(topic_names or {}))

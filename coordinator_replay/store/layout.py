@@ -37,7 +37,6 @@ DEFAULT_BUCKETS = 10
 """Buckets of a new warehouse on one machine."""
 
 _CLUSTER_BUCKETS = 50
-_FEW_TASKS = 8
 
 NO_BUCKET = -1
 """The bucket of what has no log partition, such as a malformed line: only ``quarantine`` holds such rows."""
@@ -65,10 +64,12 @@ def partition_text(value: object) -> str | None:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def default_buckets(tasks: int) -> int:
-    """Buckets of a new warehouse.
+def default_buckets(*, is_local: bool) -> int:
+    """Return the buckets of a new warehouse.
+
+    A cluster that grows with the work has no executor when this is asked, so the number does not follow from its cores.
 
     Args:
-        tasks: how many tasks can run at once.
+        is_local: whether all tasks run on one machine.
     """
-    return DEFAULT_BUCKETS if tasks <= _FEW_TASKS else _CLUSTER_BUCKETS
+    return DEFAULT_BUCKETS if is_local else _CLUSTER_BUCKETS

@@ -7,6 +7,7 @@ import pyarrow.dataset as ds
 
 from coordinator_replay.errors import WarehouseError
 from coordinator_replay.filesystem import open_filesystem
+from coordinator_replay.io_metrics import IoMetrics, count
 from coordinator_replay.store.snapshot import TableFile
 from coordinator_replay.store.writer import conform
 
@@ -40,9 +41,21 @@ def read_paths(
             fragment = parquet.make_fragment(path, filesystem)
             schema = fragment.physical_schema
             names = schema.names if columns is None else [name for name in columns if name in schema.names]
-            yield from fragment.to_batches(columns=names, filter=where, batch_size=BATCH_ROWS, use_threads=False)
+            count(IoMetrics(files_read=1, bytes_read=_bytes_of(fragment, names, where)))
+            for batch in fragment.to_batches(columns=names, filter=where, batch_size=BATCH_ROWS, use_threads=False):
+                count(IoMetrics(records_read=batch.num_rows))
+                yield batch
         except (OSError, pa.ArrowInvalid) as problem:
             raise WarehouseError(f"{uri} can't be read: {problem}") from problem
+
+
+def _bytes_of(fragment: ds.ParquetFileFragment, columns: Sequence[str], where: ds.Expression | None) -> int:
+    """Return the compressed bytes of some columns, without row groups that a condition passes over."""
+    wanted = set(columns)
+    kept = fragment if where is None else fragment.subset(where)
+    groups = [fragment.metadata.row_group(group.id) for group in kept.row_groups]
+    chunks = (group.column(place) for group in groups for place in range(group.num_columns))
+    return sum(chunk.total_compressed_size for chunk in chunks if chunk.path_in_schema.partition(".")[0] in wanted)
 
 
 def read_table(

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from coordinator_replay.arrow_times import timestamps_of
 from coordinator_replay.errors import CoordinatorReplayError
 from coordinator_replay.filesystem import make_folder, open_filesystem
+from coordinator_replay.io_metrics import IoMetrics, count
 from coordinator_replay.store.layout import partition_text
 from coordinator_replay.tables.definition import Table
 
@@ -318,6 +319,7 @@ class _OpenFile:
         self.writer = None
         [written] = self.metadata
         self.rows = 0
+        count(IoMetrics(files_written=1, bytes_written=size, records_written=written.num_rows))
         return _described(self.part, self.path, written, size)
 
 

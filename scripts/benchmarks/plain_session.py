@@ -9,14 +9,13 @@ def open_plain_session(app_name: str) -> Any:
     """A session that knows Delta; nothing in it is tuned for audits."""
     from pyspark.sql import SparkSession
 
-    from coordinator_replay.pipeline.host.jars import DELTA as DELTA_JARS
-    from coordinator_replay.pipeline.host.jars import jars_of
+    from coordinator_replay.pipeline.host.jars import delta, jars_of
     from coordinator_replay.pipeline.host.session import DELTA, RELIED_ON
 
     settings = {
         **DELTA,
         **RELIED_ON,
-        "spark.jars": ",".join(map(str, jars_of(DELTA_JARS))),
+        "spark.jars": ",".join(map(str, jars_of(delta()))),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "3g",

@@ -12,7 +12,7 @@ import pyspark
 from kafka_jars import FOLDER, program
 
 from coordinator_replay.errors import PrerequisiteError
-from coordinator_replay.pipeline.host.jars import DELTA, KAFKA_SOURCE, Library, jars_of
+from coordinator_replay.pipeline.host.jars import Library, delta, jars_of, kafka_source
 
 TOKENS = "spark-token-provider-kafka"
 
@@ -24,12 +24,12 @@ def kafka_source_jars(folder: Path) -> Path:
         PrerequisiteError: Maven or a JDK is missing, or Maven could not fetch the other jars.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    for jar in jars_of(DELTA):
+    for jar in jars_of(delta()):
         shutil.copy(jar, folder)
-    source = folder / KAFKA_SOURCE.folder
+    source = folder / kafka_source().folder
     source.mkdir()
     try:
-        jars, is_whole = jars_of(KAFKA_SOURCE), True
+        jars, is_whole = jars_of(kafka_source()), True
     except PrerequisiteError:
         jars, is_whole = jars_of(_without_tokens()), False
     for jar in jars:
@@ -41,9 +41,9 @@ def kafka_source_jars(folder: Path) -> Path:
 
 def _without_tokens() -> Library:
     return Library(
-        title=KAFKA_SOURCE.title,
-        folder=f"{KAFKA_SOURCE.folder}-without-tokens",
-        jars=[jar for jar in KAFKA_SOURCE.jars if not jar.artifact.startswith(TOKENS)],
+        title=kafka_source().title,
+        folder=f"{kafka_source().folder}-without-tokens",
+        jars=[jar for jar in kafka_source().jars if not jar.artifact.startswith(TOKENS)],
         is_whole=True,
     )
 

@@ -6,7 +6,6 @@ the package itself: what runs on them can only have come with the job.
 
 import os
 import re
-import socket
 import subprocess
 import sys
 import sysconfig
@@ -17,29 +16,21 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-import pyspark
 import pytest
 from deltalake import DeltaTable
 
-from coordinator_replay.pipeline.host.jars import DELTA, jars_of
+from coordinator_replay.pipeline.host.jars import delta, jars_of
 from coordinator_replay.pipeline.host.session import DELTA as DELTA_SETTINGS
 from coordinator_replay.tables.definition import tables
+from tests.acceptance.spark_processes import PATIENCE_SECONDS, SPARK, environment, free_port, running
 from tests.samples import Sample
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 ROOT = Path(__file__).resolve().parents[2]
-SPARK = Path(pyspark.__file__).parent
 SAMPLE = Sample("java-clients")
 DAEMONS = "org.apache.spark.deploy"
-PATIENCE_SECONDS = 120
-OF_ITS_RUN = ["run_id", "found_in_run", "started_at", "finished_at", "inputs", "settings", "table_versions"]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+OF_ITS_RUN = ["run_id", "found_in_run", "started_at", "finished_at", "inputs", "settings", "table_versions", "stages"]
 
 
 @pytest.fixture(scope="module")
@@ -60,33 +51,13 @@ def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return python
 
 
-def environment(python: Path) -> dict[str, str]:
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "SPARK_"))}
-    return inherited | {
-        "PYSPARK_PYTHON": str(python),
-        "PYSPARK_DRIVER_PYTHON": str(python),
-        "SPARK_HOME": str(SPARK),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_DAEMON_MEMORY": "256m",
-    }
-
-
 @contextmanager
 def daemon(python: Path, folder: Path, name: str, *arguments: str) -> Iterator[None]:
     """A process of the cluster, until the block ends."""
     command = [str(SPARK / "bin" / "spark-class"), f"{DAEMONS}.{name}", "--host", "127.0.0.1", *arguments]
-    with (folder / f"{name.rpartition('.')[2]}-{time.monotonic_ns()}.log").open("w") as log:
-        process = subprocess.Popen(command, env=environment(python), cwd=folder, stdout=log, stderr=log)
-    try:
+    log = folder / f"{name.rpartition('.')[2]}-{time.monotonic_ns()}.log"
+    with running(command, environment(python), folder, log):
         yield
-    finally:
-        # spark-class becomes the JVM, and a worker ends its executors when it is asked to end.
-        process.terminate()
-        try:
-            process.wait(timeout=30)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
 
 
 def alive_workers(page: str) -> int:
@@ -118,7 +89,13 @@ def master(bare_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 def submit(
-    python: Path, master: str, archive: Path, *arguments: str, folder: Path, job: Path = ROOT / "jobs" / "audit.py"
+    python: Path,
+    master: str,
+    archive: Path,
+    *arguments: str,
+    folder: Path,
+    job: Path = ROOT / "jobs" / "audit.py",
+    **changed: str,
 ) -> subprocess.CompletedProcess[str]:
     settings = {
         **DELTA_SETTINGS,
@@ -130,9 +107,10 @@ def submit(
         "spark.sql.shuffle.partitions": "4",
         "spark.databricks.delta.snapshotPartitions": "2",
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
+        **{f"spark.{name}": value for name, value in changed.items()},
     }
     command = [str(SPARK / "bin" / "spark-submit"), "--master", master, "--py-files", str(archive)]
-    command += ["--jars", ",".join(map(str, jars_of(DELTA)))]
+    command += ["--jars", ",".join(map(str, jars_of(delta())))]
     command += [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
     command += [str(job), *arguments]
     return subprocess.run(command, env=environment(python), cwd=folder, capture_output=True, text=True, timeout=900)
@@ -178,15 +156,29 @@ def test_the_data_source_and_the_replay_run_on_a_cluster(
     assert int(line.rpartition(" ")[2]) > 0
 
 
+GROWING = {
+    "dynamicAllocation.enabled": "true",
+    "dynamicAllocation.shuffleTracking.enabled": "true",
+    "dynamicAllocation.initialExecutors": "0",
+    "dynamicAllocation.minExecutors": "0",
+    "dynamicAllocation.executorIdleTimeout": "5s",
+    "sql.adaptive.enabled": "true",
+}
+"""No executor is there when the audit begins."""
+
+
+@pytest.mark.parametrize("settings", [{}, GROWING], ids=["two workers", "executors as needed"])
 def test_an_audit_on_a_cluster_leaves_the_tables_of_one_on_this_machine(
-    bare_python: Path, master: str, archive: Path, tmp_path: Path
+    bare_python: Path, master: str, archive: Path, tmp_path: Path, settings: dict[str, str]
 ) -> None:
     inputs = (SAMPLE.segments, "--cluster-metadata", str(SAMPLE.folder / "cluster-metadata"))
-    remote = submit(bare_python, master, archive, *inputs, "--warehouse", str(tmp_path / "remote"), folder=tmp_path)
+    there = (*inputs, "--warehouse", str(tmp_path / "remote"))
+    remote = submit(bare_python, master, archive, *there, folder=tmp_path, **settings)
     assert remote.returncode == 0, remote.stderr[-5000:]
     assert "records of 4 log partitions" in remote.stdout
 
-    command = [sys.executable, "-m", "coordinator_replay", "audit", *inputs, "--warehouse", str(tmp_path / "local")]
+    here = [*inputs, "--warehouse", str(tmp_path / "local"), "--buckets", "50"]
+    command = [sys.executable, "-m", "coordinator_replay", "audit", *here]
     local = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
     assert local.returncode == 0, local.stderr
     for name in tables():

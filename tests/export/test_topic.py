@@ -11,7 +11,7 @@ from coordinator_replay.errors import InputError, PrerequisiteError
 from coordinator_replay.export.folders import ExportedDump
 from coordinator_replay.export.topic import Exported, ExportOptions, cluster_errors, run_export
 from coordinator_replay.log.dump import find_dump
-from coordinator_replay.pipeline.host.jars import DELTA, KAFKA_SOURCE, cache_folder
+from coordinator_replay.pipeline.host.jars import cache_folder, delta, kafka_source
 
 
 @pytest.mark.spark
@@ -25,17 +25,17 @@ def test_a_session_without_the_kafka_source_is_told_what_to_start_it_with(spark,
 
 def test_the_jars_of_the_kafka_source_lie_beside_those_of_delta_where_a_folder_is_named(monkeypatch, tmp_path: Path):
     monkeypatch.setenv("COORDINATOR_REPLAY_JARS", str(tmp_path))
-    assert cache_folder(DELTA) == tmp_path
-    assert cache_folder(KAFKA_SOURCE).parent == tmp_path
+    assert cache_folder(delta()) == tmp_path
+    assert cache_folder(kafka_source()).parent == tmp_path
 
 
 def test_of_what_sparks_resolver_fetches_only_a_librarys_own_jars_are_kept():
     fetched = ["io.delta_delta-storage-4.4.0.jar", "org.scala-lang_scala-library-2.13.16.jar"]
-    assert [name for name in fetched if DELTA.has(name)] == fetched[:1]
-    source, *others = KAFKA_SOURCE.jars
-    assert KAFKA_SOURCE.has(f"{source.group}_{source.artifact}-{source.version}.jar")
-    assert not KAFKA_SOURCE.has(f"{source.group}_spark-tags_2.13-{source.version}.jar")
-    assert all(jar.group != DELTA.jars[0].group for jar in others)
+    assert [name for name in fetched if delta().has(name)] == fetched[:1]
+    source, *others = kafka_source().jars
+    assert kafka_source().has(f"{source.group}_{source.artifact}-{source.version}.jar")
+    assert not kafka_source().has(f"{source.group}_spark-tags_2.13-{source.version}.jar")
+    assert all(jar.group != delta().jars[0].group for jar in others)
 
 
 @pytest.mark.parametrize(

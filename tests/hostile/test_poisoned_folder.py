@@ -90,7 +90,7 @@ def test_an_audit_and_upkeep_import_nothing_of_the_current_folder(tmp_path):
 @pytest.mark.spark
 @pytest.mark.long
 def test_a_job_of_spark_submit_imports_nothing_of_the_current_folder(tmp_path):
-    from coordinator_replay.pipeline.host.jars import DELTA, jars_of
+    from coordinator_replay.pipeline.host.jars import delta, jars_of
     from coordinator_replay.pipeline.host.session import DELTA as DELTA_SETTINGS
 
     folder = poisoned(tmp_path / "sent")
@@ -99,7 +99,7 @@ def test_a_job_of_spark_submit_imports_nothing_of_the_current_folder(tmp_path):
     few = {"spark.sql.shuffle.partitions": "2", "spark.databricks.delta.snapshotPartitions": "2"}
     for name, value in {**DELTA_SETTINGS, **few, "spark.ui.enabled": "false"}.items():
         settings += ["--conf", f"{name}={value}"]
-    jars = ("--jars", ",".join(map(str, jars_of(DELTA))))
+    jars = ("--jars", ",".join(map(str, jars_of(delta()))))
     job = (str(ROOT / "jobs" / "audit.py"), "dump", "--warehouse", "warehouse", "--records-only")
     submit = str(SPARK_HOME / "bin" / "spark-submit")
     env = {"PYSPARK_PYTHON": sys.executable}

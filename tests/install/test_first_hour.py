@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from coordinator_replay.cli.main import main
 from coordinator_replay.errors import PrerequisiteError
-from coordinator_replay.pipeline.host.jars import DELTA, jars_of
+from coordinator_replay.pipeline.host.jars import delta, jars_of
 from tests.acceptance.exports import PARTITIONS, TOPIC, commit, rebalance, written
 from tests.brokers import running_broker
 from tests.install.wheel import ROOT, Installed, build_wheel
@@ -99,7 +99,7 @@ def test_the_jobs_run_by_spark_submit(demo):
     own = demo.folder / "spark.conf"
     own.write_text("".join(line for line in settings.splitlines(True) if "spark.jars.packages" not in line))
     submit = ["spark-submit", "--master", "local[2]", "--properties-file", str(own), "--driver-memory", "2g"]
-    submit += ["--jars", ",".join(map(str, jars_of(DELTA)))]
+    submit += ["--jars", ",".join(map(str, jars_of(delta())))]
     python = {"PYSPARK_PYTHON": str(demo.environment / "bin" / "python"), "SPARK_LOCAL_IP": "127.0.0.1"}
     dump = str(package / "demo_dump" / "segments")
     audit = [str(share / "jobs" / "audit.py"), dump, "--warehouse", "submitted"]

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
+from coordinator_replay.io_metrics import IoMetrics, StageMetrics
 from coordinator_replay.log.dump import Dump
 from coordinator_replay.pipeline.audit import Options, Summary
 from coordinator_replay.pipeline.audit import audit as run
 from coordinator_replay.pipeline.read.envelopes import kafka_rows
-from coordinator_replay.pipeline.typed_rows import result_column, share_column
+from coordinator_replay.pipeline.stage import Observer, result_row
+from coordinator_replay.pipeline.typed_json import result_json, share_json
 from coordinator_replay.store.opening import delta_uri
 from coordinator_replay.tables.definition import tables
 from tests.log.batch_spans import walk_batches
@@ -37,19 +40,32 @@ def exported(dump: Dump) -> list[pa.RecordBatch]:
     return [kafka_rows(batch) for file in files for batch in pq.read_table(file).combine_chunks().to_batches()]
 
 
+@dataclass(frozen=True)
 class InProcess:
     """Runs the stages of an audit here, share after share."""
 
-    parallel = 2
+    observers: tuple[Observer, ...] = ()
+    is_local = True
+
+    def observed_by(self, observer: Observer) -> "InProcess":
+        return InProcess((*self.observers, observer))
 
     def run(
-        self, _name: str, shares: Sequence[Any], stage: Callable[[Any], Any], _size: Callable[[Any], int] | None = None
+        self, name: str, shares: Sequence[Any], stage: Callable[[Any], Any], _size: Callable[[Any], int] | None = None
     ) -> list[Any]:
-        sent, made = share_column(stage), result_column(stage)
-        return made.values(made.array(stage(share) for share in sent.values(sent.array(shares))))
+        texts = [share_json(stage).text(share) for share in shares]
+        return self._results(name, [result_row(rank, text, stage) for rank, text in enumerate(texts)], stage)
 
-    def run_on_rows(self, _name: str, dump: Dump, stage: Callable[[Iterator[pa.RecordBatch]], Any]) -> list[Any]:
+    run_on_files = run
+
+    def run_on_rows(self, name: str, dump: Dump, stage: Callable[[Iterator[pa.RecordBatch]], Any]) -> list[Any]:
         return [stage(iter(exported(dump)))]
+
+    def _results(self, name: str, rows: Sequence[tuple[Any, ...]], stage: Callable[[Any], Any]) -> list[Any]:
+        io = IoMetrics.total(IoMetrics(*row[1:-1]) for row in rows)
+        for observer in self.observers if rows else ():
+            observer(StageMetrics(name, len(rows), io))
+        return [result_json(stage).value(row[-1]) for row in rows]
 
 
 def audit_here(warehouse: Path | str, *dumps: Path | str, **options: Any) -> Summary:

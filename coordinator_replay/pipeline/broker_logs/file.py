@@ -14,6 +14,7 @@ from typing import Any
 from coordinator_replay.broker_log.events import MARKS
 from coordinator_replay.broker_log.layouts import MOST_CHARACTERS
 from coordinator_replay.filesystem import open_filesystem
+from coordinator_replay.io_metrics import IoMetrics, count
 
 _HEAD_BYTES, _TAIL_BYTES = 1024, 256
 _CHUNK_BYTES = 4 << 20
@@ -96,7 +97,9 @@ class BrokerLogFile:
     def marked_lines(self) -> Iterator[bytes]:
         """Whole lines that have a mark of a coordinator; none that are longer than any line of it."""
         pending, before, is_cut, total = b"", self._tail, False, self._position
+        count(IoMetrics(files_read=1))
         while chunk := self._stream.read(_CHUNK_BYTES):
+            count(IoMetrics(bytes_read=len(chunk)))
             total += len(chunk)
             block = pending + chunk
             end = block.rfind(b"\n") + 1

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from socketserver import BaseServer
 
 from py4j.protocol import Py4JError, Py4JJavaError
-from pyspark.accumulators import AccumulatorTCPServer, AccumulatorUnixServer
 from pyspark.errors import PySparkException
 
 from coordinator_replay.errors import CoordinatorReplayError
+from coordinator_replay.pipeline.host.spark_versions import accumulator_servers
 
 FAILURES = (PySparkException, Py4JError, OSError, EOFError)
 """What a run can end with when a process of it dies, a disk is full or a store can't be reached."""
@@ -36,8 +36,8 @@ def leave_it_to_the_run() -> None:
     """
     # Py4J logs by the root logger, which prints where nothing handles its records.
     logging.getLogger().addHandler(logging.NullHandler())
-    for server in (AccumulatorTCPServer, AccumulatorUnixServer):
-        setattr(server, "handle_error", _log)  # noqa: B010 - mypy takes no method for another
+    for server in accumulator_servers():
+        server.handle_error = _log
 
 
 def is_interrupted(problem: BaseException | None) -> bool:

@@ -1,7 +1,7 @@
 """Jars that pip does not bring: fetched once into a cache, then handed to Spark as files.
 
 So later starts touch no network. Maven is asked where it is at hand, because it honours a user's mirrors and proxies;
-else Spark's own resolver is.
+else Spark's own resolver is. Delta itself tells the name of its jar for the Spark that is installed.
 """
 
 import os
@@ -11,10 +11,14 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
+from functools import cache
 from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
 
 from coordinator_replay.errors import PrerequisiteError
+from coordinator_replay.pipeline.host import spark_versions
 
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
@@ -65,37 +69,63 @@ class Library:
         return any(file_name.startswith(f"{jar.group}_") for jar in self.jars)
 
 
-DELTA = Library(
-    title="Delta",
-    folder=f"delta-spark-{version('delta-spark')}",
-    jars=(Coordinate("io.delta", "delta-spark_4.2_2.13", version("delta-spark")),),
-    is_whole=False,
-)
-KAFKA_SOURCE = Library(
-    title="Spark's Kafka source",
-    folder=f"spark-sql-kafka-{version('pyspark')}",
-    # Each by its name: Spark's own definition sends Maven to a mirror that not every network lets it reach. The
-    # versions are those that Spark 4.2.0 was built with.
-    jars=(
-        Coordinate("org.apache.spark", "spark-sql-kafka-0-10_2.13", version("pyspark")),
-        Coordinate("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", version("pyspark")),
-        Coordinate("org.apache.kafka", "kafka-clients", "3.9.2"),
-        Coordinate("org.apache.commons", "commons-pool2", "2.13.1"),
-    ),
-    is_whole=True,
-)
+@cache
+def delta() -> Library:
+    """Return Delta's library for this Spark.
+
+    Raises:
+        PrerequisiteError: the package delta-spark is not installed here.
+    """
+    try:
+        from delta import configure_spark_with_delta_pip
+
+        builder: Any = configure_spark_with_delta_pip(SparkSession.Builder())
+    # Delta raises a bare Exception where pip does not know it.
+    except Exception as problem:
+        raise PrerequisiteError(
+            f"Delta's jars are needed for dumps in Delta and for --database, and the package delta-spark, which knows "
+            f"them, is missing or fits another Spark than {spark_versions.version_text()} ({problem}); install it, or "
+            "run jobs/audit.py in a session that knows Delta"
+        ) from problem
+    group, artifact, version = builder._options["spark.jars.packages"].split(":")
+    return Library(
+        title="Delta",
+        folder=f"{artifact}-{version}",
+        jars=(Coordinate(group, artifact, version),),
+        is_whole=False,
+    )
+
+
+@cache
+def kafka_source() -> Library:
+    """Return the library of Spark's Kafka source for this Spark.
+
+    Each jar has its name here: Spark's own definition sends Maven to a mirror that not every network lets it reach.
+    """
+    built, version = spark_versions.kafka_source(), spark_versions.version_text()
+    return Library(
+        title="Spark's Kafka source",
+        folder=f"spark-sql-kafka-{version}",
+        jars=(
+            Coordinate("org.apache.spark", f"spark-sql-kafka-0-10_{built.scala}", version),
+            Coordinate("org.apache.spark", f"spark-token-provider-kafka-0-10_{built.scala}", version),
+            Coordinate("org.apache.kafka", "kafka-clients", built.kafka_clients),
+            Coordinate("org.apache.commons", "commons-pool2", built.commons_pool),
+        ),
+        is_whole=True,
+    )
 
 
 def cache_folder(library: Library) -> Path:
-    """Where a library's jars are kept: a folder of the user's cache, or of ``COORDINATOR_REPLAY_JARS``.
+    """Return where a library's jars are kept: a folder of the user's cache, or of ``COORDINATOR_REPLAY_JARS``.
 
     The folder that the variable names has Delta's jars itself, and other libraries in folders of their own.
     """
     named = os.environ.get("COORDINATOR_REPLAY_JARS")
-    if named and library is DELTA:
+    if named and library is delta():
         return Path(named)
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "coordinator-replay"
-    return (Path(named) if named else cache) / library.folder
+    own = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "coordinator-replay"
+    return (Path(named) if named else own) / library.folder
 
 
 def jars_of(library: Library) -> list[Path]:
@@ -162,5 +192,5 @@ def _fetch_with_spark(library: Library, scratch: Path, into: Path) -> None:
 
 if __name__ == "__main__":
     # Those of Delta; with --kafka those of the Kafka source too.
-    for needed in (DELTA, KAFKA_SOURCE) if "--kafka" in sys.argv else (DELTA,):
+    for needed in (delta(), kafka_source()) if "--kafka" in sys.argv else (delta(),):
         print("\n".join(str(jar) for jar in jars_of(needed)))  # noqa: T201

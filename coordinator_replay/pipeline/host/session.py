@@ -7,31 +7,31 @@ import tempfile
 import threading
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from importlib.resources import files
 from pathlib import Path
 from subprocess import Popen
 
-from pyspark.errors import PySparkRuntimeError
+from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from coordinator_replay.errors import PrerequisiteError
 from coordinator_replay.pipeline.host import class_archive
 from coordinator_replay.pipeline.host.failure import leave_it_to_the_run
-from coordinator_replay.pipeline.host.jars import DELTA as DELTA_JARS
-from coordinator_replay.pipeline.host.jars import KAFKA_SOURCE, jars_of
+from coordinator_replay.pipeline.host.jars import delta, jars_of, kafka_source
 from coordinator_replay.pipeline.host.java import check_java
+from coordinator_replay.pipeline.host.spark_versions import wants_remote
 from coordinator_replay.safe_text import neutral
+
+_TIME_ZONE = "spark.sql.session.timeZone"
 
 RELIED_ON = {
     # Timestamps of the tables are UTC, whatever zone the machine is in.
-    "spark.sql.session.timeZone": "UTC",
+    _TIME_ZONE: "UTC",
     # A batch that differs from the declared schema fails with a clear error instead of an obscure one.
     "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true",
     # Per-batch overhead of the columnar decoder fades from some ten thousand rows on; bytes stay bounded at 64 MiB.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
-    # Each batch of a table is a partition, however small: a stage is one map, without a shuffle before it.
-    "spark.sql.execution.arrow.localRelationThreshold": "0",
 }
 """Settings that can be made on a running session, and are made on every one."""
 
@@ -49,7 +49,7 @@ LOCAL = {
     # The defaults (200 and 50) are made for clusters; only dumps that are Delta tables come here.
     "spark.sql.shuffle.partitions": "2",
     "spark.databricks.delta.snapshotPartitions": "2",
-    # Compiling a plan, and planning again after each stage, takes longer than running it: a stage is one map.
+    # Compiling a plan, and planning again after each stage, takes longer than running it: a stage is a small plan.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
@@ -137,7 +137,7 @@ def quoted_option(option: str) -> str:
 
 def _local_session(app_name: str, *, with_delta: bool, with_catalog: bool, with_kafka: bool) -> SparkSession:
     check_java()
-    jars = (jars_of(DELTA_JARS) if with_delta else []) + (jars_of(KAFKA_SOURCE) if with_kafka else [])
+    jars = (jars_of(delta()) if with_delta else []) + (jars_of(kafka_source()) if with_kafka else [])
     # Workers start the python3 of the PATH by default, and that one lacks our packages.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -159,6 +159,18 @@ def _local_session(app_name: str, *, with_delta: bool, with_catalog: bool, with_
     return builder.getOrCreate()
 
 
+def _rely_on(active: SparkSession) -> None:
+    """Make our settings on a session that somebody else has started.
+
+    Raises:
+        PySparkException: the session can't be set to UTC.
+    """
+    for key, value in RELIED_ON.items():
+        # Serverless platforms refuse most settings; all but the time zone only make errors clearer and batches larger.
+        with nullcontext() if key == _TIME_ZONE else suppress(PySparkException):
+            active.conf.set(key, value)
+
+
 def open_session(
     app_name: str = "coordinator-replay",
     *,
@@ -167,7 +179,7 @@ def open_session(
     with_catalog: bool = False,
     with_kafka: bool = False,
 ) -> SparkSession:
-    """Take the session that runs, or that ``spark-submit`` prepared; else start one on this machine.
+    """Return the session that runs, that ``spark-submit`` prepared or ``SPARK_REMOTE`` names; else start one here.
 
     Args:
         app_name: shown by the cluster's own pages.
@@ -181,15 +193,15 @@ def open_session(
         PrerequisiteError: Java, Delta's jars or those of the Kafka source are missing.
     """
     active = SparkSession.getActiveSession()
-    if active is None and "PYSPARK_GATEWAY_PORT" in os.environ:
+    if active is None and ("PYSPARK_GATEWAY_PORT" in os.environ or wants_remote()):
         builder = SparkSession.builder.appName(app_name)
-        for key, value in WORKERS.items():
+        # The server of Spark Connect has started its workers already.
+        for key, value in () if wants_remote() else WORKERS.items():
             builder = builder.config(key, value)
         with _same_interrupts():
             active = builder.getOrCreate()
     if active is not None:
-        for key, value in RELIED_ON.items():
-            active.conf.set(key, value)
+        _rely_on(active)
         return active
     wanted = {"with_delta": with_delta, "with_catalog": with_catalog, "with_kafka": with_kafka}
     if verbose:

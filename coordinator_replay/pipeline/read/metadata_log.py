@@ -8,6 +8,7 @@ from typing import Any
 from coordinator_replay.analysis.coordinator_changes import LeaderChange
 from coordinator_replay.errors import InputError
 from coordinator_replay.filesystem import open_filesystem
+from coordinator_replay.io_metrics import IoMetrics, count
 from coordinator_replay.log.dump import DumpFile, Format, list_files, recognise
 from coordinator_replay.log.segment import read_segment
 from coordinator_replay.records.cluster_metadata import decode_metadata
@@ -80,10 +81,12 @@ def read_metadata(file: DumpFile) -> MetadataFile:
     with filesystem.open_input_stream(path, compression=None) as stream:
         for part in read_segment(stream, source=file.uri, log_partition=0):
             offsets = [one for one in part.records.column("log_offset").to_pylist() if one is not None]
+            count(IoMetrics(records_read=part.records.num_rows))
             end = max([end, *(one + 1 for one in offsets)])
             good = part.records.filter(part.records.column("control_type").is_null())
             columns = (good.column(name).to_pylist() for name in ("value", "log_timestamp", "log_offset"))
             records += (one for row in zip(*columns, strict=True) if (one := _record(*row)) is not None)
+        count(IoMetrics(files_read=1, bytes_read=file.size))
     return MetadataFile(base, base if is_snapshot else end, is_snapshot, records)
 
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial, reduce
+from functools import reduce
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
@@ -86,4 +86,4 @@ def read_tables(spark: SparkSession, dump: Dump) -> tuple[DataFrame, Callable[[p
         else:
             frames = [spark.read.format("delta").load(path) for path in paths]
         named = [_kafka_source(frame, path) for frame, path in zip(frames, paths, strict=False)]
-        return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), named), kafka_rows
+        return reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), named), kafka_rows

@@ -1,4 +1,4 @@
-"""What stages take and return goes through typed columns unchanged."""
+"""What stages take and return goes through JSON unchanged."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,7 +21,7 @@ from coordinator_replay.pipeline.offsets.causes import find_causes
 from coordinator_replay.pipeline.read.decode import decode_files
 from coordinator_replay.pipeline.read.metadata_log import read_metadata
 from coordinator_replay.pipeline.read.same_log import look_up
-from coordinator_replay.pipeline.typed_rows import result_column, share_column, typed_column
+from coordinator_replay.pipeline.typed_json import result_json, share_json, typed_json
 
 STAGES = (add_log_lines, decode_files, evaluate_bucket, find_causes, look_up, merge_lines, read_log, read_metadata,
           reasons_to_rebuild, run_bucket, write_metrics)  # fmt: skip
@@ -63,27 +62,21 @@ PARTS = st.builds(
 
 @given(st.lists(PARTS, max_size=4))
 def test_what_was_written_is_read(parts: list[Part]) -> None:
-    column = typed_column(Part)
-    read = column.values(column.array(parts))
+    column = typed_json(Part)
+    read = [column.value(column.text(part)) for part in parts]
     assert read == parts
-    assert [type(one.counts) for one in read] == [Counter] * len(parts)
-    bounds = [type(value) for one in parts for value in one.bounds.values()]
-    assert [type(value) for one in read for value in one.bounds.values()] == bounds
+    assert [type(part.counts) for part in read] == [Counter] * len(parts)
+    bounds = [type(value) for part in parts for value in part.bounds.values()]
+    assert [type(value) for part in read for value in part.bounds.values()] == bounds
 
 
 @pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.__name__)
-def test_every_stage_has_columns_and_no_bytes_of_a_language(stage: Callable[..., Any]) -> None:
-    def has_bytes(type_: pa.DataType) -> bool:
-        return pa.types.is_binary(type_) or any(map(has_bytes, (type_[n].type for n in range(type_.num_fields)) if
-            pa.types.is_struct(type_) else [type_.value_type] if pa.types.is_list(type_) else []))  # fmt: skip
-
-    assert not has_bytes(share_column(stage).type)
-    assert not has_bytes(result_column(stage).type)
+def test_every_stage_has_json(stage: Callable[..., Any]) -> None:
+    assert share_json(stage)
+    assert result_json(stage)
 
 
-def test_what_has_no_column_is_refused() -> None:
-    def stage(share: Sequence[object]) -> int:
-        return len(share)
-
-    with pytest.raises(TypeError, match="has no column"):
-        share_column(stage)
+@pytest.mark.parametrize("hint", [bytes, object, Sequence[bytes], Mapping[str, bytes]])
+def test_what_has_no_json_is_refused(hint: Any) -> None:
+    with pytest.raises(TypeError, match="has no JSON"):
+        typed_json(hint)

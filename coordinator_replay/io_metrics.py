@@ -1,0 +1,84 @@
+"""Counts of what this process reads and writes: files, bytes and records, as Spark's own metrics of a task have them.
+
+Python workers open files themselves, so Spark's columns for input and output stay at zero. Whoever opens a file counts
+it here, and a stage takes the difference over one task.
+"""
+
+from collections.abc import Iterable
+from dataclasses import astuple, dataclass, fields
+from threading import Lock
+from typing import NamedTuple
+
+
+@dataclass(frozen=True, slots=True)
+class IoMetrics:
+    """Files, bytes and records that were read and written.
+
+    Attributes:
+        files_read: opened files; a file that is read twice counts twice.
+        bytes_read: bytes of these files; of Parquet the compressed bytes of the columns that were asked for.
+        records_read: rows of these files.
+        files_written: finished files.
+        bytes_written: bytes of these files.
+        records_written: rows of these files.
+    """
+
+    files_read: int = 0
+    bytes_read: int = 0
+    records_read: int = 0
+    files_written: int = 0
+    bytes_written: int = 0
+    records_written: int = 0
+
+    def __add__(self, other: "IoMetrics") -> "IoMetrics":
+        return IoMetrics(*(mine + its for mine, its in zip(astuple(self), astuple(other), strict=True)))
+
+    def since(self, before: "IoMetrics") -> "IoMetrics":
+        """Return what was counted after an earlier time."""
+        return IoMetrics(*(mine - its for mine, its in zip(astuple(self), astuple(before), strict=True)))
+
+    @classmethod
+    def total(cls, parts: Iterable["IoMetrics"]) -> "IoMetrics":
+        """Add up the metrics of several tasks."""
+        return sum(parts, cls())
+
+
+NAMES = tuple(field.name for field in fields(IoMetrics))
+"""The names of the counts, in their order."""
+
+
+class StageMetrics(NamedTuple):
+    """The sums of a stage of an audit.
+
+    Attributes:
+        name: its name.
+        tasks: how many tasks it had.
+        io: what they read and wrote.
+    """
+
+    name: str
+    tasks: int
+    io: IoMetrics
+
+
+class _Counter:
+    """The counts of this process. DuckDB reads batches in threads of its own, so a lock guards them."""
+
+    def __init__(self) -> None:
+        self.counts = IoMetrics()
+        self.lock = Lock()
+
+
+_COUNTER = _Counter()
+
+
+def count(metrics: IoMetrics) -> None:
+    """Count what was read or written just now."""
+    with _COUNTER.lock:
+        _COUNTER.counts += metrics
+
+
+def counted() -> IoMetrics:
+    """Return what this process has read and written so far."""
+    with _COUNTER.lock:
+        return _COUNTER.counts
