@@ -15,6 +15,7 @@ from coordinator_replay.errors import UsageError
 from coordinator_replay.query import sandbox
 from coordinator_replay.query.fetch import ended_after, fetch
 from coordinator_replay.query.similar import did_you_mean
+from coordinator_replay.query.table_files import Engine
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.tables.names import table_names
 from coordinator_replay.tables.views import views, views_in, words_of
@@ -113,16 +114,15 @@ def run_sql(
     values = dict(parameters or {})
     if _CLUSTER.search(statement):
         values["cluster"] = warehouse.cluster
-    with warehouse.new_connection() as connection:
+    with warehouse.new_connection() as connection, sandbox.named_files(connection) as name_files:
         for name in sorted(words.intersection(table_names())):
-            warehouse.offer(name, connection=connection)
+            warehouse.offer(name, engine=Engine(connection, name_files))
         try:
             for view in needed:
                 connection.execute(f"CREATE OR REPLACE TEMP VIEW {view.name} AS {view.sql}")
             if not allow_files:
                 _check_single(connection, statement)
-                sandbox.shut(connection, warehouse.uri)
-                sandbox.check(connection, statement)
+                sandbox.shut(connection)
             with ended_after(connection, timeout):
                 return fetch(connection, statement, values)
         except duckdb.Error as problem:

@@ -6,14 +6,14 @@ files. That takes a quarter of the time and memory of an Arrow dataset over the 
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import duckdb
 from deltalake import DeltaTable
 
 from coordinator_replay.errors import WarehouseError
-from coordinator_replay.store.duckdb_files import file_names, quoted
+from coordinator_replay.store.duckdb_files import quoted
 from coordinator_replay.store.snapshot import Snapshot, TableFile
 
 _DUCKDB_TYPES = {
@@ -30,6 +30,19 @@ _DUCKDB_TYPES = {
     "timestamp": "TIMESTAMPTZ",
     "timestamp_ntz": "TIMESTAMP",
 }
+
+
+class Engine(NamedTuple):
+    """An engine that is to know tables.
+
+    Attributes:
+        connection: the engine.
+        name_files: returns the names by which it opens files, given their paths or URIs.
+    """
+
+    connection: duckdb.DuckDBPyConnection
+    name_files: Callable[[Iterable[str]], list[str]]
+
 
 _PLAIN_READER = 1
 """Reader version of tables whose files hold just the rows and columns that the table has."""
@@ -62,12 +75,12 @@ def _of_each(column: str, values: Sequence[Any], type_: str) -> str:
 
 
 def select_files(
-    connection: duckdb.DuckDBPyConnection, table: DeltaTable, snapshot: Snapshot, bounds: Mapping[str, str]
+    name_files: Callable[[Iterable[str]], list[str]], table: DeltaTable, snapshot: Snapshot, bounds: Mapping[str, str]
 ) -> str:
     """A SELECT over the files of a table, in the columns and types of its Delta schema.
 
     Args:
-        connection: where it is going to be run.
+        name_files: see ``Engine``.
         table: the open table.
         snapshot: the same, its files.
         bounds: values that the rows asked for have in these columns; files without them are left out, other rows of
@@ -92,7 +105,7 @@ def select_files(
         _of_each(column, [getattr(file, column) for file in files], types[column])
         for column in table.metadata().partition_columns
     ]
-    names = ", ".join(map(quoted, file_names(connection, (file.uri for file in files))))
+    names = ", ".join(map(quoted, name_files(file.uri for file in files)))
     return (
         f"{empty} UNION ALL BY NAME "  # noqa: S608 - file names come from Delta's log, quoted
         f"SELECT {', '.join(['*', *partitions])} "

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +21,9 @@ from coordinator_replay.answer_columns import Row, row_of
 from coordinator_replay.errors import UsageError, WarehouseError
 from coordinator_replay.query.completeness import Completeness, read_completeness
 from coordinator_replay.query.fetch import fetch
-from coordinator_replay.query.table_files import select_files
+from coordinator_replay.query.table_files import Engine, select_files
 from coordinator_replay.query.times import LogTime
-from coordinator_replay.store.duckdb_files import first_line, local_path
+from coordinator_replay.store.duckdb_files import file_names, first_line, local_path
 from coordinator_replay.store.layout import LEDGER
 from coordinator_replay.store.opening import check_place, open_table
 from coordinator_replay.store.snapshot import Snapshot
@@ -186,24 +186,24 @@ class Tables:
         self,
         name: str,
         bounds: Mapping[str, str] | None = None,
-        connection: duckdb.DuckDBPyConnection | None = None,
+        engine: Engine | None = None,
     ) -> None:
         """Make a table known to SQL by its name.
 
         Args:
             name: the table.
             bounds: values that the rows asked for have; the rest of the table may be missing.
-            connection: which engine is to know it; the warehouse's own if None.
+            engine: which engine is to know it; the warehouse's own if None.
 
         Raises:
             WarehouseError: it is not there, or can't be read.
         """
-        connection = connection or self.connection
+        connection, name_files = engine or Engine(self.connection, partial(file_names, self.connection))
         if self._is_unwritten(name):
             connection.register(name, _no_rows(name))
             return
         with self._reading(name):
-            source = select_files(connection, self.table(name), self.snapshot(name), bounds or {})
+            source = select_files(name_files, self.table(name), self.snapshot(name), bounds or {})
             connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {source}")
 
     @contextmanager

@@ -1,41 +1,126 @@
-"""Files that DuckDB can't open by itself, through pyarrow's filesystems: what lies in an object store, odd names."""
+"""Files that DuckDB opens through Python, for reading alone.
+
+DuckDB has no file system that only reads: where a statement may read, it may write. A file system in Python decides
+for itself. It also reaches what DuckDB can't open: files of object stores, and names that look like patterns.
+"""
 
 from datetime import UTC, datetime
-from typing import Any
+from pathlib import Path
+from threading import Lock, get_ident
+from typing import Any, Protocol
 
 from fsspec import AbstractFileSystem
 
-from coordinator_replay.filesystem import open_filesystem
+from coordinator_replay.store.duckdb_files import local_path
 
 SCHEME = "arrow"
-"""What stands before the path or URI of such a file."""
+"""The scheme that stands before the path or URI of such a file."""
 
 _UNCHANGED = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+class _Readable(Protocol):
+    """An open file of which threads may read parts at the same time; files of pyarrow are such files."""
+
+    def read_at(self, nbytes: int, offset: int) -> bytes:
+        """Return the bytes at a place."""
+
+    def close(self) -> None:
+        """Close the file."""
+
+
+class _LocalFile:
+    """An open file on this machine."""
+
+    def __init__(self, path: str) -> None:
+        self._file = Path(path).open("rb", buffering=0)  # noqa: SIM115 - DuckDB closes it
+        self._lock = Lock()
+
+    def read_at(self, nbytes: int, offset: int) -> bytes:
+        with self._lock:
+            self._file.seek(offset)
+            return self._file.read(nbytes)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _elsewhere(uri: str) -> tuple[Any, str]:
+    """Return the filesystem of pyarrow that has a file of another machine, and the file's path within it."""
+    # The files of this machine do without pyarrow, which takes longer to import than many answers take.
+    from coordinator_replay.filesystem import open_filesystem
+
+    return open_filesystem(uri)
+
+
+class ReadHandle:
+    """An open file with the calls that DuckDB makes: seek to a place, then read there.
+
+    Threads of DuckDB may share a handle, and another thread may seek in between. So each thread has a place of its own.
+    """
+
+    def __init__(self, file: _Readable) -> None:
+        self._file = file
+        self._places: dict[int, int] = {}
+
+    def seek(self, place: int) -> None:
+        """Go to a place in the file."""
+        self._places[get_ident()] = place
+
+    def tell(self) -> int:
+        """Return the place in the file."""
+        return self._places.get(get_ident(), 0)
+
+    def read(self, count: int) -> bytes:
+        """Read bytes; fewer than asked for at the end of the file."""
+        place = self.tell()
+        found = self._file.read_at(count, place)
+        self.seek(place + len(found))
+        return found
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
 
 
 class ArrowFiles(AbstractFileSystem):  # type: ignore[misc]
     """Files by path or URI, each after ``arrow://``. Files of a table are written once: they never change."""
 
     protocol = SCHEME
+    cachable = False
 
     def glob(self, path: str, **_options: Any) -> list[str]:
-        """The file of that very name: nothing in it is a pattern."""
+        """Return the file of that very name: nothing in it is a pattern."""
         return [path]
 
-    def open(self, path: str, _mode: str = "rb", **_options: Any) -> Any:
-        """A file to read from."""
-        filesystem, place = self._place(path)
-        return filesystem.open_input_file(place)
+    def open(self, path: str, mode: str = "rb", **_options: Any) -> ReadHandle:
+        """Open a file.
+
+        Raises:
+            PermissionError: the file is to be written.
+        """
+        if mode != "rb":
+            raise PermissionError(f"{path} can be read, not written")
+        uri = self.uri_of(path)
+        own = local_path(uri)
+        if own is not None:
+            return ReadHandle(_LocalFile(own))
+        filesystem, place = _elsewhere(uri)
+        return ReadHandle(filesystem.open_input_file(place))
 
     def info(self, path: str, **_options: Any) -> dict[str, Any]:
-        """How large a file is."""
-        filesystem, place = self._place(path)
+        """Return how large a file is."""
+        uri = self.uri_of(path)
+        own = local_path(uri)
+        if own is not None:
+            return {"name": path, "size": Path(own).stat().st_size, "type": "file"}
+        filesystem, place = _elsewhere(uri)
         return {"name": path, "size": filesystem.get_file_info(place).size, "type": "file"}
 
     def modified(self, _path: str) -> datetime:
-        """When a file was changed: never."""
+        """Return when a file was changed: never."""
         return _UNCHANGED
 
-    @staticmethod
-    def _place(path: str) -> tuple[Any, str]:
-        return open_filesystem(path.removeprefix(f"{SCHEME}://"))
+    def uri_of(self, path: str) -> str:
+        """Return the path or URI that a name of DuckDB's stands for."""
+        return path.removeprefix(f"{SCHEME}://")

@@ -13,6 +13,7 @@ THROUGH_ARROW = "arrow://"
 """Before the name of a file that DuckDB reaches through pyarrow's filesystems."""
 
 _GLOB = re.compile(r"[*?\[\]]")
+_RAISED = re.compile(r"^\w*(?:Error|Exception): (.+)$", re.MULTILINE)
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
@@ -84,5 +85,11 @@ def read_bytes(connection: duckdb.DuckDBPyConnection, uri: str) -> bytes | None:
 
 
 def first_line(problem: Exception) -> str:
-    """What an engine's error says, without the statement it repeats."""
-    return str(problem).split("\n", 1)[0]
+    """Return what an engine's error says, without the statement that it repeats."""
+    return raised_in_python(problem) or str(problem).split("\n", 1)[0]
+
+
+def raised_in_python(problem: Exception) -> str | None:
+    """Return what a file system in Python raised, from the engine's error that holds its traceback; None of others."""
+    raised = _RAISED.findall(str(problem)) if "Traceback" in str(problem) else []
+    return raised[-1] if raised else None

@@ -111,9 +111,9 @@ def test_no_file_is_named_when_none_can_hold_the_row(tmp_path: Path):
     write_rows(tmp_path, "offset_history", [offset("t", 0, 1, "02:00")])
     opened = Tables(str(tmp_path))
     table, snapshot = opened.table("offset_history"), opened.snapshot("offset_history")
-    assert "read_parquet" not in select_files(opened.connection, table, snapshot, {"group_id": "zzz"})
-    assert "read_parquet" not in select_files(opened.connection, table, snapshot, {"cluster": "other"})
-    assert "read_parquet" in select_files(opened.connection, table, snapshot, {"group_id": "payments"})
+    assert "read_parquet" not in select_files(list, table, snapshot, {"group_id": "zzz"})
+    assert "read_parquet" not in select_files(list, table, snapshot, {"cluster": "other"})
+    assert "read_parquet" in select_files(list, table, snapshot, {"group_id": "payments"})
 
 
 def test_quotes_in_names_stay_inside_their_literal():

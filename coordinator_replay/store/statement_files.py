@@ -1,0 +1,167 @@
+"""All files of an engine that runs statements of users: the tables, to be read, and scratch space without names.
+
+Both are file systems in Python, so it is this module that decides what a statement can open, not DuckDB.
+"""
+
+from collections.abc import Iterable
+from pathlib import PurePosixPath
+from tempfile import TemporaryFile
+from threading import Lock
+from typing import Any
+
+from fsspec import AbstractFileSystem
+
+from coordinator_replay.store.arrow_files import ArrowFiles, ReadHandle
+
+TABLES = "tables"
+"""The scheme of names that ``TableFiles`` gives."""
+
+SCRATCH = "scratch"
+"""The scheme of names in ``ScratchFiles``."""
+
+_SPILLED = "duckdb_temp_"
+"""The beginning of the names that DuckDB gives files for what does not fit into memory."""
+
+
+class TableFiles(ArrowFiles):
+    """Files of tables, to be read. An engine can open those that were named for it, and no others."""
+
+    protocol = TABLES
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._uris: dict[str, str] = {}
+
+    def name(self, uris: Iterable[str]) -> list[str]:
+        """Return names for files, by which the engine can open them from now on."""
+        return [self._name(uri) for uri in uris]
+
+    def _name(self, uri: str) -> str:
+        name = f"{TABLES}://{len(self._uris)}/{PurePosixPath(uri).name}"
+        self._uris[name] = uri
+        return name
+
+    def glob(self, path: str, **_options: Any) -> list[str]:
+        """Return a file that was named, see ``uri_of``."""
+        self.uri_of(path)
+        return [path]
+
+    def uri_of(self, path: str) -> str:
+        """Return the path or URI of a file that was named.
+
+        Raises:
+            PermissionError: no file was given this name.
+        """
+        if path not in self._uris:
+            raise PermissionError(f"{path} is no file of a table")
+        return self._uris[path]
+
+
+class _ScratchFile:
+    """A file that has no name on disk: it is gone once it is closed, even if the process is killed."""
+
+    def __init__(self) -> None:
+        self._file = TemporaryFile(buffering=0)  # noqa: SIM115 - closed by its file system
+        self._lock = Lock()
+
+    def read_at(self, nbytes: int, offset: int) -> bytes:
+        with self._lock:
+            self._file.seek(offset)
+            return self._file.read(nbytes)
+
+    def write_at(self, data: bytes, offset: int) -> None:
+        with self._lock:
+            self._file.seek(offset)
+            rest = memoryview(data)
+            while rest:
+                rest = rest[self._file.write(rest) :]
+
+    def size(self) -> int:
+        with self._lock:
+            return self._file.seek(0, 2)
+
+    def close(self) -> None:
+        """Keep the file: DuckDB opens some of them again."""
+
+    def remove(self) -> None:
+        self._file.close()
+
+
+class _ScratchHandle(ReadHandle):
+    """An open scratch file."""
+
+    def __init__(self, file: _ScratchFile) -> None:
+        super().__init__(file)
+        self._scratch = file
+
+    def write(self, data: bytes) -> int:
+        """Write bytes at the place in the file."""
+        place = self.tell()
+        self._scratch.write_at(data, place)
+        self.seek(place + len(data))
+        return len(data)
+
+    def flush(self) -> None:
+        """Do nothing: no other process reads the file."""
+
+
+class ScratchFiles(AbstractFileSystem):  # type: ignore[misc]
+    """Space for what does not fit into memory. Its names stand for files that have none on disk."""
+
+    protocol = SCRATCH
+    cachable = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._files: dict[str, _ScratchFile] = {}
+
+    def open(self, path: str, mode: str = "rb", **_options: Any) -> _ScratchHandle:
+        """Open a file; make it where it is to be written.
+
+        Raises:
+            FileNotFoundError: there is nothing to read under this name.
+            PermissionError: DuckDB gives its scratch files other names.
+        """
+        if not PurePosixPath(path).name.startswith(_SPILLED):
+            raise PermissionError(f"{path} can't be opened: scratch space is the engine's own")
+        if mode != "rb":
+            self._files[path] = _ScratchFile()
+        return _ScratchHandle(self._file(path))
+
+    def _file(self, path: str) -> _ScratchFile:
+        if path not in self._files:
+            raise FileNotFoundError(f"{path} does not exist")
+        return self._files[path]
+
+    def info(self, path: str, **_options: Any) -> dict[str, Any]:
+        """Return how large a file is."""
+        return {"name": path, "size": self._file(path).size(), "type": "file"}
+
+    def isdir(self, _path: str) -> bool:
+        """Return true: folders need not be made."""
+        return True
+
+    def ls(self, _path: str, _detail: bool = True, **_options: Any) -> list[Any]:
+        """Return nothing: no file of another process is there to be removed."""
+        return []
+
+    def glob(self, path: str, **_options: Any) -> list[str]:
+        """Refuse to look for files: DuckDB knows the names of its own.
+
+        Raises:
+            PermissionError: always.
+        """
+        raise PermissionError(f"{path} can't be listed: scratch space is the engine's own")
+
+    def rm(self, path: str, **_options: Any) -> None:
+        """Remove a file."""
+        if path in self._files:
+            self._files.pop(path).remove()
+
+    def touch(self, _path: str, **_options: Any) -> None:
+        """Leave a file as long as it is: the call does not say which part of it DuckDB still needs."""
+
+    def close(self) -> None:
+        """Remove all files."""
+        for path in list(self._files):
+            self.rm(path)
