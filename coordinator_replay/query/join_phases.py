@@ -166,7 +166,9 @@ def awaited_members(
     for event, member_id, reason in warehouse.rows(
         _MEMBER_LINES, group=group, since=phase.began_at - _SLACK, at=at or END
     ):
-        about = [one for one in present if one == member_id or one in (reason or "")]
+        about: list[str] = []
+        if event in _OUT or event == BEGIN:
+            about = [member_id] if member_id in present else [one for one in present if one in (reason or "")]
         if event in (_ASSIGNED, _JOINED) and member_id is not None:
             present[member_id] = None
         if event == BEGIN:
@@ -175,7 +177,8 @@ def awaited_members(
         if event == _JOINED:
             joined.add(member_id)
         elif event in _OUT or (event == BEGIN and cause_of(reason) in DEPARTURES):
-            present = {one: None for one in present if one not in about}
+            for one in about:
+                del present[one]
         elif event == BEGIN:
             joined.update(about)
     return [one for one in present if one not in joined]

@@ -1,5 +1,6 @@
 """Who owned a partition at a point in time, by what the coordinator recorded."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -215,12 +216,11 @@ def owners_at(warehouse: Tables, group: str, topic: str, partition: int, at: dat
     intervals = warehouse.answers(Ownership, _AT, **asked)
     if not intervals:
         _check_partition(warehouse, group, topic, partition)
-    ended = [one for one in intervals if (over := one.over_at) is not None and over <= moment]
-    later = [one for one in intervals if one.owned_from is not None and one.owned_from > moment]
+    ended, current, later = _by_time(intervals, moment)
     is_exact = is_group_exact(warehouse, group, at)
     before = max(ended, key=lambda one: (one.over_at or moment, one.to_offset or 0), default=None)
     after = later[0] if later else None
-    owners = [replace(one, is_exact=is_exact) for one in intervals if one not in ended and one not in later]
+    owners = [replace(one, is_exact=is_exact) for one in current]
     found = Owners(owners=tuple(owners), is_exact=is_exact, before=before, after=after)
     if owners:
         return found
@@ -230,6 +230,24 @@ def owners_at(warehouse: Tables, group: str, topic: str, partition: int, at: dat
         or (before.is_exact and _was_exact(warehouse, group, moment, since=before.to_offset)),
         is_after_exact=after is None or _was_exact(warehouse, group, moment, until=after.from_offset),
     )
+
+
+def _by_time(
+    intervals: Iterable[Ownership], moment: datetime
+) -> tuple[list[Ownership], list[Ownership], list[Ownership]]:
+    """Return the intervals that had ended by a point in time, those of that time, and those that begin later."""
+    ended: list[Ownership] = []
+    current: list[Ownership] = []
+    later: list[Ownership] = []
+    for interval in intervals:
+        over_at = interval.over_at
+        if over_at is not None and over_at <= moment:
+            ended.append(interval)
+        elif interval.owned_from is not None and interval.owned_from > moment:
+            later.append(interval)
+        else:
+            current.append(interval)
+    return ended, current, later
 
 
 def _was_exact(

@@ -192,7 +192,8 @@ def rebalances_at(warehouse: Tables, group: str | None, at: datetime, *, causes:
     begun = [one for one in rebalances if (by := one.began_by) is None or by <= at]
     if group is None:
         return begun[-1:]
-    perhaps = [one for one in rebalances if one not in begun and (after := one.began_after) is not None and after <= at]
+    later = (one for one in rebalances if one.began_by is not None and one.began_by > at)
+    perhaps = [one for one in later if (after := one.began_after) is not None and after <= at]
     return [*begun[-1:], *perhaps[:1]]
 
 

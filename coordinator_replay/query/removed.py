@@ -184,11 +184,12 @@ def removal_notes(
         topics: only of these topics; all if empty.
         but: partitions of which more is not on record than that.
     """
+    excepted = frozenset(but)
     wanted = [
         replace(one, partitions=left)
         for one in removed
         if (not topics or one.topic in topics)
-        and (left := [partition for partition in one.partitions if (one.topic, partition) not in but])
+        and (left := [partition for partition in one.partitions if (one.topic, partition) not in excepted])
     ]
     notes = [f"{one}." for one in wanted[-MOST_NOTES:]]
     if len(wanted) > MOST_NOTES:

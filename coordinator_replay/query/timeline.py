@@ -1,10 +1,13 @@
 """What happened to a group, its offsets and its coordinator, in log order; and how its members were."""
 
 import heapq
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections import deque
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from itertools import accumulate
+from typing import Any, NamedTuple
 
 from coordinator_replay.answer_columns import column, parsed_json, row_with, select_list
 from coordinator_replay.query.broker_log_events import (
@@ -21,6 +24,7 @@ from coordinator_replay.query.groups import check_group
 from coordinator_replay.query.offset_events import offset_events
 from coordinator_replay.query.partitions import TopicPartitions, target_partitions, topic_partitions
 from coordinator_replay.query.tables import Tables
+from coordinator_replay.times import EPOCH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,9 +149,59 @@ def timeline_of(
         if partition is not None and (start is None or at >= start) and (end is None or at < end):
             place = {"log_partition": partition, "log_offset": None}
             others.append(_event(group, event, at, detail, is_exact=False, **place))
+    return _with_others(events, others)
+
+
+def _with_others(events: Sequence[TimelineEvent], others: Iterable[TimelineEvent]) -> list[TimelineEvent]:
+    """Return events with others that have no record of their own, each before the first event that comes after it."""
+    places = _Places.of(events)
+    placed: deque[tuple[int, TimelineEvent]] = deque()
     for other in sorted(others, key=lambda one: (one.log_timestamp, one.event), reverse=True):
-        events.insert(next((at for at, one in enumerate(events) if _is_behind(one, other)), len(events)), other)
-    return events
+        place, before = places.first_behind(other), 0
+        for at, later in placed:
+            if at > place:
+                break
+            if _is_behind(later, other):
+                place = at
+                break
+            before += 1
+        placed.insert(before, (place, other))
+    merged: list[TimelineEvent] = []
+    done = 0
+    for place, other in placed:
+        merged += (*events[done:place], other)
+        done = place
+    return [*merged, *events[done:]]
+
+
+class _Places(NamedTuple):
+    """The places of events: where ``_is_behind`` begins to hold is looked up, not searched.
+
+    Attributes:
+        offsets: the highest log offset up to each event.
+        times: the latest time up to each event.
+        without_record: the place of the first event without a log offset.
+    """
+
+    offsets: Sequence[int]
+    times: Sequence[datetime]
+    without_record: int
+
+    @classmethod
+    def of(cls, events: Sequence[TimelineEvent]) -> "_Places":
+        """Take the places of events."""
+        offsets = accumulate((_place(event) for event in events), max)
+        times = accumulate((event.log_timestamp or EPOCH for event in events), max)
+        first = (place for place, event in enumerate(events) if event.log_offset is None)
+        return cls([*offsets], [*times], next(first, len(events)))
+
+    def first_behind(self, other: TimelineEvent) -> int:
+        """Return the place of the first event that comes after another."""
+        if other.log_offset is not None:
+            return min(bisect_left(self.offsets, other.log_offset), self.without_record)
+        if other.log_timestamp is None:
+            return self.without_record
+        return min(bisect_right(self.times, other.log_timestamp), self.without_record)
 
 
 def _place(event: TimelineEvent) -> int:

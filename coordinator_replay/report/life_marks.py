@@ -81,12 +81,13 @@ def _range(lowest: int | None, highest: int | None) -> str:
 
 
 def finding_columns(life: GroupLife, clock: Clock) -> Columns:
-    """Findings about the group, from when to when they were seen."""
+    """Return findings about the group, from when to when they were seen."""
+    row = state_rows(life).index(FINDINGS_ROW) if life.findings else None
     rows = [
         {
             "left": clock.left(one.first_seen),
             "right": clock.right(one.last_seen or one.first_seen),
-            "row": state_rows(life).index(FINDINGS_ROW),
+            "row": row,
             "colour": SEVERITY_COLOURS.get(one.severity, UNKNOWN_COLOUR),
             "severity": one.severity,
             "rule": neutral(one.rule),
@@ -197,11 +198,12 @@ def moves_of(life: GroupLife) -> Mapping[str, Sequence[Move]]:
 def pause_columns(life: GroupLife, clock: Clock) -> Columns:
     """Pauses in the group's commits around rebalances."""
     causes = {one.rebalance_id: one for one in life.rebalances}
+    row = state_rows(life).index(PAUSED) if life.pauses else None
     rows = [
         {
             "left": clock.left(one.since),
             "right": clock.right(one.until),
-            "row": state_rows(life).index(PAUSED),
+            "row": row,
             "length": pause(causes[one.rebalance_id]),
             "partition": neutral(f"{one.topic}-{one.partition}"),
             "rebalance": neutral(causes[one.rebalance_id].cause or "UNKNOWN"),

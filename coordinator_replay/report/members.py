@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from coordinator_replay.query.life import GroupLife
+from coordinator_replay.report.lanes import Lanes
 from coordinator_replay.report.wording import COLOURS, GAP_COLOUR, UNKNOWN_COLOUR, neutral, shade, shortened
 from coordinator_replay.times import LATEST_MS
 
@@ -87,25 +88,23 @@ def _lifetimes(life: GroupLife, identities: Mapping[str, str]) -> Mapping[str, t
 def _colours(
     order: Sequence[str], clients: Mapping[str, str], lifetimes: Mapping[str, tuple[int, int]]
 ) -> Mapping[str, str]:
-    """The colour of each identity.
+    """Return the colour of each identity.
 
     Members with the same client id are one client where the next one came after the one before had left; those that
     were there at the same time are several.
     """
     colours: dict[str, str] = {}
-    running: dict[str, list[list[int]]] = {}
-    place = 0
+    instances: dict[str, Lanes] = {}
+    # Of each instance of a client: its colour, and how many incarnations it has had.
+    places: dict[tuple[str, int], int] = {}
+    incarnations: Counter[tuple[str, int]] = Counter()
     for identity in sorted(order, key=lambda one: lifetimes.get(one, (0, 0))):
         since, until = lifetimes.get(identity, (0, LATEST_MS))
-        instances = running.setdefault(clients.get(identity, identity), [])
-        instance = next((one for one in instances if one[0] <= since), None)
-        if instance is None:
-            # When its last incarnation went, its colour, and how many incarnations it had.
-            instance = [until, place, 0]
-            instances.append(instance)
-            place += 1
-        colours[identity] = shade(COLOURS[instance[1] % len(COLOURS)], instance[2])
-        instance[0], instance[2] = until, instance[2] + 1
+        client = clients.get(identity, identity)
+        instance = client, instances.setdefault(client, Lanes()).place(since, until)
+        place = places.setdefault(instance, len(places))
+        colours[identity] = shade(COLOURS[place % len(COLOURS)], incarnations[instance])
+        incarnations[instance] += 1
     return {identity: colours[identity] for identity in order}
 
 

@@ -1,0 +1,33 @@
+"""Rows for things that overlap in time: each goes into the first row that is free."""
+
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+
+
+@dataclass(slots=True)
+class Lanes:
+    """The rows so far; things come in the order of their beginnings.
+
+    Attributes:
+        count: how many rows there are.
+    """
+
+    count: int = 0
+    _busy: list[tuple[int, int]] = field(default_factory=list)
+    _free: list[int] = field(default_factory=list)
+
+    def place(self, since: int, until: int) -> int:
+        """Return the row of the next thing.
+
+        >>> lanes = Lanes()
+        >>> [lanes.place(*span) for span in ((0, 4), (1, 2), (2, 9), (3, 5), (4, 6), (9, 9))]
+        [0, 1, 1, 2, 0, 0]
+        """
+        while self._busy and self._busy[0][0] <= since:
+            heappush(self._free, heappop(self._busy)[1])
+        if self._free:
+            lane = heappop(self._free)
+        else:
+            lane, self.count = self.count, self.count + 1
+        heappush(self._busy, (until, lane))
+        return lane
