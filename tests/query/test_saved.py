@@ -1,6 +1,7 @@
 """Every saved query runs on a warehouse with rows and on one without, and the ones that matter find what is there."""
 
 import re
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -293,3 +294,20 @@ def test_an_answer_without_rows_names_what_was_asked_for_and_from_when_on_it_cou
         "group commits elsewhere; group=nobody: only this group; threshold=5: milliseconds without a commit from which "
         "on it counts."
     )
+
+
+def test_rates_are_of_the_time_that_the_log_covers(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    burst = [
+        {"cluster": "default", "group_id": "burst", "topic": "orders", "partition": 0, "log_partition": 41,
+         "log_offset": place, "log_timestamp": at("02:03") + timedelta(seconds=place), "record_bytes": 100}
+        for place in range(12)
+    ]  # fmt: skip
+    write_rows(folder, "offset_commits", burst)
+    warehouse = Tables(str(folder))
+    covered = warehouse.coverage.last - warehouse.coverage.first
+    (grown,) = [row for row in answers(warehouse, "log-partition-growth") if row["log_partition"] == 41]
+    assert grown["covered_ms"] == covered // timedelta(milliseconds=1) == 20 * 60_000
+    assert grown["bytes_per_day"] == round(grown["bytes"] * 86_400_000 / grown["covered_ms"])
+    (busy,) = [row for row in answers(warehouse, "hot-committers") if row["group_id"] == "burst"]
+    assert (busy["commits"], busy["peak_per_minute"], busy["commits_per_minute"]) == (12, 12, 0.6)
