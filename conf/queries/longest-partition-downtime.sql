@@ -1,9 +1,14 @@
--- Partitions that nobody owned for longest between two owners on record, and how the ownership before ended.
+-- Partitions that nobody owned for longest while members of the group subscribed to the topic, and how the ownership before ended; unowned_to is null where it has not ended.
 -- param group text: only this group
 -- param threshold number = 1: milliseconds from which on it counts
-SELECT group_id, coalesce(topic, topic_id) AS topic, partition, unowned_ms, owned_to AS unowned_from,
-       owned_to + to_milliseconds(unowned_ms) AS unowned_to, released_by, member_id
-FROM partition_ownership
-WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) AND unowned_ms >= $threshold
+WITH ends AS (SELECT max(end_timestamp) AS at FROM log_partitions WHERE cluster = $cluster),
+gaps AS (
+    SELECT group_id, coalesce(topic, topic_id) AS topic, partition, released_by, member_id, unnest(unowned) AS gap
+    FROM partition_ownership WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group)
+)
+SELECT group_id, topic, partition, epoch_ms(coalesce(gap.until, ends.at)) - epoch_ms(gap.since) AS unowned_ms,
+       gap.since AS unowned_from, gap.until AS unowned_to, released_by, member_id
+FROM gaps CROSS JOIN ends
+WHERE epoch_ms(coalesce(gap.until, ends.at)) - epoch_ms(gap.since) >= $threshold
 ORDER BY unowned_ms DESC, group_id, topic, partition
 LIMIT 50

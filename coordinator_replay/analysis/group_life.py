@@ -259,7 +259,8 @@ class GroupReplay:
             life._topics.sources = {key: tuple(topics) for key, topics in snapshot["sources"].items()}
             FIELDS.read(life, snapshot)
             MEMBERS.read(life._members, snapshot["members"])
-            life._ownership.restore(snapshot["ownership"])
+            members = [stay.member for stay in life._members.stays.values()]
+            life._ownership.restore(snapshot["ownership"], members)
             life._rebalances.restore(snapshot["rebalances"])
             EXPIRY_RULES.read(life._expiry_rules, snapshot["expiry_rules"])
             life._step_rules.restore(snapshot["findings"])

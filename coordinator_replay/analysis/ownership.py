@@ -6,6 +6,10 @@ the end of the join phase at the latest (``currentStateTimestamp``), and for how
 It is on record where a generation leaves the partition without an owner: between the two steps of a cooperative
 rebalance, and in an Empty group. Streams groups own tasks, shown as partitions of the source topics; members of a share
 group own partitions together.
+
+A partition is *without an owner* while nobody owns it and the group has members that subscribe to its topic. While no
+member does, and while the group has no members at all, the group does not miss it. This is the only definition: columns
+``unowned`` and ``unowned_ms`` have these times, and whatever counts, sums up or draws them reads these columns.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,9 +19,10 @@ from typing import Any, NamedTuple, TypeVar
 
 from coordinator_replay.analysis.members import Changed
 from coordinator_replay.analysis.rows import RecordTopics, Row
+from coordinator_replay.analysis.subscriptions import Subscriptions
 from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import NOTHING, Assignment, Current, GroupType, Member, MemberState, without
-from coordinator_replay.engine.plain import Fields
+from coordinator_replay.engine.plain import Fields, form
 from coordinator_replay.times import elapsed_ms, latest_ms
 
 TABLE = "partition_ownership"
@@ -29,6 +34,10 @@ ENDS = frozenset({EventKind.REBALANCE_COMPLETED, EMPTIED, DELETED})
 """Events after which every member of a share group has what it is to have."""
 
 Key = tuple[str, int]
+"""What the records call a topic, and the number of one of its partitions."""
+
+Interval = tuple[int, int]
+"""From then on, before then, in milliseconds since 1970."""
 
 REVOKED = "REVOKED"
 MEMBER_LEFT = "MEMBER_LEFT"
@@ -66,6 +75,8 @@ class Unowned(NamedTuple):
         topic: what the records of the holding's group type call the topic; a conversion gives the gap another key.
         awaited_ms: since when the target assignment had taken it from the member; None where it never had.
         is_exact: the group is proven at the end of the holding.
+        since_ms: since when members miss the partition; None while none subscribes to its topic.
+        over: when members missed it before.
     """
 
     topic: str
@@ -76,6 +87,20 @@ class Unowned(NamedTuple):
     rebalance_id: str | None
     awaited_ms: int | None
     is_exact: bool
+    since_ms: int | None = None
+    over: tuple[Interval, ...] = ()
+
+    def missed_until(self, at_ms: int | None) -> "Unowned":
+        """Return the gap after members have ceased to miss the partition."""
+        if self.since_ms is None:
+            return self
+        if at_ms is None or at_ms <= self.since_ms:
+            return self._replace(since_ms=None)
+        return self._replace(since_ms=None, over=(*self.over, (self.since_ms, at_ms)))
+
+    def missed_ms(self) -> int:
+        """Return for how long members missed the partition, up to when they last ceased to."""
+        return sum(until - since for since, until in self.over)
 
 
 class Handover(NamedTuple):
@@ -153,6 +178,8 @@ class OwnershipReplay:
         is_exact: the group is proven after the operation at hand.
         unrevoked_since: members in the state UNREVOKED_PARTITIONS or UNREVOKED_TASKS, and since when. The rebalance
             timeout begins again with each record of the state (``maybeReconcile`` schedules it anew), and so does this.
+        subscriptions: the topics that members subscribe to.
+        has_new_gaps: whether the operation at hand left partitions without an owner.
         awaited_since: of members that own partitions outside their target assignment: each of these partitions, and
             since when its target lacks it.
     """
@@ -172,6 +199,12 @@ class OwnershipReplay:
     lost: dict[str, Current] = field(default_factory=dict)
     is_exact: bool = True
     is_step_exact: bool = True
+    has_new_gaps: bool = False
+    subscriptions: Subscriptions = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Begin without members."""
+        self.subscriptions = Subscriptions(self.topics)
 
     @property
     def partition_count(self) -> int:
@@ -197,6 +230,8 @@ class OwnershipReplay:
         """
         self.handovers = []
         self.added = 0
+        self.has_new_gaps = False
+        self.subscriptions.fold(events, changed)
         last = events[-1]
         self.at_offset, self.log_partition, self.is_exact = last.offset, last.partition, last.is_state_exact
         self.is_step_exact = last.is_exact
@@ -204,6 +239,7 @@ class OwnershipReplay:
         kinds = [event.kind for event in events]
         if CONVERTED in kinds:
             yield from self._convert(changed, group_type, at_ms)
+            self._see_gaps(group_type, at_ms)
             return
         release = Release(at_ms, rebalance_id)
         if group_type is GroupType.CLASSIC:
@@ -222,8 +258,22 @@ class OwnershipReplay:
             if member is not None and taken:
                 yield from self._take(member, group_type, taken, release)
             self._remember(member_id, member, owned[member_id], at_ms)
+        if self.gaps and (self.has_new_gaps or self.subscriptions.has_changed):
+            self._see_gaps(group_type, at_ms)
         if self.shared and not ENDS.isdisjoint(kinds):
             self.shared = {}
+
+    def _see_gaps(self, group_type: GroupType, at_ms: int | None) -> None:
+        """Begin or end the times in which members miss the partitions without an owner."""
+        wanted: dict[str, bool] = {}
+        for key, gap in self.gaps.items():
+            topic = key[0]
+            if topic not in wanted:
+                wanted[topic] = self.subscriptions.is_wanted(group_type, topic)
+            if not wanted[topic]:
+                self.gaps[key] = gap.missed_until(at_ms)
+            elif gap.since_ms is None:
+                self.gaps[key] = gap._replace(since_ms=at_ms)
 
     def open_rows(self) -> Iterator[Row]:
         """Intervals that are not over, and those after which nobody owns the partition yet."""
@@ -242,13 +292,14 @@ class OwnershipReplay:
             offset: the log offset.
         """
         for key, gap in self.gaps.items():
-            yield from self._rows((gap.topic, key[1]), gap.holding, gap, None)
+            yield from self._rows((gap.topic, key[1]), gap.holding, gap.missed_until(at_ms), None)
         for key, holders in self.holders.items():
             for holding in holders.values():
                 until_ms = latest_ms(at_ms, holding.from_ms)
                 gap = Unowned(key[0], holding, until_ms, offset, RECORDS_MISSING, None, None, False)
                 yield from self._rows(key, holding, gap, None)
         self.gaps, self.owned, self.seen = {}, dict(confirmed.owned), set(confirmed.seen)
+        self.subscriptions = confirmed.subscriptions
         self.lost = dict(confirmed.lost)
         self.holders = {
             key: {
@@ -287,7 +338,8 @@ class OwnershipReplay:
             why = MEMBER_LEFT if is_removed else GROUP_CONVERTED
             yield from self._release(member_id, assignment, why, Release(at_ms, None))
         self.owned = {}
-        yield from self._rename_gaps(group_type, {topic for member, _ in changed.values() for topic in _owned(member)})
+        topics_owned = {topic for member, _ in changed.values() for topic in _owned(member)}
+        yield from self._rename_gaps(group_type, topics_owned)
         for member_id, (member, _) in changed.items():
             owned = _owned(member)
             if member is not None and owned:
@@ -309,7 +361,7 @@ class OwnershipReplay:
                 likely = next((key for key in renamed if key in owned), renamed[0])
                 self.gaps[likely, partition] = gap
             else:
-                yield from self._rows((gap.topic, partition), gap.holding, gap, None)
+                yield from self._rows((gap.topic, partition), gap.holding, gap._replace(is_exact=False), None)
 
     def _why(self, circumstances: Circumstances, member_id: str, member: Member | None, at_ms: int | None) -> str:
         if member is not None:
@@ -345,15 +397,18 @@ class OwnershipReplay:
                     continue
                 until_ms = latest_ms(release.retaken_ms if key in release.retaken else release.at_ms, holding.from_ms)
                 since = awaited.get(key)
-                gap = Unowned(topic, holding, until_ms, self.at_offset, why, release.rebalance_id, since, is_exact)
+                gap = Unowned(
+                    topic, holding, until_ms, self.at_offset, why, release.rebalance_id, since, is_exact, until_ms
+                )
                 if holders:
                     # Others own it too: nobody is without it, and there is no gap to wait for.
-                    yield from self._rows(key, holding, gap, 0 if is_exact else None)
+                    yield from self._rows(key, holding, gap.missed_until(until_ms), 0 if is_exact else None)
                     if holding.group_type is GroupType.SHARE:
                         self._change_shared(key, SharedChange(member_id, False, gap.rebalance_id), until_ms)
                 else:
                     del self.holders[key]
                     self.gaps[key] = gap
+                    self.has_new_gaps = True
 
     def _take(self, member: Member, group_type: GroupType, taken: Assignment, release: Release) -> Iterator[Row]:
         at_ms = release.at_ms
@@ -372,13 +427,15 @@ class OwnershipReplay:
                 key = (topic, partition)
                 gap = self.gaps.pop(key, None)
                 if gap is not None:
+                    gap = gap.missed_until(at_ms)
                     is_on_record = gap.is_exact and key not in release.retaken
-                    unowned_ms = elapsed_ms(gap.to_ms, at_ms) if is_on_record else None
-                    unowned_ms = None if unowned_ms is None else max(unowned_ms, 0)
+                    is_on_record = is_on_record and gap.to_ms is not None and at_ms is not None
+                    gap = gap._replace(is_exact=is_on_record, rebalance_id=gap.rebalance_id or release.rebalance_id)
+                    unowned_ms = gap.missed_ms() if is_on_record else None
                     yield from self._rows((gap.topic, partition), gap.holding, gap, unowned_ms)
                     self.handovers.append(
                         Handover(
-                            gap.rebalance_id or release.rebalance_id,
+                            gap.rebalance_id,
                             unowned_ms,
                             not _is_same_owner(gap.holding, holding),
                             gap.holding.member_id,
@@ -451,6 +508,8 @@ class OwnershipReplay:
                     "owned_from": holding.from_ms,
                     "owned_to": None if gap is None else gap.to_ms,
                     "unowned_ms": unowned_ms,
+                    "unowned": None if gap is None else _unowned(gap, name),
+                    "rebalance_id": None if gap is None else gap.rebalance_id,
                     "released_by": None if gap is None else gap.released_by,
                     "from_offset": holding.from_offset,
                     "to_offset": None if gap is None else gap.to_offset,
@@ -463,11 +522,18 @@ class OwnershipReplay:
     def snapshot(self) -> dict[str, Any]:
         """Open intervals and gaps as plain data, sorted by partition."""
         self.holders, self.gaps, self.shared = _sorted(self.holders), _sorted(self.gaps), _sorted(self.shared)
-        return FIELDS.write(self)
+        return {**FIELDS.write(self), "regexes": REGEXES.to_plain(self.subscriptions.regexes)}
 
-    def restore(self, plain: Mapping[str, Any]) -> None:
-        """Continue from ``snapshot``."""
+    def restore(self, plain: Mapping[str, Any], members: Iterable[Member]) -> None:
+        """Continue from ``snapshot``.
+
+        Args:
+            plain: what it gave.
+            members: the members of the group.
+        """
         FIELDS.read(self, plain)
+        self.subscriptions.regexes = REGEXES.from_plain(plain["regexes"])
+        self.subscriptions.begin(members)
         owned: dict[str, dict[str, list[int]]] = {}
         for (topic, partition), holders in self.holders.items():
             for member_id in holders:
@@ -481,7 +547,8 @@ class OwnershipReplay:
 FIELDS = Fields(
     OwnershipReplay, "holders", "gaps", "shared", "log_partition", "unrevoked_since", "awaited_since", "seen", "lost"
 )
-"""What a snapshot has; what each member owns follows from it."""
+REGEXES = form(dict[str, tuple[str, ...]])
+"""What a snapshot has; what each member owns follows from it, and what members subscribe to from these."""
 
 Value = TypeVar("Value")
 
@@ -501,6 +568,21 @@ def join_done(joined_ms: int | None, at_ms: int | None, last_ms: int | None) -> 
     if joined_ms is None or at_ms is None:
         return at_ms
     return min(joined_ms if last_ms is None else max(joined_ms, last_ms), at_ms)
+
+
+def _unowned(gap: Unowned, topic: str | None) -> list[dict[str, int | None]] | None:
+    """Return the times in which members missed a partition, None where they are not on record.
+
+    Args:
+        gap: the time since its last owner.
+        topic: the name of its topic: without one it is not known whether members still subscribe to it.
+    """
+    if not gap.is_exact or (gap.since_ms is not None and topic is None):
+        return None
+    times: list[tuple[int, int | None]] = [*gap.over]
+    if gap.since_ms is not None:
+        times.append((gap.since_ms, None))
+    return [{"since": since, "until": until} for since, until in times]
 
 
 def _owned(member: Member | None) -> Assignment:

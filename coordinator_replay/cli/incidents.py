@@ -59,7 +59,8 @@ def impact(common: Common, **asked: Any) -> None:
 
     A group is concerned that rebalanced in that time, or of which partitions had no owner. What the groups concerned
     have in common (host, client, topic, partition of __consumer_offsets; from brokers' logs also coordinator and its
-    change) is named where it is commoner among them than among the other groups that had members in that time.
+    change) is named where chance hardly explains that it is commoner among them than among the other groups that had
+    members in that time, and never against a coordinator that is known not to have changed.
     """
     answer = open_warehouse(common).impact(**asked)
     if common.output == "table":

@@ -19,8 +19,8 @@ _HOLD_UPS = """
         SELECT rebalance_id, group_id, started_at, completed_at, held_up_by, held_up_ms FROM rebalances
         WHERE cluster = $cluster AND held_up_by IS NOT NULL {of_groups}
     ), handed AS (
-        SELECT rebalance_id, blocked.group_id, held_up_by, held_up_ms, coalesce(owned.topic, owned.topic_id) AS topic,
-               owned.partition, following.member_id AS waited
+        SELECT blocked.rebalance_id, blocked.group_id, held_up_by, held_up_ms,
+               coalesce(owned.topic, owned.topic_id) AS topic, owned.partition, following.member_id AS waited
         FROM blocked
         JOIN partition_ownership AS owned ON owned.cluster = $cluster AND owned.group_id = blocked.group_id
          AND owned.member_id = held_up_by AND owned.owned_to > started_at
@@ -28,7 +28,7 @@ _HOLD_UPS = """
         JOIN partition_ownership AS following ON following.cluster = $cluster AND following.group_id = blocked.group_id
          AND following.partition = owned.partition AND following.member_id <> held_up_by
          AND coalesce(following.topic, following.topic_id) = coalesce(owned.topic, owned.topic_id)
-         AND following.owned_from = owned.owned_to + to_milliseconds(owned.unowned_ms)
+         AND following.owned_from = coalesce(owned.unowned[-1].until, owned.owned_to) AND owned.unowned_ms IS NOT NULL
         JOIN names AS waiting ON waiting.group_id = blocked.group_id AND waiting.member_id = following.member_id
          AND waiting.joined_at <= started_at
         JOIN member_timeline AS before ON before.cluster = $cluster AND before.group_id = blocked.group_id

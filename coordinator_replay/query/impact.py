@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from math import exp, lgamma
 
-from coordinator_replay.answer_columns import column, select_list
+from coordinator_replay.answer_columns import column, row_of, select_list
 from coordinator_replay.listing import counted
 from coordinator_replay.query.completeness import undecoded_note
 from coordinator_replay.query.tables import Tables, shown
@@ -19,9 +20,11 @@ class GroupImpact:
     Attributes:
         rebalances: those that touch the range; ``causes`` counts them.
         first_at: when the first of them had begun at the latest: the join phase of a classic group leaves no record.
-        unowned_partitions: partitions without owner for a part of the range, between two owners, or from an end in the
-            range on where no owner followed.
+        unowned_partitions: partitions without owner for a part of the range: nobody owned them, while members of the
+            group subscribed to their topic (column ``unowned`` of ``partition_ownership``).
         unowned_ms: milliseconds of these within the range, summed over partitions; what the log proves.
+        stopped_at: when the last member left, where the group has no member at the end of the range: from then on none
+            of its partitions is without an owner.
         commit_pause_ms: the longest pause of commits around one of the rebalances.
         is_at_least: whether ``unowned_ms`` is a lower bound: classic rebalances leave no record of their join phase,
             and the log may lack records of that time.
@@ -34,13 +37,17 @@ class GroupImpact:
     first_at: datetime | None = column("FIRST-AT", 2)
     unowned_partitions: int = column("UNOWNED", 3)
     unowned_ms: int = column("UNOWNED-MS", 1)
+    stopped_at: datetime | None = column("STOPPED-AT", 4)
     is_at_least: bool
     commit_pause_ms: int | None = column("COMMIT-PAUSE-MS", 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommonTrait:
-    """What is commoner among the groups concerned than among the rest.
+    """A trait that is commoner among the groups concerned than chance explains.
+
+    Only traits that are significant are there (Fisher's exact test, see ``_is_significant``). A log partition, and the
+    broker that led it, are not there where the coordinator is known not to have changed in the range.
 
     Attributes:
         trait: ``host`` or ``client`` of a member, ``topic`` that one subscribes to or owns, ``log partition`` of
@@ -99,6 +106,9 @@ class Impact:
         if first is not None:
             on_record = "" if self.is_complete else " on record"
             parts.append(f"The first{on_record}: {first.group_id}, begun by {shown(_first_at(first))}.")
+        stopped = sum(group.stopped_at is not None for group in self.groups)
+        if stopped:
+            parts.append(f"{counted(stopped, 'group')} stopped: without a member at the end of that time.")
         return [*parts, self._downtime()]
 
     @property
@@ -122,6 +132,10 @@ class Impact:
         paused = max((one for one in self.groups if one.commit_pause_ms), key=_pause, default=None)
         commits = f"; commits paused for up to {_pause(paused):,} ms ({paused.group_id})" if paused else ""
         return f"Without owner: {least}{counted(partitions, 'partition')}, {seconds:,.1f} partition-seconds{commits}."
+
+
+_SIGNIFICANT = 0.05
+"""How likely it may be that chance names any trait."""
 
 
 def _first_at(one: GroupImpact) -> datetime:
@@ -150,25 +164,27 @@ _GROUPS = f"""
         WHERE cluster = $cluster AND coalesce(completed_at >= $start, completed_offset IS NULL)
           AND coalesce(coalesce(started_at, completed_at) < $end, true)
         GROUP BY group_id
-    ), last_ends AS (
+    ), ends AS (
         -- A group that was converted has ids before and none after: the name shows that it is the same topic.
-        SELECT group_id, coalesce(topic, topic_id) AS topic, partition, max(owned_to) AS since,
-               coalesce(arg_max(is_exact, owned_to), false) AS is_exact
-        FROM partition_ownership WHERE cluster = $cluster
-        GROUP BY ALL HAVING count(*) = count(to_offset) AND since >= $start AND since < $end
+        SELECT group_id, coalesce(topic, topic_id) AS topic, partition, owned_to, unowned
+        FROM partition_ownership WHERE cluster = $cluster AND owned_to < $end
     ), gaps AS (
-        SELECT group_id, coalesce(topic, topic_id) AS topic, partition, owned_to AS since,
-               owned_to + to_milliseconds(unowned_ms) AS until, coalesce(is_exact, false) AS is_exact
-        FROM partition_ownership
-        WHERE cluster = $cluster AND unowned_ms > 0 AND owned_to < $end
-          AND owned_to + to_milliseconds(unowned_ms) > $start
-        UNION ALL SELECT group_id, topic, partition, since, $end, is_exact FROM last_ends
+        SELECT group_id, topic, partition, unnest(unowned) AS gap FROM ends
     ), unowned AS (
-        SELECT group_id, count(DISTINCT (topic, partition)) FILTER (is_exact) AS unowned_partitions,
-               (sum(epoch_ms(least(until, $end)) - epoch_ms(greatest(since, $start))) FILTER (is_exact))::BIGINT
-                   AS unowned_ms,
-               NOT bool_and(is_exact) AS is_inexact
-        FROM gaps GROUP BY group_id
+        SELECT group_id, count(DISTINCT (topic, partition)) AS unowned_partitions,
+               sum(epoch_ms(least(coalesce(gap.until, $end), $end)) - epoch_ms(greatest(gap.since, $start)))::BIGINT
+                   AS unowned_ms
+        FROM gaps WHERE gap.since < $end AND coalesce(gap.until > $start, true) GROUP BY group_id
+    ), unknown AS (
+        SELECT DISTINCT group_id, true AS is_unknown FROM ends WHERE unowned IS NULL AND owned_to >= $start
+    ), stopped AS (
+        SELECT group_id, max(valid_to) AS stopped_at FROM member_timeline
+        WHERE cluster = $cluster AND coalesce(valid_from < $end, true)
+        GROUP BY group_id HAVING bool_and(to_offset IS NOT NULL AND coalesce(valid_to <= $end, true))
+           AND stopped_at >= $start
+    ), proven AS (
+        SELECT group_id FROM group_timeline WHERE cluster = $cluster AND coalesce(log_timestamp < $end, true)
+        GROUP BY group_id HAVING coalesce(arg_max(is_state_exact, seq), false)
     ), types AS (
         SELECT group_id, arg_max(group_type, log_offset) AS group_type FROM group_timeline
         WHERE cluster = $cluster AND group_id IN (SELECT group_id FROM unowned) GROUP BY group_id
@@ -176,8 +192,10 @@ _GROUPS = f"""
         SELECT group_id, coalesce(touched.group_type, types.group_type) AS group_type,
                coalesce(rebalances, 0) AS rebalances, coalesce(causes, MAP {{}}) AS causes, first_at, commit_pause_ms,
                coalesce(unowned_partitions, 0) AS unowned_partitions, coalesce(unowned_ms, 0) AS unowned_ms,
-               coalesce(is_bound, false) OR coalesce(is_inexact, false) AS is_at_least
+               CASE WHEN proven.group_id IS NOT NULL THEN stopped_at END AS stopped_at,
+               coalesce(is_bound, false) OR coalesce(is_unknown, false) AS is_at_least
         FROM touched FULL JOIN unowned USING (group_id) LEFT JOIN types USING (group_id)
+        LEFT JOIN unknown USING (group_id) LEFT JOIN stopped USING (group_id) LEFT JOIN proven USING (group_id)
     )
     SELECT {select_list(GroupImpact)} FROM impacts ORDER BY unowned_ms DESC, rebalances DESC, group_id
 """  # noqa: S608 - put together from constants
@@ -202,22 +220,34 @@ _TRAITS = f"""
                arg_max('leader epoch ' || leader_epoch || coalesce(' on broker ' || broker, ''), leader_epoch)
                    FILTER (is_known AND elected_at >= $start) AS change
         FROM changes GROUP BY log_partition
+    ), every_change AS (
+        SELECT log_partition, elected_at, is_exact,
+               is_exact OR lag(leader_epoch) OVER (PARTITION BY log_partition ORDER BY leader_epoch) IS NOT NULL
+                   AS is_known
+        FROM coordinator_changes WHERE cluster = $cluster
+    ), unchanged AS (
+        -- Of an election whose time is not exact it is known that it was then or before.
+        SELECT log_partition FROM every_change GROUP BY log_partition
+        HAVING NOT bool_or(coalesce(is_known AND elected_at >= $start AND (elected_at < $end OR NOT is_exact), false))
     ), traits AS (
         SELECT group_id, 'client' AS trait, client_id AS value FROM present WHERE NOT is_client_inherited
         UNION SELECT group_id, 'host', client_host FROM present WHERE NOT is_client_inherited
         UNION SELECT group_id, 'topic', unnest(subscribed_topics) FROM present
         UNION SELECT group_id, 'topic', unnest(assigned).topic FROM present
-        UNION SELECT group_id, 'log partition', log_partition::VARCHAR FROM present
-        UNION SELECT group_id, 'coordinator', 'broker ' || broker FROM present JOIN elected USING (log_partition)
+        UNION SELECT group_id, 'log partition', log_partition::VARCHAR
+        FROM present ANTI JOIN unchanged USING (log_partition)
+        UNION SELECT group_id, 'coordinator', 'broker ' || broker
+        FROM present JOIN elected USING (log_partition) ANTI JOIN unchanged USING (log_partition)
         UNION SELECT group_id, 'coordinator change', change FROM present JOIN elected USING (log_partition)
     ), counts AS (
-        SELECT trait, value, count(*) FILTER (list_contains($concerned, group_id)) AS concerned,
-               $concerned_groups AS concerned_groups,
-               count(*) FILTER (NOT list_contains($concerned, group_id)) AS others, $other_groups AS other_groups
-        FROM traits WHERE value IS NOT NULL GROUP BY trait, value
+        SELECT trait, value, count(concerned.group_id) AS concerned, $concerned_groups AS concerned_groups,
+               count(*) - count(concerned.group_id) AS others, $other_groups AS other_groups
+        FROM traits LEFT JOIN (SELECT unnest($concerned) AS group_id) AS concerned USING (group_id)
+        WHERE value IS NOT NULL GROUP BY trait, value
     )
-    SELECT {select_list(CommonTrait)} FROM counts
-    WHERE concerned > 1 AND concerned * $other_groups > others * $concerned_groups
+    SELECT {select_list(CommonTrait)}, count(*) OVER () AS compared FROM counts
+    WHERE concerned + others > 1
+    QUALIFY concerned > 1 AND concerned * $other_groups > others * $concerned_groups
     ORDER BY concerned / $concerned_groups - others / greatest($other_groups, 1) DESC, concerned DESC, trait, value
 """  # noqa: S608 - as above
 
@@ -261,7 +291,7 @@ def _count(warehouse: Tables, names: Sequence[str], asked: dict[str, datetime]) 
 def traits_of(
     warehouse: Tables, names: Sequence[str], start: datetime | None, end: datetime | None
 ) -> tuple[CommonTrait, ...]:
-    """What some groups have in common in a time range; nothing where these are one, or all that there are.
+    """Return what some groups have in common in a time range; nothing where these are one, or all that there are.
 
     Args:
         warehouse: the tables.
@@ -276,4 +306,31 @@ def traits_of(
     if not others:
         return ()
     counts = {"concerned": list(names), "concerned_groups": len(names), "other_groups": others}
-    return tuple(warehouse.answers(CommonTrait, _TRAITS, **asked, **counts))
+    rows = [(row_of(CommonTrait, values), compared) for *values, compared in warehouse.rows(_TRAITS, **asked, **counts)]
+    return tuple(trait for trait, compared in rows if _is_significant(trait, compared))
+
+
+def _is_significant(trait: CommonTrait, compared: int) -> bool:
+    """Tell whether chance hardly explains that so many of the groups concerned have a trait.
+
+    Fisher's exact test, one-sided: if the groups concerned were drawn at random, how likely is it that so many of them
+    have it? The more values are compared, the likelier it is that one of them looks so by chance; so each must stay
+    below its part of 5 % (Bonferroni).
+
+    Args:
+        trait: how many groups have it.
+        compared: how many values two groups or more have.
+    """
+    groups, drawn = trait.concerned_groups + trait.other_groups, trait.concerned_groups
+    having = trait.concerned + trait.others
+    chance = sum(
+        exp(_ways(having, both) + _ways(groups - having, drawn - both) - _ways(groups, drawn))
+        for both in range(trait.concerned, min(having, drawn) + 1)
+        if drawn - both <= groups - having
+    )
+    return chance * compared <= _SIGNIFICANT
+
+
+def _ways(many: int, few: int) -> float:
+    """Return the logarithm of the number of ways to choose a few of many."""
+    return lgamma(many + 1) - lgamma(few + 1) - lgamma(many - few + 1)

@@ -4,6 +4,7 @@ What there may be ten thousands of is a named tuple, which is made faster than a
 milliseconds since 1970; commits, of which there are most, are lists of numbers for each partition.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -64,6 +65,10 @@ class OwnedInterval(NamedTuple):
         topic: the topic's name; its id where no source gave the name.
         from_ms: since when; None where that is not known.
         to_ms: until when; None where it has not ended.
+        unowned_ms: how long nobody owned the partition before its next owner; None where that is not on record.
+        unowned: when nobody owned it after this, see ``partition_ownership``: from when to when, None where it still is
+            so; None where it is not on record.
+        is_exact: the group is proven in the whole interval.
     """
 
     topic: str
@@ -74,6 +79,8 @@ class OwnedInterval(NamedTuple):
     to_ms: int | None
     released_by: str | None
     unowned_ms: int | None
+    unowned: Sequence[tuple[int, int | None]] | None
+    is_exact: bool
 
 
 class OffsetLine(NamedTuple):
@@ -95,19 +102,6 @@ class OffsetLine(NamedTuple):
     until: list[int | None]
     last_until: int
     marked: list[dict[str, Any]]
-
-
-class SubscribedInterval(NamedTuple):
-    """A time range in which some member of the group subscribed to a topic.
-
-    Attributes:
-        topic: None where members may subscribe to any topic (by a regular expression, or in a way that the tables
-            don't say); empty for the ranges in which the group had members at all.
-    """
-
-    topic: str | None
-    since: datetime | None
-    until: datetime | None
 
 
 class CommitPause(NamedTuple):
@@ -146,7 +140,6 @@ class GroupLife:
     pauses: tuple[CommitPause, ...]
     lines: tuple[OffsetLine, ...]
     commit_count: int
-    subscriptions: tuple[SubscribedInterval, ...]
     expirations: tuple[ExpiredOffset, ...]
     findings: tuple[Finding, ...]
     notes: tuple[str, ...]

@@ -106,44 +106,15 @@ MEMBERS = f"""
 
 OWNERS = """
     SELECT group_id, coalesce(topic, topic_id, '?') AS name, partition, member_id, instance_id, epoch_ms(owned_from),
-           epoch_ms(owned_to), released_by, unowned_ms
+           epoch_ms(owned_to), released_by, unowned_ms,
+           list_transform(unowned, lambda one: [epoch_ms(one.since), epoch_ms(one.until)]), coalesce(is_exact, false)
     FROM partition_ownership
     WHERE cluster = $cluster {of_groups}
       AND (owned_to IS NOT NULL OR to_offset IS NULL)
-      AND coalesce(owned_to + to_milliseconds(coalesce(unowned_ms, 0)) >= $start, true)
+      AND coalesce(CASE WHEN len(unowned) > 0 THEN unowned[-1].until ELSE owned_to END >= $start, true)
       AND coalesce(owned_from < $end, true)
     QUALIFY row_number() OVER (PARTITION BY group_id ORDER BY owned_from DESC NULLS LAST, name, partition) <= $most + 1
     ORDER BY group_id, owned_from DESC NULLS LAST, name, partition
-"""
-
-# Classic and KIP-848 members name their topics, a regular expression may stand for any topic, and a streams group's
-# topology, or a subscription that could not be read, says nothing here: those rows have no topic. Rows with an empty
-# name are the times at which there were members at all.
-SUBSCRIPTIONS = """
-    WITH members AS (
-        SELECT group_id, valid_from, valid_to, coalesce(subscribed_topic_regex, '') = '' AND group_type <> 'streams'
-               AND subscribed_topics IS NOT NULL AS is_plain, subscribed_topics
-        FROM member_timeline WHERE cluster = $cluster {of_groups} AND coalesce(valid_from < $end, true)
-          AND (valid_to IS NOT NULL OR to_offset IS NULL)
-    ), wanted AS (
-        SELECT group_id, unnest(subscribed_topics) AS topic, valid_from, valid_to FROM members WHERE is_plain
-        UNION ALL SELECT group_id, NULL, valid_from, valid_to FROM members WHERE NOT is_plain
-        UNION ALL SELECT group_id, '', valid_from, valid_to FROM members
-    ), ordered AS (
-        SELECT *, coalesce(valid_from > max(coalesce(valid_to, TIMESTAMPTZ '9999-12-31')) OVER (
-            PARTITION BY group_id, topic ORDER BY valid_from NULLS FIRST
-            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), false) AS is_new
-        FROM wanted
-    ), numbered AS (
-        SELECT *, sum(CAST(is_new AS INTEGER)) OVER (
-            PARTITION BY group_id, topic ORDER BY valid_from NULLS FIRST
-            ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS run
-        FROM ordered
-    )
-    SELECT group_id, topic, CASE WHEN count(valid_from) = count(*) THEN min(valid_from) END AS since,
-           CASE WHEN count(valid_to) = count(*) THEN max(valid_to) END
-    FROM numbered GROUP BY group_id, topic, run
-    ORDER BY group_id, topic, since NULLS FIRST
 """
 
 LINE_COUNTS = """

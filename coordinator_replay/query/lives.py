@@ -25,7 +25,6 @@ from coordinator_replay.query.life import (
     OffsetLine,
     OwnedInterval,
     StateBand,
-    SubscribedInterval,
 )
 from coordinator_replay.query.rebalances import REBALANCES, Rebalance
 from coordinator_replay.query.tables import Tables
@@ -57,7 +56,7 @@ class Detail(IntEnum):
     STATES = 1
     """States and rebalances."""
     OWNERS = 2
-    """Members, owners and subscriptions too."""
+    """Members and owners too."""
     OFFSETS = 3
     """Committed offsets, expirations and findings too."""
 
@@ -77,7 +76,7 @@ class Span:
 
 
 Interval = TypeVar("Interval", MemberSpan, OwnedInterval)
-Answer = TypeVar("Answer", StateBand, MemberSpan, OwnedInterval, SubscribedInterval, Rebalance, CommitPause, OffsetLine)
+Answer = TypeVar("Answer", StateBand, MemberSpan, OwnedInterval, Rebalance, CommitPause, OffsetLine)
 
 
 def _latest(latest_first: Sequence[Interval], most: int, what: str, notes: list[str]) -> tuple[Interval, ...]:
@@ -206,9 +205,6 @@ class _Reading:
         has_pauses = any(one.commit_pause_ms is not None for of in self._rebalances.values() for one in of)
         self._members = self._answers(MemberSpan._make, life_statements.MEMBERS) if with_owners else {}
         self._holdings = self._answers(OwnedInterval._make, life_statements.OWNERS) if with_owners else {}
-        self._subscriptions = (
-            self._answers(SubscribedInterval._make, life_statements.SUBSCRIPTIONS) if with_owners else {}
-        )
         self._pauses = self._answers(CommitPause._make, life_statements.PAUSES) if with_offsets and has_pauses else {}
         self._line_counts = self._rows(life_statements.LINE_COUNTS) if with_offsets else {}
         self._lines = self._thinned() if self._line_counts else {}
@@ -262,7 +258,6 @@ class _Reading:
             pauses=tuple(self._pauses.get(group, ())),
             lines=tuple(lines),
             commit_count=self._counts[group][0][0] if group in self._counts else 0,
-            subscriptions=tuple(self._subscriptions.get(group, ())),
             expirations=expirations,
             findings=findings,
             notes=tuple(notes),

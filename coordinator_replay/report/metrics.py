@@ -28,9 +28,11 @@ _REBALANCES = """
     WHERE cluster = $cluster GROUP BY ALL ORDER BY ALL
 """
 
+# Those times that have not ended count up to the end of the log.
 _UNOWNED = """
-    SELECT group_id, sum(unowned_ms) / 1000 FROM partition_ownership
-    WHERE cluster = $cluster AND unowned_ms IS NOT NULL GROUP BY group_id ORDER BY group_id
+    SELECT group_id, sum(epoch_ms(coalesce(gap.until, $end)) - epoch_ms(gap.since)) / 1000
+    FROM (SELECT group_id, unnest(unowned) AS gap FROM partition_ownership WHERE cluster = $cluster)
+    GROUP BY group_id ORDER BY group_id
 """
 
 _EXPIRED_OFFSETS = """
@@ -202,8 +204,12 @@ def _add_groups(
     )
     gauges.add(
         "group_unowned_partition_seconds",
-        "Time without owner on record, summed over partitions.",
-        [((name,), seconds) for name, seconds in warehouse.rows(_UNOWNED) if name in names],
+        "Time on record without owner while members subscribed to the topic, summed over partitions.",
+        [
+            ((name,), seconds)
+            for name, seconds in warehouse.rows(_UNOWNED, end=warehouse.coverage.last)
+            if name in names
+        ],
         ("group",),
     )
     offsets = [(name, status, count) for name, status, count in warehouse.rows(_EXPIRED_OFFSETS) if name in names]

@@ -6,7 +6,7 @@ from typing import Any
 
 from coordinator_replay.query.life import GroupLife, MemberSpan, OwnedInterval
 from coordinator_replay.report.columns import Clock, Columns, columns, packed
-from coordinator_replay.report.gaps import WantedTimes
+from coordinator_replay.report.gaps import Gap, gaps_of
 from coordinator_replay.report.members import MemberIdentities
 from coordinator_replay.report.wording import duration, neutral
 from coordinator_replay.times import milliseconds
@@ -36,15 +36,14 @@ def partitions_of(life: GroupLife) -> Mapping[Partition, Sequence[OwnedInterval]
 
 
 def partition_columns(life: GroupLife, clock: Clock, members: MemberIdentities) -> Mapping[str, Columns]:
-    """Who owned each partition, and when nobody did although the group wanted it."""
+    """Return who owned each partition, and when nobody did."""
     shown = list(partitions_of(life).items())[:MOST_ROWS]
     names = [neutral(f"{topic}-{partition}") for (topic, partition), _ in shown]
-    wanted, end_ms = WantedTimes(life), milliseconds(life.end)
+    end_ms = milliseconds(life.end)
     gaps: list[dict[str, Any]] = []
-    for row, ((topic, _), holdings) in enumerate(shown):
-        starts = {holding.from_ms for holding in holdings}
-        for since, until, holding in wanted.gaps(topic, holdings, end_ms):
-            left, right = clock.left(since), clock.right(until)
+    for row, (_, holdings) in enumerate(shown):
+        for gap in gaps_of(holdings, end_ms):
+            left, right = clock.left(gap.since_ms), clock.right(gap.until_ms)
             if right > left:
                 gaps.append(
                     {
@@ -52,17 +51,17 @@ def partition_columns(life: GroupLife, clock: Clock, members: MemberIdentities) 
                         "right": right,
                         "row": row,
                         "partition": names[row],
-                        "length": _gap_length(right - left, holding, is_followed=until in starts),
-                        "before": members.label(holding.member_id),
-                        "release": neutral(holding.released_by or "not known"),
+                        "length": _gap_length(right - left, gap),
+                        "before": members.label(gap.before.member_id),
+                        "release": neutral(gap.before.released_by or "not known"),
                     }
                 )
     return {"owned": _owned(shown, names, clock, members), "gaps": columns(gaps, GAPS, _ENDS)}
 
 
-def _gap_length(length_ms: int, before: OwnedInterval, *, is_followed: bool) -> str:
-    """How long nobody owned a partition: a lower bound where an owner followed after a time that is not on record."""
-    if is_followed and before.unowned_ms is None:
+def _gap_length(length_ms: int, gap: Gap) -> str:
+    """Return how long nobody owned a partition."""
+    if gap.is_lower_bound:
         return f"at least {duration(length_ms)}: the join phase is not on record"
     return duration(length_ms)
 

@@ -18,7 +18,8 @@ from coordinator_replay.query.lives import Detail, Limits, lives_of, spans_of
 from coordinator_replay.query.rebalances import COLUMNS
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.report.columns import Clock
-from coordinator_replay.report.gaps import WantedTimes
+from coordinator_replay.report.gaps import gaps_of
+from coordinator_replay.report.lanes import Lanes
 from coordinator_replay.report.members import MemberIdentities
 from coordinator_replay.report.owner_marks import partitions_of
 from coordinator_replay.times import milliseconds
@@ -58,15 +59,14 @@ def _slice(process: int, track: int, span: Span, category: str) -> Event:
 
 
 def _lanes(spans: Iterable[Span]) -> list[list[Span]]:
-    """Spans in as few rows as keep them apart."""
-    lanes: list[list[Span]] = []
+    """Return spans in as few rows as keep them apart."""
+    lanes, rows = Lanes(), list[list[Span]]()
     for span in sorted(spans, key=lambda span: span[:2]):
-        free = next((lane for lane in lanes if lane[-1][1] <= span[0]), None)
-        if free is None:
-            lanes.append([span])
-        else:
-            free.append(span)
-    return lanes
+        lane = lanes.place(span[0], span[1])
+        if lane == len(rows):
+            rows.append([])
+        rows[lane].append(span)
+    return rows
 
 
 def _tracks(process: int, spans: dict[str, list[Span]], category: str, first: int = _FIRST_TRACK) -> Iterator[Event]:
@@ -178,10 +178,9 @@ def _member_steps(life: GroupLife, clock: Clock) -> Iterator[tuple[int, int]]:
 
 
 def _unowned_steps(life: GroupLife, clock: Clock) -> Iterator[tuple[int, int]]:
-    wanted = WantedTimes(life)
-    for (topic, _), holdings in partitions_of(life).items():
-        for since, until, _ in wanted.gaps(topic, holdings, milliseconds(life.end)):
-            begin, end = _span(clock, since, until)
+    for holdings in partitions_of(life).values():
+        for gap in gaps_of(holdings, milliseconds(life.end)):
+            begin, end = _span(clock, gap.since_ms, gap.until_ms)
             yield begin, 1
             yield end, -1
 
@@ -240,6 +239,7 @@ def traces_of(
         UsageError: the tables don't know the only group, or nothing of that time range.
     """
     only = groups[0] if len(groups) == 1 else None
-    spans = [span for span in spans_of(warehouse, only, start, end) if span.group in groups]
+    wanted = frozenset(groups)
+    spans = [span for span in spans_of(warehouse, only, start, end) if span.group in wanted]
     lives = {life.group: life for life in lives_of(warehouse, spans, start, end, detail=Detail.OWNERS, limits=LIMITS)}
     return [lives[group] for group in groups if group in lives]

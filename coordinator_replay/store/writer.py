@@ -188,7 +188,19 @@ def _value(value: Any, type_: pa.DataType) -> Any:
 
 
 def _plain(type_: pa.DataType) -> pa.DataType:
-    return pa.int64() if pa.types.is_timestamp(type_) else type_
+    """Return the type that takes a column's values as rows have them, whose times are milliseconds."""
+    return pa.int64() if pa.types.is_timestamp(type_) else _in_milliseconds(type_)
+
+
+def _in_milliseconds(type_: pa.DataType) -> pa.DataType:
+    """Return a type whose times, in lists and structs too, are milliseconds."""
+    if pa.types.is_timestamp(type_):
+        return pa.timestamp("ms", tz=type_.tz)
+    if pa.types.is_list(type_):
+        return pa.list_(type_.value_field.with_type(_in_milliseconds(type_.value_type)))
+    if pa.types.is_struct(type_):
+        return pa.struct([field.with_type(_in_milliseconds(field.type)) for field in type_])
+    return type_
 
 
 def _columns(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> list[pa.Array]:
@@ -207,7 +219,7 @@ def batch_of(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.RecordB
     So is a value that no column of the type can hold, and a time that can't be shown, see ``times``.
     """
     columns = [
-        timestamps_of(column).cast(field.type) if pa.types.is_timestamp(field.type) else column
+        timestamps_of(column).cast(field.type) if pa.types.is_timestamp(field.type) else column.cast(field.type)
         for column, field in zip(_columns(rows, schema), schema, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -6,6 +6,7 @@ Kafka's own classes decoded.
 
 import json
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -166,31 +167,30 @@ def test_the_groups_that_the_broker_rebalanced_in_that_time_are_concerned(wareho
 
 @pytest.mark.parametrize(("start", "end"), WINDOWS)
 def test_partition_seconds_are_those_counted_tick_by_tick(warehouse: Path, start: str, end: str):
-    """Of groups whose every step is on record: at each tick, who owned what by the members' own records."""
+    """Of groups whose every step is on record: at each tick, who owned what, and who was a member."""
     first, last = (round(at(f"2026-11-21T{clock}Z").timestamp() * 1000) for clock in (start, end))
-    rows = asked(
-        warehouse,
-        "sql",
-        "SELECT group_id, topic, partition, epoch_ms(owned_from) AS since, epoch_ms(owned_to) AS until "
-        "FROM partition_ownership WHERE group_id IN ('shop-new', 'shop-wide', 'shop-regex', 'shop-newstatic')",
-    )
-    intervals = defaultdict(list)
-    for row in rows:
+    groups = "'shop-new', 'shop-wide', 'shop-regex', 'shop-newstatic'"
+    intervals, members = defaultdict(list), defaultdict(list)
+    for row in asked(warehouse, "sql", f"{_INTERVALS.format(begin='owned_from', end='owned_to')}, topic, partition "
+                     f"FROM partition_ownership WHERE group_id IN ({groups})"):  # fmt: skip
         intervals[row["group_id"], row["topic"], row["partition"]].append((row["since"], row["until"]))
+    for row in asked(warehouse, "sql", f"{_INTERVALS.format(begin='valid_from', end='valid_to')} "
+                     f"FROM member_timeline WHERE group_id IN ({groups})"):  # fmt: skip
+        members[row["group_id"]].append((row["since"], row["until"]))
     wanted: Counter[str] = Counter()
     for (group, _, _), owned in intervals.items():
         begun = min(since for since, _ in owned)
         for tick in range(max(first, begun), last):
-            wanted[group] += not any(since <= tick and (until is None or tick < until) for since, until in owned)
+            wanted[group] += not is_within(owned, tick) and is_within(members[group], tick)
     found = {row["group_id"]: row["unowned_ms"] for row in impact(warehouse, start, end)["groups"]}
-    for group in {group for group, _, _ in intervals}:
-        assert found.get(group, 0) == wanted[group] - emptied_before(intervals, group, first, last)
+    assert {group: found.get(group, 0) for group in members} == {group: wanted[group] for group in members}
 
 
-def emptied_before(intervals: Any, group: str, first: int, last: int) -> int:
-    """Ticks of partitions that had lost their last owner before the range: what was shut down before costs nothing."""
-    ends = [[until for _, until in owned] for (one, _, _), owned in intervals.items() if one == group]
-    return sum(last - first for times in ends if None not in times and max(times) < first)
+_INTERVALS = "SELECT group_id, epoch_ms({begin}) AS since, epoch_ms({end}) AS until"
+
+
+def is_within(intervals: Sequence[tuple[int, int | None]], tick: int) -> bool:
+    return any(since <= tick and (until is None or tick < until) for since, until in intervals)
 
 
 # --- what changed ----------------------------------------------------------------------------------------------------

@@ -149,7 +149,9 @@ def test_a_partition_has_one_owner_at_a_time_outside_share_groups(sample: str) -
         if any(record.kind.startswith("ShareGroup") for record in records):
             continue
         spans = defaultdict(list)
-        for row in table(rows_of(group_id, records, names), "partition_ownership"):
+        made = rows_of(group_id, records, names)
+        members = table(made, "member_timeline")
+        for row in table(made, "partition_ownership"):
             spans[row["topic"] or row["topic_id"], row["partition"]].append(row)
         for rows in spans.values():
             ordered = sorted(rows, key=lambda row: row["owned_from"])
@@ -157,9 +159,39 @@ def test_a_partition_has_one_owner_at_a_time_outside_share_groups(sample: str) -
                 assert one["owned_to"] is not None and one["owned_to"] <= following["owned_from"]
                 is_classic = "GroupMetadata" in {record.kind for record in records}
                 is_missing = not (one["is_exact"] and following["is_exact"])
-                if one["unowned_ms"] is not None or not (is_classic or is_missing):
-                    assert one["unowned_ms"] == following["owned_from"] - one["owned_to"], (group_id, one)
-            assert ordered[-1]["unowned_ms"] is None
+                assert one["unowned_ms"] is not None or is_classic or is_missing, (group_id, one)
+                if one["unowned_ms"] is not None:
+                    missed = [(gap["since"], gap["until"]) for gap in one["unowned"]]
+                    assert missed == missed_between(members, one, following["owned_from"]), (group_id, one)
+                    assert one["unowned_ms"] == sum(until - since for since, until in missed)
+            last = ordered[-1]
+            assert last["unowned_ms"] is None
+            if last["unowned"] is not None:
+                missed = [(gap["since"], gap["until"] or END_MS) for gap in last["unowned"]]
+                assert missed == missed_between(members, last, END_MS), (group_id, last)
+
+
+END_MS = 1 << 50
+
+
+def missed_between(members: list[dict[str, Any]], last: dict[str, Any], end_ms: int) -> list[tuple[int, int]]:
+    """When members subscribed to the topic of an ownership, from its end on, by the members' own rows."""
+    may_want = [
+        (max(row["valid_from"], last["owned_to"]), min(END_MS if row["valid_to"] is None else row["valid_to"], end_ms))
+        for row in members
+        if row["group_type"] == "streams"
+        or row["subscribed_topics"] is None
+        or row["subscribed_topic_regex"]
+        or last["topic"] is None
+        or last["topic"] in row["subscribed_topics"]
+    ]
+    merged: list[tuple[int, int]] = []
+    for since, until in sorted(pair for pair in may_want if pair[0] < pair[1]):
+        if merged and since <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(merged[-1][1], until)
+        else:
+            merged.append((since, until))
+    return merged
 
 
 @pytest.mark.parametrize("sample", CHECKED)

@@ -137,7 +137,12 @@ def members() -> list[Row]:
 
 
 def owned(partition: int, member_id: str, start: str, end: str | None = None, **columns: Any) -> Row:
+    """An ownership; members miss the partition from its end on, for ``unowned_ms`` if it is given."""
+    since, unowned_ms = maybe(end), columns.get("unowned_ms")
+    until = since + timedelta(milliseconds=unowned_ms) if since and unowned_ms else None
+    is_missed = unowned_ms or (unowned_ms is None and since and columns.get("released_by"))
     return {
+        "unowned": [{"since": since, "until": until}] if is_missed else [],
         "cluster": "default",
         "group_id": "payments",
         "topic_id": ORDERS,

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from coordinator_replay.errors import UsageError
-from coordinator_replay.query.impact import impact_of
+from coordinator_replay.query.impact import Impact, impact_of
 from coordinator_replay.query.tables import Tables
-from tests.query.small_warehouse import at, member, owned, rebalances, write_rows, write_small_warehouse
+from tests.query.small_warehouse import at, event, member, owned, rebalances, write_rows, write_small_warehouse
 
 
 @pytest.fixture(scope="module")
@@ -25,8 +25,8 @@ def crashed(tmp_path_factory: pytest.TempPathFactory) -> Tables:
         owned(0, "a-1", "02:03", "02:13", group_id="a", unowned_ms=30_000, released_by="MEMBER_FENCED"),
         owned(0, "a-2", "02:13:30", group_id="a"),
         owned(0, "b-1", "02:03", "02:13:30", group_id="b", released_by="GROUP_EMPTIED"),
-        owned(1, "b-1", "02:03", "02:13:30", group_id="b", released_by="GROUP_EMPTIED", is_exact=False),
-        owned(0, "d-1", "02:03", "02:07", group_id="d", released_by="GROUP_EMPTIED"),
+        owned(1, "b-1", "02:03", "02:13:30", group_id="b", released_by="GROUP_EMPTIED", is_exact=False, unowned=None),
+        owned(0, "d-1", "02:03", "02:07", group_id="d", released_by="GROUP_EMPTIED", unowned=[]),
         owned(0, "e-1", "02:03", "02:04", group_id="e", unowned_ms=1000, released_by="REVOKED"),
         owned(0, "e-1", "02:04:01", group_id="e"),
     ])  # fmt: skip
@@ -63,12 +63,43 @@ def test_only_the_part_within_the_range_counts(crashed: Tables):
     assert {one.group_id: one.unowned_ms for one in found.groups} == {"a": 10_000, "b": 1000}
 
 
-def test_what_is_commoner_among_the_groups_concerned_is_named_with_both_counts(crashed: Tables):
-    found = impact_of(crashed, at("02:13"), at("02:14"))
-    assert found.group_count == 6
-    traits = [(one.trait, one.value, one.concerned, one.concerned_groups, one.others, one.other_groups)
-              for one in found.traits]  # fmt: skip
-    assert traits == [("host", "/10.1.1.1", 3, 3, 1, 3)]
+def concerned_groups(folder: Path, hosts: dict[str, str], log_partitions: dict[str, int] | None = None) -> Tables:
+    """Groups of one member each, by host, of which those with an upper-case name rebalance at 02:13:10."""
+    folder = write_small_warehouse(folder, coordinator_changes=[])
+    write_rows(folder, "member_timeline", [
+        member(group, f"{group}-1", "02:03", None, place, client_host=host, client_id=group, subscribed_topics=[group],
+               log_partition=(log_partitions or {}).get(group, place))
+        for place, (group, host) in enumerate(hosts.items())
+    ])  # fmt: skip
+    write_rows(folder, "rebalances", [one(rebalances()[1], group, "02:13:10") for group in hosts if group.isupper()])
+    return Tables(str(folder))
+
+
+def traits(found: Impact) -> list[tuple[str, str, int, int, int, int]]:
+    return [
+        (one.trait, one.value, one.concerned, one.concerned_groups, one.others, one.other_groups)
+        for one in found.traits
+    ]
+
+
+def test_what_is_commoner_among_the_groups_concerned_is_named_with_both_counts(tmp_path: Path):
+    hosts = dict.fromkeys("ABCDEz", "/10.1.1.1") | {name: f"/10.2.2.{place}" for place, name in enumerate("Fghijkl")}
+    found = impact_of(concerned_groups(tmp_path, hosts), at("02:13"), at("02:14"))
+    # Drawn at random, six of the groups there are would take five of the six of that host in less than one of 20 cases.
+    assert traits(found) == [("host", "/10.1.1.1", 5, 6, 1, found.group_count - 6)]
+
+
+@pytest.mark.parametrize(
+    "hosts",
+    [
+        dict.fromkeys("ABz", "/10.1.1.1") | dict.fromkeys("Cyx", "/10.2.2.2"),
+        dict.fromkeys("ABCDwxyz", "/10.1.1.1") | dict.fromkeys("EFstuv", "/10.2.2.2"),
+        # Two of three share one of four hosts that two groups have: one such pair is to be expected.
+        {"A": "h1", "B": "h1", "C": "h2", "z": "h2", "y": "h3", "x": "h3", "w": "h4", "v": "h4"},
+    ],
+)
+def test_what_chance_explains_is_not_named(tmp_path: Path, hosts: dict[str, str]):
+    assert traits(impact_of(concerned_groups(tmp_path, hosts), at("02:13"), at("02:14"))) == []
 
 
 def test_one_group_alone_has_nothing_in_common(crashed: Tables):
@@ -88,32 +119,78 @@ def test_a_converted_group_has_the_type_of_its_last_rebalance(tmp_path: Path, or
     assert (group.group_type, group.rebalances) == ("consumer", 4)
 
 
-def test_a_coordinator_that_changed_is_named(tmp_path: Path):
-    folder = write_small_warehouse(tmp_path, coordinator_changes=[])
-    write_rows(folder, "member_timeline", [
-        member(group, f"{group}-1", "02:03", None, 1, log_partition=place)
-        for group, place in (("a", 7), ("b", 7), ("c", 8), ("d", 8))
-    ])  # fmt: skip
-    write_rows(folder, "rebalances", [one(rebalances()[1], group, "02:13:10") for group in "ab"])
+def led(folder: Path, *changes: tuple[int, int, str, bool, int | None]) -> None:
+    """Leader epochs of log partitions: partition, epoch, time, whether that is the election's, and the broker."""
     write_rows(folder, "coordinator_changes", [
         {"cluster": "default", "log_partition": partition, "leader_epoch": epoch, "elected_at": at(clock),
          "is_exact": is_exact, "broker": broker}
-        for partition, epoch, clock, is_exact, broker in (
-            # Of the first one on record nothing but its records is there: it may be older.
-            (7, 0, "02:01", False, None), (8, 0, "02:13", False, None), (7, 1, "02:13", True, 2),
-        )
+        for partition, epoch, clock, is_exact, broker in changes
     ])  # fmt: skip
-    found = impact_of(Tables(str(folder)), at("02:13"), at("02:14"))
+
+
+COORDINATED = {name: f"/10.1.1.{place}" for place, name in enumerate("ABCDwxyz")}
+PLACED = dict.fromkeys("ABCD", 7) | dict.fromkeys("wxyz", 8)
+
+
+def test_a_coordinator_that_changed_is_named(tmp_path: Path):
+    concerned_groups(tmp_path, COORDINATED, PLACED)
+    # Of the first one on record nothing but its records is there: it may be older.
+    led(tmp_path, (7, 0, "02:01", False, None), (8, 0, "02:13", False, None), (7, 1, "02:13", True, 2))
+    found = impact_of(Tables(str(tmp_path)), at("02:13"), at("02:14"))
     assert {(one.trait, one.value, one.concerned, one.others) for one in found.traits} == {
-        ("log partition", "7", 2, 0), ("coordinator", "broker 2", 2, 0),
-        ("coordinator change", "leader epoch 1 on broker 2", 2, 0),
+        ("log partition", "7", 4, 0), ("coordinator", "broker 2", 4, 0),
+        ("coordinator change", "leader epoch 1 on broker 2", 4, 0),
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("changes", "is_named"),
+    [
+        # Elected before the range, and again after it, by the controller's record: not within.
+        ([(7, 0, "02:01", False, 2)], False),
+        ([(7, 0, "02:01", True, 2), (7, 1, "02:16", True, 2)], False),
+        # The first records of the next leader are later: it may have been elected in the range.
+        ([(7, 0, "02:01", False, 2), (7, 1, "02:16", False, 2)], True),
+        # Nothing is known of elections: an export has no leader epochs.
+        ([], True),
+    ],
+)
+def test_a_coordinator_that_is_known_not_to_have_changed_is_not_named(
+    tmp_path: Path, changes: list[tuple[int, int, str, bool, int | None]], is_named: bool
+):
+    concerned_groups(tmp_path, COORDINATED, PLACED)
+    led(tmp_path, *changes)
+    found = impact_of(Tables(str(tmp_path)), at("02:13"), at("02:14"))
+    assert ({one.trait for one in found.traits} >= {"log partition"}) == is_named
+
+
+def test_a_group_that_stopped_says_when_and_is_without_members_since_then(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    write_rows(folder, "member_timeline", [
+        member("shut", "s-1", "02:03", "02:13:20", 1), member("shut", "s-2", "02:03", "02:13:10", 2),
+        member("back", "b-1", "02:03", "02:13:20", 3), member("back", "b-2", "02:13:50", None, 4),
+    ])  # fmt: skip
+    write_rows(folder, "group_timeline", [
+        event("shut", 0, "02:03", "MEMBER_JOINED", ">Stable"), event("back", 0, "02:03", "MEMBER_JOINED", ">Stable"),
+        event("shut", 1, "02:13:20", "GROUP_EMPTIED", "Stable>Empty"),
+    ])  # fmt: skip
+    write_rows(folder, "rebalances", [one(rebalances()[1], group, "02:13:10") for group in ("shut", "back")])
+    found = impact_of(Tables(str(folder)), at("02:13"), at("02:14"))
+    assert {one.group_id: one.stopped_at for one in found.groups} == {"shut": at("02:13:20"), "back": None}
+    assert "1 group stopped: without a member at the end of that time." in found.sentences
+    early = impact_of(Tables(str(folder)), at("02:13"), at("02:13:15"))
+    assert {one.stopped_at for one in early.groups} == {None}
+
+
 def test_nothing_happened(crashed: Tables):
-    found = impact_of(crashed, at("02:16"), at("02:17"))
+    found = impact_of(crashed, at("02:08"), at("02:09"))
     assert (found.groups, found.traits) == ((), ())
     assert found.sentences[0].endswith(": 0 of 6 groups concerned.")
+
+
+def test_a_partition_that_is_still_without_an_owner_counts_in_each_later_range(crashed: Tables):
+    (group,) = impact_of(crashed, at("02:16"), at("02:17")).groups
+    assert (group.group_id, group.rebalances, group.unowned_ms, group.is_at_least) == ("b", 0, 60_000, False)
 
 
 def test_the_last_record_belongs_to_a_range_without_end_and_no_time_after_it_counts(crashed: Tables):

@@ -1,4 +1,4 @@
-"""When a partition had no owner although the group wanted it, and what the end of the log belongs to."""
+"""When a partition had no owner, and what the end of the log belongs to."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -10,11 +10,11 @@ from coordinator_replay.query.life import GroupLife
 from coordinator_replay.query.lives import life_of, lives_of, spans_of
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.report.columns import Clock
-from coordinator_replay.report.gaps import WantedTimes, gaps_between, without
+from coordinator_replay.report.gaps import gaps_of
 from coordinator_replay.report.members import MemberIdentities
 from coordinator_replay.report.owner_marks import partition_columns
 from coordinator_replay.times import milliseconds
-from tests.query.small_warehouse import ORDERS, at, event, member, owned, write_rows, write_small_warehouse
+from tests.query.small_warehouse import at, event, owned, write_rows, write_small_warehouse
 
 MILLISECOND = timedelta(milliseconds=1)
 
@@ -23,111 +23,81 @@ def ms(time: str) -> int:
     return milliseconds(at(time))
 
 
-def gaps(life: GroupLife, topic: str) -> list[tuple[int, int]]:
-    holdings = [holding for holding in life.holdings if holding.topic == topic]
-    return [(since, until) for since, until, _ in WantedTimes(life).gaps(topic, holdings, milliseconds(life.end))]
+def gaps(life: GroupLife, partition: int) -> list[tuple[int, int, bool]]:
+    holdings = [holding for holding in life.holdings if holding.partition == partition]
+    return [(gap.since_ms, gap.until_ms, gap.is_lower_bound) for gap in gaps_of(holdings, milliseconds(life.end))]
 
 
-def test_gaps_are_those_between_owners_and_after_the_last_one(warehouse: Tables):
-    life = life_of(warehouse, "payments")
-    second = [holding for holding in life.holdings if holding.partition == 1]
-    end_ms = milliseconds(life.end)
-    assert [gap[:2] for gap in gaps_between(second, end_ms)] == [(ms("02:10:15"), ms("02:10:20"))]
-    assert [gap[:2] for gap in gaps_between(second[:1], end_ms)] == [(ms("02:10:15"), end_ms)]
-
-
-@pytest.mark.parametrize(
-    ("holes", "left"),
-    [
-        ([], [(2, 8)]),
-        ([(0, 2), (8, 9)], [(2, 8)]),
-        ([(3, 4), (4, 5)], [(2, 3), (5, 8)]),
-        ([(0, 9)], []),
-        ([(0, 3), (7, 9)], [(3, 7)]),
-    ],
-)
-def test_what_is_left_outside_of_other_intervals(holes, left):
-    def moments(pairs):
-        return [(ms(f"02:0{begin}"), ms(f"02:0{end}")) for begin, end in pairs]
-
-    assert without(moments([(2, 8)]), moments(holes)) == moments(left)
-
-
-@pytest.fixture(scope="module")
-def leaving(tmp_path_factory: pytest.TempPathFactory) -> Tables:
-    """A group that leaves a topic at 02:05 and its last member at 02:15; another one that subscribes by pattern."""
-    folder = write_small_warehouse(tmp_path_factory.mktemp("leaving"))
-    both, one = {"subscribed_topics": ["orders", "audit"]}, {"subscribed_topics": ["orders"]}
-    audit = {"topic": "audit", "topic_id": ORDERS[::-1]}
-    write_rows(
-        folder,
-        "member_timeline",
-        [
-            member("leaver", "m-1", "02:00", "02:05", 200, **both),
-            member("leaver", "m-1", "02:05", "02:15", 201, **one),
-            member("pattern", "m-2", "02:00", None, 202, subscribed_topics=[], subscribed_topic_regex="a.*"),
-            member("doomed", "m-3", "02:00", "02:10", 203, **both),
-        ],
-    )
+def test_gaps_are_those_of_the_table_and_the_last_one_may_reach_the_end(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    twice = [{"since": at("02:05"), "until": at("02:06")}, {"since": at("02:08"), "until": at("02:09")}]
+    own = {"group_id": "gaps", "released_by": "MEMBER_LEFT"}
     write_rows(
         folder,
         "partition_ownership",
         [
-            owned(0, "m-1", "02:00", "02:15", group_id="leaver", released_by="MEMBER_LEFT"),
-            owned(0, "m-1", "02:00", "02:05", group_id="leaver", released_by="REVOKED", **audit),
-            owned(0, "m-2", "02:00", "02:05", group_id="pattern", released_by="REVOKED", **audit),
-            owned(0, "m-3", "02:00", "02:10", group_id="doomed", released_by="MEMBER_LEFT", **audit),
+            owned(0, "m-1", "02:00", "02:05", unowned=twice, unowned_ms=120_000, **own),
+            owned(0, "m-2", "02:09", "02:10", **own),
+            # The group is Empty from then on: nobody misses the partition.
+            owned(1, "m-1", "02:00", "02:05", unowned=[], **own),
         ],
     )
+    write_rows(folder, "group_timeline", [event("gaps", 0, "02:00", "MEMBER_JOINED", ">Stable")])
+    life = life_of(Tables(str(folder)), "gaps")
+    end_ms = milliseconds(life.end)
+    assert gaps(life, 0) == [
+        (ms("02:05"), ms("02:06"), False),
+        (ms("02:08"), ms("02:09"), False),
+        (ms("02:10"), end_ms, False),
+    ]
+    assert gaps(life, 1) == []
+
+
+def test_a_partition_that_others_own_too_has_no_gap(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    own = {"group_id": "shared", "released_by": "REVOKED", "unowned_ms": 0}
+    write_rows(
+        folder,
+        "partition_ownership",
+        [
+            owned(0, "m-1", "02:00", "02:20", group_id="shared", released_by="REVOKED"),
+            owned(0, "m-2", "02:01", "02:05", **own),
+            owned(0, "m-3", "02:10", "02:11", **own),
+        ],
+    )
+    write_rows(folder, "group_timeline", [event("shared", 0, "02:00", "MEMBER_JOINED", ">Stable")])
+    life = life_of(Tables(str(folder)), "shared")
+    assert gaps(life, 0) == [(ms("02:20"), milliseconds(life.end), False)]
+
+
+def test_nothing_is_drawn_where_the_log_does_not_prove_the_owners(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    own = {"group_id": "open", "unowned": None}
+    write_rows(
+        folder,
+        "partition_ownership",
+        [
+            owned(0, "m-1", "02:00", "02:05", released_by="RECORDS_MISSING", **own),
+            owned(0, "m-2", "02:09", "02:10", released_by="REVOKED", is_exact=False, **own),
+        ],
+    )
+    write_rows(folder, "group_timeline", [event("open", 0, "02:00", "MEMBER_JOINED", ">Stable")])
+    assert gaps(life_of(Tables(str(folder)), "open"), 0) == []
+
+
+@pytest.fixture(scope="module")
+def leaving(tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    """A group of which the log's last record is."""
+    folder = write_small_warehouse(tmp_path_factory.mktemp("leaving"))
     write_rows(
         folder,
         "group_timeline",
         [
             event("leaver", 0, "02:00", "MEMBER_JOINED", ">Stable"),
             event("leaver", 1, "02:20", "REBALANCE_STARTED", "Stable>Reconciling"),
-            event("pattern", 0, "02:00", "MEMBER_JOINED", ">Stable"),
-            event("doomed", 0, "02:00", "MEMBER_JOINED", ">Stable"),
-            event("doomed", 1, "02:12", "GROUP_DELETED", "Empty>Dead"),
         ],
     )
     return Tables(str(folder))
-
-
-def test_a_topic_that_the_group_left_is_not_without_owner(leaving: Tables):
-    life = life_of(leaving, "leaver")
-    # Nobody is a member from 02:15 on: then every partition is without an owner.
-    assert gaps(life, "audit") == [(ms("02:15"), milliseconds(life.end))]
-    assert gaps(life, "orders") == [(ms("02:15"), milliseconds(life.end))]
-
-
-def test_a_pattern_may_stand_for_any_topic(leaving: Tables):
-    life = life_of(leaving, "pattern")
-    assert gaps(life, "audit") == [(ms("02:05"), milliseconds(life.end))]
-
-
-def test_partitions_of_a_deleted_group_are_not_without_owner(leaving: Tables):
-    assert gaps(life_of(leaving, "doomed"), "audit") == [(ms("02:10"), ms("02:12"))]
-
-
-def test_a_group_that_was_shut_down_is_not_without_owner_to_the_end(tmp_path: Path):
-    folder = write_small_warehouse(tmp_path)
-    write_rows(
-        folder,
-        "partition_ownership",
-        [
-            owned(0, "m-1", "02:00", "02:05", group_id="shut", released_by="MEMBER_LEFT"),
-            owned(0, "m-2", "02:07", "02:10", group_id="shut", released_by="MEMBER_LEFT"),
-        ],
-    )
-    events = [
-        event("shut", 0, "02:00", "MEMBER_JOINED", ">Stable"),
-        event("shut", 1, "02:05", "GROUP_EMPTIED", "Stable>Empty"),
-        event("shut", 2, "02:07", "MEMBER_JOINED", "Empty>Stable"),
-        event("shut", 3, "02:10", "GROUP_EMPTIED", "Stable>Empty"),
-    ]
-    write_rows(folder, "group_timeline", events)
-    # Between two members there was nobody; after the last one nobody was wanted.
-    assert gaps(life_of(Tables(str(folder)), "shut"), "orders") == [(ms("02:05"), ms("02:07"))]
 
 
 def test_the_last_record_of_the_log_belongs_to_the_life(leaving: Tables):
@@ -172,7 +142,7 @@ def test_a_handover_within_a_join_phase_has_a_lower_bound_only(tmp_path: Path):
         folder,
         "partition_ownership",
         [
-            owned(0, "m-1", "02:00", "02:05", **own),
+            owned(0, "m-1", "02:00", "02:05", unowned=None, **own),
             owned(0, "m-2", "02:05:01", "02:10", unowned_ms=4000, **own),
             owned(0, "m-1", "02:10:04", "02:15", **own),
         ],

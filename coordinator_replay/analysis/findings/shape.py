@@ -30,7 +30,7 @@ _MEMBERSHIP = frozenset(
 
 
 def partition_unowned(step: Step, memory: Memory) -> Iterator[Observation]:
-    """Yield partitions that had an owner and have none, of topics of which others have one.
+    """Yield partitions without an owner (see ``ownership``) of topics of which others have one.
 
     An episode is about the partitions of a topic that lost their owner in one operation, and names those of them that
     have had none since then: another partition without an owner is another episode.
@@ -47,7 +47,7 @@ def partition_unowned(step: Step, memory: Memory) -> Iterator[Observation]:
         yield from memory.end(name, now.at_ms)
     for name, (topic, gap, partitions) in holes.items():
         topic_id, topic_name = step.topics.shown(now.group_type, topic)[0]
-        since = memory.since(name, latest_ms(gap.to_ms, step.exact_from))
+        since = memory.since(name, latest_ms(gap.since_ms, step.exact_from))
         shown = of_partitions(str(topic_name or topic_id), partitions)
         memory.hold(
             name,
@@ -56,20 +56,20 @@ def partition_unowned(step: Step, memory: Memory) -> Iterator[Observation]:
             f"no member of the Stable group has owned {shown} since {time_text(since)}",
             {"topic_id": topic_id, "partitions": partitions[:MOST_NAMED], "partition_count": len(partitions)},
             step.limits.unowned_ms,
-            subject=(topic, now.partition, gap.to_offset),
+            subject=(topic, now.partition, gap.to_offset, gap.since_ms),
             topic=topic_name,
             topic_partition=partitions[0] if len(partitions) == 1 else None,
         )
 
 
 def _holes(step: Step) -> dict[str, tuple[str, Unowned, list[int]]]:
-    """Return the partitions without an owner, by topic and by the operation in which they lost it."""
+    """Return the partitions without an owner, by topic, by the operation in which they lost it, and since when."""
     owned = step.ownership
     topics_owned = {topic for topic, _ in owned.holders}
     holes: dict[str, tuple[str, Unowned, list[int]]] = {}
     for (topic, partition), gap in owned.gaps.items():
-        if topic in topics_owned:
-            name = f"{gap.to_offset} {gap.to_ms} {topic}"
+        if topic in topics_owned and gap.since_ms is not None:
+            name = f"{gap.to_offset} {gap.since_ms} {topic}"
             holes.setdefault(name, (topic, gap, []))[2].append(partition)
     for _, _, partitions in holes.values():
         partitions.sort()

@@ -1,0 +1,128 @@
+"""The topics that the members of a group subscribe to, by which a partition without an owner is missed or not."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from coordinator_replay.analysis.members import Changed
+from coordinator_replay.analysis.rows import RecordTopics
+from coordinator_replay.engine.events import Event, EventKind
+from coordinator_replay.engine.model import GroupType, Member
+
+_REGEXES = frozenset({EventKind.REGEX_RESOLVED, EventKind.REGEX_REMOVED})
+_TOPICS_CHANGE = frozenset({EventKind.TOPOLOGY_CHANGED, EventKind.GROUP_CONVERTED})
+
+
+class Asked(NamedTuple):
+    """The topics that one member subscribes to.
+
+    Attributes:
+        topics: their names; None where they are not on record, which may be any topic.
+        regex: the expression that it subscribes to; empty for none.
+    """
+
+    topics: tuple[str, ...] | None
+    regex: str
+
+
+def _asked(member: Member) -> Asked:
+    subscription = member.subscription
+    if subscription is None:
+        return Asked(None, "")
+    topics = () if subscription.topics is None and subscription.regex else subscription.topics
+    return Asked(topics, subscription.regex or "")
+
+
+@dataclass(slots=True)
+class Subscriptions:
+    """The fold over subscriptions.
+
+    Attributes:
+        topics: topics by name.
+        members: what each member subscribes to.
+        regexes: the topics that expressions were resolved to.
+        counts: how many members subscribe to a topic; None counts those that may subscribe to any.
+        expressions: how many members subscribe to an expression.
+        has_changed: whether the last operation changed any of it.
+    """
+
+    topics: RecordTopics
+    members: dict[str, Asked] = field(default_factory=dict)
+    regexes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    counts: Counter[str | None] = field(default_factory=Counter)
+    expressions: Counter[str] = field(default_factory=Counter)
+    has_changed: bool = False
+
+    def fold(self, events: Sequence[Event], changed: Changed) -> None:
+        """Take one operation."""
+        self.has_changed = False
+        for event in events:
+            if event.kind in _REGEXES:
+                self._resolve(event)
+            self.has_changed |= event.kind in _TOPICS_CHANGE
+        for member_id, (member, _) in changed.items():
+            self._set(member_id, None if member is None else _asked(member))
+
+    def begin(self, members: Iterable[Member]) -> None:
+        """Begin with the members that there are."""
+        self.members, self.counts, self.expressions = {}, Counter(), Counter()
+        for member in members:
+            self._set(member.member_id, _asked(member))
+
+    def is_wanted(self, group_type: GroupType, key: str) -> bool:
+        """Tell whether a member subscribes to a topic, or may do so.
+
+        A topic without a known name is wanted as long as the group has members: nothing shows that they left it.
+
+        Args:
+            group_type: the type of the group whose records name the topic.
+            key: what these records call the topic.
+        """
+        if not self.members:
+            return False
+        if group_type is GroupType.STREAMS:
+            return not self.topics.sources or key in self.topics.sources
+        if self.counts[None]:
+            return True
+        return any(name is None or self._is_subscribed(name) for _, name in self.topics.shown(group_type, key))
+
+    def _is_subscribed(self, name: str) -> bool:
+        if self.counts[name]:
+            return True
+        resolved = (self.regexes.get(regex) for regex in self.expressions)
+        return any(topics is None or name in topics for topics in resolved)
+
+    def _resolve(self, event: Event) -> None:
+        regex, (_, topics) = event.changes["regex"], event.changes["topics"]
+        self.has_changed = True
+        if topics is None:
+            self.regexes.pop(regex, None)
+        else:
+            self.regexes[regex] = tuple(topics)
+
+    def _set(self, member_id: str, asked: Asked | None) -> None:
+        before = self.members.get(member_id)
+        if before == asked:
+            return
+        self.has_changed = True
+        self._count(before, -1)
+        self._count(asked, 1)
+        if asked is None:
+            del self.members[member_id]
+        else:
+            self.members[member_id] = asked
+
+    def _count(self, asked: Asked | None, step: int) -> None:
+        if asked is None:
+            return
+        for topic in (None,) if asked.topics is None else set(asked.topics):
+            _add(self.counts, topic, step)
+        if asked.regex:
+            _add(self.expressions, asked.regex, step)
+
+
+def _add(counts: Counter[Any], key: object, step: int) -> None:
+    counts[key] += step
+    if not counts[key]:
+        del counts[key]
