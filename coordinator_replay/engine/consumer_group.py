@@ -45,6 +45,15 @@ DRAFT_MEMBER_FIELDS = frozenset({"groupEpoch", "assignors"})
 DRAFT_CURRENT_FIELDS = frozenset({"error", "metadataVersion", "metadataBytes"})
 
 
+def _member_state(value: Mapping[str, Any]) -> MemberState:
+    """Return the state in a value of kind 8; in the preview of Kafka 3.7 the lists of partitions show it."""
+    if "state" in value:
+        return MEMBER_STATES.get(value["state"], MemberState.UNKNOWN)
+    if value.get("partitionsPendingRevocation"):
+        return MemberState.UNREVOKED_PARTITIONS
+    return MemberState.UNRELEASED_PARTITIONS if value.get("partitionsPendingAssignment") else MemberState.STABLE
+
+
 @dataclass(eq=False)
 class ConsumerGroup(ReconcilingGroup):
     """The replayed state of one consumer group."""
@@ -128,7 +137,7 @@ class ConsumerGroup(ReconcilingGroup):
         return Current(
             epoch,
             value.get("previousMemberEpoch", epoch),
-            MEMBER_STATES.get(value.get("state", 0), MemberState.UNKNOWN),
+            _member_state(value),
             partitions_by_topic(assigned),
             partitions_by_topic(pending) if pending else NOTHING,
             epochs_by_topic(assigned),

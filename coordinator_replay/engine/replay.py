@@ -62,6 +62,8 @@ HANDLERS: Mapping[str, tuple[Machine, Handler]] = {
 
 REMOVES_THE_GROUP = frozenset(f"{machine.__name__}Metadata" for machine in MACHINES)
 SHARE_STATE = "ShareGroupStatePartitionMetadata"
+PASSED_OVER = frozenset({"ShareGroupPartitionMetadata"})
+"""Kinds that no state follows from: only Kafka 4.0 wrote them, and later releases pass over them."""
 GROUP_METADATA = "GroupMetadata"
 NEVER_EXACT = -1
 """``missing_before`` of a simple group whose own records may be missing."""

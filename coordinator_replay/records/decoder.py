@@ -19,7 +19,7 @@ from coordinator_replay.records.columnar import Columns, Flags, Rows, has_column
 from coordinator_replay.records.damage import LARGEST_RECORD_BYTES, ErrorClass, RecordError
 from coordinator_replay.records.definition import RecordDefinition
 from coordinator_replay.records.kinds import kinds_by_name, record_kinds
-from coordinator_replay.records.plain import DecodedRecord, decode_record, decode_value
+from coordinator_replay.records.plain import DecodedRecord, decode_record, decode_value, group_of_key
 from coordinator_replay.tables.definition import table
 from coordinator_replay.times import shown_ms
 
@@ -254,11 +254,12 @@ def _bytes(column: pa.BinaryArray, row: int, most: int | None = None) -> bytes |
 
 
 def _readable_key(key: bytes | None) -> dict[str, Any]:
-    """What can be read of the key of a record that can't."""
+    """Return what can be read of the key of a record that can't be read; of an unknown kind that is the group."""
     try:
         _, row = _decode(key, None)
-    except RecordError:
-        return {}
+    except RecordError as problem:
+        is_of_no_kind = problem.error_class is ErrorClass.UNKNOWN_RECORD_TYPE
+        return {"group_id": group_of_key(key)} if is_of_no_kind and key is not None else {}
     return row
 
 

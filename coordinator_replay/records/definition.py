@@ -84,6 +84,7 @@ class RecordDefinition:
         type: the int16 that opens the key.
         key: fields of the key, always in the plain (non-flexible) encoding.
         value: fields of the value by version.
+        earlier: layouts of the same versions that earlier releases wrote.
         group_field: name of the key field that holds the group id, the first one.
         is_offset_commit: whether the kind goes to ``offset_commits`` rather than to ``group_records``.
     """
@@ -94,6 +95,7 @@ class RecordDefinition:
     source: str
     key: Struct
     value: Struct
+    earlier: tuple[Struct, ...]
     group_field: str
     is_offset_commit: bool
 
@@ -137,6 +139,7 @@ def parse_record(raw: Mapping[str, Any]) -> RecordDefinition:
         source=raw["source"],
         key=key,
         value=value,
+        earlier=tuple(_parse_struct(layout, value.name) for layout in raw.get("earlier", ())),
         group_field=key.fields[0].name,
         is_offset_commit=any(field.name == "commitTimestamp" for field in value.fields),
     )

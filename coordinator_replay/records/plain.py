@@ -12,6 +12,7 @@ import base64
 import binascii
 import struct as packing
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
@@ -287,7 +288,32 @@ def decode_value(kind: RecordDefinition, value: bytes) -> tuple[int, dict[str, A
     version = packing.unpack_from(">h", value)[0]
     if version not in kind.value.versions:
         raise RecordError(ErrorClass.UNSUPPORTED_VERSION, f"{kind.name} version {version}")
-    return version, _decode_whole(kind.value, version, value)
+    try:
+        return version, _decode_whole(kind.value, version, value)
+    except RecordError:
+        fields = _decode_earlier(kind, version, value)
+        if fields is None:
+            raise
+        return version, fields
+
+
+def _decode_earlier(kind: RecordDefinition, version: int, value: bytes) -> dict[str, Any] | None:
+    """Return the fields of a value in a layout that an earlier release wrote; None where it fits none to its end."""
+    for layout in kind.earlier:
+        if version in layout.versions:
+            with suppress(RecordError):
+                return _decode_whole(layout, version, value)
+    return None
+
+
+def group_of_key(key: bytes) -> str | None:
+    """Return the group that a key is about: the keys of all kinds begin with it, those of later releases too."""
+    source = _Source(key, 2)
+    try:
+        length: int = _integers("int16")(source)
+        return source.text(length) if length >= 0 else None
+    except RecordError:
+        return None
 
 
 def read_blob(struct: Struct, data: bytes, version: int | None = None) -> tuple[dict[str, Any], int]:

@@ -15,7 +15,7 @@ from coordinator_replay.query.saved import saved_query
 UNKNOWN = "Unknown"
 UNKNOWN_END = "RECORDS_MISSING"
 """What an interval ended by of which only the beginning is known: its end is that of what was read."""
-ABOUT_THE_DUMP = {"log_gap", "log_truncated", "unreadable_records"}
+ABOUT_THE_DUMP = {"log_gap", "log_truncated", "unknown_records", "unreadable_records"}
 """Rules of findings about a dump, of which the log itself has nothing."""
 _ENDS = ("valid_to", "ended_by", "owned_to", "released_by")
 _LIMIT = re.compile(r"\nLIMIT \d+$| LIMIT \d+$")

@@ -9,7 +9,7 @@ from coordinator_replay.engine import consumer_group, share_group, streams_group
 from coordinator_replay.engine.events import EventKind
 from coordinator_replay.engine.model import GroupState
 from coordinator_replay.engine.operation import PHASE
-from coordinator_replay.engine.replay import HANDLERS, SHARE_STATE
+from coordinator_replay.engine.replay import HANDLERS, PASSED_OVER, SHARE_STATE
 from coordinator_replay.engine.rules import RULES
 from coordinator_replay.records.kinds import kinds_by_name
 from scripts.docs import transitions
@@ -38,7 +38,7 @@ ANYWHERE = {
 
 def test_every_kind_of_record_has_its_handler() -> None:
     commits = {"OffsetCommit", "LegacyOffsetCommit"}
-    assert set(kinds_by_name()) == {*HANDLERS, *commits, "GroupMetadata", SHARE_STATE}
+    assert set(kinds_by_name()) == {*HANDLERS, *commits, "GroupMetadata", SHARE_STATE, *PASSED_OVER}
 
 
 def test_every_kind_has_its_place_in_the_order_of_an_operation() -> None:

@@ -39,7 +39,10 @@ def complaints(raw: Mapping[str, Any]) -> Iterator[str]:
     for name in ("versions", "flexible"):
         if not VERSIONS.fullmatch(raw["value"].get(name, "")):
             yield f"{name} is not a range"
-    for fields in (raw["value"]["fields"], *([raw["key"]] if "key" in raw else ())):
+    layouts = [layout["fields"] for layout in raw.get("earlier", ())]
+    if not all(layout.get("about") for layout in raw.get("earlier", ())):
+        yield "an earlier layout must say whose it is"
+    for fields in (raw["value"]["fields"], *layouts, *([raw["key"]] if "key" in raw else ())):
         yield from complaints_of_fields(fields, raw["name"])
 
 
@@ -82,7 +85,7 @@ def test_version_ranges_read_as_written(text, inside, outside):
 
 
 def test_all_kinds_that_kafka_knows_are_defined():
-    assert set(record_kinds()) == {0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15, 16, 17, 19, 20, 21, 22, 23}
+    assert set(record_kinds()) == {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 19, 20, 21, 22, 23}
     assert {kind.name for kind in record_kinds().values() if kind.is_offset_commit} == {
         "OffsetCommit",
         "LegacyOffsetCommit",

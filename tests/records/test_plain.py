@@ -56,7 +56,7 @@ def test_a_member_without_the_classic_tag_differs_from_one_whose_tag_is_null():
     [
         (None, b"\x00\x00", ErrorClass.MISSING_KEY),
         (b"\x00", b"\x00\x00", ErrorClass.MISSING_KEY),
-        (b"\x00\x09\x00\x01g", None, ErrorClass.UNKNOWN_RECORD_TYPE),
+        (b"\x00\x18\x00\x01g", None, ErrorClass.UNKNOWN_RECORD_TYPE),
         (b"\x7f\xff\x00\x01g", None, ErrorClass.UNKNOWN_RECORD_TYPE),
         (b"\x00\x03\x00\x01g", b"", ErrorClass.EMPTY_VALUE),
         (b"\x00\x03\x00\x01g", b"\x00\x01\x00\x00\x00\x01\x00", ErrorClass.UNSUPPORTED_VERSION),

@@ -31,7 +31,7 @@ def test_decode_record_and_decode_key_agree_with_kafka(session, name):
 
 def test_what_is_wrong_is_told(session):
     row = session.sql(
-        "SELECT decode_record(X'00090001', CAST(NULL AS BINARY)) AS r, decode_key(X'0009') AS k, "
+        "SELECT decode_record(X'00180001', CAST(NULL AS BINARY)) AS r, decode_key(X'0018') AS k, "
         "decode_record(CAST(NULL AS BINARY), X'0001') AS n"
     ).first()
     assert (row["r"]["error_class"], row["k"]["error_class"]) == ("UnknownRecordType", "UnknownRecordType")

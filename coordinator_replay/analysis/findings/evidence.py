@@ -34,6 +34,7 @@ class Evidence(IntEnum):
         LOST: a range of log offsets that a leader election has truncated.
         LOADING: a coordinator that loaded a log partition.
         QUIET: a long time in which a Stable group wrote no record of its own.
+        UNKNOWN_KIND: records of a log partition that are of a kind which this release does not know.
         UNCOMMITTED: a time in which a partition had an owner and no commit yet, and that is over.
     """
 
@@ -53,6 +54,7 @@ class Evidence(IntEnum):
     LOADING = 13
     QUIET = 14
     UNCOMMITTED = 15
+    UNKNOWN_KIND = 16
 
 
 def evidence_row(

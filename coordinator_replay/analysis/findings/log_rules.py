@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from coordinator_replay.analysis.findings.context import GroupContext, Row
 from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.analysis.findings.observation import MOST_NAMED, Observation, at, lasting
-from coordinator_replay.listing import counted
+from coordinator_replay.listing import counted, listed
 from coordinator_replay.times import elapsed_ms, time_text
 
 
@@ -197,8 +197,26 @@ def unreadable_records(context: GroupContext, row: Row) -> Iterator[Observation]
     )
 
 
+def unknown_records(context: GroupContext, row: Row) -> Iterator[Observation]:
+    """Yield records of a kind that this release does not know, by kind."""
+    groups = row["groups"]
+    of_groups = f" of {counted(len(groups), 'group')}: {listed(groups, MOST_NAMED)}" if groups else ""
+    yield Observation(
+        (row["log_partition"], row["error_message"]),
+        row["first_at"],
+        row["last_at"],
+        f"{counted(row['records'], 'record')} of log partition {row['log_partition']} not read: "
+        f"{row['error_message']}{of_groups}",
+        row["log_partition"],
+        row["log_offset"],
+        {"error_class": row["error_class"], "error_message": row["error_message"], "groups": groups[:MOST_NAMED]},
+        occurrences=row["records"],
+    )
+
+
 LOG_RULES: Mapping[Evidence, Callable[[GroupContext, Row], Iterator[Observation]]] = {
     Evidence.UNREADABLE: unreadable_records,
+    Evidence.UNKNOWN_KIND: unknown_records,
     Evidence.GAP: log_gap,
     Evidence.LOST: log_truncated,
     Evidence.LOADING: slow_loading,

@@ -13,7 +13,7 @@ import orjson
 
 from coordinator_replay.schemas_folder import schemas_folder
 
-VERSION = 2
+VERSION = 3
 """Of the rules and their words: findings that others made are made again."""
 
 

@@ -59,6 +59,7 @@ from coordinator_replay.pipeline.findings.news import News
 from coordinator_replay.pipeline.guard import GroupGuard
 from coordinator_replay.pipeline.interval_rows import OPEN_ROWS, STAGED
 from coordinator_replay.pipeline.minute_states import STATES
+from coordinator_replay.records.damage import ErrorClass
 from coordinator_replay.store.duckdb_connection import select
 from coordinator_replay.store.scan import read_paths, rows_of
 from coordinator_replay.store.writer import DataFile, conform
@@ -108,7 +109,7 @@ _READ = {
         *("group_id", "group_state", "log_partition", "log_offset", "log_timestamp", "rule", "base_timestamp"),
         "spared_topics",
     ),
-    QUARANTINE: ("log_partition", "log_offset", "log_timestamp", "error_class", "error_message"),
+    QUARANTINE: ("group_id", "log_partition", "log_offset", "log_timestamp", "error_class", "error_message"),
 }
 """What is read, by table: groups' own evidence, what commits came to in earlier runs, the offsets that are current,
 what retention removes, what each tombstone was, commits that waited for a marker, owners, when rules of expiry came
@@ -189,11 +190,15 @@ FROM past WHERE until > begin_ms
 """When offsets were to expire within the horizon, were past retention, or of a topic that no member subscribed to, and
 what ended that: a commit, a tombstone (of those that expired, findings say so), or another rule of their group."""
 
-_UNREADABLE = """
+_UNREADABLE = f"""
 SELECT log_partition, error_class, count(*) AS records, min(epoch_ms(log_timestamp)) AS first_at,
-    max(epoch_ms(log_timestamp)) AS last_at, min(log_offset) AS log_offset, min(error_message[:200]) AS error_message
-FROM quarantine GROUP BY log_partition, error_class ORDER BY log_partition NULLS FIRST, error_class
-"""
+    max(epoch_ms(log_timestamp)) AS last_at, min(log_offset) AS log_offset, min(error_message[:200]) AS error_message,
+    coalesce(list_sort(list(DISTINCT group_id) FILTER (group_id IS NOT NULL)), []) AS groups
+FROM quarantine
+GROUP BY log_partition, error_class, CASE WHEN error_class = '{ErrorClass.UNKNOWN_RECORD_TYPE}' THEN error_message END
+ORDER BY log_partition NULLS FIRST, error_class, error_message
+"""  # noqa: S608 - our own names
+"""What could not be read: of unknown kinds, each kind is a row of its own."""
 
 Row = dict[str, Any]
 Chunk = Mapping[str, pa.Table]
@@ -595,11 +600,12 @@ class Evaluation:
         return rebalances
 
     def _evaluate_quarantine(self) -> None:
-        """Findings about what could not be read, by log partition and what was wrong."""
+        """Write findings about what could not be read, by log partition and what was wrong."""
         unreadable = select(_UNREADABLE, {}, quarantine=self._rows(QUARANTINE))
         evaluator = self.context.evaluator("")
         for row in unreadable.to_pylist():
-            self._find(evaluator.add(Evidence.UNREADABLE, row))
+            is_unknown = row["error_class"] == ErrorClass.UNKNOWN_RECORD_TYPE
+            self._find(evaluator.add(Evidence.UNKNOWN_KIND if is_unknown else Evidence.UNREADABLE, row))
 
     def _find(self, findings: Iterable[FindingRow]) -> None:
         dated = self.context.news.dated(findings, self.first_runs)

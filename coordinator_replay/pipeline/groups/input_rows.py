@@ -83,7 +83,9 @@ FROM records
 
 
 def unreadable_records(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Records of groups of which the key can be read and the value can't, in RECORDS.
+    """Yield records of groups of which the key can be read and the value can't, in RECORDS.
+
+    Records of unknown kinds are not among them: the broker passes over kinds that it doesn't know.
 
     Args:
         batches: rows in QUARANTINED.
@@ -91,7 +93,7 @@ def unreadable_records(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
     for batch in batches:
         rows = conform(batch, RECORDS, value_json=UNREADABLE)
         is_commit = pc.is_in(rows.column("kind"), value_set=_COMMITS)
-        yield rows.filter(pc.and_(rows.column("group_id").is_valid(), pc.invert(is_commit)))
+        yield rows.filter(pc.and_(rows.column("kind").is_valid(), pc.invert(is_commit)))
 
 
 @contextmanager

@@ -22,7 +22,9 @@ Audited = Mapping[int, SkipRanges]
 COMMIT, RECORD, QUARANTINE, CONTROL = "commit", "record", "quarantine", "control"
 """What a record can be."""
 
-NAMING_KINDS = frozenset({"ConsumerGroupPartitionMetadata", "ShareGroupStatePartitionMetadata"})
+NAMING_KINDS = frozenset(
+    {"ConsumerGroupPartitionMetadata", "ShareGroupPartitionMetadata", "ShareGroupStatePartitionMetadata"}
+)
 """Group records that carry ids and names of topics next to each other."""
 
 BATCH_EPOCH = "batch_epoch"

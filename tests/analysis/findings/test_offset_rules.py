@@ -421,6 +421,24 @@ def test_what_is_wrong_with_the_log_is_about_no_group():
     assert [one["occurrences"] for one in found] == [3, 4]
 
 
+def test_records_of_an_unknown_kind_are_a_warning_that_names_their_groups():
+    unknown = {
+        "log_partition": 2,
+        "error_class": "UnknownRecordType",
+        "error_message": "the key is of a kind this release does not know: kind 24",
+        "groups": ["a", "b"],
+        "records": 3,
+        "first_at": 1000,
+        "last_at": 2000,
+        "log_offset": 5,
+    }
+    (found,) = evaluate([(Evidence.UNKNOWN_KIND, unknown)], end_ms=0)
+    assert (found["rule"], found["severity"], found["occurrences"]) == ("unknown_records", "warning", 3)
+    assert "kind 24 of 2 groups: a, b" in found["message"]
+    (nobodys,) = evaluate([(Evidence.UNKNOWN_KIND, {**unknown, "groups": []})], end_ms=0)
+    assert nobodys["message"].endswith("kind 24")
+
+
 def test_what_an_election_has_truncated_is_found():
     found = evaluate([(Evidence.LOST, {"log_partition": 2, "from_offset": 5, "to_offset": 9})], end_ms=0)
     assert rules(found) == ["log_truncated"]

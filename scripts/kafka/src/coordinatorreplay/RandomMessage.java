@@ -63,7 +63,8 @@ final class RandomMessage {
 
     /** Fields as a later release may add them; the message carries them along. */
     private void addUnknownTags(Message message, int firstFree) {
-        int tag = firstFree;
+        // The next free tags are those that later releases use, and that our definitions may know already.
+        int tag = firstFree + 8;
         while (random.nextInt(6) == 0) {
             tag += random.nextInt(150);
             message.unknownTaggedFields().add(new RawTaggedField(tag++, bytes()));
