@@ -1,49 +1,24 @@
 """Cost grows with size and no faster: one thing of a log is doubled three times, and the last doubling is judged."""
 
-import base64
-import json
 import shutil
 import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
+from benchmarks.generations import BEGIN_MS, generation, row
 from benchmarks.measured import Measured, Setting
+from benchmarks.questions import QUESTIONS
 from coordinator_replay.log.dump import find_dump
 from coordinator_replay.log.writer import LogEntry, write_records
 from coordinator_replay.pipeline.groups.replay import InputRow, ReplayContext, replay_groups
 from coordinator_replay.pipeline.read.decode import FileShare, decode_files
 from coordinator_replay.pipeline.stage import together
-from coordinator_replay.records.kinds import blob
-from coordinator_replay.records.plain import encode_blob, encode_key, encode_value
+from coordinator_replay.records.plain import encode_key, encode_value
 
-_BEGIN_MS = 1_795_000_000_000
 _WANTED = 2.5
 _DOUBLINGS = 3
-
-
-def _assignment(partitions: range) -> str:
-    told = {"assignedPartitions": [{"topic": "orders", "partitions": [*partitions]}], "userData": None}
-    return base64.b64encode(encode_blob(blob("ConsumerProtocolAssignment"), 1, told)).decode()
-
-
-def _generation(number: int, members: Mapping[str, str]) -> InputRow:
-    """The record of a classic group's generation; members have an assignment each."""
-    subscription = encode_blob(blob("ConsumerProtocolSubscription"), 0, {"topics": ["orders"], "userData": None})
-    member = {"groupInstanceId": None, "clientId": "client", "clientHost": "/10.0.0.9"}
-    member |= {"rebalanceTimeout": 300_000, "sessionTimeout": 45_000}
-    member |= {"subscription": base64.b64encode(subscription).decode()}
-    value: dict[str, Any] = {"protocolType": "consumer", "generation": number, "protocol": "range", "leader": None}
-    value |= {"currentStateTimestamp": _BEGIN_MS + number}
-    value |= {"members": [{**member, "memberId": name, "assignment": one} for name, one in members.items()]}
-    return _row("group", number, "GroupMetadata", {"group": "group"}, value)
-
-
-def _row(group: str, offset: int, kind: str, key: Mapping[str, Any], value: Mapping[str, Any]) -> InputRow:
-    texts = json.dumps(key), json.dumps(value)
-    return InputRow(group, 0, offset, _BEGIN_MS + offset, kind, *texts, 3, 0, len(texts[1]))
 
 
 def _replay(rows: list[InputRow]) -> Callable[[], object]:
@@ -52,21 +27,21 @@ def _replay(rows: list[InputRow]) -> Callable[[], object]:
 
 def members(count: int, _work: Path) -> Callable[[], object]:
     """A classic generation of so many members with a partition each, then an empty one, and again."""
-    one = {f"member-{n:06}": _assignment(range(n, n + 1)) for n in range(count)}
-    return _replay([_generation(1, one), _generation(2, {}), _generation(3, one), _generation(4, {})])
+    one = {f"member-{n:06}": range(n, n + 1) for n in range(count)}
+    return _replay([generation(1, one), generation(2, {}), generation(3, one), generation(4, {})])
 
 
 def partitions(count: int, _work: Path) -> Callable[[], object]:
     """One member with so many partitions, then an empty generation, and again."""
-    one = {"member": _assignment(range(count))}
-    return _replay([_generation(1, one), _generation(2, {}), _generation(3, one), _generation(4, {})])
+    one = {"member": range(count)}
+    return _replay([generation(1, one), generation(2, {}), generation(3, one), generation(4, {})])
 
 
 def groups(count: int, _work: Path) -> Callable[[], object]:
     """So many groups of a single record."""
     names = (f"group-{n:06}" for n in range(count))
     kind = "ConsumerGroupMetadata"
-    return _replay([_row(name, n, kind, {"groupId": name}, {"epoch": 1}) for n, name in enumerate(names)])
+    return _replay([row(name, n, kind, {"groupId": name}, {"epoch": 1}) for n, name in enumerate(names)])
 
 
 def files(count: int, work: Path) -> Callable[[], object]:
@@ -86,10 +61,10 @@ def _decode(count: int, work: Path, ranges: Sequence[tuple[int, int]]) -> Callab
     place = folder / "dump" / "__consumer_offsets-0"
     place.mkdir(parents=True)
     key = encode_key("OffsetCommit", {"group": "group", "topic": "orders", "partition": 0})
-    value = {"offset": 1, "leaderEpoch": -1, "metadata": "", "commitTimestamp": _BEGIN_MS}
+    value = {"offset": 1, "leaderEpoch": -1, "metadata": "", "commitTimestamp": BEGIN_MS}
     encoded = encode_value("OffsetCommit", 3, value)
     for offset in range(0, 2 * count, 2):
-        entry = LogEntry(key=key, value=encoded, timestamp_ms=_BEGIN_MS, offset=offset)
+        entry = LogEntry(key=key, value=encoded, timestamp_ms=BEGIN_MS, offset=offset)
         (place / f"{offset:020}.log").write_bytes(write_records([entry]))
     audited = {0: [(low, high + 1) for low, high in ranges]}
 
@@ -108,6 +83,7 @@ GROWING: Mapping[str, tuple[Callable[[int, Path], Callable[[], object]], int]] =
     "groups": (groups, 5_000),
     "files": (files, 250),
     "ranges": (ranges, 250),
+    **QUESTIONS,
 }
 """What is doubled, and how many there are at first."""
 

@@ -4,7 +4,7 @@ Groups by Zipf's law, half of them classic. Rows lie by bucket, those of the his
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_replay.store.layout import LEDGER, RUN_PROPERTY, bucket_of
+from coordinator_replay.store.snapshot import Snapshot
 from coordinator_replay.store.warehouse import Store
-from coordinator_replay.store.writer import DataFile, FileWriter, conform, table_part
+from coordinator_replay.store.writer import DataFile, FileWriter, batch_of, conform, table_part
 from coordinator_replay.tables.definition import table as declared
 from coordinator_replay.tables.definition import tables
 
@@ -188,7 +189,9 @@ def _life(number: int) -> Iterator[tuple[str, dict[str, Any]]]:
             lists = {"assigned": own, "target": own, "pending_revocation": [], "subscribed_topics": ["orders"]}
             yield "member_timeline", {**base, **who, **lists, **held, "member_epoch": turn, "member_state": "STABLE"}
             for partition in own[0]["partitions"]:
+                gaps = [] if until is None else [{"since": until, "until": until + timedelta(milliseconds=5)}]
                 owned = {"owned_from": since, "owned_to": until, "unowned_ms": 5, "released_by": "REVOKED"}
+                owned |= {"unowned": gaps}
                 ids = {"cluster": "default", "group_id": group, **_TOPIC, "partition": partition}
                 yield "partition_ownership", {**ids, **owned, "member_id": who["member_id"]}
         took = {"started_at": since, "completed_at": _at(turn, 3), "duration_ms": 3000, "unowned_ms_max": 5}
@@ -213,7 +216,7 @@ def make_warehouse(folder: Path, *, commits: int, groups: int = 3000) -> Path:
     Returns:
         The folder, which holds all tables of the contract.
     """
-    facts = {"commits": commits, "groups": groups, "form": 2}
+    facts = {"commits": commits, "groups": groups, "form": 3}
     note = folder / "made-by.json"
     if note.exists() and json.loads(note.read_text()) == facts:
         return folder
@@ -232,11 +235,31 @@ def make_warehouse(folder: Path, *, commits: int, groups: int = 3000) -> Path:
         for name, row in _life(number):
             rows.setdefault(name, []).append(row)
     files |= {name: _files_by_bucket(store, name, own) for name, own in rows.items()}
+    _commit(store, snapshots, files)
+    note.write_text(json.dumps(facts))
+    return folder
+
+
+def warehouse_of(folder: Path, rows: Iterable[tuple[str, Mapping[str, Any]]]) -> Path:
+    """Write rows of groups of log partition 0, as a replay makes them, as a warehouse of their own."""
+    store, by_table = Store(str(folder)), dict[str, list[Mapping[str, Any]]]()
+    for name, row in rows:
+        if name in tables():
+            by_table.setdefault(name, []).append(row)
+    snapshots = {name: store.create(name, _BUCKETS) for name in tables()}
+    files = {}
+    for name, own in by_table.items():
+        batch = batch_of(own, declared(name).file_schema())
+        files[name] = _files(store, name, pa.Table.from_batches([batch]), 0)
+    _commit(store, snapshots, files)
+    return folder
+
+
+def _commit(store: Store, snapshots: Mapping[str, Snapshot], files: Mapping[str, list[DataFile]]) -> None:
+    """Commit files as a finished run."""
     versions = {name: store.commit(snapshots[name], files.get(name, []), [], {RUN_PROPERTY: "1"}) for name in tables()}
     versions[LEDGER] = snapshots[LEDGER].version + 1
     ended = {"started_at": _at(_REBALANCES), "finished_at": _at(_REBALANCES, 600)}
     run = {"run_id": "1", "cluster": "default", "status": "done", "table_versions": [*versions.items()], **ended}
     ledger = pa.Table.from_pylist([run], schema=declared(LEDGER).file_schema())
     store.commit(snapshots[LEDGER], _files(store, LEDGER, ledger), [], {RUN_PROPERTY: "1"})
-    note.write_text(json.dumps(facts))
-    return folder

@@ -170,18 +170,20 @@ def test_partition_seconds_are_those_counted_tick_by_tick(warehouse: Path, start
     """Of groups whose every step is on record: at each tick, who owned what, and who was a member."""
     first, last = (round(at(f"2026-11-21T{clock}Z").timestamp() * 1000) for clock in (start, end))
     groups = "'shop-new', 'shop-wide', 'shop-regex', 'shop-newstatic'"
-    intervals, members = defaultdict(list), defaultdict(list)
+    intervals, members = defaultdict(list), defaultdict[str, list[tuple[Any, int, int | None]]](list)
     for row in asked(warehouse, "sql", f"{_INTERVALS.format(begin='owned_from', end='owned_to')}, topic, partition "
                      f"FROM partition_ownership WHERE group_id IN ({groups})"):  # fmt: skip
         intervals[row["group_id"], row["topic"], row["partition"]].append((row["since"], row["until"]))
-    for row in asked(warehouse, "sql", f"{_INTERVALS.format(begin='valid_from', end='valid_to')} "
+    for row in asked(warehouse, "sql", f"{_INTERVALS.format(begin='valid_from', end='valid_to')}, "
+                     f"CASE WHEN subscribed_topic_regex IS NULL THEN subscribed_topics END AS topics "
                      f"FROM member_timeline WHERE group_id IN ({groups})"):  # fmt: skip
-        members[row["group_id"]].append((row["since"], row["until"]))
+        members[row["group_id"]].append((row["topics"], row["since"], row["until"]))
     wanted: Counter[str] = Counter()
-    for (group, _, _), owned in intervals.items():
+    for (group, topic, _), owned in intervals.items():
+        there = [(since, until) for topics, since, until in members[group] if topics is None or topic in topics]
         begun = min(since for since, _ in owned)
         for tick in range(max(first, begun), last):
-            wanted[group] += not is_within(owned, tick) and is_within(members[group], tick)
+            wanted[group] += not is_within(owned, tick) and is_within(there, tick)
     found = {row["group_id"]: row["unowned_ms"] for row in impact(warehouse, start, end)["groups"]}
     assert {group: found.get(group, 0) for group in members} == {group: wanted[group] for group in members}
 

@@ -50,7 +50,7 @@ class ClusterTopic:
     def row(self) -> dict[str, Any]:
         """A row of table ``topics``."""
         changes = self.changes and [
-            {"changed_at": one.at_ms * 1000, "change": one.change, "partition_count": one.partition_count}
+            {"changed_at": one.at_ms, "change": one.change, "partition_count": one.partition_count}
             for one in self.changes
         ]
         return {one.name: getattr(self, one.name) for one in fields(self)} | {"changes": changes}

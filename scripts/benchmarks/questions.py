@@ -1,0 +1,81 @@
+"""Questions over warehouses of made-up groups: what is doubled is what a question reads."""
+
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from benchmarks.generations import generation
+from benchmarks.warehouse import warehouse_of
+from coordinator_replay.api import Warehouse
+from coordinator_replay.pipeline.groups.replay import InputRow, ReplayContext, replay_groups
+from coordinator_replay.query.lives import life_of
+from coordinator_replay.query.tables import Tables
+from coordinator_replay.report.columns import Clock
+from coordinator_replay.report.members import MemberIdentities
+from coordinator_replay.report.owner_marks import member_columns, partition_columns
+from coordinator_replay.report.trace import trace_events
+
+
+def _replayed(work: Path, name: str, rows: list[InputRow]) -> str:
+    folder = work / f"questions-{name}"
+    shutil.rmtree(folder, ignore_errors=True)
+    place = {"cluster": "default", "log_partition": 0}
+    first = {**place, "log_offset": rows[0].log_offset, "log_timestamp": rows[0].timestamp_ms}
+    about = {"group_id": rows[0].group_id, "kind": rows[0].kind, "is_tombstone": False}
+    end = {"end_timestamp": rows[-1].timestamp_ms, "complete_from_offset": 0, "missing_offsets": 0, "gaps": []}
+    read = [("group_records", {**first, **about}), ("log_partitions", {**place, **end})]
+    return str(warehouse_of(folder, [*read, *replay_groups(rows, ReplayContext(cluster="default"))]))
+
+
+def _of_group(folder: str) -> None:
+    """Ask what is asked of one group, and draw it."""
+    warehouse = Warehouse(folder)
+    warehouse.owner("group", "orders", 0)
+    warehouse.timeline("group")
+    warehouse.rebalances("group")
+    life = life_of(Tables(folder), "group")
+    clock, members = Clock(life.start, life.end), MemberIdentities(life)
+    partition_columns(life, clock, members)
+    member_columns(life, clock, members)
+    for _ in trace_events(life):
+        pass
+
+
+def generations(count: int, work: Path) -> Callable[[], object]:
+    """A group in which two members take a partition from each other in each generation."""
+    rows = [generation(n, {f"m{m}": range(1) if m == n % 2 else range(0) for m in range(2)}) for n in range(1, count)]
+    folder = _replayed(work, f"generations-{count}", rows)
+    return lambda: _of_group(folder)
+
+
+def members(count: int, work: Path) -> Callable[[], object]:
+    """A group of so many members of one client, all of which leave and come back."""
+    there: Mapping[str, range] = {f"member-{n:06}": range(n, n + 1) for n in range(count)}
+    folder = _replayed(work, f"members-{count}", [generation(1, there), generation(2, {}), generation(3, there)])
+    return lambda: _of_group(folder)
+
+
+def groups(count: int, work: Path) -> Callable[[], object]:
+    """So many groups of two members, half of which rebalance twice."""
+    rows = [
+        generation(turn, {"a": range(turn, turn + 1), "b": range(1)}, group=f"group-{number:06}")
+        for number in range(count)
+        for turn in range(1, 3 + number % 2)
+    ]
+    folder = _replayed(work, f"groups-{count}", rows)
+
+    def ask() -> None:
+        warehouse = Warehouse(folder)
+        warehouse.impact()
+        warehouse.metrics()
+        warehouse.groups()
+
+    return ask
+
+
+QUESTIONS: Mapping[str, tuple[Callable[[int, Path], Callable[[], object]], int]] = {
+    "generations asked about": (generations, 1_000),
+    "members asked about": (members, 500),
+    "groups asked about": (groups, 500),
+}
+"""What is doubled, and how many there are at first."""
