@@ -10,7 +10,7 @@ from pathlib import Path
 import pyspark
 
 SPARK = Path(pyspark.__file__).parent
-PATIENCE_SECONDS = 120
+PATIENCE_SECONDS = 300
 """So long a program of Spark takes to start at most, on a machine with other work too."""
 
 

@@ -127,7 +127,10 @@ def test_the_image_is_a_driver_of_spark_on_kubernetes(tmp_path):
 
 def test_ci_runs_what_everybody_runs():
     (workflow,) = (ROOT / ".github" / "workflows").glob("*.yml")
-    (job,) = yaml.safe_load(workflow.read_text("utf-8"))["jobs"].values()
+    jobs = yaml.safe_load(workflow.read_text("utf-8"))["jobs"]
+    job = jobs["test"]
     assert [step["run"] for step in job["steps"] if "run" in step][-1] == ".ci/run"
+    [older] = re.findall(r"for version in (.+); do", (ROOT / ".ci" / "run").read_text("utf-8"))
+    assert set(older.split()) <= {row["spark"] for row in jobs["spark"]["strategy"]["matrix"]["include"]}
     oldest = re.search(r'requires-python = ">=([\d.]+)"', (ROOT / "pyproject.toml").read_text("utf-8"))[1]
     assert oldest in job["strategy"]["matrix"]["python"]
