@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from coordinator_replay.analysis.reasons.vocabulary import JOIN_REASONS, OPEN_QUESTION, Cause, Confidence, JoinReason
+from coordinator_replay.analysis.reasons.vocabulary import JOIN_REASONS, Cause, Confidence, JoinReason, without_question
 from coordinator_replay.times import time_text
 
 Row = Mapping[str, Any]
@@ -341,7 +341,7 @@ def fencing_cause(reason: str | None) -> Cause:
 def _with_reason(row: dict[str, Any], named: _Named | None, line: GroupLogLine) -> dict[str, Any]:
     """A row with the reason that a log gives, and what records say of it kept."""
     kept = row[BY_RECORDS] or {name: row[name] for name in REASON_COLUMNS}
-    evidence = [one.removesuffix(OPEN_QUESTION) if named else one for one in row["evidence"] or ()]
+    evidence = [without_question(one) if named else one for one in row["evidence"] or ()]
     row |= {BY_RECORDS: kept, "evidence": [line_sentence(line), *evidence]}
     if named is None:
         return row

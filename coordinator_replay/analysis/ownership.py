@@ -608,5 +608,5 @@ def _circumstances(events: Sequence[Event], kinds: Sequence[EventKind]) -> Circu
         if event.kind is EventKind.MEMBER_REPLACED:
             replaced.add(replaced_member.member_id)
         elif event.kind is EventKind.MEMBER_LEFT and replaced_member.subscription is not None:
-            timeouts[replaced_member.member_id] = replaced_member.subscription.rebalance_timeout_ms
+            timeouts[replaced_member.member_id] = replaced_member.subscription.least_rebalance_ms
     return Circumstances(DELETED in kinds, EMPTIED in kinds, replaced, timeouts)

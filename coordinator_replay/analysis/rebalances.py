@@ -11,7 +11,8 @@ beginning is not on record, so ``started_at`` and ``duration_ms`` are null and t
   exception is the record of generation 0, by which a group is created while its first member joins. An offset commit
   proves nothing of the kind: Kafka takes commits of a generation while its members are joining again
   (``ClassicGroup.validateOffsetCommit`` refuses them in CompletingRebalance alone). Nor does the join phase last longer
-  than the longest rebalance timeout of a member, where no generation was passed over (``attempts`` is 1).
+  than the largest rebalance timeout of the members, where no generation was passed over (``attempts`` is 1); see
+  ``join_phase.longest_join_ms`` for the exceptions.
 
 Joins and leaves count to the first rebalance that begins with or after them; the time for which nobody owned a
 partition counts to the rebalance in which it was revoked. A row is final once a later rebalance is over too, because
@@ -38,6 +39,7 @@ from coordinator_replay.analysis.reasons.hindsight import (
 )
 from coordinator_replay.analysis.reasons.history import FIELDS as HISTORY
 from coordinator_replay.analysis.reasons.history import GroupHistory
+from coordinator_replay.analysis.reasons.join_phase import longest_join_ms
 from coordinator_replay.analysis.reasons.situation import Situation
 from coordinator_replay.analysis.reasons.table import (
     PROVEN_ALONE,
@@ -500,15 +502,8 @@ def _earliest(situation: Situation, last_ms: int | None) -> int | None:
     before, _ = event.changes.get("epoch") or (None, None)
     # The first record of a new group, generation 0, is written while its first member is joining.
     bounds = [last_ms] if last_ms is not None and before != 0 else []
-    timeout_ms = max(
-        (
-            member.subscription.rebalance_timeout_ms
-            for member in (*situation.before.values(), *event.members)
-            if member.subscription is not None
-        ),
-        default=0,
-    )
-    if timeout_ms > 0 and event.changes.get("join_done_ms") is not None and event.changes.get("attempts") == 1:
+    timeout_ms = longest_join_ms(situation)
+    if timeout_ms is not None and event.changes.get("join_done_ms") is not None and event.changes.get("attempts") == 1:
         bounds.append(started_ms - timeout_ms)
     return min(max(bounds), started_ms) if bounds else None
 

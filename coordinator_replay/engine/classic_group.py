@@ -114,8 +114,6 @@ def load(group_id: str, record: Record) -> tuple[ClassicGroup, list[tuple[str, d
 def _read_member(entry: Mapping[str, Any], group: ClassicGroup, missing: int) -> Member:
     fields = entry.get("subscriptionFields")
     assignment = entry.get("assignmentFields")
-    session_timeout = entry.get("sessionTimeout", 0)
-    rebalance_timeout = entry.get("rebalanceTimeout", -1)
     subscription = Subscription(
         entry.get("groupInstanceId"),
         fields.get("rackId") if fields is not None else None,
@@ -124,8 +122,8 @@ def _read_member(entry: Mapping[str, Any], group: ClassicGroup, missing: int) ->
         tuple(fields["topics"]) if fields is not None else None,
         None,
         None,
-        rebalance_timeout if rebalance_timeout != -1 else session_timeout,
-        session_timeout,
+        entry.get("rebalanceTimeout"),
+        entry.get("sessionTimeout", 0),
         True,
         (Protocol(group.protocol, entry.get("subscription") or "", fields),) if group.protocol is not None else (),
     )

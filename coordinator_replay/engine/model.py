@@ -108,12 +108,18 @@ class Protocol(NamedTuple):
     fields: Mapping[str, Any] | None = None
 
 
+UNKNOWN_TIMEOUT = -1
+"""A timeout that the member's request did not give."""
+
+
 class Subscription(NamedTuple):
     """A member's own description: its subscription, its client and its timeouts.
 
     Attributes:
         topics: topics subscribed to by name; None where they can't be known.
         regex: the expression subscribed to, None for none.
+        rebalance_timeout_ms: as the record has it; None in version 0 of a classic group's value, which has no such
+            field. See ``loaded_rebalance_ms`` and ``least_rebalance_ms``.
         protocols: protocols of a classic member in its order of preference; a loaded member has just the chosen one.
         uses_classic_protocol: a classic member, be it in a classic or in a consumer group.
         draft: fields that only the draft of KIP-848 knew, as they came; None in every released layout.
@@ -126,7 +132,7 @@ class Subscription(NamedTuple):
     topics: tuple[str, ...] | None = None
     regex: str | None = None
     assignor: str | None = None
-    rebalance_timeout_ms: int = -1
+    rebalance_timeout_ms: int | None = -1
     session_timeout_ms: int | None = None
     uses_classic_protocol: bool = False
     protocols: tuple[Protocol, ...] = ()
@@ -135,6 +141,18 @@ class Subscription(NamedTuple):
     user_endpoint: tuple[str, int] | None = None
     client_tags: tuple[tuple[str, str], ...] = ()
     draft: Mapping[str, Any] | None = None
+
+    @property
+    def loaded_rebalance_ms(self) -> int:
+        """The rebalance timeout for a coordinator that loads the record: without one, the session timeout counts."""
+        if self.rebalance_timeout_ms is None or self.rebalance_timeout_ms == UNKNOWN_TIMEOUT:
+            return self.session_timeout_ms or 0
+        return self.rebalance_timeout_ms
+
+    @property
+    def least_rebalance_ms(self) -> int:
+        """The least that the rebalance timeout can be for a coordinator: the one that wrote −1 counted 0."""
+        return max(self.rebalance_timeout_ms or 0, 0)
 
 
 NO_SUBSCRIPTION = Subscription()

@@ -75,7 +75,7 @@ NO_EPOCH = 0
 """Epoch in events about a group that isn't there."""
 
 
-VERSION = 7
+VERSION = 8
 """Rises with every change of the form of snapshots; one of another version is refused."""
 
 

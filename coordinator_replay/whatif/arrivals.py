@@ -36,7 +36,7 @@ def consumer_of(
         instance_id = instance_id or client.name
     elif settings.instance == NO_INSTANCE:
         instance_id = None
-    recorded_ms = subscription.rebalance_timeout_ms if subscription.rebalance_timeout_ms > 0 else REBALANCE_MS
+    recorded_ms = subscription.loaded_rebalance_ms if subscription.loaded_rebalance_ms > 0 else REBALANCE_MS
     shared: dict[str, Any] = {
         "name": client.name,
         "client_id": client.client_id,

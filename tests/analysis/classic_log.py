@@ -16,19 +16,21 @@ def member(
     client: str | None = None,
     instance: str | None = None,
     session_ms: int = 10_000,
-    rebalance_ms: int = 300_000,
+    rebalance_ms: int | None = 300_000,
     version: int = 1,
 ) -> dict[str, Any]:
     def entries(partitions: Sequence[int]) -> list[dict[str, Any]]:
         return [{"topic": "orders", "partitions": list(partitions)}] if partitions else []
 
+    # Version 0 of the value has no rebalance timeout.
+    timeouts = {} if rebalance_ms is None else {"rebalanceTimeout": rebalance_ms}
     return {
+        **timeouts,
         "memberId": member_id,
         "groupInstanceId": instance,
         "clientId": client or member_id,
         "clientHost": "/10.0.0.9",
         "sessionTimeout": session_ms,
-        "rebalanceTimeout": rebalance_ms,
         "subscription": "",
         "assignment": "",
         "subscriptionFields": {"version": version, "topics": list(topics), "ownedPartitions": entries(owned)},

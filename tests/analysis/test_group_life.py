@@ -401,6 +401,7 @@ def test_a_partition_of_a_classic_group_is_given_up_by_the_end_of_the_join_phase
                 "clientId": "c",
                 "clientHost": "/h",
                 "sessionTimeout": 1,
+                "rebalanceTimeout": 1,
                 "subscription": "",
                 "assignment": blob if member_id == owner else "",
             }

@@ -106,7 +106,10 @@ def test_a_classic_client_that_was_killed_and_is_back_may_have_timed_out(verdict
     assert "0 ms after" not in evidence
     assert "was removed in the same generation: same client.id and host" in evidence
     assert "LeaveGroup or session timeout: the log doesn't show which" in evidence
-    assert "less than session.timeout.ms (5 s): it sent LeaveGroup" in " ".join(rows[3]["evidence"])
+    assert (
+        "less than its timeouts (session.timeout.ms 5 s, largest rebalance timeout (max.poll.interval.ms) 300 s): "
+        "it sent LeaveGroup" in " ".join(rows[3]["evidence"])
+    )
 
 
 def test_a_client_that_was_killed_joins_before_its_old_member_times_out(verdicts: list[Verdict]) -> None:
@@ -221,7 +224,8 @@ def test_a_member_gone_after_its_session_timeout_may_have_left_or_timed_out() ->
     assert reason(row) == ("LEAVE_OR_TIMEOUT", "possible", "unknown")
     assert row["alternatives"] == ["MEMBER_LEAVE", "SESSION_TIMEOUT"]
     assert row["evidence"][1] == (
-        "last record showing it alive: 10 s earlier (__consumer_offsets-0, offset 1); session.timeout.ms 10 s. "
+        "last record showing it alive: 10 s earlier (__consumer_offsets-0, offset 1); session.timeout.ms 10 s, "
+        "largest rebalance timeout (max.poll.interval.ms) 300 s. "
         "LeaveGroup or session timeout: the log doesn't show which"
     )
 
@@ -232,7 +236,8 @@ def test_a_static_member_that_did_not_time_out_was_removed_by_an_admin() -> None
     log.sync(5_000, member("a", [0, 1]))
     row = rebalances(log.records)[1]
     assert reason(row) == ("MEMBER_LEAVE", "certain", "unknown")
-    assert "less than session.timeout.ms (10 s): an admin removed it" in row["evidence"][1]
+    assert "less than its timeouts (session.timeout.ms 10 s, " in row["evidence"][1]
+    assert "300 s): an admin removed it" in row["evidence"][1]
 
 
 def with_commits(log: ClassicLog, commits: list[tuple[str, int, int, int, int]]) -> dict[str, Any]:

@@ -176,6 +176,7 @@ def test_the_longest_rebalance_timeout_counts() -> None:
     group = group_of(member("a", "range", rebalance_timeout_ms=10), member("b", "range", rebalance_timeout_ms=70))
     assert group.rebalance_timeout_ms == 70
     assert LiveClassicGroup("orders").rebalance_timeout_ms == 0
+    assert group_of(member("a", "range", rebalance_timeout_ms=-1)).rebalance_timeout_ms == 0
 
 
 def test_a_generation_from_join_to_assignment_and_into_empty() -> None:

@@ -49,7 +49,7 @@ def _classic_member(member: Member) -> dict[str, object]:
         "clientId": told.client_id,
         "clientHost": told.client_host,
         "sessionTimeoutMs": told.session_timeout_ms,
-        "rebalanceTimeoutMs": told.rebalance_timeout_ms,
+        "rebalanceTimeoutMs": told.loaded_rebalance_ms,
         "assignment": current.assignment_bytes,
     }
 

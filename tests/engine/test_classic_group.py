@@ -44,13 +44,13 @@ def told(*values: dict[str, object] | None) -> list[tuple[str, object]]:
     return [(event.kind, event.changes.get("rule", event.member_id)) for event in events]
 
 
-def test_a_rebalance_timeout_that_is_not_written_is_the_session_timeout() -> None:
+def test_a_rebalance_timeout_is_kept_as_it_was_written_and_loaded_as_the_session_timeout() -> None:
     replay = StateReplay(GROUP)
     replay.apply(Record("GroupMetadata", {"group": GROUP}, value(1, "a"), 0, 0, 0))
     assert isinstance(replay.group, ClassicGroup)
     subscription = replay.group.members["a"].subscription
     assert subscription is not None
-    assert subscription.rebalance_timeout_ms == 45000
+    assert (subscription.rebalance_timeout_ms, subscription.loaded_rebalance_ms) == (-1, 45000)
     assert [protocol.name for protocol in subscription.protocols] == ["range"]
 
 

@@ -152,7 +152,7 @@ def _unrevoked(step: Step, event: Event, member: Member, since: int | None) -> O
     subscription = member.subscription
     own = subscription if subscription is not None and _is_own_client(subscription) else None
     pending = member.current.pending if member.current is not None else NOTHING
-    timeout_ms = subscription.rebalance_timeout_ms if subscription is not None else 0
+    timeout_ms = subscription.loaded_rebalance_ms if subscription is not None else 0
     needed_ms = timeout_ms if timeout_ms > 0 else step.limits.unrevoked_ms
     partitions = [
         f"{name or topic_id}-{partition}"

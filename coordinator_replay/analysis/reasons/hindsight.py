@@ -14,11 +14,11 @@ from coordinator_replay.analysis.reasons.member_rules import has_polled_late, po
 from coordinator_replay.analysis.reasons.situation import Situation, lasting, passed
 from coordinator_replay.analysis.reasons.vocabulary import (
     JOIN_REASONS,
-    OPEN_QUESTION,
     Cause,
     Confidence,
     JoinReason,
     Reason,
+    without_question,
 )
 from coordinator_replay.engine.model import GroupType
 
@@ -78,7 +78,7 @@ def revised(reason: Reason, revision: Revision) -> Reason:
     if reason.confidence is Confidence.CERTAIN or reason.cause is revision.cause:
         return reason
     is_open = reason.cause is Cause.MEMBER_JOIN if revision.has_joined else reason.cause in _DEPARTURES
-    evidence = (*(fact.removesuffix(OPEN_QUESTION) for fact in reason.evidence), revision.fact)
+    evidence = (*(without_question(fact) for fact in reason.evidence), revision.fact)
     if not is_open or reason.triggers != (revision.member_id,):
         alternatives = dict.fromkeys((*reason.alternatives, revision.cause))
         return reason._replace(evidence=(*reason.evidence, revision.fact), alternatives=tuple(alternatives))

@@ -306,7 +306,7 @@ def departed(member: Member, event: Event, at_ms: int | None, seen: Sign | None)
         subscription.client_host,
         subscription.uses_classic_protocol,
         *chosen(subscription),
-        max(subscription.session_timeout_ms or 0, subscription.rebalance_timeout_ms),
+        max(subscription.session_timeout_ms or 0, subscription.loaded_rebalance_ms),
         at_ms,
         event.partition,
         event.offset,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from coordinator_replay.analysis.reasons.arrivals import Return, returns, twin
 from coordinator_replay.analysis.reasons.departures import Departure, departures, possible_timeouts
 from coordinator_replay.analysis.reasons.history import chosen
-from coordinator_replay.analysis.reasons.rule import CLASSIC, MODERN, RuleTable
+from coordinator_replay.analysis.reasons.rule import CLASSIC, EVERY_TYPE, RuleTable
 from coordinator_replay.analysis.reasons.situation import Situation, called, lasting
 from coordinator_replay.analysis.reasons.vocabulary import Cause, Confidence, Explanation
 from coordinator_replay.engine.events import EventKind
@@ -317,13 +317,15 @@ def _unique(removals: Sequence[Departure]) -> tuple[Cause, ...]:
     return tuple(dict.fromkeys(cause for one in removals for cause in one.alternatives))
 
 
-@MEMBER_RULES.row(Cause.REBALANCE_TIMEOUT, MODERN, explains=_FOLLOWS_MEMBERS)
+@MEMBER_RULES.row(Cause.REBALANCE_TIMEOUT, EVERY_TYPE - {GroupType.SHARE}, explains=_FOLLOWS_MEMBERS)
 def rebalance_timeout(situation: Situation) -> Explanation | None:
     """A member was removed because it blocked the others' rebalance.
 
-    Footprint: a member was removed that had not revoked partitions for its rebalance timeout, to the second.
+    Footprint: a member was removed that had not revoked partitions for its rebalance timeout, to the second; in a
+        classic group a dynamic member, after the largest rebalance timeout of all, while it was alive and the others'
+        partitions were not committed for that time, or where every member's timeout is 0 or less.
     Confidence: likely.
-    Look-alikes: SESSION_TIMEOUT or MEMBER_LEAVE in that very second.
+    Look-alikes: SESSION_TIMEOUT or MEMBER_LEAVE at that time.
     """
     return _departure(situation, Cause.REBALANCE_TIMEOUT)
 
@@ -355,9 +357,9 @@ def member_leave(situation: Situation) -> Explanation | None:
 
 @MEMBER_RULES.row(Cause.LEAVE_OR_TIMEOUT, explains=_FOLLOWS_MEMBERS)
 def leave_or_timeout(situation: Situation) -> Explanation | None:
-    """A member left, or its session timed out.
+    """A member left, or a timeout removed it.
 
-    Footprint: a member was removed, and nothing on record shows whether it left or its session timed out.
+    Footprint: a member was removed, and nothing on record shows whether it left or a timeout removed it.
     Confidence: possible.
     Look-alikes: MEMBER_LEAVE, SESSION_TIMEOUT, REBALANCE_TIMEOUT.
     """

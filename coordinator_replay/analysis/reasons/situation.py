@@ -57,6 +57,11 @@ class Situation:
         """The group's type."""
         return self.opening.group_type
 
+    @property
+    def removed_ms(self) -> int | None:
+        """The latest moment at which members that were removed by it can have been removed."""
+        return self.started_ms if self.group_type is GroupType.CLASSIC else self.at_ms
+
     def of_kind(self, kind: EventKind) -> Sequence[Event]:
         """Events of the operation."""
         return self._by_kind.get(kind, ())

@@ -56,7 +56,7 @@ def reason_of(situation: Situation) -> Reason:
         if lower.cause is not cause and lower.cause not in rule.explains:
             evidence.extend(other.evidence)
             confidence = _at_most(confidence, Confidence.LIKELY)
-            alternatives.append(lower.cause)
+            alternatives.extend((lower.cause, *other.alternatives))
     evidence.extend(_side_facts(situation, cause))
     confidence = _limited(situation, confidence, evidence)
     return Reason(

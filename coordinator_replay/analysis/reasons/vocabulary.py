@@ -61,7 +61,7 @@ MEANING: Mapping[Cause, str] = {
     Cause.REBALANCE_TIMEOUT: "a member did not revoke its partitions, or join again, within the rebalance timeout",
     Cause.SESSION_TIMEOUT: "a member sent no heartbeat for its session timeout",
     Cause.MEMBER_LEAVE: "a member left: closed, unsubscribed, over max.poll.interval.ms, or removed by an admin",
-    Cause.LEAVE_OR_TIMEOUT: "a member left or its session timed out; the log doesn't show which",
+    Cause.LEAVE_OR_TIMEOUT: "a member left or a timeout removed it; the log doesn't show which",
     Cause.SUBSCRIPTION_CHANGE: "a member subscribed to other topics",
     Cause.BROKER_UPGRADE: "a newer broker (4.1) replaced topic metadata by a hash: once for each group",
     Cause.TOPIC_METADATA_CHANGE: "subscribed topics were created or deleted, or their partitions increased",
@@ -84,8 +84,31 @@ JOIN_REASONS: Mapping[Cause, JoinReason] = {
 }
 """What follows from a cause; all others are ``unknown``, and a follow-up has the reason of the step before it."""
 
-OPEN_QUESTION = ". LeaveGroup or session timeout: the log doesn't show which"
-"""How evidence ends that decides nothing."""
+_UNDECIDED = ": the log doesn't show which"
+_OPTIONS = {
+    Cause.MEMBER_LEAVE: "LeaveGroup",
+    Cause.SESSION_TIMEOUT: "session timeout",
+    Cause.REBALANCE_TIMEOUT: "rebalance timeout",
+}
+
+
+def open_question(causes: Sequence[Cause]) -> str:
+    """Return the end of a sentence of evidence that decides nothing between several causes.
+
+    >>> open_question([Cause.MEMBER_LEAVE, Cause.SESSION_TIMEOUT, Cause.REBALANCE_TIMEOUT])
+    ". LeaveGroup, session timeout or rebalance timeout: the log doesn't show which"
+    """
+    words = [_OPTIONS[cause] for cause in causes]
+    return f". {', '.join(words[:-1])} or {words[-1]}{_UNDECIDED}"
+
+
+def without_question(fact: str) -> str:
+    """Return a sentence of evidence without the question that it left open.
+
+    >>> without_question("it was silent. LeaveGroup or session timeout: the log doesn't show which")
+    'it was silent'
+    """
+    return fact.rpartition(". ")[0] if fact.endswith(_UNDECIDED) else fact
 
 
 def by_frequency(causes: Iterable[str | None]) -> dict[str, int]:

@@ -77,14 +77,16 @@ class LiveClassicGroup(ClassicGroup):
         for name in ("generation", "leader", "protocol", "protocol_type", "state", "state_timestamp_ms"):
             setattr(group, name, getattr(replayed, name))
         for member in replayed.members.values():
-            group._put(member)
+            subscription = member.subscription_or_empty
+            loaded = subscription._replace(rebalance_timeout_ms=subscription.loaded_rebalance_ms)
+            group._put(member._replace(subscription=loaded))
         group.topics = group.computed_topics()
         return group
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """How long a rebalance may take: the longest any member asked for, 0 without members."""
-        return max((member.subscription_or_empty.rebalance_timeout_ms for member in self.members.values()), default=0)
+        """How long a rebalance may take: the longest that any member asked for, at least 0."""
+        return max((member.subscription_or_empty.least_rebalance_ms for member in self.members.values()), default=0)
 
     @property
     def all_have_joined(self) -> bool:

@@ -247,7 +247,7 @@ def _check_protocol(subscription: Subscription, body: Mapping[str, Any]) -> None
 
 def _start_join_if_absent(update: GroupUpdate, member: Member, subscription: Subscription) -> None:
     if not update.shard.timers.is_running((JOIN, update.group_id, member.member_id)):
-        start(update.shard, JOIN, update.group_id, member.member_id, subscription.rebalance_timeout_ms)
+        start(update.shard, JOIN, update.group_id, member.member_id, subscription.rebalance_timeout_ms or 0)
 
 
 # -- LeaveGroup ------------------------------------------------------------------------------------------------------

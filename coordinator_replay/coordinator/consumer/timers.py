@@ -60,7 +60,7 @@ def start(
 
 def start_rebalance(shard: Shard, group_id: str, member: Member) -> None:
     """Count the time a member has to give up partitions."""
-    timeout_ms = member.subscription.rebalance_timeout_ms if member.subscription is not None else 0
+    timeout_ms = (member.subscription.rebalance_timeout_ms or 0) if member.subscription is not None else 0
     start(shard, REBALANCE, group_id, member.member_id, timeout_ms, epoch=current_of(member).epoch)
 
 

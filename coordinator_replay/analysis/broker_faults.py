@@ -1,0 +1,63 @@
+"""Faults of Kafka releases that leave a footprint in groups' records, with the versions that have them.
+
+A footprint alone proves no fault: sentences name it as possible. Versions are those of the releases that lack the fix.
+"""
+
+from typing import NamedTuple
+
+
+class Fault(NamedTuple):
+    """A known fault.
+
+    Attributes:
+        issue: its number in Kafka's issue tracker.
+        versions: who has it.
+        effect: what it does.
+    """
+
+    issue: str
+    versions: str
+    effect: str
+
+    @property
+    def words(self) -> str:
+        """Return the fault in words."""
+        return f"{self.effect} ({self.issue}: {self.versions})"
+
+    @property
+    def as_possible(self) -> str:
+        """Return the fault as a possible explanation."""
+        return f"possibly {self.issue} ({self.versions}): {self.effect}"
+
+
+KAFKA_7610 = Fault(
+    "KAFKA-7610",
+    "brokers before 2.2, or clients that send JoinGroup before version 4",
+    "a client that retries JoinGroup without a member id leaves a member behind each time, until that one times out",
+)
+KAFKA_8653 = Fault(
+    "KAFKA-8653",
+    "brokers 2.3.0, JoinGroup version 0",
+    "the coordinator that wrote it counted 0 and waited for nobody to join again; one that loads it counts the session "
+    "timeout",
+)
+KAFKA_9801 = Fault(
+    "KAFKA-9801",
+    "brokers 2.3.0 to 2.4.1",
+    "a static member that joins again before the leader's SyncGroup gets an empty assignment under its new member id",
+)
+KAFKA_13435 = Fault(
+    "KAFKA-13435",
+    "brokers or clients before 3.2",
+    "a static leader that comes back to a Stable group with another subscription causes no rebalance",
+)
+KAFKA_15106 = Fault(
+    "KAFKA-15106",
+    "Java clients before 3.5.2",
+    "the sticky assignors move partitions for ever, because they never see that an assignment is balanced",
+)
+KAFKA_16147 = Fault(
+    "KAFKA-16147",
+    "brokers 3.7",
+    "a partition that is assigned again to the member that is revoking it is given to a second member, too",
+)

@@ -1,0 +1,147 @@
+"""Whether a rebalance timeout can have removed a member: the end of a join phase, or of a sync phase.
+
+The join phase of a classic group ends when every member has joined again, or else after the largest rebalance timeout
+of the members, which is at least 0. Dynamic members without a waiting JoinGroup are removed then; static members stay
+until their sessions time out (``GroupMetadataManager.completeClassicGroupJoin``). A join phase that begins in Empty
+lasts for the initial delay, and has no earlier members. From Kafka 2.8.1 on the sync phase has a timer of the same
+length, which removes members of both kinds (``expirePendingSync``). In a consumer group both timers of a member on the
+classic protocol last for its own rebalance timeout.
+
+No record shows a timer that fired. Records show whether there was time enough for one.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from coordinator_replay.analysis.broker_faults import KAFKA_8653
+from coordinator_replay.analysis.reasons.history import Sign
+from coordinator_replay.analysis.reasons.situation import Situation, lasting
+from coordinator_replay.engine.model import UNKNOWN_TIMEOUT, GroupType, Member
+from coordinator_replay.times import elapsed_ms
+
+TIMER_SLACK_MS = 1_000
+"""A timer of the coordinator fires so soon after its time."""
+
+NOTICED_MS = 5_000
+"""Members go on committing for so long after a join phase has begun: they learn of it from their next heartbeat."""
+
+
+def could_expire(situation: Situation, member: Member) -> bool:
+    """Return whether there was time enough for a rebalance timeout to remove a member."""
+    if situation.group_type is GroupType.CLASSIC:
+        since = situation.history.synced
+        can_be_removed = True
+    else:
+        since = situation.history.last_seen(member.member_id)
+        can_be_removed = member.subscription_or_empty.uses_classic_protocol
+    waited_ms = None if since is None else elapsed_ms(since.at_ms, situation.removed_ms)
+    if not can_be_removed or waited_ms is None:
+        return can_be_removed
+    return least_timeout_ms(situation, member) <= waited_ms and not _has_synced(situation, member, waited_ms)
+
+
+def _has_synced(situation: Situation, member: Member, waited_ms: int) -> bool:
+    """Return whether a static member was removed too late for the sync phase of the generation that it was in.
+
+    The rebalance that follows a sync phase's end lasts for one join phase. No other phase removes a static member.
+    """
+    attempts = situation.opening.changes.get("attempts") or 1
+    if situation.group_type is not GroupType.CLASSIC or member.instance_id is None or attempts > 1:
+        return False
+    longest_ms = longest_join_ms(situation)
+    return longest_ms is not None and waited_ms > 2 * longest_ms + TIMER_SLACK_MS
+
+
+def least_timeout_ms(situation: Situation, member: Member) -> int:
+    """Return the least that the timer of a phase in which a member was removed can have been set to.
+
+    All members that were in the group for the whole time count: the removed one, and those that stayed.
+    """
+    own_ms = member.subscription_or_empty.least_rebalance_ms
+    return max(own_ms, _least_of_stayers(situation)) if situation.group_type is GroupType.CLASSIC else own_ms
+
+
+@lru_cache(maxsize=1)
+def _least_of_stayers(situation: Situation) -> int:
+    """Return the largest of the timeouts that members had all the time; several members ask the same."""
+    timeouts = [0]
+    for after in situation.opening.members:
+        before = situation.before.get(after.member_id)
+        if before is not None:
+            both = (before.subscription_or_empty, after.subscription_or_empty)
+            timeouts.append(min(subscription.least_rebalance_ms for subscription in both))
+    return max(timeouts)
+
+
+@lru_cache(maxsize=1)
+def longest_timeout_ms(situation: Situation) -> int | None:
+    """Return the largest rebalance timeout of a classic group's members on record; None where it is not on record."""
+    subscriptions = [member.subscription_or_empty for member in _members(situation)]
+    if any(subscription.rebalance_timeout_ms is None for subscription in subscriptions):
+        return None
+    return max((subscription.loaded_rebalance_ms for subscription in subscriptions), default=0)
+
+
+def longest_join_ms(situation: Situation) -> int | None:
+    """Return the longest that a join phase can have lasted that ended with a classic generation; None if not known.
+
+    From Empty it lasts for the initial delay, which is not on record. Where nobody has joined when the timer ends, the
+    phase goes on while static members are in the group. A dynamic member that stayed had joined by then.
+    """
+    before = situation.before
+    if not before:
+        return None
+    has_static = any(member.instance_id is not None for member in before.values())
+    is_one_round = any(one.instance_id is None and one.member_id in before for one in situation.opening.members)
+    return longest_timeout_ms(situation) if is_one_round or not has_static else None
+
+
+@lru_cache(maxsize=1)
+def has_no_time_to_join(situation: Situation) -> bool:
+    """Return whether the coordinator that wrote the members counts 0 as the timeout of each: nobody is waited for."""
+    subscriptions = [member.subscription_or_empty for member in _members(situation)]
+    return all(
+        subscription.rebalance_timeout_ms is not None and subscription.least_rebalance_ms == 0
+        for subscription in subscriptions
+    )
+
+
+def did_others_wait(situation: Situation, others: Sign | None) -> bool | None:
+    """Return whether other members fell silent as long before the end of the join phase as its timer runs.
+
+    Members that have joined wait, and commit nothing. None: no commit tells.
+
+    Args:
+        situation: the rebalance.
+        others: the last commit of the other members' partitions.
+    """
+    timeout_ms = longest_timeout_ms(situation)
+    silent_ms = None if others is None else elapsed_ms(others.at_ms, situation.removed_ms)
+    if timeout_ms is None or silent_ms is None or silent_ms > timeout_ms + NOTICED_MS:
+        return None
+    return silent_ms >= max(timeout_ms - NOTICED_MS, timeout_ms // 2)
+
+
+def rebalance_timeout_words(situation: Situation, member: Member) -> str:
+    """Return the rebalance timeout that counts for a member, in words."""
+    is_classic = situation.group_type is GroupType.CLASSIC
+    timeout_ms = _largest_on_record(situation) if is_classic else member.subscription_or_empty.rebalance_timeout_ms
+    if timeout_ms is None:
+        return "rebalance timeouts are not on record in this version of the group's value"
+    if timeout_ms == UNKNOWN_TIMEOUT:
+        return f"rebalance timeout -1: {KAFKA_8653.words}"
+    which = "largest rebalance timeout" if is_classic else "rebalance timeout"
+    return f"{which} (max.poll.interval.ms) {lasting(timeout_ms)}"
+
+
+@lru_cache(maxsize=1)
+def _largest_on_record(situation: Situation) -> int | None:
+    """Return the largest rebalance timeout as records have it, be it -1; None where a record lacks the field."""
+    timeouts = [member.subscription_or_empty.rebalance_timeout_ms for member in _members(situation)]
+    known = [timeout for timeout in timeouts if timeout is not None]
+    return max(known) if known and len(known) == len(timeouts) else None
+
+
+def _members(situation: Situation) -> Sequence[Member]:
+    """Return the members on record before and after a classic rebalance."""
+    return [*situation.before.values(), *situation.opening.members]
