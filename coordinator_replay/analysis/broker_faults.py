@@ -46,10 +46,15 @@ KAFKA_9801 = Fault(
     "brokers 2.3.0 to 2.4.1",
     "a static member that joins again before the leader's SyncGroup gets an empty assignment under its new member id",
 )
-KAFKA_13435 = Fault(
-    "KAFKA-13435",
-    "brokers or clients before 3.2",
-    "a static leader that comes back to a Stable group with another subscription causes no rebalance",
+KAFKA_12759 = Fault(
+    "KAFKA-12759",
+    "classic groups on every broker",
+    "a static member that comes back to a Stable group with other topics causes no rebalance",
+)
+KAFKA_13081 = Fault(
+    "KAFKA-13081",
+    "Java clients before 2.8.1 and 3.0",
+    "the sticky assignors give a partition to two members that claim to own it",
 )
 KAFKA_15106 = Fault(
     "KAFKA-15106",

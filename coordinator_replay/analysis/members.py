@@ -137,6 +137,7 @@ class MemberReplay:
         subscription = member.subscription_or_empty
         current = member.current or JOINING
         structs = self.topics.structs
+        is_untimed = group_type is GroupType.SHARE or member.subscription is None
         return TABLE, {
             "group_type": str(group_type),
             "member_id": member.member_id,
@@ -148,6 +149,8 @@ class MemberReplay:
             "subscribed_topics": list(subscription.topics) if subscription.topics is not None else None,
             "subscribed_topic_regex": subscription.regex,
             "assignor": subscription.assignor,
+            "session_timeout_ms": subscription.session_timeout_ms,
+            "rebalance_timeout_ms": None if is_untimed else subscription.rebalance_timeout_ms,
             "member_state": str(current.state) if current.state is not None else None,
             "member_epoch": current.epoch,
             "assigned": structs(group_type, current.assigned),
@@ -177,7 +180,10 @@ def _client(member: Member) -> tuple[str | None, str | None]:
     return subscription.client_id, subscription.client_host
 
 
-_SHOWN_OF_SUBSCRIPTION = attrgetter("instance_id", "client_id", "client_host", "rack_id", "topics", "regex", "assignor")
+_SHOWN_OF_SUBSCRIPTION = attrgetter(
+    *("instance_id", "client_id", "client_host", "rack_id", "topics", "regex", "assignor"),
+    *("session_timeout_ms", "rebalance_timeout_ms"),
+)
 _SHOWN_OF_CURRENT = attrgetter("state", "epoch", "assigned", "pending")
 
 

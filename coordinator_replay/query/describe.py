@@ -51,6 +51,8 @@ class DescribedMember:
         current_assignment: partitions that it owns, those it must give up among them.
         pending_revocation: of these: the ones it must give up.
         target_assignment: partitions that it is to have; None where no target is on record.
+        session_timeout_ms: as it gave it; None on the protocols that have none.
+        rebalance_timeout_ms: as its record has it; None where the record's version or protocol has none.
         since: since when it is as it is.
         is_client_inherited: client id and host may be those of an earlier process of this static member.
         is_begin_open: whether it may have been so before, too: the log does not have what was before ``since``.
@@ -89,6 +91,8 @@ class DescribedMember:
     subscribed_topics: tuple[str, ...] | None = column(read=_names)
     subscribed_topic_regex: str | None
     assignor: str | None
+    session_timeout_ms: int | None = column("SESSION-TIMEOUT-MS", 8)
+    rebalance_timeout_ms: int | None = column("REBALANCE-TIMEOUT-MS", 8)
     since: datetime | None = column(sql="valid_from")
     is_begin_open: bool = column(sql="coalesce(is_begin_open, true)")
     is_upgraded: bool | None = column("UPGRADED", 1, only_with=CLASSIC_MEMBERS, default=None)

@@ -57,6 +57,8 @@ def _joined(detail: Detail) -> list[str]:
         parts.append(f"assignor {detail['assignor']}")
     if detail.get("session_timeout_ms"):
         parts.append(f"session.timeout.ms {detail['session_timeout_ms']}")
+    if detail.get("rebalance_timeout_ms") is not None:
+        parts.append(f"max.poll.interval.ms {detail['rebalance_timeout_ms']}")
     return parts
 
 

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from coordinator_replay.analysis.broker_faults import KAFKA_13081, KAFKA_15106, KAFKA_16147
 from coordinator_replay.analysis.findings.observation import (
     MOST_NAMED,
     Observation,
@@ -16,7 +17,7 @@ from coordinator_replay.analysis.ownership import UNREVOKED
 from coordinator_replay.analysis.rebalances import GENERATIONS
 from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import NOTHING, GroupState, GroupType, Member, MemberState, Subscription
-from coordinator_replay.engine.rules import EPOCHS_RISE
+from coordinator_replay.engine.rules import EPOCHS_RISE, ONE_OWNER
 from coordinator_replay.engine.rules import RULES as INVARIANTS
 from coordinator_replay.listing import counted, listed
 from coordinator_replay.times import elapsed_ms, time_text
@@ -49,7 +50,7 @@ def invariant_broken(step: Step, memory: Memory) -> Iterator[Observation]:
             (rule, topic),
             step.now.at_ms,
             step.now.at_ms,
-            f"{_broken(rule, changes)}{about} at {time_text(step.now.at_ms)} (rule {rule})",
+            f"{_broken(rule, changes)}{about} at {time_text(step.now.at_ms)} (rule {rule}){_fault(rule, step)}",
             event.partition,
             event.offset,
             {
@@ -73,6 +74,15 @@ def _broken(rule: object, changes: Mapping[str, Any]) -> str:
         if rule == EPOCHS_RISE and isinstance(values, list):
             return f"{word} decreased from {values[0]} to {values[1]}"
     return f"the records contradict this: {INVARIANTS.get(str(rule), str(rule))}"
+
+
+def _fault(rule: object, step: Step) -> str:
+    """Return the known fault that leaves the same contradiction."""
+    if rule == ONE_OWNER and step.now.group_type is GroupType.CONSUMER:
+        return f", {KAFKA_16147.as_possible}"
+    if rule == ONE_OWNER and any("sticky" in str(event.changes.get("protocol")) for event in step.events):
+        return f", {KAFKA_13081.as_possible}"
+    return ""
 
 
 def stuck_group(step: Step, memory: Memory) -> Iterator[Observation]:
@@ -213,20 +223,32 @@ def rebalance_storm(step: Step, memory: Memory) -> Iterator[Observation]:
     while recent and (not _is_within(window_ms, recent[0][0], now.at_ms) or len(recent) >= _MOST_RECENT):
         notes["passed"] -= recent.pop(0)[3]
     passed = sum(max(1, int(event.changes.get("attempts") or 1)) for event in begun)
-    recent.append([now.at_ms, before, now.member_count, passed, now.partition, begun[0].offset, _who(step)])
+    recent.append(
+        [now.at_ms, before, now.member_count, passed, now.partition, begun[0].offset, _who(step), _moved(step)]
+    )
     notes["recent"], notes["passed"] = recent, notes.get("passed", 0) + passed
     churn = notes["passed"] - abs(recent[-1][2] - recent[0][1])
     if churn >= step.limits.storm_rebalances:
-        storm = notes.setdefault("storm", [recent[0][0], recent[0][4], recent[0][5], 0, 0, {}])
+        storm = notes.setdefault("storm", [recent[0][0], recent[0][4], recent[0][5], 0, 0, {}, 0, 0, None])
         for entry in recent if not storm[3] else recent[-1:]:
-            storm[3] += entry[3]
-            for name in entry[6]:
-                if name in storm[5] or len(storm[5]) < _MOST_RECENT:
-                    storm[5][name] = storm[5].get(name, 0) + 1
+            _add_up(storm, entry)
         storm[4] = now.at_ms
     elif "storm" in notes:
         yield _storm(notes, window_ms)
         del notes["storm"]
+
+
+def _add_up(storm: list[Any], entry: list[Any]) -> None:
+    """Add a rebalance to a storm: its attempts, who came or went, and where nobody did, whether partitions moved."""
+    passed, names, assignor = entry[3], entry[6], entry[7]
+    storm[3] += passed
+    for name in names:
+        if name in storm[5] or len(storm[5]) < _MOST_RECENT:
+            storm[5][name] = storm[5].get(name, 0) + 1
+    if not names:
+        storm[6] += passed
+        if assignor is not None:
+            storm[7], storm[8] = storm[7] + passed, assignor
 
 
 def _is_within(window_ms: int, first_ms: int | None, last_ms: int | None) -> bool:
@@ -244,29 +266,65 @@ def _who(step: Step) -> list[str]:
     """Members that joined, were removed or changed, by the name that stays the same over restarts."""
     names = []
     for event in step.events:
-        subscription = event.member.subscription if event.member is not None else None
-        if subscription is not None and event.kind in _COMES_OR_GOES:
+        if event.kind not in _COMES_OR_GOES:
+            continue
+        members = [member for member in (event.member, event.before) if member is not None]
+        subscription = next((one.subscription for one in members if one.subscription is not None), None)
+        if subscription is not None:
             client = f"{subscription.client_id} on {(subscription.client_host or '?').lstrip('/')}"
             names.append(subscription.instance_id if subscription.instance_id is not None else client)
     return names[:MOST_NAMED]
 
 
+def _moved(step: Step) -> str | None:
+    """Return the assignor of a classic group by which partitions went to other members; None where none did."""
+    if step.now.group_type is not GroupType.CLASSIC or not step.ownership.handovers:
+        return None
+    changed = (event.changes.get("protocol") for event in step.events if event.kind is EventKind.REBALANCE_COMPLETED)
+    protocol = next(changed, None)
+    return str(protocol[-1]) if isinstance(protocol, list) else protocol
+
+
 def _storm(notes: dict[str, Any], window_ms: int) -> Observation:
-    first_ms, partition, offset, count, last_ms, names = notes["storm"]
+    first_ms, partition, offset, count, last_ms, names, quiet, moved, assignor = notes["storm"]
     often = Counter(names).most_common(3)
-    by = f", most often by {often[0][0]} (joined, removed or changed {often[0][1]} times)" if often else ""
+    is_churn = often and 2 * quiet <= count and often[0][1] > 1
+    by = f", most often by {often[0][0]} (joined, removed or changed {often[0][1]} times)" if is_churn else ""
     return Observation(
         (partition, offset),
         first_ms,
         last_ms,
         f"{count} rebalances in {lasting(elapsed_ms(first_ms, last_ms))}{by}, from {time_text(first_ms)} to "
-        f"{time_text(last_ms)}",
+        f"{time_text(last_ms)}{_without_churn(count, quiet, moved, assignor)}",
         partition,
         offset,
-        {"rebalances": count, "members": dict(often)},
+        {
+            "rebalances": count,
+            "members": dict(often) if is_churn else {},
+            "without_churn": quiet,
+            "assignor": assignor if 2 * moved > count else None,
+        },
         goes_on_ms=window_ms,
         occurrences=count,
     )
+
+
+def _without_churn(count: int, quiet: int, moved: int, assignor: str | None) -> str:
+    """Return what a storm was in which mostly nobody came or went.
+
+    Args:
+        count: its rebalances.
+        quiet: those in which nobody joined, was removed or changed.
+        moved: those of them in which partitions went to other members.
+        assignor: by which assignor.
+    """
+    if 2 * quiet <= count:
+        return ""
+    words = f"; in {quiet} of them nobody joined, was removed or changed"
+    if 2 * moved <= count:
+        return words
+    fault = f", {KAFKA_15106.as_possible}" if assignor is not None and "sticky" in assignor else ""
+    return f"{words}, and {moved} of these moved partitions, as if the assignor {assignor} did not settle{fault}"
 
 
 def static_member_flapping(step: Step, memory: Memory) -> Iterator[Observation]:

@@ -9,7 +9,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from coordinator_replay.analysis.reasons.history import Departed, Sign, chosen
-from coordinator_replay.analysis.reasons.situation import Situation, called, passed
+from coordinator_replay.analysis.reasons.situation import Situation, passed
+from coordinator_replay.analysis.reasons.together import MemberFact
 from coordinator_replay.engine.model import GroupType, Member
 from coordinator_replay.times import elapsed_ms
 
@@ -64,18 +65,25 @@ class Return(NamedTuple):
             return True
         return version is not None and old.version is not None and version > old.version
 
-    def sentence(self, situation: Situation) -> str:
-        """The return in words."""
+    def fact(self, situation: Situation, more: str = "") -> MemberFact:
+        """Return what evidence says of the return.
+
+        Args:
+            situation: the rebalance in which it joined.
+            more: how the sentence goes on.
+        """
         old = self.departed
         reason = "same group.instance.id" if self.is_same_instance else "same client.id and host"
         if self.is_same_process:
             reason = "same member id"
-        came = f"{called(self.member)} joined {situation.at(self.offset)}"
+        came = f"joined {situation.at(self.offset)}"
         if situation.is_of_this_operation(old):
             word = "generation" if situation.group_type is GroupType.CLASSIC else "write"
-            return f"{came}, and {old.member_id} was removed in the same {word}: {reason}"
-        gap = passed(old.left_ms, situation.started_ms)
-        return f"{came}, {gap} after {old.member_id} was removed {situation.at(old.offset, old.partition)}: {reason}"
+            came, gone = f"{came}, and ", f" was removed in the same {word}"
+        else:
+            came = f"{came}, {passed(old.left_ms, situation.started_ms)} after "
+            gone = f" was removed {situation.at(old.offset, old.partition)}"
+        return MemberFact(self.member, came, (), old.member_id, f"{gone}: {reason}{more}")
 
 
 @lru_cache(maxsize=1)

@@ -1,6 +1,6 @@
 """Rows about what members ask for and what topics are, and about rebalances in which nothing visible changed."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from coordinator_replay.analysis.reasons.history import topics_of
 from coordinator_replay.analysis.reasons.rule import CLASSIC, CONSUMER, MODERN, RuleTable
@@ -9,7 +9,7 @@ from coordinator_replay.analysis.reasons.topic_changes import PARTITIONS_ADDED, 
 from coordinator_replay.analysis.reasons.vocabulary import Cause, Confidence, Explanation
 from coordinator_replay.engine.events import EventKind
 from coordinator_replay.engine.model import GroupType, Member, Subscription, without
-from coordinator_replay.listing import listed, partition_range, partition_ranges
+from coordinator_replay.listing import listed, partition_range, partition_ranges, ranges_by_topic
 from coordinator_replay.times import time_order
 
 CHANGE_RULES = RuleTable()
@@ -184,7 +184,7 @@ def coverage_change(situation: Situation) -> Explanation | None:
         return None
     counts, after = situation.history.partition_counts, situation.covered_after
     grown = {topic: max(numbers) + 1 for topic, numbers in after.items() if max(numbers) + 1 > counts.get(topic, 0)}
-    lost = [topic for topic in situation.covered_before if topic not in after and not _revoked(situation)]
+    lost = [topic for topic in situation.covered_before if topic not in after and not _revoked_before(situation)]
     if not grown and not lost:
         return None
     evidence = [
@@ -218,10 +218,15 @@ def _that_made(situation: Situation, topic: str, count: int) -> tuple[str, Dated
     return (topic, made[-1]) if made else None
 
 
-def _revoked(situation: Situation) -> dict[str, set[int]]:
-    """Partitions that members brought into the last generation and were not given again: to be had by others next."""
+def _revoked(members: Iterable[Member], covered: Mapping[str, set[int]]) -> dict[str, set[int]]:
+    """Return partitions that members brought into a generation and nobody was given: to be had by others next.
+
+    Args:
+        members: of the generation.
+        covered: what it assigns.
+    """
     by_topic: dict[str, set[int]] = {}
-    for member in situation.before.values():
+    for member in members:
         blob = (
             member.subscription.protocols[0].fields if member.subscription and member.subscription.protocols else None
         )
@@ -229,7 +234,6 @@ def _revoked(situation: Situation) -> dict[str, set[int]]:
         kept = (member.current.assigned if member.current is not None else None) or {}
         for topic, partitions in without(owned, kept).items():
             by_topic.setdefault(topic, set()).update(partitions)
-    covered = situation.covered_before
     return {topic: left for topic, revoked in by_topic.items() if (left := revoked - covered.get(topic, set()))}
 
 
@@ -287,19 +291,29 @@ def cooperative_follow_up(situation: Situation) -> Explanation | None:
     Footprint: in the generation before, members brought partitions that were not given to anybody; now they are.
     Confidence: certain.
     """
-    revoked = _revoked(situation)
     after = situation.covered_after
-    handed = {topic: sorted(partitions & after.get(topic, set())) for topic, partitions in revoked.items()}
+    handed = {topic: partitions & after.get(topic, set()) for topic, partitions in _revoked_before(situation).items()}
+    if not any(handed.values()):
+        return None
+    evidence = [f"revoked in the generation before and assigned {situation.at()}: {_shown(handed)}"]
+    further = _revoked(situation.opening.members, after)
+    if further:
+        evidence.append(f"revoked in this generation, so that another one follows: {_shown(further)}")
+    return Explanation(CERTAIN, evidence)
+
+
+def _revoked_before(situation: Situation) -> dict[str, set[int]]:
+    return _revoked(situation.before.values(), situation.covered_before)
+
+
+def _shown(partitions: Mapping[str, set[int]]) -> str:
     shown = [
         f"{topic}:{numbers}"
-        for topic, partitions in sorted(handed.items())
-        if partitions
-        for numbers in partition_ranges(partitions).split(",")
+        for topic, revoked in sorted(partitions.items())
+        if revoked
+        for numbers in partition_ranges(sorted(revoked)).split(",")
     ]
-    if not shown:
-        return None
-    fact = f"revoked in the generation before and assigned {situation.at()}: {listed(shown)}"
-    return Explanation(CERTAIN, (fact,))
+    return listed(shown)
 
 
 @CHANGE_RULES.row(Cause.LEAVE_OR_TIMEOUT, CLASSIC, explains=(Cause.LEADER_REJOIN,), is_quiet=True)
@@ -314,23 +328,46 @@ def passed_through(situation: Situation) -> Explanation | None:
     attempts = situation.opening.changes.get("attempts") or 1
     if attempts < 2 or not situation.opening.members:
         return None
-    fact = f"nothing on record changed over {attempts} generations {situation.at()}: a member may have joined and left"
+    fact = f"{_unchanged(situation)}, after {attempts} generations: a member may have joined and left"
     alternatives = (Cause.MEMBER_LEAVE, Cause.SESSION_TIMEOUT, Cause.MEMBER_JOIN, Cause.LEADER_REJOIN)
     return Explanation(POSSIBLE, (fact,), alternatives)
+
+
+def _unchanged(situation: Situation) -> str:
+    """Return what is as it was in the generation before, and how much of the assignment is not."""
+    before, after = _owners(situation.before.values()), _owners(situation.opening.members)
+    same = f"members, topics and assignor are those of the generation before {situation.at()}"
+    if before is None or after is None:
+        return f"{same}; an assignment can't be read"
+    changed = [key for key in (*before, *(after.keys() - before)) if before.get(key) != after.get(key)]
+    if not changed:
+        return f"members, topics, assignor and assignment are those of the generation before {situation.at()}"
+    return f"{same}, the assignment is not: {ranges_by_topic(changed)}"
+
+
+def _owners(members: Iterable[Member]) -> dict[tuple[str, int], str] | None:
+    """Return the owner of each partition in a classic generation; None if an assignment can't be read."""
+    owners: dict[tuple[str, int], str] = {}
+    for member in members:
+        assigned = member.current.assigned if member.current is not None else None
+        if assigned is None:
+            return None
+        owners.update(((topic, number), member.member_id) for topic, numbers in assigned.items() for number in numbers)
+    return owners
 
 
 @CHANGE_RULES.row(Cause.LEADER_REJOIN, CLASSIC, is_quiet=True)
 def leader_rejoin(situation: Situation) -> Explanation | None:
     """Only a leader's request makes a stable group rebalance without any change.
 
-    Footprint: a new generation with the members, topics, protocol and partitions of the one before.
+    Footprint: a new generation with the members, topics and protocol of the one before.
     Confidence: possible.
     Look-alikes: a rebalance that the client's user enforced, a member that did not sync and came back, a failed write,
         a topic that changed and changed back.
     """
     if not situation.opening.members:
         return None
-    fact = f"nothing on record changed but the generation {situation.at()}"
+    fact = _unchanged(situation)
     alternatives = [Cause.TOPIC_METADATA_CHANGE, Cause.SESSION_TIMEOUT]
     if "cooperative" in (situation.opening.changes.get("protocol") or ""):
         alternatives.append(Cause.COOPERATIVE_FOLLOW_UP)

@@ -25,7 +25,8 @@ from coordinator_replay.analysis.reasons.join_phase import (
     has_no_time_to_join,
     rebalance_timeout_words,
 )
-from coordinator_replay.analysis.reasons.situation import Situation, called, lasting, passed
+from coordinator_replay.analysis.reasons.situation import Situation, lasting, passed
+from coordinator_replay.analysis.reasons.together import MemberFact
 from coordinator_replay.analysis.reasons.vocabulary import Cause, Confidence, open_question
 from coordinator_replay.engine.events import Event
 from coordinator_replay.engine.model import AWAY_EPOCH, GroupType, Member
@@ -42,15 +43,26 @@ class Departure(NamedTuple):
     """What one member's removal looks like.
 
     Attributes:
+        evidence: what happened to the member, as a sentence goes on after its name, and why.
         back_as: the member as which its client had come back before the removal.
     """
 
-    member_id: str
+    member: Member
     cause: Cause
     confidence: Confidence
     evidence: tuple[str, ...]
     alternatives: tuple[Cause, ...] = ()
     back_as: str | None = None
+
+    @property
+    def member_id(self) -> str:
+        """The member's id."""
+        return self.member.member_id
+
+    @property
+    def fact(self) -> MemberFact:
+        """The evidence with the member that it is about."""
+        return MemberFact(self.member, self.evidence[0], self.evidence[1:])
 
 
 @lru_cache(maxsize=1)
@@ -63,7 +75,7 @@ def departures(situation: Situation) -> Sequence[Departure]:
 
 
 def _departure(situation: Situation, event: Event, member: Member) -> Departure:
-    fact = f"{called(member)} was removed from the group {situation.at(event.offset, event.partition)}"
+    fact = f"was removed from the group {situation.at(event.offset, event.partition)}"
     for look in _LOOKS:
         departure = look(situation, member, fact)
         if departure is not None:
@@ -72,7 +84,7 @@ def _departure(situation: Situation, event: Event, member: Member) -> Departure:
     alive = "no record shows when it was last alive" if sign is None else _alive(situation, sign)
     alternatives = (Cause.MEMBER_LEAVE, *_timeouts(situation, member))
     why = f"{alive}; {_timeout_words(situation, member)}{open_question(alternatives)}"
-    return Departure(member.member_id, Cause.LEAVE_OR_TIMEOUT, Confidence.POSSIBLE, (fact, why), alternatives)
+    return Departure(member, Cause.LEAVE_OR_TIMEOUT, Confidence.POSSIBLE, (fact, why), alternatives)
 
 
 def _alive(situation: Situation, sign: Sign) -> str:
@@ -112,7 +124,7 @@ def _kept_partitions(situation: Situation, member: Member, fact: str) -> Departu
         f"(max.poll.interval.ms {lasting(timeout)})"
     )
     return Departure(
-        member.member_id,
+        member,
         Cause.REBALANCE_TIMEOUT,
         Confidence.LIKELY,
         (fact, sentence),
@@ -128,7 +140,7 @@ def _stayed_away(situation: Situation, member: Member, fact: str) -> Departure |
         f"static member left temporarily (member epoch {AWAY_EPOCH}) {passed(sign.at_ms, situation.at_ms)} "
         f"earlier {situation.at(sign.offset, sign.partition)} and did not come back within its session timeout"
     )
-    return Departure(member.member_id, Cause.SESSION_TIMEOUT, Confidence.LIKELY, (fact, away), (Cause.MEMBER_LEAVE,))
+    return Departure(member, Cause.SESSION_TIMEOUT, Confidence.LIKELY, (fact, away), (Cause.MEMBER_LEAVE,))
 
 
 def _had_no_time(situation: Situation, member: Member, fact: str) -> Departure | None:
@@ -141,11 +153,11 @@ def _had_no_time(situation: Situation, member: Member, fact: str) -> Departure |
         if _timeouts(situation, member):
             return None
         why = f"{alive}, less than its timeouts ({timeouts}): {_left_by(member)}"
-        return Departure(member.member_id, Cause.MEMBER_LEAVE, Confidence.CERTAIN, (fact, why))
+        return Departure(member, Cause.MEMBER_LEAVE, Confidence.CERTAIN, (fact, why))
     if alive_ms >= TOO_SOON_MS:
         return None
     why = f"{alive}, too soon for most timeouts ({timeouts}): {_left_by(member)}"
-    return Departure(member.member_id, Cause.MEMBER_LEAVE, Confidence.LIKELY, (fact, why), (Cause.SESSION_TIMEOUT,))
+    return Departure(member, Cause.MEMBER_LEAVE, Confidence.LIKELY, (fact, why), (Cause.SESSION_TIMEOUT,))
 
 
 def _did_not_join(situation: Situation, member: Member, fact: str) -> Departure | None:
@@ -169,7 +181,7 @@ def _did_not_join(situation: Situation, member: Member, fact: str) -> Departure 
             f"{situation.at(others.offset, others.partition)}, as if their owners waited for it to join again: {words}"
         )
     alternatives = (Cause.MEMBER_LEAVE, *(cause for cause in timeouts if cause is not Cause.REBALANCE_TIMEOUT))
-    return Departure(member.member_id, Cause.REBALANCE_TIMEOUT, Confidence.LIKELY, (fact, why), alternatives)
+    return Departure(member, Cause.REBALANCE_TIMEOUT, Confidence.LIKELY, (fact, why), alternatives)
 
 
 def _committed_late(situation: Situation, member: Member, fact: str) -> Departure | None:
@@ -185,10 +197,10 @@ def _committed_late(situation: Situation, member: Member, fact: str) -> Departur
     if is_open:
         alternatives = (Cause.MEMBER_LEAVE, *timeouts)
         why = f"{committed}{open_question(alternatives)}"
-        return Departure(member.member_id, Cause.LEAVE_OR_TIMEOUT, Confidence.POSSIBLE, (fact, why), alternatives)
+        return Departure(member, Cause.LEAVE_OR_TIMEOUT, Confidence.POSSIBLE, (fact, why), alternatives)
     too_soon = "too soon for most session timeouts" if _session_ms(member) is None else "less than its session timeout"
     why = f"{committed}, {too_soon}: {_left_by(member)}"
-    return Departure(member.member_id, Cause.MEMBER_LEAVE, Confidence.LIKELY, (fact, why), timeouts)
+    return Departure(member, Cause.MEMBER_LEAVE, Confidence.LIKELY, (fact, why), timeouts)
 
 
 def _commits(situation: Situation, member: Member) -> tuple[Sign | None, Sign | None]:
@@ -210,7 +222,7 @@ def _left_in_company(situation: Situation, member: Member, fact: str) -> Departu
     if situation.group_type is GroupType.CLASSIC or len(situation.left) < 2:
         return None
     why = f"{len(situation.left)} members were removed at once: a timeout removes one, LeaveGroup can remove many"
-    return Departure(member.member_id, Cause.MEMBER_LEAVE, Confidence.LIKELY, (fact, why), (Cause.SESSION_TIMEOUT,))
+    return Departure(member, Cause.MEMBER_LEAVE, Confidence.LIKELY, (fact, why), (Cause.SESSION_TIMEOUT,))
 
 
 def _is_static(situation: Situation, member: Member, fact: str) -> Departure | None:
@@ -220,7 +232,7 @@ def _is_static(situation: Situation, member: Member, fact: str) -> Departure | N
     words = _timeout_words(situation, member)
     why = f"static members (group.instance.id) don't send LeaveGroup on close ({words})"
     alternatives = (Cause.MEMBER_LEAVE, *(cause for cause in timeouts if cause is not Cause.SESSION_TIMEOUT))
-    return Departure(member.member_id, Cause.SESSION_TIMEOUT, Confidence.LIKELY, (fact, why), alternatives)
+    return Departure(member, Cause.SESSION_TIMEOUT, Confidence.LIKELY, (fact, why), alternatives)
 
 
 def _fell_silent(situation: Situation, member: Member, fact: str) -> Departure | None:
@@ -240,7 +252,7 @@ def _fell_silent(situation: Situation, member: Member, fact: str) -> Departure |
     )
     timeouts = _timeouts(situation, member)
     alternatives = (Cause.MEMBER_LEAVE, *(cause for cause in timeouts if cause is not Cause.SESSION_TIMEOUT))
-    return Departure(member.member_id, Cause.SESSION_TIMEOUT, Confidence.LIKELY, (fact, why), alternatives)
+    return Departure(member, Cause.SESSION_TIMEOUT, Confidence.LIKELY, (fact, why), alternatives)
 
 
 def _was_back(situation: Situation, member: Member, fact: str) -> Departure | None:
@@ -258,7 +270,7 @@ def _was_back(situation: Situation, member: Member, fact: str) -> Departure | No
         f"({_timeout_words(situation, member)}): a client that is closed sends LeaveGroup before it joins again"
     )
     return Departure(
-        member.member_id,
+        member,
         Cause.SESSION_TIMEOUT,
         Confidence.LIKELY,
         (fact, why),

@@ -7,9 +7,10 @@ from coordinator_replay.analysis.reasons.departures import Departure, departures
 from coordinator_replay.analysis.reasons.history import chosen
 from coordinator_replay.analysis.reasons.rule import CLASSIC, EVERY_TYPE, RuleTable
 from coordinator_replay.analysis.reasons.situation import Situation, called, lasting
+from coordinator_replay.analysis.reasons.together import MemberFact, together
 from coordinator_replay.analysis.reasons.vocabulary import Cause, Confidence, Explanation
 from coordinator_replay.engine.events import EventKind
-from coordinator_replay.engine.model import GroupType
+from coordinator_replay.engine.model import GroupType, Member
 
 MEMBER_RULES = RuleTable()
 """In the order of their rank."""
@@ -48,7 +49,7 @@ def group_conversion(situation: Situation) -> Explanation | None:
         return None
     old, new, partition, offset = conversion
     evidence = [f"converted from a {old} to a {new} group {situation.at(offset, partition)}"]
-    evidence += [f"{called(member)} joined {situation.at(at)}" for member, at in situation.joined]
+    evidence += _joined(situation, situation.joined)
     return Explanation(CERTAIN, evidence, triggers=[member.member_id for member, _ in situation.joined])
 
 
@@ -70,7 +71,7 @@ def group_created(situation: Situation) -> Explanation | None:
     if not situation.joined or not (is_new or (situation.is_beginning_unseen and is_first)):
         return None
     evidence = [f"{word} {number} is the first of the group {situation.at()}"]
-    evidence += [f"{called(member)} joined {situation.at(at)}" for member, at in situation.joined]
+    evidence += _joined(situation, situation.joined)
     triggers = [member.member_id for member, _ in situation.joined]
     if is_new:
         return Explanation(CERTAIN, evidence, triggers=triggers)
@@ -140,7 +141,8 @@ def _changed(situation: Situation, upgraded: list[Return]) -> Explanation | None
     """Clients came back as others."""
     if not upgraded:
         return None
-    evidence = [*(f"{one.sentence(situation)}; {_spoken(one)}" for one in upgraded), *_removals(situation)]
+    facts = (one.fact(situation, f"; {_spoken(one)}") for one in upgraded)
+    evidence = [*together(facts), *_removals(situation)]
     sure = CERTAIN if all(one.is_same_instance for one in upgraded) else LIKELY
     if any(one.is_ambiguous for one in upgraded):
         sure = POSSIBLE
@@ -188,11 +190,13 @@ def poll_timeout_rejoin(situation: Situation) -> Explanation | None:
     back = [one for one in returns(situation)[0] if has_polled_late(one)]
     if not back:
         return None
-    evidence = [
-        f"{one.sentence(situation)}; the last record showing it alive was {lasting(one.silence_ms)} old when it was "
-        f"removed (max.poll.interval.ms {lasting(one.departed.timeout_ms)})"
+    silences = (
+        f"; the last record showing it alive was {lasting(one.silence_ms)} old when it was removed "
+        f"(max.poll.interval.ms {lasting(one.departed.timeout_ms)})"
         for one in back
-    ] + _removals(situation)
+    )
+    facts = (one.fact(situation, silence) for one, silence in zip(back, silences, strict=True))
+    evidence = [*together(facts), *_removals(situation)]
     is_late = all(one.silence_ms >= one.departed.timeout_ms > 0 for one in back)
     is_same = all(one.is_same_process for one in back)
     others = (Cause.MEMBER_JOIN,) if is_same else (Cause.MEMBER_RESTART, Cause.MEMBER_JOIN)
@@ -236,29 +240,33 @@ def member_restart(situation: Situation) -> Explanation | None:
     back, new = returns(situation)
     if not back:
         return _replaced(situation)
-    evidence = [one.sentence(situation) for one in back]
-    evidence += [f"{called(member)} joined as well {situation.at(offset)}" for member, offset in new]
+    evidence = together(one.fact(situation) for one in back)
+    evidence += _joined(situation, new, "joined as well")
     evidence += _removals(situation)
     sure = CERTAIN if all(one.is_same_instance for one in back) and not new else LIKELY
     if any(one.is_ambiguous for one in back):
         sure = POSSIBLE
         evidence.append("several members have this client.id and host: which of them was restarted is not certain")
     alternatives = [] if sure is CERTAIN else [Cause.MEMBER_JOIN, *possible_timeouts(situation)]
-    for one in back:
-        silence = one.silence_ms
-        if not one.is_same_instance and 0 < one.departed.timeout_ms <= silence:
-            alternatives.append(Cause.POLL_TIMEOUT_REJOIN)
-            sure = POSSIBLE
-            evidence.append(
-                f"the last record showing {one.departed.member_id} alive was {lasting(silence)} old when it was "
-                f"removed: it may have exceeded max.poll.interval.ms ({lasting(one.departed.timeout_ms)})"
-            )
+    late = [one for one in back if not one.is_same_instance and 0 < one.departed.timeout_ms <= one.silence_ms]
+    if late:
+        alternatives.append(Cause.POLL_TIMEOUT_REJOIN)
+        sure = POSSIBLE
+        evidence += together(_silence(one) for one in late)
     return Explanation(sure, evidence, tuple(dict.fromkeys(alternatives)), [one.member.member_id for one in back])
+
+
+def _silence(one: Return) -> MemberFact:
+    predicate = (
+        f"was last shown alive {lasting(one.silence_ms)} before it was removed: it may have exceeded "
+        f"max.poll.interval.ms ({lasting(one.departed.timeout_ms)})"
+    )
+    return MemberFact(one.departed, predicate)
 
 
 def _removals(situation: Situation) -> list[str]:
     """What is on record of members that were removed in the same operation as others came back."""
-    return [fact for one in departures(situation) for fact in one.evidence]
+    return together(departure.fact for departure in departures(situation))
 
 
 def _replaced(situation: Situation) -> Explanation | None:
@@ -286,17 +294,21 @@ def member_join(situation: Situation) -> Explanation | None:
     _, new = returns(situation)
     if not new:
         return None
-    evidence = []
+    facts = []
     sure: Confidence = CERTAIN
     for member, offset in new:
-        fact = f"{called(member)} joined {situation.at(offset)}"
+        predicate = f"joined {situation.at(offset)}"
         other = twin(situation, member)
         if other is not None:
             sure = LIKELY
-            fact += f"; {other.member_id} has the same client.id and host and is still in the group"
-        evidence.append(fact)
+            predicate += f"; {other.member_id} has the same client.id and host and is still in the group"
+        facts.append(MemberFact(member, predicate))
     alternatives = () if sure is CERTAIN else (Cause.MEMBER_RESTART,)
-    return Explanation(sure, evidence, alternatives, [member.member_id for member, _ in new])
+    return Explanation(sure, together(facts), alternatives, [member.member_id for member, _ in new])
+
+
+def _joined(situation: Situation, members: Sequence[tuple[Member, int]], predicate: str = "joined") -> list[str]:
+    return together(MemberFact(member, f"{predicate} {situation.at(offset)}") for member, offset in members)
 
 
 def _departure(situation: Situation, cause: Cause) -> Explanation | None:
@@ -304,7 +316,7 @@ def _departure(situation: Situation, cause: Cause) -> Explanation | None:
     if not removals:
         return None
     weakest = max(removals, key=lambda one: _ORDER[one.confidence])
-    evidence = [fact for one in removals for fact in one.evidence]
+    evidence = together(departure.fact for departure in removals)
     if not situation.opening.member_count:
         evidence.append("the group is Empty")
     return Explanation(weakest.confidence, evidence, _unique(removals), [one.member_id for one in removals])

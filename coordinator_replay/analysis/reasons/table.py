@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from coordinator_replay.analysis.reasons.change_rules import CHANGE_RULES
+from coordinator_replay.analysis.reasons.known_faults import known_faults
 from coordinator_replay.analysis.reasons.member_rules import MEMBER_RULES
 from coordinator_replay.analysis.reasons.rule import ReasonRule
 from coordinator_replay.analysis.reasons.situation import Situation
@@ -58,6 +59,7 @@ def reason_of(situation: Situation) -> Reason:
             confidence = _at_most(confidence, Confidence.LIKELY)
             alternatives.extend((lower.cause, *other.alternatives))
     evidence.extend(_side_facts(situation, cause))
+    evidence.extend(known_faults(situation))
     confidence = _limited(situation, confidence, evidence)
     return Reason(
         cause,

@@ -1,0 +1,44 @@
+"""Records of a rebalance that look like a known fault of a Kafka release, as further evidence."""
+
+from collections import Counter
+
+from coordinator_replay.analysis.broker_faults import KAFKA_7610, KAFKA_9801
+from coordinator_replay.analysis.reasons.situation import Situation
+from coordinator_replay.analysis.reasons.together import MemberFact, together
+from coordinator_replay.engine.events import EventKind
+from coordinator_replay.engine.model import GroupType
+
+CROWD = 20
+"""Members of one client and host that joined in one generation: more than one process is likely to have."""
+
+
+def known_faults(situation: Situation) -> list[str]:
+    """Return what the records of a classic rebalance have in common with known faults."""
+    if situation.group_type is not GroupType.CLASSIC:
+        return []
+    return [*_without_assignment(situation), *_crowd(situation)]
+
+
+def _without_assignment(situation: Situation) -> list[str]:
+    """Return which members the leader sent no assignment for.
+
+    The coordinator writes 0 bytes for a member that the leader's SyncGroup does not name. An assignment that is meant
+    to be empty has a version and a length.
+    """
+    missing = [one for one in situation.opening.members if one.current is not None and not one.current.assignment_bytes]
+    if not missing:
+        return []
+    place = situation.at()
+    predicate = f"has an assignment of 0 bytes {place}: the leader's SyncGroup named no assignment for this member id"
+    replaced = {event.member_id for event in situation.of_kind(EventKind.MEMBER_REPLACED)}
+    facts = together(MemberFact(member, predicate) for member in missing)
+    is_static = any(member.instance_id is not None and member.member_id in replaced for member in missing)
+    return [*facts, KAFKA_9801.as_possible] if is_static else facts
+
+
+def _crowd(situation: Situation) -> list[str]:
+    """Return whether very many members of one client and host joined at once."""
+    subscriptions = [member.subscription_or_empty for member, _ in situation.joined]
+    clients = Counter((one.client_id, one.client_host) for one in subscriptions if one.instance_id is None)
+    most = max(clients.values(), default=0)
+    return [KAFKA_7610.as_possible] if most >= CROWD else []
