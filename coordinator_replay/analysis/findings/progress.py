@@ -223,9 +223,8 @@ def rebalance_storm(step: Step, memory: Memory) -> Iterator[Observation]:
     while recent and (not _is_within(window_ms, recent[0][0], now.at_ms) or len(recent) >= _MOST_RECENT):
         notes["passed"] -= recent.pop(0)[3]
     passed = sum(max(1, int(event.changes.get("attempts") or 1)) for event in begun)
-    recent.append(
-        [now.at_ms, before, now.member_count, passed, now.partition, begun[0].offset, _who(step), _moved(step)]
-    )
+    place = (now.partition, begun[0].offset)
+    recent.append([now.at_ms, before, now.member_count, passed, *place, _who(step), *_moved_by(step)])
     notes["recent"], notes["passed"] = recent, notes.get("passed", 0) + passed
     churn = notes["passed"] - abs(recent[-1][2] - recent[0][1])
     if churn >= step.limits.storm_rebalances:
@@ -240,15 +239,15 @@ def rebalance_storm(step: Step, memory: Memory) -> Iterator[Observation]:
 
 def _add_up(storm: list[Any], entry: list[Any]) -> None:
     """Add a rebalance to a storm: its attempts, who came or went, and where nobody did, whether partitions moved."""
-    passed, names, assignor = entry[3], entry[6], entry[7]
+    passed, names, moved_by = entry[3], entry[6], entry[7:]
     storm[3] += passed
     for name in names:
         if name in storm[5] or len(storm[5]) < _MOST_RECENT:
             storm[5][name] = storm[5].get(name, 0) + 1
     if not names:
         storm[6] += passed
-        if assignor is not None:
-            storm[7], storm[8] = storm[7] + passed, assignor
+        if moved_by:
+            storm[7], storm[8] = storm[7] + passed, moved_by[0]
 
 
 def _is_within(window_ms: int, first_ms: int | None, last_ms: int | None) -> bool:
@@ -276,13 +275,13 @@ def _who(step: Step) -> list[str]:
     return names[:MOST_NAMED]
 
 
-def _moved(step: Step) -> str | None:
-    """Return the assignor of a classic group by which partitions went to other members; None where none did."""
+def _moved_by(step: Step) -> list[str]:
+    """Return the assignor of a classic group by which partitions went to other members; empty where none did."""
     if step.now.group_type is not GroupType.CLASSIC or not step.ownership.handovers:
-        return None
-    changed = (event.changes.get("protocol") for event in step.events if event.kind is EventKind.REBALANCE_COMPLETED)
-    protocol = next(changed, None)
-    return str(protocol[-1]) if isinstance(protocol, list) else protocol
+        return []
+    changed = [event.changes.get("protocol") for event in step.events if event.kind is EventKind.REBALANCE_COMPLETED]
+    names = [one[-1] if isinstance(one, list) else one for one in changed]
+    return [str(name) for name in names if name is not None][:1]
 
 
 def _storm(notes: dict[str, Any], window_ms: int) -> Observation:
