@@ -77,6 +77,9 @@ _CLIENT_REASONS: Sequence[tuple[str, Cause]] = (
 )
 """How the Java client begins its reasons to join again (``ConsumerCoordinator``)."""
 
+POLL_TIMEOUT = "poll timeout has expired"
+"""What a consumer or a Connect worker gives as its reason to leave when it exceeded max.poll.interval.ms."""
+
 MOST_LINES = 1_000
 """A rebalance has no more lines than these: a log can hold any number."""
 
@@ -254,21 +257,40 @@ def _named(row: Row, first: GroupLogLine, lines: Sequence[GroupLogLine]) -> _Nam
     if named in DEPARTURES:
         removed = [line for line in lines if line is first or _REMOVED.get(line.event) is named]
         left = [one for one in row["members_left"] or () if any(line.names([one]) for line in removed)]
-        return _left(row, named, first, left)
+        return _left(row, named, first, lines, left)
     return None if named is None else _rejoined(row, first)
 
 
-def _left(row: Row, named: Cause, line: GroupLogLine, left: Sequence[str]) -> _Named | None:
+def _left(
+    row: Row, named: Cause, line: GroupLogLine, lines: Sequence[GroupLogLine], left: Sequence[str]
+) -> _Named | None:
     if not left and row["is_exact"]:
         # No record shows the member that the line names.
         return None
     cause, others = Cause(row["cause"]), _others(row, DEPARTURES - {named})
+    polled_late = (
+        _polled_late(row, lines) if cause is Cause.POLL_TIMEOUT_REJOIN and named is Cause.MEMBER_LEAVE else None
+    )
+    if polled_late is not None:
+        sure = Confidence.CERTAIN if row["is_exact"] else Confidence.LIKELY
+        return _Named(cause, sure, polled_late, _others(row, DEPARTURES))
     if cause not in DEPARTURES | _REJOINS | {Cause.MEMBER_JOIN}:
         # A member that left and came back, another protocol: the records show more than the line.
         return _Named(cause, Confidence(row["confidence"]), line, others)
     if cause is Cause.MEMBER_JOIN and others:
         return _Named(named, Confidence.LIKELY, line, [str(cause), *others], left)
     return _Named(named, Confidence.CERTAIN if row["is_exact"] else Confidence.LIKELY, line, (), left or None)
+
+
+def _polled_late(row: Row, lines: Sequence[GroupLogLine]) -> GroupLogLine | None:
+    """Return a line by which the members that caused a rebalance left because they had exceeded max.poll.interval.ms.
+
+    None where one of them gave another reason, or none.
+    """
+    gave = [line for line in lines if line.event == "MEMBER_LEFT" and POLL_TIMEOUT in (line.client_reason or "")]
+    triggers = row["trigger_members"] or ()
+    is_known = bool(triggers) and all(any(line.names([member_id]) for line in gave) for member_id in triggers)
+    return gave[0] if is_known else None
 
 
 def _others(row: Row, ruled_out: Collection[Cause]) -> list[str]:
@@ -342,7 +364,8 @@ def _with_reason(row: dict[str, Any], named: _Named | None, line: GroupLogLine) 
     """A row with the reason that a log gives, and what records say of it kept."""
     kept = row[BY_RECORDS] or {name: row[name] for name in REASON_COLUMNS}
     evidence = [without_question(one) if named else one for one in row["evidence"] or ()]
-    row |= {BY_RECORDS: kept, "evidence": [line_sentence(line), *evidence]}
+    used = [line] if named is None or named.line is line else [line, named.line]
+    row |= {BY_RECORDS: kept, "evidence": [*map(line_sentence, used), *evidence]}
     if named is None:
         return row
     row |= {

@@ -330,6 +330,7 @@ class Warehouse:
         from coordinator_replay.query.hold_ups import hold_ups
         from coordinator_replay.query.rebalance_summary import summary_between
         from coordinator_replay.query.rebalances import rebalances_at, rebalances_of
+        from coordinator_replay.query.resubscriptions import resubscription_note
 
         self._check_either(at, start, end)
         moment, note = self._moment(at)
@@ -349,7 +350,12 @@ class Warehouse:
         phase = None if group is None or end is not None else self._join_phase(group, moment)
         nearby = nearby_note(self._tables, rebalances)
         absent = self._no("rebalance", rebalances, group)
-        notes = [phase, perhaps, nearby, _alternatives(rebalances, causes), absent, note]
+        asked = (
+            None
+            if group is None or moment is not None
+            else resubscription_note(self._tables, group, since, self._end(end))
+        )
+        notes = [phase, perhaps, nearby, asked, _alternatives(rebalances, causes), absent, note]
         basis = self._from(since, group)
         summary = summary_between(self._tables, rebalances, since, self._end(end), is_complete=basis.is_complete)
         return Reasons(rebalances, held_up, summary, notes, basis)

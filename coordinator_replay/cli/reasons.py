@@ -1,5 +1,6 @@
 """One rebalance as people read it: the reason first, then what it took, and the records it rests on."""
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from coordinator_replay.cli.output import print_text
@@ -7,6 +8,8 @@ from coordinator_replay.listing import counted, counted_as, listed, ranges_by_to
 from coordinator_replay.times import moment_text
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from coordinator_replay.query.hold_ups import HoldUp
     from coordinator_replay.query.rebalances import Rebalance
 
@@ -49,6 +52,11 @@ def _blocked(one: "HoldUp") -> str:
     return f"held up by member {name}: {listed(waiting, _MOST_NAMED)} waited {one.waited_ms:,} ms for {partitions}"
 
 
+def _times(reasons: "Sequence[str]") -> "list[tuple[str, int]]":
+    """Return how often each reason was given, in the order in which they came."""
+    return list(Counter(reasons).items())
+
+
 def print_reason(one: "Rebalance", hold_up: "HoldUp | None" = None) -> None:
     """Print one rebalance with its reason.
 
@@ -72,10 +80,11 @@ def print_reason(one: "Rebalance", hold_up: "HoldUp | None" = None) -> None:
     for fact in one.evidence or ():
         print_text(f"- {fact}", indent="  ")
     if one.reasons and len(one.reasons) > 1:
-        reasons = "; ".join(reason.rstrip(".") for reason in one.reasons)
-        print_text(f"reasons of the coordinator: {reasons}", indent="  ")
+        reasons = [reason.rstrip(".") for reason in one.reasons]
+        print_text(f"reasons of the coordinator: {listed(reasons, _MOST_NAMED, '; ')}", indent="  ")
     if one.client_reasons:
-        print_text(f"reasons of clients: {'; '.join(one.client_reasons)}", indent="  ")
+        given = [f"{reason} ({times:,} times)" if times > 1 else reason for reason, times in _times(one.client_reasons)]
+        print_text(f"reasons of clients: {listed(given, _MOST_NAMED, '; ')}", indent="  ")
     if one.alternatives:
         print_text(f"could also be: {', '.join(one.alternatives)}", indent="  ")
     if one.exactness_note is not None:

@@ -9,6 +9,7 @@ from datetime import datetime
 from itertools import accumulate
 from typing import Any, NamedTuple
 
+from coordinator_replay.analysis.broker_faults import KAFKA_12759
 from coordinator_replay.answer_columns import column, parsed_json, row_with, select_list
 from coordinator_replay.query.broker_log_events import (
     GroupLine,
@@ -238,6 +239,8 @@ def _in_words(event: TimelineEvent, lines: Sequence[GroupLine]) -> TimelineEvent
         is_classic = event.group_type == "classic"
         detail = detail | {"departure": departure_of(lines, event.member_id, event.log_timestamp, classic=is_classic)}
     words = words_of(event.event, detail)
+    if (event.event, event.group_type, event.rebalance_id) == ("SUBSCRIPTION_CHANGED", "classic", None):
+        words = f"{words or 'subscription changed'}, without a rebalance ({KAFKA_12759.issue})"
     if words is None and event.event == "REBALANCE_COMPLETED" and event.epoch is not None:
         words = f"{event.to_state} at epoch {event.epoch}"
     summary = ", ".join(part for part in (cause, words) if part)

@@ -102,11 +102,21 @@ def _kind(life: GroupLife) -> str:
     return "only its offsets are on record" if outcome.state == UNKNOWN else "only holds offsets"
 
 
-def _left(one: Rebalance, member_id: str, *, members: MemberIdentities, departed: Sequence[LoggedDeparture]) -> str:
-    """A member that a rebalance removed, with how it went where a broker's log says it."""
+def _left(one: Rebalance, *, members: MemberIdentities, departed: Mapping[Any, str]) -> list[str]:
+    """Return the members that a rebalance removed, with how they went where a broker's log says it."""
     at = one.completed_at if one.group_type == "classic" else one.started_at
-    words = (each.words for each in departed if (each.member_id, each.removed_at) == (member_id, at))
-    return ": ".join([members.label(member_id), *words])
+    left = one.members_left or ()
+    words = {member_id: said for member_id in left if (said := departed.get((member_id, at))) is not None}
+    return members.labels(left, words)
+
+
+def _words_of(departed: Sequence[LoggedDeparture]) -> dict[Any, str]:
+    """Return how members went, by member and time."""
+    words: dict[Any, str] = {}
+    for departure in departed:
+        key = (departure.member_id, departure.removed_at)
+        words[key] = f"{words[key]}: {departure.words}" if key in words else departure.words
+    return words
 
 
 def life_data(life: GroupLife, members: MemberIdentities) -> Mapping[str, Any]:
@@ -202,7 +212,7 @@ def life_page(
         rebalances=life.rebalances[:MOST_TABLE_ROWS],
         bounds=bounds,
         members=members,
-        left=partial(_left, members=members, departed=departures(warehouse, life.group)),
+        left=partial(_left, members=members, departed=_words_of(departures(warehouse, life.group))),
         expirations=life.expirations[:MOST_TABLE_ROWS],
         most=MOST_TABLE_ROWS,
     )

@@ -1,14 +1,17 @@
 """Members by the names that people gave them: client ids, a colour for each client, a shade for each incarnation."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from coordinator_replay.listing import counted
 from coordinator_replay.query.life import GroupLife
 from coordinator_replay.report.lanes import Lanes
 from coordinator_replay.report.wording import COLOURS, GAP_COLOUR, UNKNOWN_COLOUR, neutral, shade, shortened
 from coordinator_replay.times import LATEST_MS
 
 MOST_IN_LEGEND = 40
+MOST_APART = 3
+"""So many members of one client and host have a label each."""
 
 Key = tuple[str, str]
 """A name in a legend, and its colour."""
@@ -27,6 +30,7 @@ class MemberIdentities:
     def __init__(self, life: GroupLife) -> None:
         identities: dict[str, str] = {}
         clients: dict[str, str] = {}
+        self._hosts = {member.member_id: member.client_host or "" for member in life.members}
         replaced: set[str] = set()
         for member in life.members:
             identity = identities.setdefault(member.member_id, member.instance_id or member.member_id)
@@ -40,6 +44,7 @@ class MemberIdentities:
             identities.setdefault(holding.member_id, holding.instance_id or holding.member_id)
         self._identities: Mapping[str, str] = identities
         order = list(dict.fromkeys(identities.values()))
+        self._clients = clients
         named = Counter(clients.values())
         self._colours = _colours(order, clients, _lifetimes(life, identities))
         self._labels = {identity: _label(identity, clients.get(identity), named) for identity in order}
@@ -48,6 +53,24 @@ class MemberIdentities:
         """The client id; with the end of the member's own id where several members share it."""
         identity = self._identities.get(member_id)
         return neutral(shortened(member_id)) if identity is None else self._labels[identity]
+
+    def labels(self, member_ids: Iterable[str], words: Mapping[str, str] = {}) -> list[str]:
+        """Return the labels of members, one for all of a client and host that the same is said of.
+
+        Args:
+            member_ids: the members.
+            words: what is said of members, if anything.
+        """
+        alike: dict[tuple[str, str, str], list[str]] = {}
+        for member_id in member_ids:
+            client = self._clients.get(self.identity(member_id), "")
+            alike.setdefault((client, self._hosts.get(member_id, ""), words.get(member_id, "")), []).append(member_id)
+        labels = []
+        for (client, host, said), members in alike.items():
+            several = f"{counted(len(members), 'member')} of {neutral(client)} on {neutral(host.lstrip('/'))}"
+            names = [several] if client and len(members) > MOST_APART else map(self.label, members)
+            labels += [f"{name}: {said}" if said else name for name in names]
+        return labels
 
     def colour(self, member_id: str) -> str:
         """The colour of everything that the member owned."""

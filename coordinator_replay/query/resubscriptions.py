@@ -1,0 +1,43 @@
+"""Static members that came back with other topics, which began no rebalance.
+
+A classic group that is Stable goes on with its generation where a static member is replaced, unless the choice of the
+assignor changes (``GroupMetadataManager.updateStaticMemberThenRebalanceOrCompleteJoin``): topics are not compared.
+"""
+
+from datetime import datetime
+
+from coordinator_replay.analysis.broker_faults import KAFKA_12759
+from coordinator_replay.listing import listed
+from coordinator_replay.query.tables import Tables, shown
+
+IS_UNANSWERED = "group_type = 'classic' AND event = 'SUBSCRIPTION_CHANGED' AND rebalance_id IS NULL"
+"""Condition of rows of ``group_timeline``: a subscription changed, and no rebalance began by that."""
+
+_UNANSWERED = f"""
+    SELECT instance_id, log_timestamp FROM group_timeline
+    WHERE cluster = $cluster AND group_id = $group AND {IS_UNANSWERED}
+      AND coalesce(log_timestamp >= $start, true) AND coalesce(log_timestamp < $end, true)
+    ORDER BY seq
+"""  # noqa: S608 - put together from constants
+_MOST_NAMED = 3
+
+
+def resubscription_note(
+    warehouse: Tables, group: str, start: datetime | None = None, end: datetime | None = None
+) -> str | None:
+    """Return what there is to say of static members that came back with other topics.
+
+    Args:
+        warehouse: the tables.
+        group: the group.
+        start: from then on; None: from the first record.
+        end: up to then, not included; None: to the last record.
+    """
+    found = warehouse.rows(_UNANSWERED, group=group, start=start, end=end)
+    if not found:
+        return None
+    names = [f"{instance} at {shown(at)}" if at is not None else str(instance) for instance, at in found]
+    return (
+        f"Subscriptions changed without a rebalance: {listed(names, _MOST_NAMED)}. {KAFKA_12759.issue} "
+        f"({KAFKA_12759.versions}): {KAFKA_12759.effect}. New topics are assigned in the group's next rebalance."
+    )
