@@ -145,3 +145,34 @@ def test_lines_name_how_members_of_newer_groups_went() -> None:
     left = line(4_999, "MEMBER_LEFT", member_id="member-b")
     assert told(fenced, left, **newer)["cause"] == "LEAVE_OR_TIMEOUT"
     assert told(fenced._replace(member_id="member-x"), **newer) == row(**newer)
+
+
+LEFT_LATE = {"cause": "POLL_TIMEOUT_REJOIN", "confidence": "likely", "alternatives": ["MEMBER_LEAVE"]}
+
+
+def left(member_id: str, client_reason: str | None) -> GroupLogLine:
+    return line(905, "MEMBER_LEFT", member_id=member_id, client_reason=client_reason)
+
+
+@pytest.mark.parametrize(
+    ("client_reason", "cause"),
+    [
+        ("consumer poll timeout has expired.", ("POLL_TIMEOUT_REJOIN", "certain", [])),
+        ("worker poll timeout has expired.", ("POLL_TIMEOUT_REJOIN", "certain", [])),
+        ("the consumer is being closed", ("POLL_TIMEOUT_REJOIN", "likely", ["MEMBER_LEAVE"])),
+        (None, ("POLL_TIMEOUT_REJOIN", "likely", ["MEMBER_LEAVE"])),
+    ],
+)
+def test_a_poll_timeout_that_the_client_gave_as_its_reason_is_certain(
+    client_reason: str | None, cause: tuple[str, str, list[str]]
+) -> None:
+    leaving = preparing(900, 4, "explicit `LeaveGroup` request for (member-b) members.")
+    found = told(left("member-b", client_reason), leaving, ENDED, **LEFT_LATE)
+    assert (found["cause"], found["confidence"], found["alternatives"]) == cause
+
+
+def test_the_reason_of_one_of_two_members_makes_no_cause_certain() -> None:
+    both = {"trigger_members": ["member-b", "member-c"], "members_left": ["member-b", "member-c"]}
+    leaving = preparing(900, 4, "explicit `LeaveGroup` request for (member-b) members.")
+    found = told(left("member-b", "consumer poll timeout has expired."), leaving, ENDED, **LEFT_LATE, **both)
+    assert (found["cause"], found["confidence"]) == ("POLL_TIMEOUT_REJOIN", "likely")
