@@ -108,9 +108,9 @@ def test_describe_in_the_words_of_kafkas_tool(ask):
         GROUP     TYPE      ASSIGNMENT-STRATEGY  STATE        GROUP-EPOCH  TARGET-ASSIGNMENT-EPOCH  #MEMBERS  SINCE
         payments  consumer  uniform              Reconciling            3                        3         2  2026-11-20T02:10:05.000Z
 
-        GROUP     CLIENT-ID   HOST       GROUP-INSTANCE-ID  CONSUMER-ID  #PARTITIONS  CURRENT-EPOCH  MEMBER-STATE          CURRENT-ASSIGNMENT  PENDING-REVOCATION  TARGET-EPOCH  TARGET-ASSIGNMENT
-        payments  client-m-1  /10.0.0.1  -                  m-1                    2              2  UNREVOKED_PARTITIONS  orders:0,1          orders:1                       3  orders:0
-        payments  client-m-2  /10.0.0.1  two                m-2                    0              2  STABLE                -                   -                              3  orders:1
+        GROUP     CLIENT-ID   HOST       GROUP-INSTANCE-ID  CONSUMER-ID  #PARTITIONS  CURRENT-EPOCH  MEMBER-STATE          CURRENT-ASSIGNMENT  PENDING-REVOCATION  TARGET-EPOCH  TARGET-ASSIGNMENT  SESSION-TIMEOUT-MS  REBALANCE-TIMEOUT-MS
+        payments  client-m-1  /10.0.0.1  -                  m-1                    2              2  UNREVOKED_PARTITIONS  orders:0,1          orders:1                       3  orders:0           -                   -
+        payments  client-m-2  /10.0.0.1  two                m-2                    0              2  STABLE                -                   -                              3  orders:1           -                   -
         """)  # noqa: E501
     assert told.stderr == ""
 
@@ -396,7 +396,8 @@ def test_the_shell_completes_groups_and_topics(program: click.Group, folder: Pat
         ("group_timeline", TimelineEvent, {"settled_at_offset", "is_state_exact"}),
         ("partition_ownership", Ownership, {"settled_at_offset", "log_partition"}),
         ("member_timeline", MemberInterval, {"group_type", "rack_id", "subscribed_topics",
-                                               "subscribed_topic_regex", "assignor", "to_offset", "settled_at_offset",
+                                               "subscribed_topic_regex", "assignor", "session_timeout_ms",
+                                               "rebalance_timeout_ms", "to_offset", "settled_at_offset",
                                                "target"}),
         ("offset_history", CommittedOffset, {"valid_to", "to_offset", "ended_by", "expire_timestamp", "record_offset",
                                             "commits_merged", "ended_confidence", "ended_alternatives",
