@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,11 +44,11 @@ def exported(dump: Dump) -> list[pa.RecordBatch]:
 class InProcess:
     """Runs the stages of an audit here, share after share."""
 
-    observers: tuple[Observer, ...] = ()
+    observers: tuple[Observer, ...] = field(default=(), kw_only=True)
     is_local = True
 
     def observed_by(self, observer: Observer) -> "InProcess":
-        return InProcess((*self.observers, observer))
+        return replace(self, observers=(*self.observers, observer))
 
     def run(
         self, name: str, shares: Sequence[Any], stage: Callable[[Any], Any], _size: Callable[[Any], int] | None = None
