@@ -1,8 +1,13 @@
-"""How long a person waits: commands that ask, as processes of their own, on a warehouse of ten million commits."""
+"""How long a person waits: commands that ask, as processes of their own, on a warehouse of ten million commits.
 
+The warehouse is a folder. A statement of SQL is also asked of a copy behind an S3 API on the same machine.
+"""
+
+import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.warehouse import group_name
@@ -10,17 +15,49 @@ from benchmarks.warehouse import group_name
 COMMITS = 10_000_000
 MOST_SECONDS = 1.0
 MOST_REPORT_SECONDS = 5.0
+MOST_SQL_SECONDS = {"folder": 1.0, "S3": 3.0}
+"""Of a statement that reads all commits. The S3 server has the same cores."""
 MOST_MEBIBYTES = 300
+
+SQL = (
+    "SELECT group_id, count(*) AS commits, max(committed_offset) AS last FROM offset_commits "
+    "GROUP BY ALL ORDER BY commits DESC LIMIT 10"
+)
 
 _BUSIEST, _USUAL = group_name(0), group_name(1000)
 
 
 def questions(page: Path) -> list[tuple[list[str], float]]:
-    """Commands, each with the seconds that it may take; of the group that commits most, and of a usual one."""
+    """Return commands, each with the seconds that it may take: of the group that commits most, and of a usual one."""
     quick = [[name, group] for group in (_BUSIEST, _USUAL) for name in ("describe", "offsets", "rebalances")]
     quick.append(["offsets", _BUSIEST, "--at", "2026-11-15T00:00:00Z"])
     slow = [["report", group, "--out", str(page)] for group in (_BUSIEST, _USUAL)]
     return [*((words, MOST_SECONDS) for words in quick), *((words, MOST_REPORT_SECONDS) for words in slow)]
+
+
+@contextmanager
+def in_object_store(warehouse: Path) -> Iterator[str]:
+    """Copy a warehouse into an object store, which this process and its children find until the block ends.
+
+    Yields:
+        The copy's URI.
+    """
+    from pyarrow import fs
+
+    from coordinator_replay.filesystem import open_filesystem
+    from tests.object_store import BUCKET, serve_s3
+
+    former = dict(os.environ)
+    with serve_s3() as environment:
+        os.environ.update(environment)
+        try:
+            uri = f"s3://{BUCKET}/{warehouse.name}"
+            store, key = open_filesystem(uri)
+            fs.copy_files(str(warehouse), key, source_filesystem=fs.LocalFileSystem(), destination_filesystem=store)
+            yield uri
+        finally:
+            os.environ.clear()
+            os.environ.update(former)
 
 
 # A small process in between: what a child has at its peak counts from its parent's size on.
@@ -34,7 +71,7 @@ sys.exit(os.waitstatus_to_exitcode(status))
 """
 
 
-def ask(words: Sequence[str], warehouse: Path) -> tuple[float, float]:
+def ask(words: Sequence[str], warehouse: Path | str) -> tuple[float, float]:
     """Seconds from Enter to the end of the answer, and MiB at the peak."""
     seconds, mebibytes, _ = _asked(words, warehouse)
     return seconds, mebibytes
@@ -45,7 +82,7 @@ def core_seconds_to_ask(words: Sequence[str], warehouse: Path) -> float:
     return _asked(words, warehouse)[2]
 
 
-def _asked(words: Sequence[str], warehouse: Path) -> tuple[float, float, float]:
+def _asked(words: Sequence[str], warehouse: Path | str) -> tuple[float, float, float]:
     command = [sys.executable, "-m", "coordinator_replay", *words, "--warehouse", str(warehouse)]
     done = subprocess.run([sys.executable, "-c", _LAUNCHER, *command], capture_output=True, text=True)
     if done.returncode:
