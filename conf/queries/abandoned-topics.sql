@@ -17,6 +17,6 @@ FROM offset_history
 WHERE cluster = $cluster AND to_offset IS NULL AND group_id IN (SELECT group_id FROM alive)
   AND group_id IN (SELECT group_id FROM proven)
   AND group_id NOT IN (SELECT group_id FROM unnamed)
-  AND (group_id, topic) NOT IN (SELECT (group_id, topic) FROM subscribed WHERE topic IS NOT NULL)
+  AND (group_id, topic) NOT IN (SELECT group_id, topic FROM subscribed WHERE topic IS NOT NULL)
 GROUP BY group_id, topic
 ORDER BY last_commit_at, group_id, topic

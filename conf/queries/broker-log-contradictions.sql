@@ -38,5 +38,5 @@ leaders AS (
       AND ($from IS NULL OR logged_at >= $from)
       AND ($group IS NULL OR logged.log_partition IN (SELECT log_partition FROM group_timeline WHERE cluster = $cluster AND group_id = $group))
 )
-SELECT * FROM (FROM generations UNION ALL BY NAME FROM leaders)
+SELECT * FROM (SELECT * FROM generations UNION ALL SELECT * FROM leaders)
 ORDER BY logged_at, group_id, log_partition, event

@@ -7,15 +7,20 @@ WITH chosen AS (
 hours AS (
     SELECT group_id, date_trunc('hour', coalesce(started_at, completed_at)) AS hour, count(*) AS rebalances
     FROM chosen WHERE coalesce(started_at, completed_at) IS NOT NULL GROUP BY ALL
-)
+),
+busiest AS (
+    SELECT group_id, max(rebalances) AS rebalances, max(struct_pack(rebalances, hour)).hour AS hour FROM hours GROUP BY group_id
+),
+causes AS (SELECT group_id, coalesce(cause, 'UNKNOWN') AS cause, count(*) AS rebalances FROM chosen GROUP BY ALL),
+most AS (SELECT group_id, max(rebalances) AS rebalances FROM causes GROUP BY group_id),
+-- Of causes that are as frequent, the first by name.
+usual AS (SELECT group_id, min(cause) AS usual_cause FROM causes JOIN most USING (group_id, rebalances) GROUP BY group_id)
 SELECT group_id, min(group_type) AS group_type, count(*) AS rebalances,
-       mode(coalesce(cause, 'UNKNOWN') ORDER BY coalesce(cause, 'UNKNOWN')) AS usual_cause,
+       min(usual_cause) AS usual_cause,
        min(busiest.rebalances) AS peak_per_hour, min(busiest.hour) AS peak_hour, max(commit_pause_ms) AS longest_commit_pause_ms,
        min(coalesce(started_at, completed_at)) AS first_at, max(coalesce(started_at, completed_at)) AS last_at,
        group_id IN (SELECT group_id FROM incomplete_groups WHERE cluster = $cluster AND coalesce($from <= until, true)) AS is_at_least
-FROM chosen
-LEFT JOIN (SELECT group_id, max(rebalances) AS rebalances, max(struct_pack(rebalances, hour)) FILTER (hour IS NOT NULL).hour AS hour FROM hours GROUP BY group_id)
-     AS busiest USING (group_id)
+FROM chosen JOIN usual USING (group_id) LEFT JOIN busiest USING (group_id)
 GROUP BY group_id
 HAVING count(*) >= $threshold
 ORDER BY peak_per_hour DESC, rebalances DESC, group_id

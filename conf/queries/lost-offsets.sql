@@ -8,6 +8,6 @@ WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) AND coalesce(
   AND ended_by IS NOT NULL AND ended_by <> 'COMMIT'
   -- Where the end is not on record, a later commit may have taken its place.
   AND (ended_by <> 'RECORDS_MISSING' OR (group_id, topic, partition, from_offset) IN (
-      SELECT (group_id, topic, partition, max(from_offset)) FROM offset_history WHERE cluster = $cluster GROUP BY group_id, topic, partition))
+      SELECT group_id, topic, partition, max(from_offset) FROM offset_history WHERE cluster = $cluster GROUP BY group_id, topic, partition))
 ORDER BY "at" DESC, group_id, topic, partition
 LIMIT 500

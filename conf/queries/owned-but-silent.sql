@@ -6,10 +6,13 @@ WITH last AS (
     FROM offset_history WHERE cluster = $cluster GROUP BY ALL
 ),
 busy AS (SELECT group_id, max(committed) AS group_committed FROM last GROUP BY group_id)
-SELECT group_id, owned.topic, owned.partition,
-       epoch_ms(group_committed) - epoch_ms(greatest(coalesce(committed, owned_from), owned_from)) AS silent_ms,
-       member_id, committed AS last_commit_at, committed_offset, owned_from
-FROM partition_ownership AS owned JOIN busy USING (group_id) LEFT JOIN last USING (group_id, topic, partition)
-WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) AND to_offset IS NULL AND silent_ms >= $threshold
-ORDER BY silent_ms DESC, group_id, owned.topic, owned.partition
+SELECT * FROM (
+    SELECT group_id, owned.topic, owned.partition,
+           epoch_ms(group_committed) - epoch_ms(greatest(coalesce(committed, owned_from), owned_from)) AS silent_ms,
+           member_id, committed AS last_commit_at, committed_offset, owned_from
+    FROM partition_ownership AS owned JOIN busy USING (group_id) LEFT JOIN last USING (group_id, topic, partition)
+    WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) AND to_offset IS NULL
+)
+WHERE silent_ms >= $threshold
+ORDER BY silent_ms DESC, group_id, topic, partition
 LIMIT 200

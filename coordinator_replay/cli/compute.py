@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from coordinator_replay.cli.progress import ShownProgress
     from coordinator_replay.log.dump import Dump, Format
     from coordinator_replay.pipeline.audit import Options, Summary
+    from coordinator_replay.spark.catalog import Database
 
 FORMATS = ("auto", "segments", "parquet", "delta", "jsonl")
 """Forms of a dump, as log.dump.Format has them; repeated here because --help must not wait for pyarrow."""
@@ -69,6 +70,19 @@ def _dump_of(options: "Options") -> "Dump":
     return find_dump(options.inputs, form=options.format, include_deleted=options.include_deleted)
 
 
+def _database_of(options: "Options") -> "Database | None":
+    """Return the schema in which the tables get names, if one is asked for.
+
+    Raises:
+        UsageError: its name is none.
+    """
+    if options.database is None:
+        return None
+    from coordinator_replay.spark.catalog import Database
+
+    return Database.of(options.database)
+
+
 def _audit(options: "Options", common: Common, command: str, wait: timedelta = timedelta()) -> "Summary":
     """Run an audit, alone on its warehouse, and print what it did."""
     from coordinator_replay.cli.summary import print_summary
@@ -77,12 +91,18 @@ def _audit(options: "Options", common: Common, command: str, wait: timedelta = t
     from coordinator_replay.query.tables import Tables
     from coordinator_replay.store.lock import one_at_a_time
 
-    # Before anything else, so that a mistyped path is an error at once.
+    # Before anything else, so that a mistyped path or name is an error at once.
+    database = _database_of(options)
     dump, logs = _dump_of(options), find_logs(options.broker_logs, options.broker_log_zone)
     with one_at_a_time(options.warehouse, command, wait=wait, say=lambda text: click.echo(text, err=True)):
         began = time.monotonic()
         with _session(options, common, dump, "the next run cleans up after it") as (spark, progress):
+            if database is not None:
+                database.prepare(spark)
             summary = run_audit(spark, options, progress.begin, dump, logs, progress.add)
+            if database is not None:
+                progress.begin(f"naming the tables in {database}")
+                database.register(spark, options.warehouse, options.cluster)
         with closing(Tables(options.warehouse, options.cluster)) as warehouse:
             history = warehouse.completeness
         print_summary(summary, history, common.output, seconds=time.monotonic() - began)
@@ -203,7 +223,11 @@ def _print_plan(options: "Options", common: Common) -> None:
     metavar="N",
     help="Number of buckets of a new warehouse; default: 10 on one machine, 50 on a cluster.",
 )
-@click.option("--database", metavar="NAME", help="Register the tables by name in the session's catalog.")
+@click.option(
+    "--database",
+    metavar="NAME",
+    help="Name the tables, views and saved queries in this schema of the session's catalog: SCHEMA or CATALOG.SCHEMA.",
+)
 @click.option("--records-only", is_flag=True, help="Write the records only; leave replay and expiry to a later run.")
 @click.option("--full", is_flag=True, help="Read what earlier runs have read too, and rebuild all tables.")
 @click.option(
@@ -296,13 +320,19 @@ def _follow(
     if len(options.inputs) != 1 or options.full:
         raise UsageError("audit --follow takes one INPUT, the folder that export --follow writes into, and not --full")
 
+    database = _database_of(options)
     dump = ExportedDump(options.inputs[0])
     ledger = Store(options.warehouse).snapshot(LEDGER)
+
+    unnamed = [] if database is None else [database]
 
     def audit_folders(folders: Sequence[str]) -> None:
         began = time.monotonic()
         with one_at_a_time(options.warehouse, "audit --follow", wait=wait, say=log_line):
             summary = run_audit(spark, replace(options, inputs=list(folders), follow=dump.stream))
+        if unnamed:
+            # Names outlive an audit: those of the first one stand for all that follow.
+            unnamed.pop().register(spark, options.warehouse, options.cluster)
         names = ", ".join(folder.rpartition("/")[2] for folder in folders)
         log_line(f"audited {names}: {summary.run.records_read:,} records in {time.monotonic() - began:.0f} s")
 
@@ -325,6 +355,8 @@ def _follow(
     loaded = {"with_delta": has_names, "with_catalog": has_names}
     session = spark_session("the run", "the next run cleans up after it", verbose=common.verbose, **loaded)
     with session as spark, ended_by_signals() as stopped:
+        if database is not None:
+            database.prepare(spark)
         log_line(f"following {options.inputs[0]}")
         follower.run(stopped, every.total_seconds())
     log_line("ended")

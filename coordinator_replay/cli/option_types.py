@@ -92,8 +92,25 @@ def check_warehouse(path: str) -> str:
     return path
 
 
+_ONE_SLASH = re.compile(r"([a-z][a-z0-9+.-]+):/(?!/)")
+"""A URI as Hadoop and Databricks print it. It would be a relative path to anything else."""
+
+
 def absolute(path: str) -> str:
-    """A path as Spark's own processes can find it, wherever they were started; a URI as it is."""
+    """Return a path as Spark's own processes find it, wherever they were started; a URI as it is.
+
+    Raises:
+        UsageError: it is a form that neither pyarrow nor the Delta library opens.
+    """
+    if path.startswith("dbfs:"):
+        raise UsageError(
+            f"{path}: dbfs: is opened by Spark alone; give a volume (/Volumes/CATALOG/SCHEMA/VOLUME/…), a mounted "
+            "path (/dbfs/…) or the store itself (s3://, abfss://, gs://)"
+        )
+    match = _ONE_SLASH.match(path)
+    if match is not None and match[1] != "file":
+        raise UsageError(f"{path}: a URI has two slashes after its scheme, as {match[1]}://…")
+    path = path.removeprefix("file:") if match is not None else path
     return path if "://" in path else str(Path(path).expanduser().absolute())
 
 

@@ -34,7 +34,6 @@ from coordinator_replay.pipeline.findings.evaluation import TOTALS
 from coordinator_replay.pipeline.findings.news import last_reading, news_of
 from coordinator_replay.pipeline.groups import topics
 from coordinator_replay.pipeline.groups.replay import ReplayContext
-from coordinator_replay.pipeline.host.catalog import register_tables
 from coordinator_replay.pipeline.job import Job, begin_job
 from coordinator_replay.pipeline.ledger import History, Run
 from coordinator_replay.pipeline.offsets.offset_step import OffsetContext
@@ -47,7 +46,6 @@ from coordinator_replay.pipeline.rebalance_pauses import AWAITING_LOGS
 from coordinator_replay.pipeline.rebalance_pauses import TABLE as REBALANCES
 from coordinator_replay.pipeline.stage import Observer, SparkStages, Stages
 from coordinator_replay.store.scan import read_table
-from coordinator_replay.tables.definition import tables
 from coordinator_replay.times import milliseconds
 
 __all__ = ["ExpiryOptions", "Options", "Summary", "audit", "plan_audit", "run_audit"]
@@ -73,7 +71,7 @@ def run_audit(
     logs: Sequence[DumpFile] | None = None,
     observer: Observer = lambda _stage: None,
 ) -> Summary:
-    """Audit a dump into a warehouse with Spark, see ``audit``; with a database, the tables get names there.
+    """Audit a dump into a warehouse with Spark, see ``audit``.
 
     Args:
         spark: the session, classic or over Spark Connect.
@@ -83,11 +81,7 @@ def run_audit(
         logs: as of ``audit``.
         observer: is called with what each stage has read and written.
     """
-    summary = audit(SparkStages(spark).observed_by(observer), options, report, dump, logs)
-    if options.database is not None:
-        root = options.warehouse.rstrip("/") or options.warehouse
-        register_tables(spark, options.database, {name: f"{root}/{name}" for name in tables()})
-    return summary
+    return audit(SparkStages(spark).observed_by(observer), options, report, dump, logs)
 
 
 def audit(

@@ -96,6 +96,13 @@ class SavedQuery:
         names = ", ".join(parameter.name for parameter in self.parameters) or "none"
         raise UsageError(f"saved query {self.name} takes no parameter {name!r}; it takes {names}")
 
+    def defaults(self, warehouse: Tables) -> dict[str, Any]:
+        """Return the value of each parameter where none is given; null where the file names no default."""
+        return {
+            parameter.name: None if parameter.default is None else parameter.read(parameter.default, warehouse)
+            for parameter in self.parameters
+        }
+
 
 def queries_folder() -> Path:
     """Where the files lie: inside the installed package, or next to it in a checkout.

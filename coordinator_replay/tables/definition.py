@@ -99,6 +99,7 @@ class Table:
         keys: columns that together identify a row.
         clustering: columns that upkeep orders the rows of a partition by; empty for small tables.
         partitioned_by: columns whose values stand in Delta's log instead of in the files.
+        is_internal: whether only audits use it, and its form may change with any release.
     """
 
     name: str
@@ -107,6 +108,7 @@ class Table:
     clustering: tuple[str, ...]
     partitioned_by: tuple[str, ...]
     columns: tuple[Column, ...]
+    is_internal: bool
 
     @property
     def bounded(self) -> tuple[str, ...]:
@@ -146,7 +148,8 @@ def _read_table(path: Traversable) -> Table:
         Column(name=one["name"], type=one["type"], about=one["about"], is_required=one.get("required", False))
         for one in raw["columns"]
     )
-    return Table(name=raw["name"], about=raw["about"], columns=tuple(columns), **lists)
+    is_internal = raw.get("internal", False)
+    return Table(name=raw["name"], about=raw["about"], columns=tuple(columns), is_internal=is_internal, **lists)
 
 
 @cache
@@ -154,6 +157,11 @@ def tables() -> Mapping[str, Table]:
     """All tables of the contract by name."""
     read = map(_read_table, schema_files("tables", ".json"))
     return MappingProxyType({table.name: table for table in read})
+
+
+def public_tables() -> Mapping[str, Table]:
+    """Return the tables that people ask, by name: those that are not internal."""
+    return {name: table for name, table in tables().items() if not table.is_internal}
 
 
 def table(name: str) -> Table:

@@ -1,13 +1,14 @@
 """Option types that a function reads."""
 
 import doctest
+import re
 
 import click
 import pytest
 from click.testing import CliRunner
 
 from coordinator_replay.cli import offsets
-from coordinator_replay.cli.option_types import Parsed
+from coordinator_replay.cli.option_types import Parsed, absolute
 from coordinator_replay.errors import UsageError
 
 
@@ -42,3 +43,30 @@ def test_examples_in_the_documentation_are_right():
 def test_what_is_no_topic_or_partition_is_refused(text: str):
     with pytest.raises(UsageError, match="is not TOPIC or TOPIC:PARTITION"):
         offsets.topic_or_partition(text)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("file:/data/audit", "/data/audit"),
+        ("file:///data/audit", "file:///data/audit"),
+        ("/Volumes/prod/kafka/audit", "/Volumes/prod/kafka/audit"),
+        ("s3a://lake/audit", "s3a://lake/audit"),
+    ],
+)
+def test_a_path_may_be_written_as_other_tools_print_it(typed, meant):
+    assert absolute(typed) == meant
+
+
+@pytest.mark.parametrize(
+    ("typed", "advice"),
+    [
+        ("dbfs:/audit", "/Volumes/"),
+        ("dbfs:///audit", "/Volumes/"),
+        ("hdfs:/audit", "hdfs://…"),
+        ("abfss:/container/audit", "abfss://…"),
+    ],
+)
+def test_a_uri_that_only_spark_opens_is_refused_with_the_form_that_works(typed, advice):
+    with pytest.raises(UsageError, match=re.escape(advice)):
+        absolute(typed)

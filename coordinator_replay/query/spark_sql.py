@@ -1,0 +1,138 @@
+"""Statements in Spark's SQL, made of the one text that the embedded engine reads.
+
+Saved queries and views are written once, in DuckDB's SQL. sqlglot translates them; the few functions that it doesn't
+know for Spark, or translates to something else, are replaced here. A test runs every statement in both engines.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+
+import sqlglot
+from sqlglot import exp
+
+from coordinator_replay.tables.names import table_names
+from coordinator_replay.tables.views import views
+from coordinator_replay.times import LATEST
+
+Value = str | int | float | datetime | None
+"""A value of a parameter."""
+
+
+def spark_statement(sql: str, values: Mapping[str, Value] | None = None, schema: Sequence[str] = ()) -> str:
+    """Return a SELECT over tables and views of a warehouse in Spark's SQL.
+
+    Args:
+        sql: the statement in DuckDB's SQL.
+        values: a value for each ``$name`` of it; a parameter without a value is null.
+        schema: catalog and schema, or the schema alone, in which the tables and views have names.
+
+    Raises:
+        ParseError: sqlglot can't read the statement.
+    """
+    tree = sqlglot.parse_one(sql, dialect="duckdb")
+    # What stands in others comes first, so that a function is replaced with its arguments.
+    for node in reversed(list(tree.walk())):
+        if isinstance(node, exp.Placeholder | exp.Parameter):
+            node.replace(_literal((values or {}).get(node.name)))
+        elif isinstance(node, exp.Table):
+            _qualify(node, schema)
+        elif (replace := _REPLACED.get(type(node))) is not None:
+            node.replace(replace(node))
+    return tree.sql(dialect="spark", comments=False)
+
+
+def _qualify(table: exp.Table, schema: Sequence[str]) -> None:
+    """Put the schema in front of the name of a warehouse's table or view."""
+    if not schema or table.name not in {*table_names(), *views()}:
+        return
+    if not table.alias:
+        table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name)))
+    for part, name in zip(("db", "catalog"), reversed(schema), strict=False):
+        table.set(part, exp.to_identifier(name, quoted=True))
+
+
+def _literal(value: Value) -> exp.Expr:
+    if isinstance(value, datetime):
+        return exp.cast(exp.Literal.string(value.isoformat(sep=" ")), "timestamp", dialect="spark")
+    return exp.convert(value)
+
+
+def _call(name: str, *arguments: exp.Expr) -> exp.Expr:
+    return exp.Anonymous(this=name, expressions=list(arguments))
+
+
+def _milliseconds(node: exp.Expr) -> exp.Expr:
+    """Replace ``epoch_ms`` of a timestamp, which sqlglot takes for the way back."""
+    return _call("UNIX_MILLIS", node.this)
+
+
+def _length(node: exp.Expr) -> exp.Expr:
+    """Replace ``len``: all statements take it of lists. It is null for null, as Spark's ``size`` is not always."""
+    return _call("ARRAY_SIZE", node.this)
+
+
+def _listed(node: exp.Expr) -> exp.Expr:
+    """Replace ``string_agg(DISTINCT …)``: Spark has one from 4.0 on, and sorted sets before that."""
+    inner = node.this
+    while isinstance(inner, exp.Order | exp.Distinct):
+        inner = inner.expressions[0] if isinstance(inner, exp.Distinct) else inner.this
+    names = _call("ARRAY_SORT", _call("COLLECT_SET", inner))
+    return exp.func("NULLIF", _call("ARRAY_JOIN", names, node.args["separator"]), exp.Literal.string(""))
+
+
+def _counted(values: exp.Expr) -> exp.Expr:
+    """Replace ``histogram``: how often each value occurs, as a map in the order of the values."""
+    text = values.sql(dialect="spark")
+    every, distinct = f"COLLECT_LIST({text})", f"ARRAY_SORT(COLLECT_SET({text}))"
+    counts = f"TRANSFORM({distinct}, v -> CAST(SIZE(FILTER({every}, w -> w = v)) AS BIGINT))"
+    return sqlglot.parse_one(f"MAP_FROM_ARRAYS({distinct}, {counts})", dialect="spark")
+
+
+_NAMED: Mapping[str, Callable[[exp.Anonymous], exp.Expr]] = {
+    "HISTOGRAM": lambda node: _counted(node.expressions[0]),
+    "TO_MILLISECONDS": lambda node: sqlglot.parse_one(
+        f"MAKE_DT_INTERVAL(0, 0, 0, CAST({node.expressions[0].sql(dialect='spark')} AS DECIMAL(20, 0)) / 1000)",
+        dialect="spark",
+    ),
+    "LIST_SUM": lambda node: sqlglot.parse_one(
+        f"AGGREGATE({node.expressions[0].sql(dialect='spark')}, CAST(0 AS BIGINT), (total, item) -> total + item)",
+        dialect="spark",
+    ),
+}
+
+
+def _named(node: exp.Anonymous) -> exp.Expr:
+    replace = _NAMED.get(node.name.upper())
+    return node if replace is None else replace(node)
+
+
+def _part(node: exp.Expr) -> exp.Expr:
+    """Replace a slice of a list, whose ends count from one and are both part of it."""
+    (bounds,) = node.expressions
+    if not isinstance(bounds, exp.Slice):
+        return node
+    first = bounds.this or exp.Literal.number(1)
+    return _call("SLICE", node.this, first, exp.paren(bounds.expression) - first + 1)
+
+
+def _wide(node: exp.Expr) -> exp.Expr:
+    """Replace HUGEINT by the widest whole numbers that Spark has."""
+    return exp.DataType.build("decimal(38, 0)", dialect="spark") if node.this == exp.DType.INT128 else node
+
+
+def _endless(node: exp.Literal) -> exp.Expr:
+    """Replace the two infinite timestamps by the first and the last that Spark has."""
+    ends = {"-infinity": datetime(1, 1, 1, tzinfo=UTC), "infinity": LATEST}
+    return _literal(ends[node.name]) if node.is_string and node.name in ends else node
+
+
+_REPLACED: Mapping[type[exp.Expr], Callable[..., exp.Expr]] = {
+    exp.UnixToTime: _milliseconds,
+    exp.Length: _length,
+    exp.ArraySize: _length,
+    exp.GroupConcat: _listed,
+    exp.Anonymous: _named,
+    exp.Bracket: _part,
+    exp.DataType: _wide,
+    exp.Literal: _endless,
+}

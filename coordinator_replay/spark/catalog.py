@@ -1,0 +1,135 @@
+"""Names for a warehouse in a session's catalog, so that SQL finds its tables without their paths."""
+
+import re
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Self
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from coordinator_replay.errors import PrerequisiteError, UsageError, WarehouseError
+from coordinator_replay.query.saved import saved_queries
+from coordinator_replay.query.spark_sql import spark_statement
+from coordinator_replay.query.tables import Tables
+from coordinator_replay.safe_text import neutral
+from coordinator_replay.tables.definition import public_tables
+from coordinator_replay.tables.views import View, views, views_in
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+
+_SAME_STORE = {"s3a": "s3", "s3n": "s3", "file": ""}
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """A schema of a catalog, in which the tables, views and saved queries of a warehouse get names.
+
+    Attributes:
+        parts: the catalog, where one is named, and the schema.
+    """
+
+    parts: tuple[str, ...]
+
+    @classmethod
+    def of(cls, name: str) -> Self:
+        """Return the database of a name as it is typed: ``audit`` or ``prod.audit``.
+
+        Raises:
+            UsageError: it is no such name.
+        """
+        parts = tuple(part.strip("`") for part in name.split("."))
+        if len(parts) > 2 or not all(_NAME.fullmatch(part) for part in parts):
+            raise UsageError(
+                f"--database {name}: give SCHEMA or CATALOG.SCHEMA, each of letters, digits, _ and -, as prod.audit"
+            )
+        return cls(parts)
+
+    def __str__(self) -> str:
+        return ".".join(self.parts)
+
+    @property
+    def _quoted(self) -> str:
+        return ".".join(f"`{part}`" for part in self.parts)
+
+    def prepare(self, spark: SparkSession) -> None:
+        """Make the schema if it is not there, before an audit begins.
+
+        Raises:
+            PrerequisiteError: the session has no such catalog, or nobody may make the schema.
+        """
+        try:
+            spark.sql(f"CREATE SCHEMA IF NOT EXISTS {self._quoted}")
+        except PySparkException as problem:
+            raise PrerequisiteError(
+                f"--database {self}: the session can't make or use this schema: {_reason(problem)}"
+            ) from problem
+
+    def register(self, spark: SparkSession, warehouse: str, cluster: str) -> None:
+        """Name the tables, views and saved queries of a warehouse whose audit is committed.
+
+        A saved query becomes a view, see ``saved_view``. It is about one cluster, with the default value
+        of each parameter.
+
+        Args:
+            spark: a session that knows Delta.
+            warehouse: where the tables lie.
+            cluster: the cluster that the saved queries are about.
+
+        Raises:
+            WarehouseError: the catalog refuses a name, or has it for something else.
+        """
+        root = warehouse.rstrip("/") or warehouse
+        try:
+            for name in public_tables():
+                self._name_table(spark, name, f"{root}/{name}")
+            for view in _views_in_order():
+                self._name_view(spark, view.name, view.about, spark_statement(view.sql, schema=self.parts))
+            with closing(Tables(root, cluster)) as tables:
+                for query in saved_queries().values():
+                    values = {"cluster": cluster, **query.defaults(tables)}
+                    statement = spark_statement(query.sql, values, self.parts)
+                    self._name_view(spark, saved_view(query.name), f"Cluster {cluster}. {query.about}", statement)
+        except (PySparkException, WarehouseError) as problem:
+            raise WarehouseError(
+                f"the audit is committed and complete in {root}, but not all of its tables got names in {self}: "
+                f"{_reason(problem)}; the next audit with --database tries again"
+            ) from problem
+
+    def _name_table(self, spark: SparkSession, name: str, path: str) -> None:
+        spark.sql(f"CREATE TABLE IF NOT EXISTS {self._quoted}.`{name}` USING DELTA LOCATION {_text(path)}")
+        found = spark.sql(f"DESCRIBE DETAIL {self._quoted}.`{name}`").first()
+        if found is not None and _place(found["location"]) != _place(path):
+            raise WarehouseError(
+                f"{self}.{name} is another table there, at {found['location']}: choose another schema, or drop it"
+            )
+
+    def _name_view(self, spark: SparkSession, name: str, about: str, statement: str) -> None:
+        spark.sql(f"CREATE OR REPLACE VIEW {self._quoted}.`{name}` COMMENT {_text(about)} AS {statement}")
+
+
+def saved_view(name: str) -> str:
+    """Return the name of the view of a saved query: ``saved_rebalance_storms`` of ``rebalance-storms``."""
+    return f"saved_{name.replace('-', '_')}"
+
+
+def _views_in_order() -> list[View]:
+    """Return all views, each behind those that it rests on."""
+    return list(dict.fromkeys(view for name in views() for view in views_in(name)))
+
+
+def _text(value: str) -> str:
+    """Return a string literal of Spark's SQL."""
+    return "'{}'".format(value.replace("\\", "\\\\").replace("'", "\\'"))
+
+
+def _place(uri: str) -> str:
+    """Return where a table lies, in one form for all spellings: Hadoop has names of its own for some schemes."""
+    scheme, _, rest = uri.rpartition("://")
+    path = rest if scheme else uri.removeprefix("file:")
+    return f"{_SAME_STORE.get(scheme, scheme)}://{'/' if scheme in ('', 'file') else ''}{path.strip('/')}"
+
+
+def _reason(problem: Exception) -> str:
+    """Return the first line of an error, which Spark's traces follow."""
+    return neutral(str(problem).strip().partition("\n")[0])

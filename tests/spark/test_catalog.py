@@ -1,0 +1,106 @@
+"""Names in a catalog: every public table, view and saved query answers in Spark as it does in the embedded engine."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from coordinator_replay.errors import PrerequisiteError, UsageError, WarehouseError
+from coordinator_replay.query.saved import run_saved_query, saved_queries
+from coordinator_replay.query.sql import run_sql
+from coordinator_replay.query.tables import Tables
+from coordinator_replay.spark.catalog import Database, saved_view
+from coordinator_replay.tables.definition import public_tables, tables
+from coordinator_replay.tables.views import views
+from tests.pipeline.in_process import audit_here as audit
+from tests.samples import Sample
+
+NAME = "spark_catalog.named_audit"
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A recorded life with rebalances, offsets that expired and transactions, in a folder whose name needs quoting."""
+    folder = tmp_path_factory.mktemp("it's here")
+    audit(folder, Sample("variants").segments)
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def named(spark: SparkSession, warehouse: str) -> Iterator[str]:
+    database = Database.of(NAME)
+    database.prepare(spark)
+    database.register(spark, warehouse, "default")
+    yield NAME
+    spark.sql(f"DROP SCHEMA {NAME} CASCADE")
+
+
+def plain(value: Any) -> Any:
+    """A value in a form that both engines share."""
+    if hasattr(value, "asDict"):
+        return plain(value.asDict())
+    if isinstance(value, dict):
+        return {key: plain(inner) for key, inner in sorted(value.items())}
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    if isinstance(value, float):
+        return round(value, 6)
+    if hasattr(value, "timestamp"):
+        return value.timestamp()
+    return int(value) if hasattr(value, "as_integer_ratio") and not isinstance(value, bool) else value
+
+
+def rows_of(spark: SparkSession, name: str) -> tuple[list[str], list[Any]]:
+    answer = spark.table(f"{NAME}.{name}")
+    return answer.columns, sorted(map(repr, (plain(list(row)) for row in answer.collect())))
+
+
+@pytest.mark.spark
+def test_public_tables_views_and_saved_queries_have_names_with_comments(spark, named):
+    listed = {row["tableName"] for row in spark.sql(f"SHOW TABLES IN {named}").collect()}
+    queries = {saved_view(name) for name in saved_queries()}
+    assert listed == {*public_tables(), *views(), *queries}
+    assert not listed & {name for name, table in tables().items() if table.is_internal}
+    described = {row["col_name"]: row for row in spark.sql(f"DESCRIBE TABLE EXTENDED {named}.rebalances").collect()}
+    assert described["cause"]["comment"] == tables()["rebalances"].column("cause").about
+    view = {
+        row["col_name"]: row["data_type"] for row in spark.sql(f"DESCRIBE TABLE EXTENDED {named}.event_log").collect()
+    }
+    assert view["Comment"] == views()["event_log"].about
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", sorted(saved_queries()))
+def test_a_saved_query_answers_in_spark_as_in_duckdb(spark, named, warehouse, name):
+    columns, rows = run_saved_query(Tables(warehouse), name)
+    assert rows_of(spark, saved_view(name)) == (columns, sorted(map(repr, map(plain, rows))))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", sorted(views()))
+def test_a_view_answers_in_spark_as_in_duckdb(spark, named, warehouse, name):
+    columns, rows = run_sql(Tables(warehouse), f"SELECT * FROM {name}")
+    assert rows_of(spark, name) == (columns, sorted(map(repr, map(plain, rows))))
+
+
+@pytest.mark.parametrize("name", ["", "a.b.c", "a b", "1st", "a..b", "x; drop table y", "prod.", "`a"])
+def test_a_name_that_is_none_is_refused_before_anything_is_read(name):
+    with pytest.raises(UsageError, match=r"CATALOG\.SCHEMA"):
+        Database.of(name)
+
+
+@pytest.mark.spark
+def test_a_catalog_that_is_not_there_is_told_before_the_run(spark):
+    with pytest.raises(PrerequisiteError, match=r"nowhere\.audit"):
+        Database.of("nowhere.audit").prepare(spark)
+
+
+@pytest.mark.spark
+def test_a_name_that_another_warehouse_has_is_refused_and_the_audit_is_said_to_be_committed(
+    spark, named, tmp_path: Path
+):
+    audit(tmp_path, Sample("transactions").segments)
+    with pytest.raises(WarehouseError, match=r"the audit is committed.*another table there"):
+        Database.of(named).register(spark, str(tmp_path), "default")
