@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 import click
 
+from coordinator_replay.extras import missing_extra
 from coordinator_replay.safe_text import neutral
 from coordinator_replay.secret_text import without_secrets
 from coordinator_replay.version import __version__
@@ -23,6 +24,9 @@ from coordinator_replay.version import __version__
 _MOST = 300
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
+
+EXIT_USAGE = 2
+"""What click returns for a command that can't be run as it was typed, or where it is installed."""
 
 EXIT_INTERRUPTED = 130
 """What shells return for a program that Ctrl-C ended: 128 and the number of the signal."""
@@ -218,6 +222,10 @@ def _let_go(problem: BaseException | None) -> None:
 
 
 def _report(problem: BaseException) -> None:
+    lacking = missing_extra(problem) if isinstance(problem, ModuleNotFoundError) else None
+    if lacking is not None:
+        _say(lacking)
+        sys.exit(EXIT_USAGE)
     file = _kept()
     where = f"the traceback is in {file}" if file else "no file could be written for the traceback"
     _say(f"something unexpected happened ({_described(problem)}); {where}: please report it")

@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from coordinator_replay.cli.guard import GuardedCommand
+from coordinator_replay.cli.guard import EXIT_USAGE, GuardedCommand
 from coordinator_replay.cli.option_types import ABSOLUTE_TIME, CLOCK_RULE, DURATION, TIME, Parsed, check_warehouse
 from coordinator_replay.errors import CoordinatorReplayError, InputError, UsageError, WarehouseError
 from coordinator_replay.query.similar import did_you_mean
@@ -28,7 +28,6 @@ CLUSTER_VARIABLE = "COORDINATOR_REPLAY_CLUSTER"
 OUTPUT_FORMS = ("table", "json", "csv")
 
 EXIT_FAILED = 1
-EXIT_USAGE = 2
 EXIT_FINDINGS = 3
 EXIT_NOTHING = 4
 

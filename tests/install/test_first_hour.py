@@ -31,7 +31,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     environment = folder / "environment"
     venv.create(environment, with_pip=True)
     pip = [environment / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*pip, wheel], check=True, cwd=folder)
+    subprocess.run([*pip, f"{wheel}[spark,report]"], check=True, cwd=folder)
     return Installed(environment, folder / "work")
 
 

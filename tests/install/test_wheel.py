@@ -100,3 +100,31 @@ def test_an_audit_without_a_java_says_which_and_how_to_get_it(installed, tmp_pat
 def test_an_audit_on_too_old_a_java_names_both(installed, tmp_path):
     run = installed.run("coordinator-replay", "demo", code=1, JAVA_HOME=str(java_that_says(tmp_path / "old", "11.0.6")))
     assert f"Java 17 or newer is needed, and {tmp_path}/old/bin/java is Java 11" in " ".join(run.stderr.split())
+
+
+EXTRAS = {"audit": {"numba", "pandas"}, "spark": {"pyspark"}, "report": {"bokeh"}}
+"""What an installation of the plain package lacks; one library of each extra at least."""
+
+
+def test_the_plain_package_answers_and_names_the_extra_that_a_command_needs(installed, tmp_path):
+    """The environment has all libraries; a package that refuses to be imported hides those that only extras bring."""
+    hidden = tmp_path / "hidden"
+    for library in set().union(*EXTRAS.values(), {"sqlglot", "javaproperties", "jinja2", "delta", "py4j"}):
+        (hidden / library).mkdir(parents=True)
+        text = f"raise ModuleNotFoundError('No module named {library!r}', name={library!r})\n"
+        (hidden / library / "__init__.py").write_text(text)
+    plain = {"PYTHONPATH": str(hidden), "COORDINATOR_REPLAY_WAREHOUSE": "plain-warehouse"}
+    installed.run("coordinator-replay", "demo", "--warehouse", "plain-warehouse")
+    for asked in (
+        ["groups"], ["why", "shop-billing"], ["offsets", "shop-billing"], ["findings"], ["metrics"], ["impact"],
+        ["sql", "--query", "rebalance-storms"], ["maintain"],
+        ["what-if", "shop-billing", "--set", "session.timeout.ms=30000"],
+    ):  # fmt: skip
+        assert installed.run("coordinator-replay", *asked, **plain).stdout
+    dump = installed.run("python", "-c", "import coordinator_replay as c; print(c.__path__[0])").stdout.strip()
+    segments = f"{dump}/demo_dump/segments"
+    for words, extra in (
+        (["demo"], "spark"), (["audit", segments], "spark"), (["decode", segments], "audit"), (["report"], "report"),
+    ):  # fmt: skip
+        refused = installed.run("coordinator-replay", *words, code=2, **plain)
+        assert f"pip install 'coordinator-replay[{extra}]'" in " ".join(refused.stderr.split())

@@ -1,0 +1,25 @@
+"""Extras of the package: which one brings a library that a command needs."""
+
+_EXTRAS = {
+    "pyspark": "spark",
+    "py4j": "spark",
+    "delta": "spark",
+    "pandas": "audit",
+    "numba": "audit",
+    "sqlglot": "audit",
+    "javaproperties": "audit",
+    "bokeh": "report",
+    "jinja2": "report",
+}
+"""Extras by the name of the module that is imported."""
+
+
+def missing_extra(problem: ModuleNotFoundError) -> str | None:
+    """Return what to install for a library that is not there; None if no extra brings it."""
+    library = (problem.name or "").partition(".")[0]
+    extra = _EXTRAS.get(library)
+    if extra is None:
+        return None
+    return f"this needs {library}, which is not installed: pip install 'coordinator-replay[{extra}]' brings it" + (
+        ", or a platform's own Spark" if extra == "spark" else ""
+    )
