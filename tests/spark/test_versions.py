@@ -1,15 +1,20 @@
 """What this package says on a Spark that lacks a feature, and what it takes from each version."""
 
 import logging
+from collections import Counter
 
 import pyspark
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from coordinator_replay.errors import PrerequisiteError
 from coordinator_replay.pipeline.host import spark_versions
 from coordinator_replay.pipeline.host.failure import leave_it_to_the_run
-from coordinator_replay.spark import register
+from coordinator_replay.spark import register, replay_group, replay_groups
+from coordinator_replay.spark.replay import TABLES
+from tests.pipeline.in_process import audit_here
+from tests.samples import Sample
 
 
 class Session:
@@ -90,3 +95,15 @@ def test_a_classic_session_is_not_remote(spark: SparkSession):
     assert spark_versions.is_local(spark)
     done, total = spark_versions.running_tasks(spark)()
     assert (done, total) == (0, 0)
+
+
+@pytest.mark.spark
+def test_groups_are_replayed_from_tables_of_an_audit(spark: SparkSession, tmp_path):
+    """On every Spark, without the data source."""
+    audit_here(tmp_path, Sample("group-lifecycles").segments)
+    records = spark.read.parquet(*DeltaTable(str(tmp_path / "group_records")).file_uris())
+    replay = replay_groups(records, tasks=3)
+    groups = [row["group_id"] for row in records.select("group_id").distinct().collect()]
+    one_by_one = Counter(name for group in groups for name, _ in replay_group(records, group))
+    assert {name: getattr(replay, name).count() for name in TABLES} == one_by_one
+    assert all(one_by_one[name] for name in TABLES)

@@ -22,13 +22,13 @@ OLDEST: Version = (3, 5)
 
 
 class Feature(Enum):
-    """A feature of Spark that not every version has, its name in a sentence, and the version that brought it."""
+    """A feature that not every Spark has: the beginning of a sentence about it, and the version that brought it."""
 
-    DATA_SOURCE = ("the data source consumer_offsets", (4, 0))
-    SQL_FUNCTIONS = ("the SQL functions decode_record, decode_key and consumer_protocol", (4, 1))
+    DATA_SOURCE = ("the data source consumer_offsets needs", (4, 0))
+    SQL_FUNCTIONS = ("the SQL functions decode_record, decode_key and consumer_protocol need", (4, 1))
 
-    def __init__(self, title: str, since: Version) -> None:
-        self.title = title
+    def __init__(self, sentence: str, since: Version) -> None:
+        self.sentence = sentence
         self.since = since
 
 
@@ -71,22 +71,16 @@ def version() -> Version:
     return int(major), int(minor)
 
 
-def has(feature: Feature) -> bool:
-    """Return whether this Spark has a feature."""
-    return version() >= feature.since
-
-
 def check_has(feature: Feature) -> None:
     """Refuse a feature that this Spark lacks.
 
     Raises:
         PrerequisiteError: this Spark is too old for it.
     """
-    if not has(feature):
+    if version() < feature.since:
         raise PrerequisiteError(
-            f"{feature.title} need{'' if feature is Feature.SQL_FUNCTIONS else 's'} Spark "
-            f"{'.'.join(map(str, feature.since))} or newer, and this is Spark {version_text()}; audits and all "
-            "questions work here: use the tables of an audit"
+            f"{feature.sentence} Spark {'.'.join(map(str, feature.since))} or newer, and this is Spark "
+            f"{version_text()}; audits and all questions work here: use the tables of an audit"
         )
 
 
