@@ -1,8 +1,9 @@
 """Questions over warehouses of made-up groups: what is doubled is what a question reads."""
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from benchmarks.generations import generation
 from benchmarks.warehouse import warehouse_of
@@ -11,12 +12,14 @@ from coordinator_replay.pipeline.groups.replay import InputRow, ReplayContext, r
 from coordinator_replay.query.lives import life_of
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.report.columns import Clock
+from coordinator_replay.report.life_marks import finding_columns
 from coordinator_replay.report.members import MemberIdentities
 from coordinator_replay.report.owner_marks import member_columns, partition_columns
 from coordinator_replay.report.trace import trace_events
 
 
-def _replayed(work: Path, name: str, rows: list[InputRow]) -> str:
+def _replayed(work: Path, name: str, rows: list[InputRow], more: Iterable[tuple[str, dict[str, Any]]] = ()) -> str:
+    """Replay records of groups into a warehouse; returns its folder."""
     folder = work / f"questions-{name}"
     shutil.rmtree(folder, ignore_errors=True)
     place = {"cluster": "default", "log_partition": 0}
@@ -24,7 +27,8 @@ def _replayed(work: Path, name: str, rows: list[InputRow]) -> str:
     about = {"group_id": rows[0].group_id, "kind": rows[0].kind, "is_tombstone": False}
     end = {"end_timestamp": rows[-1].timestamp_ms, "complete_from_offset": 0, "missing_offsets": 0, "gaps": []}
     read = [("group_records", {**first, **about}), ("log_partitions", {**place, **end})]
-    return str(warehouse_of(folder, [*read, *replay_groups(rows, ReplayContext(cluster="default"))]))
+    replayed = replay_groups(rows, ReplayContext(cluster="default"))
+    return str(warehouse_of(folder, [*read, *more, *replayed]))
 
 
 def _of_group(folder: str) -> None:
@@ -55,6 +59,35 @@ def members(count: int, work: Path) -> Callable[[], object]:
     return lambda: _of_group(folder)
 
 
+def partitions(count: int, work: Path) -> Callable[[], object]:
+    """A group in which two members take so many partitions from each other, through a generation without them."""
+    turns: list[Mapping[str, range]] = [
+        {"a": range(count), "b": range(0)},
+        {"a": range(0), "b": range(0)},
+        {"a": range(0), "b": range(count)},
+    ]
+    folder = _replayed(work, f"partitions-{count}", [generation(n, owned) for n, owned in enumerate(turns * 2, 1)])
+    return lambda: _of_group(folder)
+
+
+def findings(count: int, work: Path) -> Callable[[], object]:
+    """A group with so many findings."""
+    rows = [generation(n, {"a": range(n % 2, 2)}) for n in range(1, 9)]
+    about = {"cluster": "default", "group_id": "group", "rule": "offset_rewind", "severity": "warning", "detail": "{}"}
+    times = {"first_seen": rows[0].timestamp_ms, "last_seen": rows[-1].timestamp_ms, "occurrences": 1}
+    found = [("findings", {**about, **times, "finding_id": f"f{n}", "message": f"finding {n}"}) for n in range(count)]
+    folder = _replayed(work, f"findings-{count}", rows, found)
+
+    def ask() -> None:
+        warehouse = Warehouse(folder)
+        warehouse.findings()
+        warehouse.metrics()
+        life = life_of(Tables(folder), "group")
+        finding_columns(life, Clock(life.start, life.end))
+
+    return ask
+
+
 def groups(count: int, work: Path) -> Callable[[], object]:
     """So many groups of two members, half of which rebalance twice."""
     rows = [
@@ -77,5 +110,7 @@ QUESTIONS: Mapping[str, tuple[Callable[[int, Path], Callable[[], object]], int]]
     "generations asked about": (generations, 1_000),
     "members asked about": (members, 500),
     "groups asked about": (groups, 500),
+    "partitions asked about": (partitions, 1_000),
+    "findings asked about": (findings, 1_000),
 }
 """What is doubled, and how many there are at first."""

@@ -53,7 +53,7 @@ QUESTIONS = {
     33: (LIFE, "describe shop-streams --at 2026-11-21T08:34:02.280", r"\bst-2\b"),
     34: (LIFE, "sql --query log-partition-growth", r"shop-wide\b"),
     35: (f"{JAVA},{PREVIEW}", "diff", r"bakery-holders\b"),
-    36: (LIFE, "impact --from 08:33:20 --to 08:33:40", r"3 of 9 groups concerned, 6 rebalances"),
+    36: (LIFE, "impact --from 08:33:20 --to 08:33:40", r"3 of 9 groups concerned, 6\s+rebalances"),
 }
 """By number: the cluster, the command, and what must be in sight. 21 asks for a list, and 26 for a simulation."""
 
