@@ -12,7 +12,7 @@ consumed AS (
 written AS (
     SELECT history.group_id, history.topic, history.partition, committed_offset, previous_offset, metadata, valid_from,
            first_member, coalesce(has_members, false) AS has_members, is_beginning_known, coalesce(committed_offset < previous_offset, false) AS is_back,
-           to_offset IS NULL AND previous_offset IS NULL AND NOT coalesce(is_begin_open, true) AS is_only,
+           to_offset IS NULL AND previous_offset IS NULL AND replaced_offset IS NULL AND NOT coalesce(is_begin_open, true) AS is_only,
            -- A consumer commits the leader epoch of what it read; kafka-consumer-groups commits an offset alone.
            CASE WHEN is_transactional THEN 'a transactional producer'
                 WHEN leader_epoch IS NOT NULL THEN 'a consumer: the commit has a leader epoch'

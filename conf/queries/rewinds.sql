@@ -1,17 +1,16 @@
 -- Committed offsets that were rewound, with the owner before and after and the group's state: resets and duplicates.
 -- param group text: only this group
 -- param threshold number = 1: offsets from which on it counts
-SELECT * EXCLUDE (is_begin_open) FROM (
-    SELECT group_id, topic, partition, valid_from AS at,
-           lag(committed_offset) OVER in_order AS previous_offset, committed_offset,
-           lag(committed_offset) OVER in_order::HUGEINT - committed_offset AS delta,
-           lag(owner_member_id) OVER in_order AS previous_owner_member_id, owner_member_id, group_state, is_begin_open,
+SELECT * FROM (
+    -- No previous_offset: it is not on record, one of the two is negative, or the topic may have been created again.
+    SELECT group_id, topic, partition, valid_from AS at, previous_offset, committed_offset,
+           previous_offset::HUGEINT - committed_offset AS delta,
+           lag(owner_member_id) OVER in_order AS previous_owner_member_id, owner_member_id, group_state,
            -- An export through a consumer doesn't show which commits were aborted.
            coalesce(lag(is_proven) OVER in_order, true) AS is_proven
     FROM offset_history WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group)
     WINDOW in_order AS (PARTITION BY group_id, topic, partition ORDER BY from_offset)
 )
--- Where commits before it are missing, the offset before it is not on record.
-WHERE delta >= $threshold AND NOT coalesce(is_begin_open, true)
+WHERE delta >= $threshold
 ORDER BY delta DESC, "at", group_id, topic, partition
 LIMIT 200

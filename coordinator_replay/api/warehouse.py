@@ -194,6 +194,7 @@ class Warehouse:
         from coordinator_replay.query.end_offsets import read_end_offsets
         from coordinator_replay.query.offsets import (
             CommittedOffset,
+            negative_offsets_note,
             offsets_at,
             open_offsets_note,
             pending_commits,
@@ -217,7 +218,8 @@ class Warehouse:
         open_partitions = {(one.topic, one.partition) for one in offsets if not one.is_exact}
         removed = removal_notes(removed_offsets(self._tables, group, moment), topics, open_partitions)
         waiting = pending_notes(pending, offsets, topics)
-        notes = [aborted, nothing, open_offsets_note(offsets), *removed, *waiting, note]
+        negative = negative_offsets_note(offsets)
+        notes = [aborted, nothing, negative, open_offsets_note(offsets), *removed, *waiting, note]
         return Answer(offsets, CommittedOffset, notes=notes, basis=basis)
 
     def offset_history(

@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 _DOUBTS = {
     "absent_from": AnswerColumn("absent_from", "ABSENT-FROM", 1),
     "is_exact": AnswerColumn("is_exact", "EXACT", 1),
+    "is_proven": AnswerColumn("is_proven", "PROVEN", 1),
+    "is_stable": AnswerColumn("is_stable", "STABLE", 1),
+    "is_topic_current": AnswerColumn("is_topic_current", "SAME-TOPIC", 1),
 }
-"""Shown where the log does not prove a row of the answer."""
+"""Shown where the log does not prove a row of the answer, or a row no longer counts."""
 
 
 at_option = click.option("--at", type=TIME, help="Point in time; default: the end of the log.")

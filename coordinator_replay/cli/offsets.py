@@ -19,6 +19,7 @@ from coordinator_replay.cli.completion import COMMITTED_TOPIC_NAME
 from coordinator_replay.cli.option_types import DURATION, Parsed, Time
 from coordinator_replay.cli.options import Common, open_warehouse, warehouse_command
 from coordinator_replay.errors import UsageError
+from coordinator_replay.listing import counted
 from coordinator_replay.query.choices import STATUSES
 
 
@@ -63,7 +64,10 @@ TOPIC_OR_PARTITION = Parsed("topic[:partition]", topic_or_partition)
 @click.option(
     "--reset-file",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Also write what kafka-consumer-groups --reset-offsets --from-file takes.",
+    help="Also write what kafka-consumer-groups --reset-offsets --from-file takes: offsets that are proven and stable.",
+)
+@click.option(
+    "--include-unproven", is_flag=True, help="With --reset-file: write offsets that are not proven or not stable, too."
 )
 @click.option(
     "--end-offsets",
@@ -81,6 +85,7 @@ def offsets(
     start: Time | None,
     end: Time | None,
     reset_file: Path | None,
+    include_unproven: bool,
     end_file: Path | None,
 ) -> None:
     """Show the committed offsets of GROUP at a point in time.
@@ -90,11 +95,13 @@ def offsets(
     """
     warehouse = open_warehouse(common)
     if history is not None:
-        if at or topics or require_stable or reset_file or end_file:
+        if at or topics or require_stable or reset_file or include_unproven or end_file:
             raise UsageError("--history takes --from and --to, and none of the options about one point in time")
         changes = warehouse.offset_history(group, *history, start=start, end=end)
         show(common, changes)
         return
+    if include_unproven and reset_file is None:
+        raise UsageError("--include-unproven is for --reset-file")
     if start or end:
         raise UsageError("--from and --to are for --history; give --at for one point in time")
     answer = warehouse.offsets(group, at=at, topics=topics, require_stable=require_stable, end_offsets=end_file)
@@ -104,11 +111,12 @@ def offsets(
     if reset_file is not None:
         from coordinator_replay.query.offsets import write_reset_file
 
-        written = write_reset_file(answer, reset_file)
-        left_out = (
-            f"; {len(answer) - written} partitions left out, unstable or not on record" if written < len(answer) else ""
+        result = write_reset_file(answer, reset_file, include_unproven=include_unproven)
+        left_out = len(answer) - result.written
+        say(
+            f"Wrote {counted(result.written, 'partition')} to {reset_file}.",
+            f"{counted(left_out, 'partition')} left out: {result}." if left_out else None,
         )
-        say(f"Wrote {written} partitions to {reset_file}{left_out}.")
 
 
 @warehouse_command(

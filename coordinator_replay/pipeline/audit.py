@@ -240,7 +240,13 @@ def _run_buckets(
             topic_changes=names.now.changes,
             limits=options.thresholds,
         ),
-        offsets=OffsetContext(end=run.log_end, sums=sums, as_of=expiry.as_of, history_every_ms=expiry.history_every_ms),
+        offsets=OffsetContext(
+            end=run.log_end,
+            sums=sums,
+            as_of=expiry.as_of,
+            history_every_ms=expiry.history_every_ms,
+            topic_lives=names.now.lives,
+        ),
         derives=plan.derives,
         has_logs=has_logs,
     )

@@ -15,6 +15,7 @@ from coordinator_replay.pipeline.columns import LATEST, NONE, Numbers, numbers_o
 from coordinator_replay.pipeline.minute_states import MINUTE_STATES, SIMPLE
 from coordinator_replay.store.duckdb_connection import select
 from coordinator_replay.store.scan import reader_of
+from coordinator_replay.store.writer import conform
 from coordinator_replay.tables.definition import table
 from coordinator_replay.times import milliseconds
 
@@ -35,24 +36,27 @@ COMMIT = (
 MINUTES = pa.schema([("minute", pa.int64()), ("kind", pa.int32()), ("commits", pa.int64())])
 """Commits of all groups in a minute since 1970, by what these groups were at its end."""
 
-PARTITION_SUMS, REWIND_SUMS = "partition_sums", "rewinds"
+PARTITION_SUMS, REWIND_SUMS, LOSS_SUMS = "partition_sums", "rewinds", "position_losses"
 """What rows of the history come to, by the name of their staged files."""
 
 _INTERVAL = [
     *("group_id", "topic", "partition", "log_partition", "from_offset", "committed_offset", "previous_offset"),
     *("commits_merged", "valid_from", "leader_epoch", "is_transactional", "owner_member_id", "group_state", "ended_by"),
+    *("topic_id", "replaced_offset"),
 ]
 
 PAUSES = "pauses"
 """Staged rows of the history, of a partition that was not committed again for long; in PAUSE."""
 
-PAUSE = table("offset_history").arrow_schema(
+_PAUSE = table("offset_history").arrow_schema(
     [
         *("group_id", "topic", "partition", "log_partition", "record_offset", "from_offset", "committed_offset"),
         *("owner_member_id", "valid_from", "valid_to", "to_offset", "ended_by", "commit_timestamp"),
         "expire_timestamp",
     ]
 )
+PAUSE = pa.schema([*_PAUSE, ("is_topic_over", pa.bool_())])
+"""``is_topic_over`` as in STAGED; null in rows of tables, which no commit has ended."""
 
 GROUP_SUMS, MINUTE_SUMS = "group_sums", "minute_sums"
 """What commits come to, by the name of their staged files; the latter are rows in MINUTES."""
@@ -111,15 +115,15 @@ _SUMMED: dict[str, np.ufunc] = {
 
 _BY_PARTITION = """
 SELECT true AS is_over, group_id, topic, partition, log_partition, commits, first_at, last_at, metadata_bytes,
-    with_leader_epoch, newest.from_offset, newest.committed_offset, newest.is_lost, empty_count, empty_first_at,
-    into_empty.from_offset AS empty_from_offset, into_empty.valid_from AS empty_valid_from,
+    with_leader_epoch, newest.from_offset, newest.committed_offset, newest.is_lost, newest.topic_id, empty_count,
+    empty_first_at, into_empty.from_offset AS empty_from_offset, into_empty.valid_from AS empty_valid_from,
     into_empty.committed_offset AS empty_committed_offset, into_empty.previous_offset AS empty_previous_offset
 FROM (
     SELECT group_id, topic, partition, max(log_partition) AS log_partition, sum(commits_merged + 1)::BIGINT AS commits,
         min(epoch_ms(valid_from)) AS first_at, max(epoch_ms(valid_from)) AS last_at,
         max(metadata_bytes)::BIGINT AS metadata_bytes, count(leader_epoch) AS with_leader_epoch,
         arg_max({
-            'from_offset': from_offset, 'committed_offset': committed_offset,
+            'from_offset': from_offset, 'committed_offset': committed_offset, 'topic_id': topic_id,
             'is_lost': coalesce(ended_by = 'RECORDS_MISSING', false) OR committed_offset IS NULL
         }, {'at': from_offset, 'in': history.log_partition}) AS newest,
         count(committed_offset) FILTER (group_state = 'Empty') AS empty_count,
@@ -142,6 +146,15 @@ SELECT true AS is_over, group_id, topic, partition, log_partition, epoch_ms(vali
 FROM history WHERE committed_offset < previous_offset
 """
 """Commits below the one before."""
+
+_LOSSES = """
+SELECT true AS is_over, group_id, topic, partition, log_partition, epoch_ms(valid_from) AS valid_from, from_offset,
+    committed_offset, replaced_offset, owner_member_id
+FROM history WHERE committed_offset < 0
+"""
+"""Commits of a negative offset."""
+
+_SUMS = {PARTITION_SUMS: _BY_PARTITION, REWIND_SUMS: _REWINDS, LOSS_SUMS: _LOSSES}
 
 
 def commit_sums(
@@ -254,7 +267,7 @@ class IntervalSums:
         """Take rows of the history.
 
         Yields:
-            PARTITION_SUMS and REWIND_SUMS, once enough rows wait.
+            rows of ``_SUMS``, once enough rows wait.
         """
         lengths = pc.binary_length(rows.column("metadata"))
         self._waiting.append(rows.select(_INTERVAL).append_column("metadata_bytes", lengths))
@@ -263,11 +276,11 @@ class IntervalSums:
             yield from self.flush()
 
     def flush(self) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """What the rows that wait come to: PARTITION_SUMS and REWIND_SUMS."""
+        """Yield what the rows that wait come to: rows of ``_SUMS``."""
         if self._waiting:
             history = pa.Table.from_batches(self._waiting)
             self._waiting, self._rows = [], 0
-            for name, sql in ((PARTITION_SUMS, _BY_PARTITION), (REWIND_SUMS, _REWINDS)):
+            for name, sql in _SUMS.items():
                 for batch in select(sql, {}, history=history).to_batches():
                     yield name, batch
 
@@ -285,4 +298,4 @@ def pauses(rows: pa.RecordBatch, pause_ms: int, end: datetime | None = None) -> 
         ended = ended.fill_null(pa.scalar(end, TIMESTAMP))
     is_long = pc.greater_equal(pc.subtract(ended.cast(pa.int64()), begin.cast(pa.int64())), pause_ms * 1000)
     is_wanted = pc.and_(pc.and_(is_long, rows.column("is_exact")), pc.is_valid(rows.column("owner_member_id")))
-    return rows.filter(pc.fill_null(is_wanted, False)).select(PAUSE.names)
+    return conform(rows.filter(pc.fill_null(is_wanted, False)), PAUSE)

@@ -18,10 +18,11 @@ class Staged(IntEnum):
 
 HISTORY = table("offset_history").arrow_schema(
     [
-        *("group_id", "topic", "partition", "committed_offset", "leader_epoch", "metadata", "commit_timestamp"),
+        *("group_id", "topic", "partition", "topic_id", "committed_offset", "leader_epoch", "metadata"),
+        *("commit_timestamp", "value_version"),
         *("valid_from", "valid_to", "from_offset", "to_offset", "log_partition", "ended_by", "is_transactional"),
         *("owner_member_id", "group_state", "expire_timestamp", "record_offset", "is_proven", "is_exact"),
-        *("is_begin_open", "previous_offset"),
+        *("is_begin_open", "previous_offset", "replaced_offset"),
     ]
 )
 """Columns that every staged row has, named as in ``offset_history``."""
@@ -41,7 +42,13 @@ EXPIRY = table("removed_offsets").arrow_schema(
 the offset expire), since when (null: since the group's first record), whether a transaction on it was open, whether the
 group's own tombstone follows in the same operation, the last owner, and the group's state before."""
 
-STAGED = pa.schema([("kind", pa.int8()), *HISTORY, *PRODUCER, *EXPIRY, ("commits_merged", pa.int64())])
+STAGED = pa.schema(
+    [
+        *(("kind", pa.int8()), *HISTORY, *PRODUCER, *EXPIRY),
+        *(("commits_merged", pa.int64()), ("is_topic_over", pa.bool_())),
+    ]
+)
+"""``is_topic_over`` is true of an offset that a commit of another topic of the same name replaced."""
 
 OPEN_ROWS, REMOVED_ROWS = "open_offsets", "removed_rows"
 """Staged rows of offsets that are current at the end of the log, and of those that a tombstone removed and whose cause

@@ -21,7 +21,8 @@ class Change:
         what: ``group``, ``type``, ``state``, ``protocol`` and ``assignor`` of a group; ``member`` by client and host;
             ``subscription`` of a client; ``owner`` and ``offset`` of a partition; between: ``rebalance``, ``finding``.
         change: ``added``, ``removed`` or ``changed``; of offsets ``advanced``, ``rewound``, or ``not moved`` while
-            others of the topic did; of rebalances and findings what lay between: ``between``, ``new``, or ``over`` of a
+            others of the topic did, and ``changed`` where the topic may have been created again in the meantime; of
+            rebalances and findings what lay between: ``between``, ``new``, or ``over`` of a
             finding that was the case at the first time and ended before the second. Between two audits those are new
             that the first one had not stored and the second one had.
         name: of what changed: a client, a partition, a cause, a rule.
@@ -87,30 +88,32 @@ _CLIENT = "coalesce(instance_id, CASE WHEN NOT coalesce(is_client_inherited, fal
 _FACTS = f"""
     SELECT group_id, 'member' AS what, client || coalesce(CASE WHEN is_hosted THEN ' on ' || host END, '') AS name,
            count(*)::VARCHAR AS value, min(log_partition) AS log_partition,
-           bool_and(coalesce(is_exact, false)) AS is_exact
+           bool_and(coalesce(is_exact, false)) AS is_exact, NULL::VARCHAR AS topic_id
     FROM members_SIDE JOIN hosted USING (group_id, client) GROUP BY ALL
     UNION ALL
     SELECT group_id, 'subscription', client,
            list_aggregate(list_sort(list_distinct(list(coalesce(subscribed_topic_regex,
                array_to_string(list_sort(subscribed_topics), ', '))))), 'string_agg', '; '),
-           min(log_partition), bool_and(coalesce(is_exact, false))
+           min(log_partition), bool_and(coalesce(is_exact, false)), NULL
     FROM members_SIDE WHERE subscribed_topics IS NOT NULL OR subscribed_topic_regex IS NOT NULL GROUP BY ALL
     UNION ALL
     SELECT group_id, 'assignor', NULL, list_aggregate(list_sort(list_distinct(list(assignor))), 'string_agg', ', '),
-           min(log_partition), bool_and(coalesce(is_exact, false))
+           min(log_partition), bool_and(coalesce(is_exact, false)), NULL
     FROM members_SIDE WHERE assignor IS NOT NULL GROUP BY group_id
     UNION ALL
     SELECT owned.group_id, 'owner', coalesce(topic, topic_id) || '-' || partition,
            list_aggregate(list_sort(list_distinct(list(coalesce(client, owned.member_id)))), 'string_agg', ', '),
-           min(owned.log_partition), bool_and(coalesce(owned.is_exact, false))
+           min(owned.log_partition), bool_and(coalesce(owned.is_exact, false)), NULL
     FROM partition_ownership AS owned
     LEFT JOIN (SELECT group_id, member_id, client FROM members_SIDE) AS clients USING (group_id, member_id)
     WHERE owned.cluster = $cluster_SIDE AND (owned_from <= $at_SIDE OR owned_from IS NULL)
       AND (owned_to > $at_SIDE OR (owned_to IS NULL AND to_offset IS NULL))
     GROUP BY ALL
     UNION ALL
-    SELECT group_id, 'offset', topic || '-' || partition, committed_offset::VARCHAR, log_partition,
-           coalesce(is_exact AND is_proven, false)
+    -- A negative offset is none.
+    SELECT group_id, 'offset', topic || '-' || partition,
+           CASE WHEN committed_offset >= 0 THEN committed_offset::VARCHAR END, log_partition,
+           coalesce(is_exact AND is_proven, false), topic_id
     FROM offset_history
     WHERE cluster = $cluster_SIDE AND {AS_OF.replace("$at", "$at_SIDE")}
 """  # noqa: S608 - put together from constants
@@ -155,7 +158,12 @@ _CHANGES = f"""
     pairs AS (
         SELECT coalesce(before.group_id, after.group_id) AS group_id, coalesce(before.what, after.what) AS what,
                coalesce(before.name, after.name) AS name, before.value AS old, after.value AS new,
-               CASE WHEN coalesce(before.what, after.what) IN ('offset', 'member')
+               -- Two topics of one name have nothing to do with each other; two clusters have ids of their own.
+               before.what = 'offset' AND after.what = 'offset' AND $cluster_before = $cluster_after
+               AND coalesce(after.topic_id <> before.topic_id OR (
+                   before.topic_id IS NULL AND after.topic_id IS NOT NULL
+                   AND try_cast(after.value AS HUGEINT) < try_cast(before.value AS HUGEINT)), false) AS is_other_topic,
+               CASE WHEN coalesce(before.what, after.what) IN ('offset', 'member') AND is_other_topic IS NOT TRUE
                     THEN coalesce(after.value::HUGEINT, 0) - coalesce(before.value::HUGEINT, 0) END AS number,
                {_IS_EXACT.format(side="before", other="after")} AND {_IS_EXACT.format(side="after", other="before")}
                AS is_exact
@@ -164,6 +172,7 @@ _CHANGES = f"""
     ), named AS (
         SELECT group_id, what,
                CASE WHEN old IS NULL THEN 'added' WHEN new IS NULL THEN 'removed'
+                    WHEN is_other_topic THEN 'changed'
                     WHEN old = new THEN 'not moved' WHEN what <> 'offset' THEN 'changed'
                     WHEN number > 0 THEN 'advanced' ELSE 'rewound' END AS change,
                name, old AS before, new AS after,
@@ -171,7 +180,7 @@ _CHANGES = f"""
                coalesce(is_exact, false) AS is_exact,
                count(*) FILTER (what = 'offset' AND number > 0 AND old IS NOT NULL)
                    OVER (PARTITION BY group_id, what, regexp_replace(name, '-[0-9]+$', '')) AS advanced
-        FROM pairs
+        FROM pairs WHERE old IS NOT NULL OR new IS NOT NULL OR what <> 'offset'
     )
     SELECT {select_list(Change)} FROM named
     WHERE change <> 'not moved' OR (what = 'offset' AND advanced > 0)

@@ -218,6 +218,15 @@ def _rewound(detail: Detail) -> list[str]:
     return [f"{_of_partitions(detail)} to {_range(detail)}", far, _times(detail)]
 
 
+def _position_lost(detail: Detail) -> list[str]:
+    return [f"{_of_partitions(detail)} set to {_range(detail)}: negative means no offset", _times(detail)]
+
+
+def _other_topic(detail: Detail) -> list[str]:
+    what = "the topic was created again (another topic id), not compared with offsets before"
+    return [f"{_of_partitions(detail)} {_range(detail)}", what]
+
+
 _REMOVED: Mapping[str, str] = {
     "DELETED": "DeleteOffsets or topic deleted",
     "GROUP_DELETED": "deleted with the group",
@@ -312,6 +321,8 @@ _WORDS: Mapping[str, Callable[[Detail], list[str]]] = {
     offset_events.REWIND: _rewound,
     offset_events.RESET: _rewound,
     offset_events.PENDING: _pending,
+    offset_events.LOST: _position_lost,
+    offset_events.OTHER_TOPIC: _other_topic,
     **dict.fromkeys(offset_events.ENDED.values(), _ended),
 }
 

@@ -89,10 +89,12 @@ class OffsetLine(NamedTuple):
     Attributes:
         at: since when each offset was in force.
         offsets: the offsets.
-        until: when each ended, where it was not the next commit that took its place; else None.
+        until: when each ended, where it was not the next commit that took its place, or this one has no offset, or one
+            that can't be compared; else None.
         last_until: when the last one ended; where it has not, the end of the life.
         marked: those that went backwards or were removed within the life: ``at``, ``until``, ``committed_offset``,
-            ``back_from`` (the higher offset before it, or None) and ``removed_by`` (what removed it, or None).
+            ``back_from`` (the higher offset before it, or None), ``removed_by`` (what removed it, or None) and
+            ``lost_offset`` (of a negative offset, which means none: the one before it).
     """
 
     topic: str

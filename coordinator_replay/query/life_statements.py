@@ -119,7 +119,8 @@ OWNERS = """
 
 LINE_COUNTS = """
     SELECT group_id, sum(commits), count(*), min(first), max(last) FROM (
-        SELECT group_id, count(*) AS commits, min(valid_from) AS first, max(coalesce(valid_to, valid_from)) AS last
+        SELECT group_id, count(*) FILTER (committed_offset >= 0) AS commits, min(valid_from) AS first,
+               max(coalesce(valid_to, valid_from)) AS last
         FROM offset_history
         WHERE cluster = $cluster {of_groups} AND coalesce(valid_to > $start, true) AND coalesce(valid_from < $end, true)
         GROUP BY group_id, topic, partition
@@ -129,7 +130,8 @@ LINE_COUNTS = """
 # Of each time range a line keeps its last commit; what went backwards, or ended otherwise, is always kept.
 # ``$firsts`` and ``$widths`` are where the first range of each group begins, and how long its ranges are; ``$starts``
 # and ``$ends`` what the figures of each group show. A commit is the last of its range where the one that replaced it
-# came in another: that is in each row, so that millions of commits are neither sorted nor compared.
+# came in another: that is in each row, so that millions of commits are neither sorted nor compared. A negative offset
+# is none: the line ends there. It also ends where the topic may have been created again.
 LINES = """
     WITH groups AS (
         SELECT unnest($groups) AS group_id, unnest($firsts) AS first_ms, unnest($widths) AS width,
@@ -138,7 +140,9 @@ LINES = """
         SELECT group_id, topic, partition, committed_offset, from_offset, valid_to, first_ms, width, start_ms, end_ms,
                epoch_ms(valid_from) AS since_ms, epoch_ms(valid_to) AS until_ms,
                CASE WHEN ended_by <> 'COMMIT' THEN ended_by END AS removed_by,
-               CASE WHEN committed_offset < previous_offset THEN previous_offset END AS back_from
+               CASE WHEN committed_offset < previous_offset THEN previous_offset END AS back_from,
+               CASE WHEN committed_offset < 0 THEN replaced_offset END AS lost_offset,
+               committed_offset < 0 OR (replaced_offset IS NOT NULL AND previous_offset IS NULL) AS is_new
         FROM offset_history JOIN groups USING (group_id)
         WHERE cluster = $cluster {of_groups} AND committed_offset IS NOT NULL
           AND coalesce(valid_to > $start, true) AND coalesce(valid_from < $end, true)
@@ -146,24 +150,34 @@ LINES = """
         SELECT *, end_ms - start_ms AS length FROM inside
         WHERE (since_ms - first_ms) // width IS DISTINCT FROM (until_ms - first_ms) // width
            OR coalesce(valid_to >= $end, valid_to IS NULL) OR back_from IS NOT NULL OR removed_by IS NOT NULL
+           OR is_new
     ), lines AS (
         SELECT group_id, topic, partition, list({
             'at': greatest(least(coalesce(since_ms - start_ms, 0), length), 0),
             'until': greatest(least(coalesce(until_ms - start_ms, length), length), 0),
             'committed_offset': committed_offset,
             'back_from': back_from,
+            'lost_offset': lost_offset,
             'removed_by': CASE WHEN until_ms <= end_ms THEN removed_by END,
-            'is_end': removed_by IS NOT NULL
+            'is_end': removed_by IS NOT NULL,
+            'is_new': is_new
         } ORDER BY from_offset) AS points
         FROM kept GROUP BY group_id, topic, partition
+    ), ended AS (
+        SELECT group_id, topic, partition, list_transform(points, lambda one, place: struct_insert(one, ended :=
+            CASE WHEN one.is_end THEN one.until WHEN points[place + 1].is_new THEN points[place + 1].at END)) AS points
+        FROM lines
+    ), drawn AS (
+        SELECT *, list_filter(points, lambda one: one.committed_offset >= 0) AS drawn FROM ended
     )
     SELECT group_id, topic, partition,
-           list_transform(points, lambda one: one.at),
-           list_transform(points, lambda one: one.committed_offset),
-           list_transform(points, lambda one: CASE WHEN one.is_end THEN one.until END),
-           points[-1].until,
-           list_filter(points, lambda one: one.back_from IS NOT NULL OR one.removed_by IS NOT NULL)
-    FROM lines ORDER BY group_id, topic, partition
+           list_transform(drawn, lambda one: one.at),
+           list_transform(drawn, lambda one: one.committed_offset),
+           list_transform(drawn, lambda one: one.ended),
+           drawn[-1].until,
+           list_filter(points, lambda one: one.back_from IS NOT NULL OR one.removed_by IS NOT NULL
+               OR one.lost_offset IS NOT NULL)
+    FROM drawn WHERE len(drawn) > 0 ORDER BY group_id, topic, partition
 """
 
 # Records, not rows of offset_history: these hold since before the range, and may stand for several commits.

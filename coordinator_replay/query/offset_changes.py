@@ -17,11 +17,14 @@ class OffsetChange:
     """One committed offset, from its commit to what ended it: a row of ``offset_history``.
 
     Attributes:
-        delta: how far it lies from the one before; negative where the group went back, None where none was.
+        topic_id: id of the topic; None where it is not known.
+        delta: how far it lies from the one before; negative where the group went back. None where there was none, where
+            one of the two is negative, and where the topic may have been created again between them.
         ended_by: COMMIT, EXPIRED, DELETED, GROUP_DELETED, TOMBSTONE, or RECORDS_MISSING where its end is not on record;
             None while it is in force.
         owner_member_id: who owned the partition when it was committed; None if nobody did or it is not known.
         commits_merged: commits before it that ``audit --history-every`` left out.
+        is_proven: False where the input shows no transaction markers, so that the commit may have been aborted.
         is_exact: whether the log proves that it was in force in the whole interval.
         is_begin_open: whether there may have been commits before it that are not on record.
     """
@@ -29,6 +32,7 @@ class OffsetChange:
     group_id: str
     valid_from: datetime | None = column("FROM", 1)
     topic: str = column("TOPIC", 6, is_id=True)
+    topic_id: str | None
     partition: int = column("PARTITION", 1)
     committed_offset: int | None = column("OFFSET", 1)
     delta: int | None = column("DELTA", 1, sql="committed_offset::HUGEINT - previous_offset")
@@ -43,6 +47,7 @@ class OffsetChange:
     commits_merged: int | None
     log_partition: int
     from_offset: int = column("LOG-OFFSET", 7)
+    is_proven: bool = column(sql="coalesce(is_proven, true)")
     is_exact: bool = column(sql="coalesce(is_exact, false)")
     is_begin_open: bool = column(sql="coalesce(is_begin_open, true)")
 

@@ -16,6 +16,8 @@ FIRST_ON_RECORD = "OFFSETS_FIRST_ON_RECORD"
 REWIND = "OFFSETS_REWOUND"
 RESET = "OFFSETS_SET_WHILE_EMPTY"
 PENDING = "OFFSETS_PENDING"
+LOST = "OFFSETS_POSITION_LOST"
+OTHER_TOPIC = "OFFSETS_OF_OTHER_TOPIC"
 ENDED = {
     "EXPIRED": "OFFSETS_EXPIRED",
     "DELETED": "OFFSETS_DELETED",
@@ -48,8 +50,15 @@ _CHANGES = f"""
         SELECT * FROM offset_history WHERE cluster = $cluster AND group_id = $group
     ), readable AS (
         SELECT * FROM history WHERE committed_offset IS NOT NULL
+    ), of_topics AS (
+        -- Topics that were created again, as far as commits carry their ids.
+        SELECT *, last_value(topic_id IGNORE NULLS) OVER (
+            PARTITION BY topic, partition ORDER BY from_offset ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ) AS id_before
+        FROM readable WHERE topic IN (SELECT topic FROM readable GROUP BY topic HAVING count(DISTINCT topic_id) > 1)
     ), changes AS (
         SELECT CASE WHEN {_IS_RESET} THEN '{RESET}'
+                    WHEN committed_offset < 0 THEN '{LOST}'
                     WHEN committed_offset < previous_offset THEN '{REWIND}'
                     WHEN is_begin_open THEN '{FIRST_ON_RECORD}'
                     ELSE '{FIRST_COMMIT}' END AS event,
@@ -57,8 +66,12 @@ _CHANGES = f"""
                committed_offset AS value, previous_offset AS before, NULL AS ended_by, NULL AS confidence,
                NULL AS until, is_exact, false AS is_topic_deleted
         FROM readable CROSS JOIN joined
-        WHERE previous_offset IS NULL OR committed_offset < previous_offset
-           OR ({_IS_RESET})
+        WHERE (previous_offset IS NULL AND replaced_offset IS NULL) OR committed_offset < previous_offset
+           OR committed_offset < 0 OR ({_IS_RESET})
+        UNION ALL
+        SELECT '{OTHER_TOPIC}', topic, partition, valid_from, from_offset, log_partition, committed_offset, NULL, NULL,
+               NULL, NULL, is_exact, false
+        FROM of_topics WHERE topic_id <> id_before
         UNION ALL
         SELECT CASE ended_by {_CASES} END, topic, partition, valid_to, to_offset, log_partition, committed_offset, NULL,
                ended_by, ended_confidence, NULL, is_exact, {_IS_TOPIC_DELETED}

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from coordinator_replay.answer_columns import (
     END_OFFSETS,
@@ -89,6 +89,18 @@ _OPEN_UNTIL = """
     )
 """
 
+# Ids that a topic had by the group's commits, and its lives by the cluster's metadata.
+_LIVES = """
+    SELECT topic, last_id, ids, created_at, is_there
+    FROM (
+        SELECT topic, arg_max(topic_id, from_offset) AS last_id, count(DISTINCT topic_id) AS ids FROM offset_history
+        WHERE cluster = $cluster AND group_id = $group AND topic_id IS NOT NULL GROUP BY topic
+    ) FULL JOIN (
+        SELECT topic, max(created_at) AS created_at, bool_or(removed_at IS NULL) AS is_there FROM topics
+        WHERE cluster = $cluster GROUP BY topic
+    ) USING (topic)
+"""
+
 _TOPICS = """
     SELECT DISTINCT topic FROM offset_history WHERE cluster = $cluster AND group_id = $group ORDER BY topic
 """
@@ -110,6 +122,8 @@ class CommittedOffset:
         is_exact: whether the log proves this offset in the whole interval in which it was in force; False without an
             offset where it does not have the offset of that time.
         is_begin_open: whether there may have been commits before it that are not on record.
+        is_stable: whether the log proves that no transactional commit of the partition was pending.
+        is_topic_current: False where the topic was deleted since, or where it may have been created again since.
         is_unstable: whether a transactional commit of the partition was pending; False where that was not asked.
         producer_id: whose commit was pending for longest; None where none was.
         pending_since: since when it was.
@@ -118,6 +132,7 @@ class CommittedOffset:
 
     group_id: str = column("GROUP", LAST, is_id=True)
     topic: str = column("TOPIC", 1, is_id=True)
+    topic_id: str | None
     partition: int = column("PARTITION", 1)
     committed_offset: int | None = column("CURRENT-OFFSET", 1)
     leader_epoch: int | None = column("LEADER-EPOCH", 6)
@@ -132,6 +147,8 @@ class CommittedOffset:
     is_proven: bool | None
     is_exact: bool = column(sql="coalesce(is_exact, false)")
     is_begin_open: bool = column(sql="coalesce(is_begin_open, true)")
+    is_stable: bool = column(default=True)
+    is_topic_current: bool = column(default=True)
     is_unstable: bool = column("UNSTABLE", 1, only_with=REQUIRE_STABLE, default=False)
     producer_id: int | None = column("PRODUCER-ID", 1, only_with=REQUIRE_STABLE, default=None)
     producer_epoch: int | None = column("PRODUCER-EPOCH", 2, only_with=REQUIRE_STABLE, default=None)
@@ -369,6 +386,17 @@ def offsets_at(
         offsets = [offset for offset in offsets if offset.topic in topics]
     pending = pending_commits(warehouse, group, at) if pending is None else pending
     by_partition = {(one.topic, one.partition): one for one in pending}
+    waiting = {(topic, partition) for _, topic, _, partition, *_, holds in rows if not holds} | set(by_partition)
+    shows_pending = _shows_pending(warehouse, {offset.log_partition for offset in offsets}, moment)
+    lives = {topic: _TopicLives(*row) for topic, *row in warehouse.rows(_LIVES, group=group)}
+    offsets = [
+        replace(
+            offset,
+            is_stable=offset.log_partition in shows_pending and (offset.topic, offset.partition) not in waiting,
+            is_topic_current=offset.topic not in lives or lives[offset.topic].is_current(offset),
+        )
+        for offset in offsets
+    ]
     offsets = [
         replace(
             offset,
@@ -382,8 +410,6 @@ def offsets_at(
     ]
     if not require_stable:
         return offsets
-    shows_pending = _shows_pending(warehouse, {offset.log_partition for offset in offsets}, moment)
-    waiting = {(topic, partition) for _, topic, partition, *_, holds in rows if not holds} | set(by_partition)
     # Where the cleaner may have removed commits that waited, one may have waited for longer than the one that is shown.
     offsets = [replace(one, is_exact=one.is_exact and one.log_partition in shows_pending) for one in offsets]
     return [
@@ -392,6 +418,40 @@ def offsets_at(
         else offset
         for offset in offsets
     ]
+
+
+class _TopicLives(NamedTuple):
+    """What is on record of the topics that had one name.
+
+    Attributes:
+        last_id: id of the last one that a commit of the group carries; None where none does.
+        ids: how many ids commits of the group carry; None for none.
+        created_at: when the last one was created; None where no cluster metadata has it.
+        is_there: whether one of them was not deleted; None where no source names them.
+    """
+
+    last_id: str | None
+    ids: int | None
+    created_at: datetime | None
+    is_there: bool | None
+
+    def is_current(self, offset: CommittedOffset) -> bool:
+        """Return whether an offset is of the last of these topics, as far as the log shows."""
+        is_other = (self.ids or 0) > 1 if offset.topic_id is None else self.last_id not in (None, offset.topic_id)
+        committed_at = offset.commit_timestamp
+        is_older = self.created_at is not None and committed_at is not None and committed_at < self.created_at
+        return not (is_other or is_older or self.is_there is False)
+
+
+def negative_offsets_note(offsets: Iterable[CommittedOffset]) -> str | None:
+    """Return what to say of partitions whose committed offset is negative; None where none is."""
+    negative = [(one.topic, one.partition) for one in offsets if (one.committed_offset or 0) < 0]
+    if not negative:
+        return None
+    return (
+        f"The committed offset of {ranges_by_topic(negative)} is negative, which means none: a consumer begins there "
+        f"where auto.offset.reset says."
+    )
 
 
 def _shows_pending(warehouse: Tables, log_partitions: Iterable[int], at: datetime) -> set[int]:
@@ -420,34 +480,78 @@ def _are_over(warehouse: Tables, log_partition: int, part: CompleteRange, at: da
 
 
 def with_lag(offsets: Iterable[CommittedOffset], end_offsets: Mapping[TopicPartition, int]) -> list[CommittedOffset]:
-    """Offsets with the lag behind end offsets that were given from outside; no guess where none was."""
+    """Offsets with the lag behind end offsets that were given from outside; no guess where none was.
+
+    A negative offset has no lag, and neither has one of a topic that may have been created again since.
+    """
     measured = []
     for offset in offsets:
-        end = end_offsets.get((offset.topic, offset.partition))
-        lag = None if end is None or offset.committed_offset is None else end - offset.committed_offset
+        end, committed = end_offsets.get((offset.topic, offset.partition)), offset.committed_offset
+        has_lag = committed is not None and committed >= 0 and offset.is_topic_current
+        lag = end - committed if has_lag and end is not None and committed is not None else None
         measured.append(replace(offset, end_offset=end, lag=lag))
     return measured
 
 
-def write_reset_file(offsets: Iterable[CommittedOffset], path: Path) -> int:
+@dataclass(frozen=True, slots=True)
+class ResetFile:
+    """What became of offsets that were to be written into a reset file.
+
+    Attributes:
+        written: how many lines the file has.
+        left_out: partitions that are not in it, by why.
+    """
+
+    written: int
+    left_out: Mapping[str, Sequence[TopicPartition]]
+
+    def __str__(self) -> str:
+        """Return which partitions are left out and why, as a part of a sentence; empty where none is."""
+        return "; ".join(f"{ranges_by_topic(partitions)} ({why})" for why, partitions in self.left_out.items())
+
+
+def _why_not_written(offset: CommittedOffset, *, include_unproven: bool) -> str | None:
+    """Return why an offset is left out of a reset file; None where it is written."""
+    if offset.committed_offset is None:
+        return "a transactional commit was pending" if offset.is_unstable else "not on record"
+    if offset.committed_offset < 0:
+        return "a negative offset, which means none"
+    doubts = {
+        "a transactional commit was pending, or may have been": offset.is_stable,
+        "may be of an aborted transaction: the input has no transaction markers": offset.is_proven is not False,
+        "the log does not prove it": offset.is_exact,
+        "of a topic that was deleted or created again since": offset.is_topic_current,
+    }
+    return None if include_unproven else next((why for why, is_sure in doubts.items() if not is_sure), None)
+
+
+def write_reset_file(offsets: Iterable[CommittedOffset], path: Path, *, include_unproven: bool = False) -> ResetFile:
     """Write offsets as ``kafka-consumer-groups --reset-offsets --from-file`` takes them for one group.
 
-    One line for each partition, without a heading: topic, partition, offset. Partitions that are unstable, or whose
-    offset is not on record, are left out.
+    One line for each partition, without a heading: topic, partition, offset. Partitions without an offset, or with a
+    negative one, are left out.
 
-    Returns:
-        How many lines were written.
+    Args:
+        offsets: the offsets.
+        path: the file.
+        include_unproven: write also offsets that are not proven, or not stable.
 
     Raises:
         UsageError: there is nothing to write, or the file can't be written.
     """
-    rows = [
-        (offset.topic, offset.partition, offset.committed_offset)
-        for offset in offsets
-        if offset.committed_offset is not None
-    ]
+    rows: list[tuple[str, int, int | None]] = []
+    left_out: dict[str, list[TopicPartition]] = {}
+    for offset in offsets:
+        why = _why_not_written(offset, include_unproven=include_unproven)
+        if why is None:
+            rows.append((offset.topic, offset.partition, offset.committed_offset))
+        else:
+            left_out.setdefault(why, []).append((offset.topic, offset.partition))
+    result = ResetFile(len(rows), left_out)
     if not rows:
-        raise UsageError("there is no committed offset to write into a reset file")
+        which = f": {result}" if left_out else ""
+        hint = "; --include-unproven writes what is not proven or not stable" if which and not include_unproven else ""
+        raise UsageError(f"there is no committed offset to write into a reset file{which}{hint}")
     with writing(path), path.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows(rows)
-    return len(rows)
+    return result

@@ -76,11 +76,15 @@ def _points(line: OffsetLine) -> tuple[list[int], list[int | None]]:
 def _marks(line: OffsetLine) -> Iterator[dict[str, Any]]:
     """Marks where an offset went backwards, or ended other than by the next commit."""
     for one in line.marked:
-        offset = one["committed_offset"]
+        lost = one["lost_offset"]
+        offset = one["committed_offset"] if lost is None else lost
         about = {"offset": offset, "progress": offset - line.offsets[0], "name": _name(line)}
+        if lost is not None and lost >= 0:
+            text = f"{one['committed_offset']:,} was committed, which means no offset; before it was {lost:,}"
+            yield {**about, "at": one["at"], "what": "position lost", "colour": "#e07b1a", "text": text}
         if one["back_from"] is not None:
             text = f"from {one['back_from']:,} to {offset:,}"
             yield {**about, "at": one["at"], "what": "rewound", "colour": "#e07b1a", "text": text}
-        if one["removed_by"] is not None:
+        if one["removed_by"] is not None and lost is None:
             what, text = neutral(one["removed_by"]), f"the offset was {offset:,}"
             yield {**about, "at": one["until"], "what": what, "colour": GAP_COLOUR, "text": text}

@@ -22,7 +22,7 @@ LOG_END = 300
 MOMENTS = [
     pytest.param("2026-11-20T02:05:00Z", {("audit", 0): 7, ("orders", 0): 100, ("orders", 1): 90}, id="first commits"),
     pytest.param("2026-11-20T02:12:00Z", {("orders", 0): 150, ("orders", 1): 90}, id="one expired, one moved"),
-    pytest.param("2026-11-20T02:19:00Z", {("orders", 0): 150, ("orders", 1): 200}, id="a transaction committed"),
+    pytest.param("2026-11-20T02:19:00Z", {("orders", 1): 200}, id="one pending"),
 ]
 
 
@@ -100,3 +100,9 @@ def test_a_partition_with_a_pending_commit_is_not_touched_when_stable_offsets_we
     write_reset_file(warehouse, "2026-11-20T02:19:00Z", tmp_path / "reset.csv", "--require-stable")
     reset(broker, "stable-only", tmp_path / "reset.csv")
     assert fetched(broker, "stable-only") == {("orders", 1): 200}
+
+
+def test_an_offset_with_a_pending_commit_is_put_back_where_that_was_asked_for(broker, warehouse, tmp_path):
+    write_reset_file(warehouse, "2026-11-20T02:19:00Z", tmp_path / "reset.csv", "--include-unproven")
+    reset(broker, "unproven", tmp_path / "reset.csv")
+    assert fetched(broker, "unproven") == {("orders", 0): 150, ("orders", 1): 200}

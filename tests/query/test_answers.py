@@ -159,10 +159,21 @@ def test_unknown_topic_names_the_nearest_that_the_group_had(warehouse: Tables):
 
 def test_reset_file_has_the_lines_that_kafkas_tool_takes(warehouse: Tables, tmp_path: Path):
     path = tmp_path / "reset.csv"
-    assert write_reset_file(offsets_at(warehouse, "payments", at("02:05")), path) == 3
+    assert write_reset_file(offsets_at(warehouse, "payments", at("02:05")), path).written == 3
     assert path.read_text() == "audit,0,7\norders,0,100\norders,1,90\n"
-    assert write_reset_file(offsets_at(warehouse, "payments", require_stable=True), path) == 1
+    assert write_reset_file(offsets_at(warehouse, "payments", require_stable=True), path).written == 1
     assert path.read_text() == "orders,1,200\n"
+
+
+def test_reset_file_has_no_offset_with_a_pending_commit_unless_asked_for(warehouse: Tables, tmp_path: Path):
+    path, offsets = tmp_path / "reset.csv", offsets_at(warehouse, "payments")
+    result = write_reset_file(offsets, path)
+    assert result.written == 1
+    assert str(result) == "orders:0 (a transactional commit was pending, or may have been)"
+    assert path.read_text() == "orders,1,200\n"
+    assert write_reset_file(offsets, path, include_unproven=True).written == 2
+    assert path.read_text() == "orders,0,150\norders,1,200\n"
+    assert [(one.partition, one.is_stable) for one in offsets] == [(0, False), (1, True)]
 
 
 def test_nothing_to_reset_to_writes_no_file(warehouse: Tables, tmp_path: Path):

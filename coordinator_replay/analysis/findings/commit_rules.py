@@ -34,7 +34,7 @@ def look_for_stall(context: GroupContext, topic: "TopicCommits", row: Row) -> No
     usual_ms = mean_interval_ms(0, context.active_time(row).elapsed_ms(row["first_at"], last_ms), row["commits"])
     if usual_ms is None or stalled_ms < limits.patience * usual_ms:
         return
-    kept = {name: row[name] for name in ("partition", "last_at", "committed_offset", "from_offset")}
+    kept = {name: row[name] for name in ("partition", "last_at", "committed_offset", "from_offset", "topic_id")}
     topic.stalls.setdefault(owner.member_id, []).append(kept | {"usual_ms": usual_ms, "owned_from": owner.at_ms})
 
 
@@ -43,7 +43,11 @@ def commit_stall(context: GroupContext, topic: "TopicCommits") -> Iterator[Obser
     if not topic.stalls or context.commits is None:
         return
     until_ms = context.commits["last_at"]
-    for member_id, stalls in topic.stalls.items():
+    for member_id, of_owner in topic.stalls.items():
+        # A partition whose last commit may be of an earlier topic of that name need not exist any more.
+        stalls = [one for one in of_owner if one["topic_id"] == topic.topic_id]
+        if not stalls:
+            continue
         first, last = (choose(stalls, key=itemgetter("last_at")) for choose in (min, max))
         numbers = [one["partition"] for one in stalls]
         where = f"at {first['committed_offset']} on {time_text(first['last_at'])}"
@@ -111,6 +115,43 @@ def offset_rewind(context: GroupContext, row: Row) -> Iterator[Observation]:
             "rebalance_id": context.rebalance_before(last["valid_from"]),
         }
         | ({"committer": committer} if committer else {}),
+        occurrences=row["count"],
+        topic=row["topic"],
+        topic_partition=numbers[0] if len(numbers) == 1 else None,
+        member_id=last["owner_member_id"],
+    )
+
+
+def position_lost(context: GroupContext, row: Row) -> Iterator[Observation]:
+    """Yield commits of negative offsets, which brokers store and consumers take for none.
+
+    Those of a topic that follow each other closely are one.
+    """
+    last, numbers, lasting = row["last"], row["partitions"], row["lasting"]
+    before = "" if last["replaced_offset"] is None else f", where {last['replaced_offset']} had been committed"
+    if len(numbers) == 1:
+        what = f"committed offset of {row['topic']}-{numbers[0]} set to {last['committed_offset']}"
+    else:
+        what = (
+            f"committed offsets of {of_partitions(row['topic'], numbers)} set to negative numbers; the last, of "
+            f"partition {last['partition']}, to {last['committed_offset']}"
+        )
+    yield Observation(
+        (row["topic"], row["first_offset"]),
+        row["first_at"],
+        context.end_ms if lasting else row["last_at"],
+        f"{what} {at(last['valid_from'])}{before}: a negative offset means none, the position is lost",
+        row["log_partition"],
+        last["from_offset"],
+        {
+            "partitions": numbers[:MOST_NAMED],
+            "partition_count": len(numbers),
+            "committed_offset": last["committed_offset"],
+            "replaced_offset": last["replaced_offset"],
+            "still_without_offset": lasting[:MOST_NAMED],
+            "owner_member_id": last["owner_member_id"],
+        },
+        goes_on_ms=None if lasting else 0,
         occurrences=row["count"],
         topic=row["topic"],
         topic_partition=numbers[0] if len(numbers) == 1 else None,
@@ -206,6 +247,7 @@ class TopicCommits:
         last_offset: log offset of the last commit.
         first_ms: time of the first commit.
         last_ms: time of the last commit.
+        topic_id: of the last commit that has one; None where none has.
         partitions: how many partitions have a committed offset.
         metadata_bytes: the longest metadata of a commit.
         is_last_known: whether no commit can be missing behind the last one of any partition.
@@ -218,6 +260,8 @@ class TopicCommits:
     last_offset: int
     first_ms: int | None = None
     last_ms: int | None = None
+    topic_id: str | None = None
+    topic_id_offset: int = -1
     partitions: int = 0
     metadata_bytes: int = 0
     is_last_known: bool = True
@@ -229,6 +273,8 @@ class TopicCommits:
         self.partitions += bool(row["has_offset"])
         self.is_last_known &= row["is_last_known"]
         self.metadata_bytes = max(self.metadata_bytes, row["metadata_bytes"] or 0)
+        if row["topic_id"] is not None and row["from_offset"] > self.topic_id_offset:
+            self.topic_id, self.topic_id_offset = row["topic_id"], row["from_offset"]
         first_ms, last_ms = row["first_at"], row["last_at"]
         if first_ms is not None and (self.first_ms is None or first_ms < self.first_ms):
             self.first_ms = first_ms

@@ -10,6 +10,7 @@ from coordinator_replay.analysis.findings.commit_rules import (
     look_for_reset,
     look_for_stall,
     offset_rewind,
+    position_lost,
 )
 from coordinator_replay.analysis.findings.context import GroupContext, Row
 from coordinator_replay.analysis.findings.ended_rules import ENDED_RULES
@@ -34,6 +35,7 @@ FindingRow = dict[str, Any]
 ROW_RULES = {
     Evidence.REBALANCE: (late_topic_change,),
     Evidence.REWIND: (offset_rewind,),
+    Evidence.POSITION_LOSS: (position_lost,),
     Evidence.FAILURE: (group_not_evaluated,),
     **{kind: (rule,) for kind, rule in LOG_RULES.items()},
 }

@@ -228,19 +228,22 @@ PARTITION = SummaryKind(
         "empty_from_offset": _most,
     },
     {
-        "from_offset": ("committed_offset", "is_lost"),
+        "from_offset": ("committed_offset", "is_lost", "topic_id"),
         "empty_from_offset": ("empty_valid_from", "empty_committed_offset", "empty_previous_offset"),
     },
 )
 """Commits of a partition, with what the newest says; the same of those into an Empty group."""
 
-_REWINDS = {"bursts": lambda one, other: bursts_of([*one, *other])}
+_BURSTS = {"bursts": lambda one, other: bursts_of([*one, *other])}
 
-REWIND = SummaryKind("rewind", _REWINDS)
+REWIND = SummaryKind("rewind", _BURSTS)
 """Commits of a partition that went back while the group was not Empty, in bursts with the newest commit of each."""
 
-EMPTY_REWIND = SummaryKind("empty_rewind", _REWINDS)
+EMPTY_REWIND = SummaryKind("empty_rewind", _BURSTS)
 """The same while the group was Empty, or had no records of its own at all."""
+
+POSITION_LOSS = SummaryKind("position_loss", _BURSTS)
+"""Commits of a negative offset of a partition, in bursts with the newest commit of each."""
 
 _MOST_PAST = 20
 
@@ -257,13 +260,14 @@ an offset was not committed and no member subscribed to its topic."""
 PAST = SummaryKind("past", {"past": lambda one, other: last_past([*one, *other])})
 """What rules about the end of the log would have shown of a partition at times before it; the last of these."""
 
-SUMMARIES = {summary.name: summary for summary in (GROUP, PARTITION, REWIND, EMPTY_REWIND, PAST)}
+SUMMARIES = {summary.name: summary for summary in (GROUP, PARTITION, REWIND, EMPTY_REWIND, POSITION_LOSS, PAST)}
 """Every kind by its name."""
 
 _REWIND = (
     *("partition", "from_offset", "committed_offset", "previous_offset", "leader_epoch", "is_transactional"),
     *("owner_member_id", "group_state", "valid_from"),
 )
+_POSITION_LOSS = ("partition", "from_offset", "committed_offset", "replaced_offset", "owner_member_id", "valid_from")
 
 
 def rewind(row: Mapping[str, Any]) -> Sum:
@@ -273,15 +277,35 @@ def rewind(row: Mapping[str, Any]) -> Sum:
         row: partition, log_partition, from_offset, committed_offset, previous_offset, leader_epoch, is_transactional,
             owner_member_id, group_state, valid_from.
     """
+    return _burst(row, row["previous_offset"] - row["committed_offset"], _REWIND)
+
+
+def position_loss(row: Mapping[str, Any]) -> Sum:
+    """Return a commit of a negative offset, as something to add up.
+
+    Args:
+        row: partition, log_partition, from_offset, committed_offset, replaced_offset, owner_member_id, valid_from.
+    """
+    return _burst(row, 0, _POSITION_LOSS)
+
+
+def _burst(row: Mapping[str, Any], furthest: int, kept: Sequence[str]) -> Sum:
+    """Return a commit as a burst of its own.
+
+    Args:
+        row: the commit.
+        furthest: how far it went back.
+        kept: the columns that a burst has of its last commit.
+    """
     burst = {
         "log_partition": row["log_partition"],
         "count": 1,
         "first_at": row["valid_from"],
         "last_at": row["valid_from"],
         "first_offset": row["from_offset"],
-        "furthest": row["previous_offset"] - row["committed_offset"],
+        "furthest": furthest,
         "partitions": [row["partition"]],
-        "last": {name: row[name] for name in _REWIND},
+        "last": {name: row[name] for name in kept},
     }
     return {"bursts": [burst]}
 

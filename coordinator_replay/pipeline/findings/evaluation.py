@@ -28,6 +28,7 @@ from coordinator_replay.analysis.findings.totals import (
     GROUP,
     PARTITION,
     PAST,
+    POSITION_LOSS,
     REWIND,
     STALL,
     SUMMARIES,
@@ -36,9 +37,11 @@ from coordinator_replay.analysis.findings.totals import (
     Key,
     Range,
     Sum,
+    SummaryKind,
     Totals,
     bursts_of,
     last_past,
+    position_loss,
     rewind,
 )
 from coordinator_replay.analysis.rows import encode
@@ -47,6 +50,7 @@ from coordinator_replay.garbage import few_collections
 from coordinator_replay.pipeline.bucket_files import BucketFiles, Place, TableWriter
 from coordinator_replay.pipeline.commit_sums import (
     GROUP_SUMS,
+    LOSS_SUMS,
     PARTITION_SUMS,
     PAUSE,
     PAUSES,
@@ -135,11 +139,13 @@ SELECT group_id, topic, partition, p.log_partition, member_id, epoch_ms(owned_fr
     committed_offset, epoch_ms(valid_from) AS at, epoch_ms(least(valid_to, owned_to)) AS until,
     coalesce(epoch_ms(valid_to), $end) AS pause_until, coalesce(ended_by = 'COMMIT', false) AS is_over
 FROM pauses AS p JOIN ownership AS o USING (group_id, topic, partition)
-WHERE member_id = owner_member_id AND is_exact AND o.from_offset <= record_offset
+WHERE member_id = owner_member_id AND is_exact AND o.from_offset <= record_offset AND is_topic_over IS NOT TRUE
     AND coalesce(o.to_offset > record_offset, true)
     AND epoch_ms(least(valid_to, owned_to)) - epoch_ms(valid_from) >= $limit
 """
-"""Pauses of a partition that its owner lived through, up to the next commit or the end of the ownership."""
+"""Pauses of a partition that its owner lived through, up to the next commit or the end of the ownership.
+
+Where the next commit is of another topic of that name, the time between the two is no pause of either."""
 
 _UNCOMMITTED = """
 WITH commits AS (
@@ -235,6 +241,9 @@ class GroupEvidence:
             kind = EMPTY_REWIND if row["group_state"] == str(GroupState.EMPTY) else REWIND
             added = rewind(row)
             totals.add(kind, _key(row), added, is_over=row["is_over"])
+        for row in self.rows[LOSS_SUMS]:
+            added = position_loss(row)
+            totals.add(POSITION_LOSS, _key(row), added, is_over=row["is_over"])
         for row in self.rows[TOTALS]:
             key = WHOLE if row["topic"] is None else _key(row)
             totals.add(SUMMARIES[row["what"]], key, orjson.loads(row["sums"]), is_over=True)
@@ -267,6 +276,7 @@ class GroupEvidence:
             for row in self.rows[EVIDENCE]
         ]
         rows += _rewinds(totals)
+        rows += self._position_losses(totals)
         rows += (EvidenceRow(Evidence.PENDING, row["from_offset"], "", 0, row) for row in self.rows[PENDING])
         rows += (EvidenceRow(Evidence.EXPIRY, one["at"], one["topic"], one["at"], one) for one in self.expiries())
         rows += (EvidenceRow(Evidence.UNCOMMITTED, one["at"], one["topic"], 0, one) for one in self.rows[UNCOMMITTED])
@@ -292,6 +302,20 @@ class GroupEvidence:
             }
             yield EvidenceRow(Evidence.OFFSETS, 0, topic, partition, content)
 
+    def _position_losses(self, totals: Totals) -> Iterator[EvidenceRow]:
+        """Yield commits of negative offsets, in bursts, with whether a partition still has no other offset."""
+        open_keys = {(row["topic"], row["partition"]) for row in self.rows[OFFSETS]}
+        newest = totals.every[PARTITION.name]
+        for topic, seq, burst in _bursts(totals, POSITION_LOSS):
+            lasting = [
+                number
+                for number in burst["partitions"]
+                if (topic, number) in open_keys
+                and (newest[topic, number]["committed_offset"] or 0) < 0
+                and burst["first_offset"] <= newest[topic, number]["from_offset"] <= burst["last"]["from_offset"]
+            ]
+            yield EvidenceRow(Evidence.POSITION_LOSS, 0, topic, seq, burst | {"topic": topic, "lasting": lasting})
+
     def expiries(self) -> Iterator[Row]:
         """What retention removed or removes of partitions that ever had an owner, as far as the log proves it."""
         for row in self.rows[EXPIRED]:
@@ -309,18 +333,24 @@ class GroupEvidence:
                 yield row["valid_to"] // 1000, counter
 
 
+def _bursts(totals: Totals, kind: SummaryKind) -> Iterator[tuple[str, int, Sum]]:
+    """Yield the bursts of each topic, each with its number."""
+    topics = defaultdict[str, list[Sum]](list)
+    for (topic, _), sums in totals.every[kind.name].items():
+        topics[topic] += sums["bursts"]
+    for topic, bursts in topics.items():
+        for seq, burst in enumerate(bursts_of(bursts)):
+            yield topic, seq, burst
+
+
 def _rewinds(totals: Totals) -> Iterator[EvidenceRow]:
     """Commits that went back, in bursts of each topic."""
     for kind in (REWIND, EMPTY_REWIND):
-        topics = defaultdict[str, list[Sum]](list)
-        for (topic, _), sums in totals.every[kind.name].items():
-            topics[topic] += sums["bursts"]
-        for topic, bursts in topics.items():
-            for seq, burst in enumerate(bursts_of(bursts)):
-                of_partition = totals.every[PARTITION.name].get((topic, burst["last"]["partition"]), {})
-                about = {"topic": topic, "is_empty": kind is EMPTY_REWIND}
-                about["with_leader_epoch"] = of_partition.get("with_leader_epoch")
-                yield EvidenceRow(Evidence.REWIND, 0, topic, seq, burst | about)
+        for topic, seq, burst in _bursts(totals, kind):
+            of_partition = totals.every[PARTITION.name].get((topic, burst["last"]["partition"]), {})
+            about = {"topic": topic, "is_empty": kind is EMPTY_REWIND}
+            about["with_leader_epoch"] = of_partition.get("with_leader_epoch")
+            yield EvidenceRow(Evidence.REWIND, 0, topic, seq, burst | about)
 
 
 def _past(totals: Totals) -> Iterator[EvidenceRow]:
@@ -488,7 +518,7 @@ class Evaluation:
     def _sources(self, expected: pa.Table) -> dict[str, pa.Table]:
         staged = {
             name: [*read_paths((file.path for file in self.files.staged.get(name, ())), None)]
-            for name in (GROUP_SUMS, PARTITION_SUMS, REWIND_SUMS)
+            for name in (GROUP_SUMS, PARTITION_SUMS, REWIND_SUMS, LOSS_SUMS)
         }
         new = {name: pa.Table.from_batches(batches) for name, batches in staged.items() if batches}
         opened = self._intervals(OFFSETS, pc.field("to_offset").is_null())
@@ -517,7 +547,8 @@ class Evaluation:
     def _totals(self) -> pa.Table:
         """What earlier runs added up, as far as this run has not added it up again."""
         kept = [GROUP.name] if self.context.sums.since is not None else []
-        kept += [] if self.files.is_rebuild else [PARTITION.name, REWIND.name, EMPTY_REWIND.name, PAST.name]
+        of_partitions = (PARTITION, REWIND, EMPTY_REWIND, POSITION_LOSS, PAST)
+        kept += [] if self.files.is_rebuild else [summary.name for summary in of_partitions]
         where = pc.field("what").isin(pa.array(kept, pa.string()))
         uris = [file.uri for file in self.files.old(TOTALS)]
         return rows_of(read_paths(uris, _READ[TOTALS], where), _schema(TOTALS))

@@ -17,6 +17,7 @@ from coordinator_replay.errors import InputError
 from coordinator_replay.filesystem import open_filesystem
 from coordinator_replay.pipeline.read.metadata_log import TopicRecord
 from coordinator_replay.pipeline.read.tally import Tally
+from coordinator_replay.pipeline.topic_lives import TopicLife
 from coordinator_replay.times import milliseconds
 
 TABLE = "topics"
@@ -83,6 +84,19 @@ class ClusterTopics:
             if topic.changes:
                 changes[topic.topic] = sorted([*changes.get(topic.topic, ()), *topic.changes])
         return changes
+
+    @property
+    def lives(self) -> list[TopicLife]:
+        """The topics whose creation is on record, from then to their deletion."""
+        lives: list[TopicLife] = []
+        for topic_id, topic in sorted(self.topics.items()):
+            created, removed = (
+                next((one.at_ms for one in topic.changes or () if one.change == change), None)
+                for change in (CREATED, REMOVED)
+            )
+            if created is not None:
+                lives.append(TopicLife(topic.topic, topic_id, created, removed))
+        return lives
 
     def renamed(self, before: "ClusterTopics") -> frozenset[str]:
         """Ids that had no name before, or another one."""

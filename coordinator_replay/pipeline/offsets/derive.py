@@ -20,6 +20,7 @@ from coordinator_replay.pipeline.offsets import events
 from coordinator_replay.pipeline.offsets.interval_pass import find_offset_intervals
 from coordinator_replay.pipeline.offsets.intervals import OffsetEvent
 from coordinator_replay.pipeline.offsets.proofs import NOTHING_MISSING, OffsetProofs
+from coordinator_replay.pipeline.topic_lives import NO_LIVES, TopicLives
 from coordinator_replay.store.scan import Batches, read_paths
 from coordinator_replay.store.writer import some
 
@@ -147,6 +148,7 @@ class Derivation:
         sources: the files.
         before: as if the log ended before these offsets, by log partition; None for its real end.
         proofs: what is proven of log partitions of which records are missing.
+        lives: ids of topics, for commits that carry none.
         current: offsets that are current where the next chunk begins.
         waiting: commits that wait there.
         context: what commits are looked up in.
@@ -155,6 +157,7 @@ class Derivation:
     sources: Sources
     before: Mapping[int, int] | None = None
     proofs: OffsetProofs = NOTHING_MISSING
+    lives: TopicLives = NO_LIVES
     current: list[pa.RecordBatch] = field(init=False)
     waiting: list[pa.RecordBatch] = field(init=False)
     context: list[pa.RecordBatch] = field(init=False)
@@ -206,6 +209,7 @@ class Derivation:
                 rows.extend(events.split_commits(commits))
         for records in read_paths(self.sources.quarantine, events.QUARANTINED, where):
             rows.extend(events.split_commits(events.unreadable_commits(records)))
+        rows = [self.lives.with_ids(batch) for batch in rows]
         if self.proofs.ranges:
             rows = [self.proofs.with_losses(batch) for batch in rows]
         opened = [batch for batch in rows if batch.num_rows and _waits(batch)]

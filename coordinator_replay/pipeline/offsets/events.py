@@ -27,7 +27,7 @@ from coordinator_replay.tables.definition import table
 COMMIT = (
     *("group_id", "topic", "partition", "log_partition", "log_offset", "log_timestamp", "missing_before"),
     *("producer_id", "producer_epoch", "committed_offset", "leader_epoch", "metadata"),
-    *("commit_timestamp", "expire_timestamp", "is_tombstone"),
+    *("commit_timestamp", "expire_timestamp", "is_tombstone", "topic_id", "value_version"),
 )
 """What is read of ``offset_commits``."""
 
@@ -43,6 +43,7 @@ EVENTS = pa.schema(
         ("group_state", pa.string()),
         ("spared_topics", pa.list_(pa.string())),
         ("previous_offset", pa.int64()),
+        ("replaced_offset", pa.int64()),
         ("lost_at", pa.int64()),
         ("is_begin_open", pa.bool_()),
     ]
@@ -50,9 +51,9 @@ EVENTS = pa.schema(
 """A row is one ``OffsetEvent``. Where an event takes effect is at_offset and at_timestamp, which for a transactional
 commit are its marker's, and while it waits those of its transaction's first commit of the key; log_offset and
 log_timestamp are its record's own. ``name`` is the owner, the state or the rule; a rule's base is in commit_timestamp,
-the end of an ownership in until_offset. ``previous_offset`` is what a commit of an earlier batch or run replaced,
-``is_begin_open`` whether that is not on record. ``lost_at`` is where records begin to be missing and a newer dump lacks
-the commit's."""
+the end of an ownership in until_offset. A commit of an earlier batch or run has its ``previous_offset``,
+``replaced_offset`` and ``is_begin_open``, as in ``offset_history``. ``lost_at`` is where records begin to be missing
+and a newer dump lacks the commit's."""
 
 UNKNOWN_STATE = "Unknown"
 
@@ -74,13 +75,14 @@ OPEN_HISTORY = (
     *("group_id", "topic", "partition", "log_partition", "committed_offset", "leader_epoch", "metadata"),
     *("commit_timestamp", "expire_timestamp", "group_state", "previous_offset", "from_offset", "to_offset"),
     *("valid_from", "record_offset", "is_transactional", "owner_member_id", "is_begin_open"),
+    *("topic_id", "value_version", "replaced_offset"),
 )
 """What is read of open rows of ``offset_history``."""
 
 WAITING = (
     *("group_id", "topic", "partition", "log_partition", "committed_offset", "leader_epoch", "metadata"),
     *("commit_timestamp", "expire_timestamp", "group_state", "from_offset", "valid_from", "owner_member_id"),
-    *("producer_id", "producer_epoch", "pending_since", "pending_since_offset"),
+    *("producer_id", "producer_epoch", "pending_since", "pending_since_offset", "topic_id", "value_version"),
 )
 """What is read of open rows of ``pending_offsets``."""
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from coordinator_replay.analysis.expiring import ExpiryRule
 from coordinator_replay.arrow_times import TIMESTAMP
-from coordinator_replay.pipeline.columns import Numbers, as_bools, numbers_of
+from coordinator_replay.pipeline.columns import Bools, Numbers, as_bools, numbers_of
 from coordinator_replay.pipeline.interval_rows import HISTORY, STAGED, Staged
 from coordinator_replay.pipeline.offsets.events import EVENTS, UNKNOWN_STATE
 from coordinator_replay.pipeline.offsets.intervals import (
@@ -112,6 +112,7 @@ class _Batch:
         taken = self.events.take(pa.array(rows))
         changed = {
             "previous_offset": self._previous(rows),
+            "replaced_offset": self._replaced_offsets(rows),
             "kind": pa.array(kinds, pa.int8()),
             "at_offset": pa.array(offsets),
             "at_timestamp": pa.array(times, pa.int64(), mask=times == UNKNOWN).cast(TIMESTAMP),
@@ -197,11 +198,30 @@ class _Batch:
         ends = np.where(following == NOWHERE, LATEST, self.fields[EventField.AT_OFFSET, following])
         return pa.array(self.is_readable[rows] & ~self.proofs.have_gap(partitions, begins, ends))
 
-    def _previous(self, rows: Numbers) -> pa.Array:
-        """The offset that a commit replaced; null where that isn't on record."""
+    def _replaced_offsets(self, rows: Numbers) -> pa.Array:
+        """Return the offsets that commits replaced; null where these are not on record."""
         shown = np.where(self._hides_previous[rows], NOWHERE, self.replaced[rows])
-        replaced = self.take("committed_offset", _rows(shown))
-        return pc.coalesce(replaced, self.take("previous_offset", _rows(rows)))
+        return pc.coalesce(self.take("committed_offset", _rows(shown)), self.take("replaced_offset", _rows(rows)))
+
+    def _previous(self, rows: Numbers) -> pa.Array:
+        """Return the offsets that commits replaced, those that can be compared with the commit's own."""
+        is_hidden = self._hides_previous[rows] | ~self._are_comparable[rows]
+        compared = self.take("committed_offset", _rows(np.where(is_hidden, NOWHERE, self.replaced[rows])))
+        return pc.coalesce(compared, self.take("previous_offset", _rows(rows)))
+
+    @cached_property
+    def _are_of_other_topics(self) -> Bools:
+        """Commits of a topic id that the commit before them is not known to have had."""
+        ids = self.events.column("topic_id").dictionary_encode()
+        codes = numbers_of(ids.indices, NOWHERE)
+        is_other: Bools = (self.replaced != NOWHERE) & (codes != NOWHERE) & (codes != codes[self.replaced])
+        return is_other
+
+    @cached_property
+    def _are_comparable(self) -> Bools:
+        """Commits whose offset can be compared with the one that they replaced: a negative offset is none."""
+        offsets = numbers_of(self.events.column("committed_offset"), -1)
+        return (offsets >= 0) & (offsets[self.replaced] >= 0) & ~self._are_of_other_topics
 
     def _commit_columns(self, rows: Numbers) -> dict[str, pa.Array]:
         """Columns of commits: what they say, who owned the partition, and the group's state."""
@@ -231,6 +251,8 @@ class _Batch:
                 "to_offset": self.take("at_offset", following),
                 "ended_by": _words(ends, _ENDED_BY),
                 "previous_offset": self._previous(intervals[Interval.ROW]),
+                "replaced_offset": self._replaced_offsets(intervals[Interval.ROW]),
+                "is_topic_over": pa.array((ends == End.COMMIT) & self._are_of_other_topics[intervals[Interval.NEXT]]),
                 "is_exact": self._are_exact(intervals[Interval.ROW], intervals[Interval.NEXT]),
                 "is_proven": pc.and_(pc.is_valid(self.take("producer_id", rows)), end_is_proven),
             }
@@ -309,7 +331,7 @@ _FIELDS = (
     (EventField.UNTIL, "until_offset", LATEST),
     (EventField.LOST_AT, "lost_at", LATEST),
 )
-_AS_WRITTEN = frozenset(EVENTS.names) - {"group_state", "previous_offset", "is_begin_open"}
+_AS_WRITTEN = frozenset(EVENTS.names) - {"group_state", "previous_offset", "replaced_offset", "is_begin_open"}
 _STAGED_BY_END = np.array([Staged.OPEN, Staged.CLOSED, Staged.REMOVED, Staged.CLOSED], np.int8)
 
 

@@ -30,6 +30,7 @@ from coordinator_replay.pipeline.offsets.causes import SURVIVORS
 from coordinator_replay.pipeline.offsets.derive import Derivation, Sources
 from coordinator_replay.pipeline.offsets.proofs import OffsetProofs, offset_proofs
 from coordinator_replay.pipeline.rebalance_pauses import CommitPauses
+from coordinator_replay.pipeline.topic_lives import TopicLife, TopicLives
 from coordinator_replay.store.duckdb_connection import select
 from coordinator_replay.store.scan import Batches, read_paths, rows_of
 from coordinator_replay.store.writer import conform, some
@@ -55,12 +56,14 @@ class OffsetContext:
         sums: which commits are added up.
         as_of: the time that expiry is evaluated at; None for the end of the log.
         history_every_ms: keep only the last commit of each such time range; None keeps all.
+        topic_lives: of topics of which the cluster's metadata has them.
     """
 
     end: datetime | None
     sums: SumsRange | None
     as_of: datetime | None = None
     history_every_ms: int | None = None
+    topic_lives: Sequence[TopicLife] = ()
 
 
 @dataclass(slots=True)
@@ -74,6 +77,7 @@ class OffsetStep:
         partitions: what is proven of its log partitions.
         pauses: takes the times between commits.
         proofs: what is proven of its offsets.
+        lives: ids of topics over time.
         intervals: adds up what its history came to in this run.
     """
 
@@ -83,15 +87,17 @@ class OffsetStep:
     partitions: PartitionStep
     pauses: CommitPauses
     proofs: OffsetProofs = field(init=False)
+    lives: TopicLives = field(init=False)
     intervals: IntervalSums = field(init=False, default_factory=IntervalSums)
 
     def __post_init__(self) -> None:
         """Look at what is proven."""
         self.proofs = offset_proofs(self.partitions, with_times=self.share.is_rebuild)
+        self.lives = TopicLives(self.context.topic_lives)
 
     def run(self, writer: TableWriter) -> None:
         """Derive and write: history, pending commits, staged rows and sums."""
-        derivation = Derivation(self._sources(), proofs=self.proofs)
+        derivation = Derivation(self._sources(), proofs=self.proofs, lives=self.lives)
         tombstones = self._group_tombstones()
         every_ms = self.context.history_every_ms
         thinned, opened = list[pa.RecordBatch](), list[pa.RecordBatch]()
@@ -99,7 +105,8 @@ class OffsetStep:
             kinds = numbers_of(staged.column("kind"))
             self._write_pending(some(staged, kinds == Staged.PENDING), writer)
             history = some(staged, kinds != Staged.PENDING)
-            self.pauses.add(some(staged, kinds == Staged.CLOSED))
+            is_pause = (kinds == Staged.CLOSED) & ~as_bools(staged.column("is_topic_over"))
+            self.pauses.add(some(staged, is_pause))
             if every_ms is None:
                 self._write_history(history, writer, tombstones, opened)
             else:
@@ -221,7 +228,8 @@ class OffsetStep:
 
     def _as_of(self, moment: datetime) -> list[pa.RecordBatch]:
         """Offsets that were current at a time, as if the log ended there."""
-        staged = Derivation(self._all_sources(), before=self._ends_at(moment), proofs=self.proofs).run()
+        before = self._ends_at(moment)
+        staged = Derivation(self._all_sources(), before=before, proofs=self.proofs, lives=self.lives).run()
         current = [_readable(some(rows, numbers_of(rows.column("kind")) == Staged.OPEN)) for rows in staged]
         return [rows for rows in current if rows.num_rows]
 
@@ -324,6 +332,7 @@ WITH in_order AS (
     SELECT *, row_number() OVER key AS place,
         coalesce(lag(ended_by) OVER key = 'COMMIT', false)
         AND NOT coalesce(committed_offset < previous_offset, false)
+        AND NOT (replaced_offset IS NOT NULL AND previous_offset IS NULL)
         AND coalesce(ended_by = 'COMMIT', false)
         AND coalesce(epoch_ms(valid_from) // $every = epoch_ms(valid_to) // $every, false)
         AS is_left_out
