@@ -31,6 +31,7 @@ from coordinator_replay.pipeline.ledger import History, Run, lost_ranges, unread
 from coordinator_replay.pipeline.offsets.causes import (
     COMMITS,
     GROUP_RECORDS,
+    REBALANCES,
     REMOVED,
     CausesResult,
     CausesShare,
@@ -81,6 +82,12 @@ def explain_tombstones(job: Job, results: Sequence[BucketResult], log: Log, line
             for change in changes
             if change.change == TOPIC_REMOVED
         ],
+        coordinators=[
+            (one.log_partition, one.elected_at, one.leader_epoch, one.is_exact)
+            for one in log.coordinators
+            if one.elected_at is not None
+        ],
+        rebalances=[uri for result in results for uri in result.files.uris(REBALANCES)],
         lines=lines,
         commits=[uri for result in results for uri in result.files.uris(COMMITS)] if lines else [],
         group_records=[uri for result in results for uri in result.files.uris(GROUP_RECORDS)] if lines else [],

@@ -4,6 +4,8 @@ Retention removes every offset of a group that is past ``offsets.retention.minut
 them. DeleteGroups removes all offsets of a group whatever their age, a deleted topic takes its offsets from many groups
 at once, and DeleteOffsets removes what an admin names. So one offset that is too young proves that its operation was
 not retention's; where all are old enough, how soon after their time they were removed decides how sure retention is.
+Some releases of Kafka expired offsets that were not due, or that a member's subscription or an open transaction keeps:
+where one of these faults leaves the same records, it is named with the releases that have it.
 
 This is the one step that looks across buckets: a topic is deleted in all of them, and retention is the same for all.
 """
@@ -15,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from coordinator_replay.analysis.expiring import (
     DEFAULT_CHECK_INTERVAL_MS,
@@ -35,7 +38,7 @@ from coordinator_replay.store.duckdb_connection import connected, select
 from coordinator_replay.store.scan import BATCH_ROWS, Batches, read_paths, rows_of
 from coordinator_replay.store.writer import DataFile, conform, some
 from coordinator_replay.tables.definition import table
-from coordinator_replay.times import microseconds
+from coordinator_replay.times import microseconds, moment_of_ms
 
 TOPIC_DELETION_SPREAD_MS = 30_000
 """A deleted topic's offsets are removed from all log partitions at about the same time: at most so far apart."""
@@ -52,7 +55,9 @@ SURVIVORS = pa.schema([("group_id", pa.string()), ("at_risk_ms", pa.int64())])
 """For how long each group has kept an offset that could expire by age, in milliseconds, at the end of the log."""
 
 HISTORY, REMOVED, EXPIRED = "offset_history", "removed_offsets", "expired_offsets"
-COMMITS, GROUP_RECORDS = "offset_commits", "group_records"
+COMMITS, GROUP_RECORDS, REBALANCES = "offset_commits", "group_records", "rebalances"
+
+_REBALANCES = table(REBALANCES).arrow_schema(["group_id", "completed_at", "duration_ms_max"]).remove_metadata()
 
 _MINUTE_MS = 60_000
 _ROUND_MS = (24 * 60 * _MINUTE_MS, 60 * _MINUTE_MS, 10 * _MINUTE_MS, _MINUTE_MS)
@@ -75,6 +80,9 @@ class CausesShare:
         removed: files of removed offsets whose cause may still change, in STAGED.
         closed: files of ``removed_offsets`` whose causes stay: they count for the retention.
         survivors: files of the ages of offsets that are current, in SURVIVORS.
+        coordinators: log partitions, since when each leader epoch of them is on record, in milliseconds, the epoch, and
+            whether that is the time of the election.
+        rebalances: files of ``rebalances``.
         lines: files of ``broker_log``.
         commits: files of the records of offsets, where there are lines.
         group_records: files of the records of groups, where there are lines.
@@ -95,6 +103,8 @@ class CausesShare:
     as_of: datetime | None
     place: Place
     buckets: int
+    coordinators: Sequence[tuple[int, int, int, bool]] = ()
+    rebalances: Sequence[str] = ()
     lines: Sequence[str] = ()
     commits: Sequence[str] = ()
     group_records: Sequence[str] = ()
@@ -187,15 +197,23 @@ def _retention(share: CausesShare, removed: pa.Table) -> Retention:
     )
 
 
-def _case(ended_by: str, confidence: str, evidence: Sequence[str], alternatives: str) -> str:
-    """SQL for a cause; ``{deleted_ms}`` and ``{sentence}`` in a sentence stand for the column's value."""
-    texts = ", ".join("'" + text.replace("'", "''") + "'" for text in evidence)
-    for name in ("deleted_ms", "sentence"):
-        texts = texts.replace(f"{{{name}}}", f"' || {name} || '")
+def _texts(*texts: str) -> str:
+    """Return SQL for a list of sentences; a column between braces stands for its value."""
+    parts = (text.replace("'", "''").replace("{", "' || ").replace("}", " || '") for text in texts)
+    return "[" + ", ".join(f"'{part}'" for part in parts) + "]"
+
+
+def _cause(ended_by: str, confidence: str, evidence: str, alternatives: str) -> str:
+    """Return SQL for a cause; its evidence is SQL for a list of sentences."""
     return (
         f"{{'ended_by': '{ended_by}', 'ended_confidence': {confidence}, "
-        f"'ended_alternatives': CAST({alternatives} AS VARCHAR[]), 'ended_evidence': [{texts}]}}"
+        f"'ended_alternatives': CAST({alternatives} AS VARCHAR[]), 'ended_evidence': {evidence}}}"
     )
+
+
+def _case(ended_by: str, confidence: str, evidence: Sequence[str], alternatives: str) -> str:
+    """Return SQL for a cause; its evidence is sentences, see ``_texts``."""
+    return _cause(ended_by, confidence, _texts(*evidence), alternatives)
 
 
 _SURE = "CASE WHEN $is_known THEN 'certain' ELSE 'likely' END"
@@ -216,8 +234,81 @@ _REMOVED_YOUNGER = (
     "removed while the group existed, before the default of offsets.retention.minutes (7 days) was over: "
     "DeleteOffsets, or the topic was deleted; the cluster's own retention is not known, and may have removed it"
 )
+_REMOVED_EARLY = (
+    "removed before the time of expiry that the commit itself names, while the group existed: "
+    "DeleteOffsets, or the topic was deleted"
+)
+_REMOVED_SPARED = (
+    "past {retention}, but a member subscribed to its topic, which keeps retention and DeleteOffsets away: "
+    "the topic was deleted"
+)
+_REMOVED_HELD = (
+    "past {retention}, but a transaction on it was open, which keeps retention away: "
+    "DeleteOffsets, or the topic was deleted"
+)
+_ALL_OTHERS = "past {retention}; another offset of the same write was not, or was kept from expiring"
+_WITH_OTHERS = "removed in the same write as an offset that retention did not remove, while the group existed"
 _UNREADABLE = "a commit that the same write removed can't be read, and with it whether it was past retention"
 _TOPIC_DELETED = "offsets of the topic were removed from several groups at about the same time: the topic was deleted"
+
+_WHY_EARLY = f"""CASE
+    WHEN is_old THEN {_texts(_WITH_OTHERS)}
+    WHEN is_due AND is_protected THEN {_texts(_REMOVED_HELD)}
+    WHEN is_due THEN {_texts(_REMOVED_SPARED)}
+    WHEN rule = '{ExpiryRule.EXPLICIT_EXPIRE_TIMESTAMP}' THEN {_texts(_REMOVED_EARLY)}
+    WHEN $is_known THEN {_texts(_REMOVED_YOUNG)}
+    ELSE {_texts(_REMOVED_YOUNGER)}
+END"""
+"""What speaks against retention, of an offset removed with one that was not past it."""
+
+_REBALANCING, _HELD, _UPGRADED, _LOADING = "REBALANCING", "HELD", "UPGRADED", "LOADING"
+"""Faults of brokers that remove offsets which are not to expire.
+
+Each was looked up in the classes of Kafka's own releases:
+
+- REBALANCING (KAFKA-13636): ``GroupMetadata.removeExpiredOffsets`` went by subscriptions also while the group was not
+  Stable, from 2.4.0 (which has subscriptions first) to 2.8.1, in 3.0.0 and 3.1.0.
+- HELD: the same method, as long as there was a coordinator in Scala, spared pending commits, and not those of
+  transactions.
+- UPGRADED (KAFKA-8069): ``GroupMetadataManager.readOffsetMessageValue`` of 2.1 took the -1 of version 1 for a time.
+- LOADING: ``OffsetManager`` of 0.8.2 had no lock between its cleanup and loading; 0.9 has ``offsetExpireLock``.
+"""
+
+_CHANGED = "the coordinator had changed: {election} of leader epoch {elected_epoch} was {elected_ms} ms earlier"
+_FAULT_EVIDENCE = f"""CASE fault
+    WHEN '{_REBALANCING}' THEN {
+    _texts(
+        "past {retention}, but a member subscribed to its topic: the broker refuses DeleteOffsets, and retention "
+        "spares it",
+        "the group was rebalancing: a rebalance of at most {rebalance_ms} ms was over {until_rebalanced_ms} ms later",
+        "Kafka 2.4.0 to 2.8.1, 3.0.0 and 3.1.0 expire offsets of subscribed topics while a group rebalances "
+        "(KAFKA-13636)",
+    )
+}
+    WHEN '{_HELD}' THEN {
+    _texts(
+        "past {retention} by less than one retention check, while a transaction on it was open",
+        "the coordinator written in Scala (all releases before 4.0) expires offsets with an open transaction",
+    )
+}
+    WHEN '{_UPGRADED}' THEN {
+    _texts(
+        "removed before {retention} were over",
+        _CHANGED,
+        "the commit is of version 1 and names no time of expiry: Kafka 2.1 with an inter.broker.protocol.version below "
+        "2.1 expires such offsets once it has loaded them (KAFKA-8069)",
+    )
+}
+    WHEN '{_LOADING}' THEN {
+    _texts(
+        "removed before the time of expiry that the commit itself names",
+        _CHANGED,
+        "Kafka 0.8.2 may expire older commits of a partition while it loads the log, and its tombstone then removes "
+        "the newest one",
+    )
+}
+    ELSE {_texts(_ALL_OTHERS)}
+END"""
 
 _DECISION = f"""CASE
     WHEN tombstone_at IS NULL
@@ -234,7 +325,10 @@ _DECISION = f"""CASE
     WHEN removal = 'CLEANUP' AND (all_old OR NOT $is_known) THEN {_case("EXPIRED", "'certain'", ["{sentence}"], "[]")}
     WHEN any_unreadable
         THEN {_case("TOMBSTONE", "'possible'", [_UNREADABLE], _EXPIRED_TOO)}
-    WHEN NOT all_old AND has_group_tombstone AND $is_known THEN {
+    WHEN NOT all_old AND all_by_fault AND deleted_ms IS NULL AND NOT topic_went THEN {
+    _cause("EXPIRED", "'possible'", _FAULT_EVIDENCE, _OTHERWISE_DELETED)
+}
+    WHEN NOT all_old AND has_group_tombstone AND is_sure THEN {
     _case("GROUP_DELETED", "'certain'", [_GROUP_TOMBSTONE, _SOME_YOUNG], "[]")
 }
     WHEN NOT all_old AND has_group_tombstone THEN {
@@ -243,7 +337,7 @@ _DECISION = f"""CASE
     WHEN deleted_ms IS NOT NULL THEN {
     _case(
         "DELETED",
-        "CASE WHEN $is_known AND NOT all_old THEN 'certain' ELSE 'likely' END",
+        "CASE WHEN is_sure AND NOT all_old THEN 'certain' ELSE 'likely' END",
         [f"{TOPIC_DELETED} {{deleted_ms}} ms earlier (cluster metadata)"],
         "CASE WHEN all_old THEN ['EXPIRED'] ELSE [] END",
     )
@@ -256,8 +350,8 @@ _DECISION = f"""CASE
         "CASE WHEN all_old THEN ['EXPIRED'] ELSE [] END",
     )
 }
-    WHEN NOT all_old AND $is_known THEN {_case("DELETED", "'certain'", [_REMOVED_YOUNG], "[]")}
-    WHEN NOT all_old THEN {_case("DELETED", "'likely'", [_REMOVED_YOUNGER], "['EXPIRED']")}
+    WHEN NOT all_old AND is_sure THEN {_cause("DELETED", "'certain'", _WHY_EARLY, "[]")}
+    WHEN NOT all_old THEN {_cause("DELETED", "'likely'", _WHY_EARLY, "['EXPIRED']")}
     WHEN with_others AND coalesce(is_prompt, false) THEN {
     _case(
         "EXPIRED",
@@ -285,27 +379,56 @@ _DECISION = f"""CASE
 END"""
 """The first case that fits."""
 
+_SPARED_UNTIL = f"""CASE WHEN rule = '{ExpiryRule.NEVER_WHILE_ACTIVE}'
+    THEN commit_timestamp + to_milliseconds(CAST($retention AS BIGINT)) END"""
+"""SQL for when the retention of an offset is over that a member's subscription keeps."""
+
 _CAUSES = f"""
 WITH timed AS (
     SELECT * EXCLUDE (ended_by), to_offset AS tombstone_offset, valid_to AS tombstone_at,
         {expire_at("$retention")} AS expire_at, {_ms_between("deleted_at", "valid_to")} AS since_deleted_ms,
-        CASE WHEN since_deleted_ms <= $spread THEN since_deleted_ms END AS deleted_ms
+        CASE WHEN since_deleted_ms <= $spread THEN since_deleted_ms END AS deleted_ms,
+        coalesce({expire_at("$retention")}, {_SPARED_UNTIL}) AS due_at,
+        {_ms_between("elected_at", "valid_to")} AS elected_ms, {_ms_between("valid_to", "rebalanced_at")}
+        AS until_rebalanced_ms,
+        CASE WHEN $is_known THEN 'offsets.retention.minutes'
+            ELSE 'the default of offsets.retention.minutes (7 days)' END AS retention,
+        CASE WHEN is_election_exact THEN 'the election' ELSE 'the first record' END AS election
     FROM removed ASOF LEFT JOIN deletions ON removed.topic = deletions.name AND removed.valid_to >= deletions.deleted_at
+        ASOF LEFT JOIN coordinators
+            ON coordinators.of_partition = removed.log_partition AND removed.valid_to >= coordinators.elected_at
+        ASOF LEFT JOIN rebalanced
+            ON rebalanced.of_group = removed.group_id AND removed.valid_to <= rebalanced.rebalanced_at
         LEFT JOIN logged ON logged.at_partition = removed.log_partition AND logged.at_ms = epoch_ms(removed.valid_to)
-), aged AS (
+), dated AS (
     SELECT *, coalesce(expire_at <= tombstone_at, false) AND NOT is_protected AS is_old,
+        coalesce(due_at <= tombstone_at, false) AS is_due,
+        coalesce(elected_ms <= $check AND valid_from < elected_at, false) AS is_loaded
+    FROM timed
+), aged AS (
+    SELECT *,
+        CASE WHEN rule = '{ExpiryRule.NEVER_WHILE_ACTIVE}' AND is_due AND until_rebalanced_ms <= rebalance_ms
+            THEN '{_REBALANCING}'
+            WHEN is_protected AND is_due AND {_ms_between("greatest(due_at, rule_since)", "tombstone_at")} <= $check
+            THEN '{_HELD}'
+            WHEN is_loaded AND NOT is_due AND value_version = 1 AND expire_timestamp IS NULL THEN '{_UPGRADED}'
+            WHEN is_loaded AND NOT is_due AND rule = '{ExpiryRule.EXPLICIT_EXPIRE_TIMESTAMP}' THEN '{_LOADING}'
+        END AS fault,
         {_ms_between("greatest(expire_at, rule_since)", "tombstone_at")} AS late_ms,
         committed_offset IS NULL AS is_unreadable,
         CASE WHEN tombstone_at IS NOT NULL
             AND coalesce({_ms_between("lag(tombstone_at) OVER in_topic", "tombstone_at")} > $spread, true)
             THEN 1 ELSE 0 END AS starts_session
-    FROM timed
+    FROM dated
     WINDOW in_topic AS (
         PARTITION BY topic ORDER BY tombstone_at NULLS FIRST, log_partition NULLS FIRST, tombstone_offset NULLS FIRST
     )
 ), compared AS (
     SELECT *, bool_or(is_unreadable) OVER operation AS any_unreadable,
-        bool_and(is_old) OVER operation AS all_old, max(late_ms) OVER operation <= $check AS is_prompt,
+        bool_and(is_old) OVER operation AS all_old,
+        bool_and(is_old OR fault IS NOT NULL) OVER operation AS all_by_fault,
+        $is_known OR bool_or(NOT is_due AND rule = '{ExpiryRule.EXPLICIT_EXPIRE_TIMESTAMP}') OVER operation AS is_sure,
+        max(late_ms) OVER operation <= $check AS is_prompt,
         sum(starts_session) OVER (
             PARTITION BY topic
             ORDER BY tombstone_at NULLS FIRST, log_partition NULLS FIRST, tombstone_offset NULLS FIRST
@@ -347,6 +470,8 @@ def tombstone_causes(
     retention: Retention,
     deletions: Sequence[tuple[str, int]] = (),
     logged: Sequence[LoggedRemoval] = (),
+    coordinators: Sequence[tuple[int, int, int, bool]] = (),
+    rebalanced: pa.Table | None = None,
 ) -> Batches:
     """The cause of each tombstone that removed an offset, or what else it may have been: batches in CAUSES.
 
@@ -355,6 +480,8 @@ def tombstone_causes(
         retention: for how long offsets are kept.
         deletions: topics and when they were deleted, in milliseconds.
         logged: removals that brokers' logs name.
+        coordinators: since when leader epochs are on record, as ``CausesShare`` has them.
+        rebalanced: classic rebalances of their groups, in REBALANCED.
     """
     asked = {
         "retention": retention.ms,
@@ -367,6 +494,8 @@ def tombstone_causes(
         connection.register("removed", removed)
         connection.register("deletions", _deletions(deletions))
         connection.register("logged", _logged(logged))
+        connection.register("coordinators", _coordinators(coordinators))
+        connection.register("rebalanced", REBALANCED.empty_table() if rebalanced is None else rebalanced)
         for batch in connection.sql(_CAUSES, params=asked).to_arrow_reader(BATCH_ROWS):
             yield conform(batch, CAUSES)
 
@@ -375,6 +504,40 @@ def _deletions(deletions: Sequence[tuple[str, int]]) -> pa.Table:
     """When topics were deleted, as a table."""
     times = pa.array([at_ms * 1000 for _, at_ms in deletions], pa.int64()).cast(TIMESTAMP)
     return pa.table({"name": pa.array([name for name, _ in deletions], pa.string()), "deleted_at": times})
+
+
+_COORDINATORS = pa.schema(
+    [
+        ("of_partition", pa.int32()),
+        ("elected_at", TIMESTAMP),
+        ("elected_epoch", pa.int32()),
+        ("is_election_exact", pa.bool_()),
+    ]
+)
+
+REBALANCED = pa.schema([("of_group", pa.string()), ("rebalanced_at", TIMESTAMP), ("rebalance_ms", pa.int64())])
+"""When rebalances of classic groups were over, and for how long each lasted at most."""
+
+
+def _coordinators(changes: Sequence[tuple[int, int, int, bool]]) -> pa.Table:
+    """Return a table of the times since when leader epochs are on record."""
+    rows = [
+        dict(zip(_COORDINATORS.names, (partition, moment_of_ms(at_ms), epoch, is_exact), strict=True))
+        for partition, at_ms, epoch, is_exact in changes
+    ]
+    return pa.Table.from_pylist(rows, _COORDINATORS)
+
+
+def _rebalanced(uris: Sequence[str], removed: pa.Table) -> pa.Table:
+    """Return rebalances of classic groups that lost an offset which a member's subscription keeps."""
+    is_spared = pc.equal(removed.column("rule"), str(ExpiryRule.NEVER_WHILE_ACTIVE))
+    groups = pc.unique(removed.filter(is_spared).column("group_id"))
+    if not len(groups):
+        return REBALANCED.empty_table()
+    where = pc.field("group_id").isin(groups) & (pc.field("group_type") == "classic")
+    batches = read_paths(uris, ("group_id", "completed_at", "duration_ms_max"), where)
+    rows = pa.Table.from_batches(batches, _REBALANCES).rename_columns(REBALANCED.names)
+    return rows.filter(pc.is_valid(rows.column("rebalanced_at"))).cast(REBALANCED)
 
 
 _LOGGED = pa.schema(
@@ -444,7 +607,8 @@ def find_causes(share: CausesShare) -> CausesResult:
         return result
     writer = TableWriter(share.place, None)
     logged = removals_of(share.lines, removed, share.commits, share.group_records)
-    for causes in tombstone_causes(removed, result.retention, deletions=share.deletions, logged=logged):
+    rebalanced = _rebalanced(share.rebalances, removed)
+    for causes in tombstone_causes(removed, result.retention, share.deletions, logged, share.coordinators, rebalanced):
         for bucket, is_open, rows in _by_bucket(causes, share):
             writer.add(HISTORY, rows, is_open=is_open, bucket=bucket)
             writer.add(REMOVED, rows, is_open=is_open, bucket=bucket)

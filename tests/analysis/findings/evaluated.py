@@ -151,6 +151,7 @@ def offsets(
         "metadata_bytes": 0,
         "from_offset": 900,
         "committed_offset": 50,
+        "topic_id": None,
         "past": (),
         **{f"empty_{name}": value for name, value in into_empty.items()},
     }

@@ -461,3 +461,36 @@ def test_a_group_for_which_a_step_failed_is_named_with_the_place_in_the_log():
     assert (found["rule"], found["severity"], found["last_seen"]) == ("group_not_evaluated", "warning", 1000)
     assert (found["log_partition"], found["log_offset"]) == (2, 5)
     assert "a step failed with KeyError: 1" in found["message"]
+
+
+def test_a_partition_of_an_earlier_topic_has_not_stalled():
+    def found(topic_id: str | None) -> list[str]:
+        stalled = offsets(last_at=HOUR_MS - 1 - DEFAULTS.stall_ms, topic_id=topic_id)
+        busy = offsets(partition=1, last_at=HOUR_MS - 1, topic_id="new", from_offset=2000)
+        return rules(evaluate([group_status(), *BUSY, stalled, busy], end_ms=HOUR_MS))
+
+    assert found("new") == ["commit_stall"]
+    assert found("old") == found(None) == []
+
+
+# --- position_lost ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lasting", [[], [0]])
+def test_a_negative_offset_is_a_lost_position_until_another_is_committed(lasting: list[int]):
+    last = {"partition": 0, "from_offset": 7, "committed_offset": -1, "replaced_offset": 50}
+    burst = {
+        "topic": "orders",
+        "log_partition": 3,
+        "count": 1,
+        "first_at": 5,
+        "last_at": 5,
+        "first_offset": 7,
+        "partitions": [0],
+        "last": last | {"owner_member_id": "m-0", "valid_from": 5},
+        "lasting": lasting,
+    }
+    [one] = evaluate([(Evidence.POSITION_LOSS, burst)], end_ms=HOUR_MS)
+    assert (one["rule"], one["severity"], one["partition"]) == ("position_lost", "warning", 0)
+    assert (one["first_seen"], one["ended_at"]) == (5, None if lasting else 5)
+    assert "set to -1 on 1970-01-01T00:00:00.005Z, where 50 had been committed" in one["message"]

@@ -1,0 +1,206 @@
+"""Faults of brokers that remove offsets which are not to expire: where they are possible, they are named."""
+
+from datetime import timedelta
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from coordinator_replay.analysis.expiring import Retention
+from coordinator_replay.api.warehouse import Warehouse
+from coordinator_replay.pipeline.interval_rows import STAGED, Staged
+from coordinator_replay.pipeline.offsets.causes import REBALANCED, tombstone_causes
+from tests.pipeline.in_process import audit, contents, cut
+from tests.pipeline.staged_rows import moment, ms
+from tests.samples import DATA
+
+__all__ = ["audit"]
+
+DAY, HOUR = 86_400, 3600
+KNOWN, GUESSED = Retention(7 * DAY * 1000, True), Retention(7 * DAY * 1000, False)
+ELECTED = (0, ms(9 * DAY - 60), 4, True)
+
+
+def removed(**columns):
+    """An offset committed at 0 and removed after nine days."""
+    row = dict.fromkeys(STAGED.names)
+    row |= {
+        "kind": int(Staged.REMOVED),
+        "group_id": "g",
+        "topic": "t",
+        "partition": 0,
+        "committed_offset": 5,
+        "commit_timestamp": moment(0),
+        "base_timestamp": moment(0),
+        "valid_from": moment(0),
+        "valid_to": moment(9 * DAY),
+        "from_offset": 1,
+        "to_offset": 9,
+        "log_partition": 0,
+        "value_version": 3,
+        "rule": "simple_group",
+        "is_protected": False,
+        "has_group_tombstone": False,
+        "is_exact": True,
+        "is_proven": True,
+    }
+    return row | columns
+
+
+YOUNG = {name: moment(9 * DAY - HOUR) for name in ("commit_timestamp", "base_timestamp", "valid_from")}
+SUBSCRIBED = {"rule": "never_while_active", "base_timestamp": None}
+NAMED = {"rule": "explicit_expire_timestamp", "expire_timestamp": moment(10 * DAY), "value_version": 1}
+HELD = {"is_protected": True, "base_timestamp": moment(2 * DAY - 60), "commit_timestamp": moment(2 * DAY - 60)}
+
+
+def causes(*rows, retention=KNOWN, coordinators=(), rebalanced=()):
+    """Each removed offset's cause, confidence, alternatives and evidence as one text."""
+    table = pa.Table.from_pylist([*rows], STAGED)
+    done = [dict(zip(REBALANCED.names, one, strict=True)) for one in rebalanced]
+    batches = tombstone_causes(
+        table, retention, coordinators=coordinators, rebalanced=pa.Table.from_pylist(done, REBALANCED)
+    )
+    return [
+        (row["ended_by"], row["ended_confidence"], row["ended_alternatives"], "; ".join(row["ended_evidence"]))
+        for batch in batches
+        for row in batch.to_pylist()
+    ]
+
+
+REBALANCE = ("g", moment(9 * DAY + 20), 60_000)
+CASES = {
+    "while the group rebalanced": (SUBSCRIBED, {"rebalanced": [REBALANCE]}, "EXPIRED", "possible", "KAFKA-13636"),
+    "the rebalance began later": (
+        SUBSCRIBED,
+        {"rebalanced": [("g", moment(9 * DAY + 90), 60_000)]},
+        "DELETED",
+        "certain",
+        "a member subscribed to its topic, which keeps retention and DeleteOffsets away",
+    ),
+    "another group rebalanced": (
+        SUBSCRIBED,
+        {"rebalanced": [("h", moment(9 * DAY + 20), 60_000)]},
+        "DELETED",
+        "certain",
+        "a member subscribed",
+    ),
+    "too young for that fault": (
+        SUBSCRIBED | {"commit_timestamp": moment(8 * DAY)},
+        {"rebalanced": [REBALANCE]},
+        "DELETED",
+        "certain",
+        "removed before offsets.retention.minutes were over",
+    ),
+    "with an open transaction, at once": (HELD, {}, "EXPIRED", "possible", "written in Scala"),
+    "with an open transaction, long after": (
+        {"is_protected": True},
+        {},
+        "DELETED",
+        "certain",
+        "a transaction on it was open",
+    ),
+    "loaded by Kafka 2.1": (
+        YOUNG | {"value_version": 1},
+        {"coordinators": [ELECTED]},
+        "EXPIRED",
+        "possible",
+        "the election of leader epoch 4 was 60000 ms earlier; the commit is of version 1",
+    ),
+    "committed to the new coordinator": (
+        {**dict.fromkeys(YOUNG, moment(9 * DAY - 30)), "value_version": 1},
+        {"coordinators": [ELECTED]},
+        "DELETED",
+        "certain",
+        "removed before offsets.retention.minutes were over",
+    ),
+    "of a later version": (YOUNG, {"coordinators": [ELECTED]}, "DELETED", "certain", "removed before offsets.ret"),
+    "loaded long ago": (
+        YOUNG | {"value_version": 1},
+        {"coordinators": [(0, ms(9 * DAY - HOUR + 1), 4, True)]},
+        "DELETED",
+        "certain",
+        "removed before offsets.ret",
+    ),
+    "expired during load": (
+        NAMED,
+        {"coordinators": [(0, ms(9 * DAY), 4, False)]},
+        "EXPIRED",
+        "possible",
+        "the first record of leader epoch 4 was 0 ms earlier; Kafka 0.8.2",
+    ),
+    "of another log partition": (
+        NAMED,
+        {"coordinators": [(1, ms(9 * DAY), 4, False)]},
+        "DELETED",
+        "certain",
+        "removed before the time of expiry that the commit itself names",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_fault_is_possible_where_the_records_are_those_that_it_leaves(name):
+    columns, more, ended_by, confidence, evidence = CASES[name]
+    [(found, sure, alternatives, said)] = causes(removed(**columns), **more)
+    assert (found, sure) == (ended_by, confidence), said
+    assert evidence in said
+    assert alternatives == (["DELETED"] if ended_by == "EXPIRED" else [])
+
+
+def test_an_offset_past_retention_is_never_said_to_be_younger():
+    for columns in (SUBSCRIBED, {"is_protected": True}):
+        [(ended_by, confidence, alternatives, said)] = causes(removed(**columns), retention=GUESSED)
+        assert (ended_by, confidence, alternatives) == ("DELETED", "likely", ["EXPIRED"])
+        assert said.startswith("past the default of offsets.retention.minutes (7 days), but")
+
+
+def test_an_offset_that_names_its_time_needs_no_retention():
+    [(ended_by, confidence, _, said)] = causes(removed(**NAMED), retention=GUESSED)
+    assert (ended_by, confidence) == ("DELETED", "certain")
+    assert "retention" not in said
+
+
+def test_an_old_offset_removed_with_a_young_one_is_not_called_young():
+    young = removed(**YOUNG) | {"partition": 1, "to_offset": 10}
+    (_, _, _, old), (_, _, _, other) = causes(removed(), young)
+    assert "removed in the same write" in old and "before" not in old
+    assert "removed before offsets.retention.minutes were over" in other
+
+
+def test_every_offset_of_the_write_must_be_one_that_the_fault_removes():
+    rows = [removed(**SUBSCRIBED), removed(**YOUNG) | {"partition": 1, "to_offset": 10}]
+    assert {one[0] for one in causes(*rows, rebalanced=[REBALANCE])} == {"DELETED"}
+    rows = [removed(**SUBSCRIBED), removed() | {"partition": 1, "to_offset": 10}]
+    assert {one[0] for one in causes(*rows, rebalanced=[REBALANCE])} == {"EXPIRED"}
+
+
+def test_an_offset_removed_while_its_group_rebalanced_may_have_expired(audit, tmp_path):
+    recorded = str(DATA / "reports" / "removed-while-rebalancing" / "segments")
+    audit(tmp_path / "once", recorded)
+    [row] = [
+        row
+        for row in DeltaTable(tmp_path / "once" / "offset_history").to_pyarrow_table().to_pylist()
+        if row["ended_by"] not in (None, "COMMIT")
+    ]
+    assert (row["ended_by"], row["ended_confidence"], row["ended_alternatives"]) == ("EXPIRED", "possible", ["DELETED"])
+    assert "was over 20000 ms later" in row["ended_evidence"][1]
+    [note] = [one for one in Warehouse(str(tmp_path / "once")).offsets("k13636").notes if "rare" in one]
+    assert "KAFKA-13636" in note and "removed before" not in note and "younger" not in note
+    # The rebalance may be in the next night's dump.
+    parts = [tmp_path / "first", tmp_path / "second"]
+    cut(recorded, parts, lambda batches: [0, batches - 95])
+    for part in parts:
+        audit(tmp_path / "nights", str(part))
+    assert contents(tmp_path / "nights") == contents(tmp_path / "once")
+
+
+def test_a_change_of_coordinator_is_evidence_for_what_it_removed(audit, tmp_path):
+    audit(tmp_path / "wh", str(DATA / "reports" / "expired-during-load" / "segments"))
+    [row] = [
+        row
+        for row in DeltaTable(tmp_path / "wh" / "offset_history").to_pyarrow_table().to_pylist()
+        if row["to_offset"] is not None and row["ended_by"] != "COMMIT"
+    ]
+    assert (row["ended_by"], row["ended_confidence"], row["ended_alternatives"]) == ("EXPIRED", "possible", ["DELETED"])
+    assert "the coordinator had changed" in row["ended_evidence"][1]
+    assert row["valid_to"] - row["valid_from"] == timedelta(minutes=2)
