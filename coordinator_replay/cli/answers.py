@@ -114,9 +114,13 @@ def show_rows(common: Common, shown: Sequence[AnswerColumn], answers: Iterable[o
 
 
 def _with_doubts(shown: Sequence[AnswerColumn], rows: Sequence[Sequence[object]]) -> Sequence[AnswerColumn]:
-    """The columns of a table, with those of _DOUBTS where the log does not prove a row."""
+    """The columns of a table, with those of _DOUBTS where the log does not prove a row.
+
+    With ``--require-stable`` a column of its own says which offsets are unstable.
+    """
+    doubts = _DOUBTS if all(one.name != "is_unstable" for one in shown) else _DOUBTS.keys() - {"is_stable"}
     return [
-        _DOUBTS[one.name] if one.name in _DOUBTS and any(row[place] not in (None, True) for row in rows) else one
+        _DOUBTS[one.name] if one.name in doubts and any(row[place] not in (None, True) for row in rows) else one
         for place, one in enumerate(shown)
     ]
 

@@ -88,22 +88,22 @@ _CLIENT = "coalesce(instance_id, CASE WHEN NOT coalesce(is_client_inherited, fal
 _FACTS = f"""
     SELECT group_id, 'member' AS what, client || coalesce(CASE WHEN is_hosted THEN ' on ' || host END, '') AS name,
            count(*)::VARCHAR AS value, min(log_partition) AS log_partition,
-           bool_and(coalesce(is_exact, false)) AS is_exact, NULL::VARCHAR AS topic_id
+           bool_and(coalesce(is_exact, false)) AS is_exact, NULL::VARCHAR AS topic_id, false AS is_negative
     FROM members_SIDE JOIN hosted USING (group_id, client) GROUP BY ALL
     UNION ALL
     SELECT group_id, 'subscription', client,
            list_aggregate(list_sort(list_distinct(list(coalesce(subscribed_topic_regex,
                array_to_string(list_sort(subscribed_topics), ', '))))), 'string_agg', '; '),
-           min(log_partition), bool_and(coalesce(is_exact, false)), NULL
+           min(log_partition), bool_and(coalesce(is_exact, false)), NULL, false
     FROM members_SIDE WHERE subscribed_topics IS NOT NULL OR subscribed_topic_regex IS NOT NULL GROUP BY ALL
     UNION ALL
     SELECT group_id, 'assignor', NULL, list_aggregate(list_sort(list_distinct(list(assignor))), 'string_agg', ', '),
-           min(log_partition), bool_and(coalesce(is_exact, false)), NULL
+           min(log_partition), bool_and(coalesce(is_exact, false)), NULL, false
     FROM members_SIDE WHERE assignor IS NOT NULL GROUP BY group_id
     UNION ALL
     SELECT owned.group_id, 'owner', coalesce(topic, topic_id) || '-' || partition,
            list_aggregate(list_sort(list_distinct(list(coalesce(client, owned.member_id)))), 'string_agg', ', '),
-           min(owned.log_partition), bool_and(coalesce(owned.is_exact, false)), NULL
+           min(owned.log_partition), bool_and(coalesce(owned.is_exact, false)), NULL, false
     FROM partition_ownership AS owned
     LEFT JOIN (SELECT group_id, member_id, client FROM members_SIDE) AS clients USING (group_id, member_id)
     WHERE owned.cluster = $cluster_SIDE AND (owned_from <= $at_SIDE OR owned_from IS NULL)
@@ -113,7 +113,7 @@ _FACTS = f"""
     -- A negative offset is none.
     SELECT group_id, 'offset', topic || '-' || partition,
            CASE WHEN committed_offset >= 0 THEN committed_offset::VARCHAR END, log_partition,
-           coalesce(is_exact AND is_proven, false), topic_id
+           coalesce(is_exact AND is_proven, false), topic_id, coalesce(committed_offset < 0, false)
     FROM offset_history
     WHERE cluster = $cluster_SIDE AND {AS_OF.replace("$at", "$at_SIDE")}
 """  # noqa: S608 - put together from constants
@@ -166,7 +166,7 @@ _CHANGES = f"""
                CASE WHEN coalesce(before.what, after.what) IN ('offset', 'member') AND is_other_topic IS NOT TRUE
                     THEN coalesce(after.value::HUGEINT, 0) - coalesce(before.value::HUGEINT, 0) END AS number,
                {_IS_EXACT.format(side="before", other="after")} AND {_IS_EXACT.format(side="after", other="before")}
-               AS is_exact
+               AS is_exact, coalesce(before.is_negative, true) AND coalesce(after.is_negative, true) AS is_nothing
         FROM before FULL JOIN after
         ON before.group_id = after.group_id AND before.what = after.what AND before.name IS NOT DISTINCT FROM after.name
     ), named AS (
@@ -180,7 +180,7 @@ _CHANGES = f"""
                coalesce(is_exact, false) AS is_exact,
                count(*) FILTER (what = 'offset' AND number > 0 AND old IS NOT NULL)
                    OVER (PARTITION BY group_id, what, regexp_replace(name, '-[0-9]+$', '')) AS advanced
-        FROM pairs WHERE old IS NOT NULL OR new IS NOT NULL OR what <> 'offset'
+        FROM pairs WHERE NOT is_nothing
     )
     SELECT {select_list(Change)} FROM named
     WHERE change <> 'not moved' OR (what = 'offset' AND advanced > 0)

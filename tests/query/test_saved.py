@@ -33,7 +33,7 @@ def troubled(tmp_path_factory: pytest.TempPathFactory) -> Tables:
     write_rows(
         folder,
         "offset_history",
-        [offset("orders", 1, 120, "02:16", from_offset=500, group_state="Empty")],
+        [offset("orders", 1, 120, "02:16", from_offset=500, previous_offset=200, group_state="Empty")],
     )
     write_rows(folder, "partition_ownership", [owned(0, "m-2", "02:11")])
     return Tables(str(folder))
