@@ -47,6 +47,7 @@ class Ownership:
         is_exact: whether the log proves that the member owned the partition at the time asked about; of those before
             and after, in the whole interval.
         is_begin_open: whether it may have owned it before, too: the log does not have what was before ``owned_from``.
+        rebalance_id: the rebalance in which it ended; None while it lasts, and where it ended outside of one.
         is_owner: False for the last owner before, and the next one after, a time at which nobody is shown as the owner.
         from_offset: log offset of the record that began it.
         to_offset: log offset of the record that ended it, None while it lasts; ``owned_to`` is None where that record,
@@ -66,6 +67,7 @@ class Ownership:
     owned_to: datetime | None = column("TO", 1)
     released_by: str | None = column("RELEASED-BY", 4)
     unowned_ms: int | None = column("UNOWNED-MS", 5)
+    rebalance_id: str | None
     is_exact: bool = column(sql="coalesce(owned.is_exact, false)")
     is_begin_open: bool = column(sql="coalesce(owned.is_begin_open, true)")
     from_offset: int | None = column(sql="owned.from_offset")

@@ -394,7 +394,7 @@ def test_the_shell_completes_groups_and_topics(program: click.Group, folder: Pat
         ("findings", Finding, set()),
         ("expired_offsets", ExpiredOffset, set()),
         ("group_timeline", TimelineEvent, {"settled_at_offset", "is_state_exact"}),
-        ("partition_ownership", Ownership, {"settled_at_offset", "log_partition"}),
+        ("partition_ownership", Ownership, {"settled_at_offset", "log_partition", "unowned"}),
         ("member_timeline", MemberInterval, {"group_type", "rack_id", "subscribed_topics",
                                                "subscribed_topic_regex", "assignor", "session_timeout_ms",
                                                "rebalance_timeout_ms", "to_offset", "settled_at_offset",
