@@ -38,6 +38,7 @@ class AnswerColumn:
         sql: the expression that it is read by; empty for the stored column of its name.
         read: makes the value of what the engine returns; None where that is the value.
         text: makes what a table shows of the value; None where that is its usual text.
+        bound: its heading in a table where it is true of a row: the log proves no more than a bound then.
         is_sentence: whether its texts stand below their rows where they don't fit beside others.
     """
 
@@ -51,6 +52,7 @@ class AnswerColumn:
     sql: str = ""
     read: Callable[[Any], Any] | None = None
     text: Callable[[Any], str] | None = None
+    bound: str = ""
     is_sentence: bool = False
 
 

@@ -2,7 +2,7 @@
 -- param group text: only this group and its log partition
 -- param from time: lines of then or later
 WITH ended AS (
-    SELECT group_id, epoch, completed_at, completed_at - to_milliseconds(coalesce(duration_ms_min, 0)) AS stabilized_at, members_after
+    SELECT group_id, epoch, completed_at, coalesce(began_by, completed_at) AS stabilized_at, members_after
     FROM rebalances
     WHERE cluster = $cluster AND group_type = 'classic' AND completed_at IS NOT NULL AND ($group IS NULL OR group_id = $group)
 ),
@@ -22,7 +22,10 @@ generations AS (
       ON ended.group_id = lines.group_id AND ended.epoch = lines.epoch
      AND abs(epoch_ms(logged_at) - epoch_ms(CASE event WHEN 'STABILIZED' THEN stabilized_at ELSE completed_at END)) <= 2000
     -- A join phase that nobody's sync ended leaves no record, and its generation is followed by another attempt.
-    WHERE ended.group_id IS NULL AND event <> 'STABILIZED'
+    -- Where records are missing, that there is none contradicts nothing.
+    WHERE ended.group_id IS NULL AND event <> 'STABILIZED' AND lines.group_id NOT IN (
+              SELECT group_id FROM incomplete_groups
+              WHERE cluster = $cluster AND coalesce(since <= logged_at, true) AND coalesce(logged_at <= until, true))
        OR event = 'STABILIZED' AND member_count <> members_after
 ),
 leaders AS (

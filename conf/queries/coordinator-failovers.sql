@@ -10,7 +10,7 @@ groups AS (
     SELECT DISTINCT group_id, log_partition FROM group_timeline WHERE cluster = $cluster
 ),
 rebalanced AS (
-    SELECT log_partition, group_id, coalesce(started_at, completed_at) AS began_at
+    SELECT groups.log_partition, group_id, coalesce(started_at, completed_at) AS began_at
     FROM rebalances JOIN groups USING (group_id) WHERE cluster = $cluster
 )
 SELECT changes.log_partition, changes.elected_at, changes.broker <> changes.broker_before AND changes.broker >= 0 AS is_failover,

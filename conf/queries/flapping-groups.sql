@@ -2,11 +2,11 @@
 -- param from time: rebalances that ended then or later
 -- param threshold number = 2: rebalances from which on a group counts
 WITH chosen AS (
-    SELECT * FROM rebalances WHERE cluster = $cluster AND coalesce(completed_at >= $from, completed_offset IS NULL OR $from IS NULL)
+    SELECT * FROM rebalances WHERE cluster = $cluster AND coalesce(CASE WHEN is_end_open THEN began_by ELSE completed_at END >= $from, completed_offset IS NULL OR $from IS NULL)
 ),
 hours AS (
     SELECT group_id, date_trunc('hour', coalesce(started_at, completed_at)) AS hour, count(*) AS rebalances
-    FROM chosen WHERE coalesce(started_at, completed_at) IS NOT NULL GROUP BY ALL
+    FROM chosen WHERE coalesce(started_at, completed_at) IS NOT NULL AND NOT coalesce(is_end_open, false) GROUP BY ALL
 ),
 busiest AS (
     SELECT group_id, max(rebalances) AS rebalances, max(struct_pack(rebalances, hour)).hour AS hour FROM hours GROUP BY group_id

@@ -4,7 +4,7 @@
 WITH triggers AS (
     SELECT group_id, rebalance_id, coalesce(cause, 'UNKNOWN') AS cause, unnest(trigger_members) AS member_id, commit_pause_ms
     FROM rebalances
-    WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) AND coalesce(completed_at >= $from, completed_offset IS NULL OR $from IS NULL)
+    WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) AND coalesce(CASE WHEN is_end_open THEN began_by ELSE completed_at END >= $from, completed_offset IS NULL OR $from IS NULL)
 ),
 names AS (
     SELECT group_id, member_id, coalesce(min(instance_id), min(client_id)) AS client, min(instance_id) AS instance_id,

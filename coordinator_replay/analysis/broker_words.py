@@ -174,7 +174,7 @@ def with_broker_log(row: Row, lines: Sequence[GroupLogLine]) -> dict[str, Any]:
 def _classic(row: dict[str, Any], lines: Sequence[GroupLogLine]) -> dict[str, Any]:
     if row["completed_at"] is None:
         return row
-    ended_ms = row["completed_at"] - (row["duration_ms_min"] or 0)
+    ended_ms = row["completed_at"] if row["began_by"] is None else row["began_by"]
     kind = "STABILIZED" if row["members_after"] else "GROUP_EMPTY"
     ends = [
         (abs(lines[place].at_ms - ended_ms), place)
@@ -196,7 +196,9 @@ def _classic(row: dict[str, Any], lines: Sequence[GroupLogLine]) -> dict[str, An
     if not firsts:
         return row
     first = firsts[0]
-    row |= {"started_at": first.at_ms, "duration_ms": row["completed_at"] - first.at_ms}
+    row |= {"started_at": first.at_ms}
+    if not row["is_end_open"]:
+        row |= {"duration_ms": row["completed_at"] - first.at_ms}
     # A generation is left once, unless its coordinator fails over: of two lines one may be false.
     return _with_reason(row, _named(row, first, logged) if len(firsts) == 1 else None, first)
 

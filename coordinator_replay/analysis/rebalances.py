@@ -5,7 +5,9 @@ broker logs each as one. It is over when the group has reached the targets of th
 that is overtaken is over together with the one that overtook it. In classic groups every new generation is one. Its
 beginning is not on record, so ``started_at`` and ``duration_ms`` are null and two bounds take their place:
 
-- At least it took from the end of the join phase (``currentStateTimestamp``) to the record: the sync.
+- At least it took from the end of the join phase (``currentStateTimestamp``) to the record: the sync. Where records
+  before it are missing, the record may be a later one of the same generation, which a static member's restart writes.
+  Then it is no more than an upper bound of the end.
 - At most it took the time since the group's last record. Each record of a classic group is written when it becomes
   Stable or Empty, or for a static member that is replaced while it is Stable, so a rebalance begins after it; the one
   exception is the record of generation 0, by which a group is created while its first member joins. An offset commit
@@ -111,6 +113,7 @@ class OpenRebalance:
         is_counted: the partitions owned at its end were counted.
         held_up_until_ms: when the member ``held_up_by`` revoked partitions that others waited for.
         unowned_ms_max: None where no partition revoked in it has been without an owner for a time on record.
+        log_partition: the partition of ``__consumer_offsets`` that its first record is in.
         is_end_proven: no record is missing that may say that it was over earlier, or not yet.
         settles_ms: up to when a later rebalance may show more of its reason; 0 where none can.
         is_unowned_known: False once a partition went to another member within a join phase that is not on record.
@@ -130,6 +133,7 @@ class OpenRebalance:
     members_joined: list[str]
     members_left: list[str]
     reason: Reason
+    log_partition: int
     partitions_reassigned: int = 0
     partitions_total: int = 0
     partitions_added: int = 0
@@ -152,7 +156,7 @@ class OpenRebalance:
 _SHOWN = (
     *("rebalance_id", "group_type", "epoch", "attempts", "completed_at", "completed_offset"),
     *("members_before", "members_after", "members_joined", "members_left", "held_up_by", "held_up_ms"),
-    *("partitions_reassigned", "partitions_added", "partitions_total", "is_exact"),
+    *("partitions_reassigned", "partitions_added", "partitions_total", "is_exact", "log_partition"),
 )
 """What the table shows of a rebalance as it is."""
 
@@ -372,6 +376,8 @@ class Rebalances:
             self.joined,
             self.left,
             reason,
+            event.partition,
+            is_end_proven=event.is_exact or not is_over,
         )
         if is_open(situation):
             # Without a time of its own it is settled by the group's first record that has one.
@@ -434,16 +440,18 @@ class Rebalances:
         is_classic = one.group_type == GroupType.CLASSIC
         # That no partition was without an owner is not on record where records are missing.
         is_unowned_known = one.is_unowned_known and (one.is_exact or bool(one.unowned_ms_total))
-        # The record of a classic generation has its own times.
-        is_timed = is_classic or one.is_end_proven
-        least_ms = elapsed_ms(one.started_ms, one.completed_at) if is_timed else None
+        # A static member's restart writes a generation again: the first record on record need not be its end.
+        least_ms = elapsed_ms(one.started_ms, one.completed_at) if one.is_end_proven else None
         return TABLE, {name: getattr(one, name) for name in _SHOWN} | {
             "started_at": None if is_classic else one.started_ms,
+            "began_by": one.started_ms,
+            "is_end_open": one.is_over and not one.is_end_proven,
             "duration_ms": None if is_classic else least_ms,
             "duration_ms_min": least_ms,
-            "duration_ms_max": elapsed_ms(one.earliest_ms, one.completed_at) if is_timed else None,
-            # Offset commits are not replayed: the run fills it in.
+            "duration_ms_max": elapsed_ms(one.earliest_ms, one.completed_at) if one.is_end_proven else None,
+            # Offset commits are not replayed: the run fills these in.
             "commit_pause_ms": None,
+            "is_pause_at_least": None,
             "join_reason": str(one.reason.join_reason),
             "cause": str(one.reason.cause),
             "confidence": str(one.reason.confidence),

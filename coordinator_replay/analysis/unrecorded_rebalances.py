@@ -81,6 +81,7 @@ def unrecorded_rebalance(
         "group_id": scope.group_id,
         "group_type": str(GroupType.CLASSIC),
         "started_at": first.at_ms,
+        "log_partition": last.log_partition,
         "cause": str(cause),
         "confidence": str(Confidence.POSSIBLE if is_open else Confidence.LIKELY),
         "join_reason": str(JOIN_REASONS.get(cause, JoinReason.UNKNOWN)),

@@ -1,6 +1,7 @@
 """What the commands that ask share: arguments that several of them take, and printing what they found."""
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -114,15 +115,19 @@ def show_rows(common: Common, shown: Sequence[AnswerColumn], answers: Iterable[o
 
 
 def _with_doubts(shown: Sequence[AnswerColumn], rows: Sequence[Sequence[object]]) -> Sequence[AnswerColumn]:
-    """The columns of a table, with those of _DOUBTS where the log does not prove a row.
+    """Return the columns of a table, with those of _DOUBTS and bounds where the log does not prove a row.
 
     With ``--require-stable`` a column of its own says which offsets are unstable.
     """
     doubts = _DOUBTS if all(one.name != "is_unstable" for one in shown) else _DOUBTS.keys() - {"is_stable"}
-    return [
-        _DOUBTS[one.name] if one.name in doubts and any(row[place] not in (None, True) for row in rows) else one
-        for place, one in enumerate(shown)
-    ]
+    return [_with_doubt(one, [row[place] for row in rows], doubts) for place, one in enumerate(shown)]
+
+
+def _with_doubt(shown: AnswerColumn, values: Sequence[object], doubts: Collection[str]) -> AnswerColumn:
+    """Return a column with its heading if its values say that the log does not prove a row."""
+    if shown.name in doubts and any(value not in (None, True) for value in values):
+        return _DOUBTS[shown.name]
+    return replace(shown, heading=shown.bound) if shown.bound and any(value is True for value in values) else shown
 
 
 def say(*texts: str | None) -> None:

@@ -188,7 +188,8 @@ def owner(common: Common, **asked: Any) -> None:
     "--new",
     "is_new",
     is_flag=True,
-    help="Only findings that no audit had stored before the last one that read new records.",
+    help="Only findings that no audit had stored before the last one that read new records. One that may have begun "
+    "earlier, by records that are missing from the log, says so.",
 )
 @click.option("--since", type=TIME, help="Only findings first stored by an audit that began at this time or later.")
 @click.option("--exit-code", is_flag=True, help="End with code 4 where there is no such finding.")
@@ -213,9 +214,10 @@ def _lasted(one: "Finding") -> str | None:
     if one.first_seen is None or one.last_seen is None:
         return None
     first, last = moment_text(one.first_seen), moment_text(one.last_seen)
+    earlier, later = " or earlier" * one.is_begin_open, " or later" * one.is_end_open
     if one.ended_at is None:
-        return f"since {first}"
-    return last if first == last else f"{first} to {last}"
+        return f"since {first}{earlier}"
+    return f"{last}{earlier}{later}" if first == last else f"{first}{earlier} to {last}{later}"
 
 
 def _print_findings(shown: Iterable["Finding"]) -> None:

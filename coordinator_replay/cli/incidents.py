@@ -93,6 +93,7 @@ def _print_impact_as_json(answer: "Impacted") -> None:
         "unowned_partitions": total.unowned_partitions,
         "unowned_ms": total.unowned_ms,
         "is_at_least": total.is_at_least,
+        "is_pause_at_least": total.is_pause_at_least,
         "in_common": list(total.traits),
         "groups": list(total.groups),
     }

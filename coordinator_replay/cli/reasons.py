@@ -23,6 +23,8 @@ def _duration(one: "Rebalance") -> str:
         return "when it was over is not on record" if one.is_end_missing else "not over at the end of the log"
     if one.duration_ms is not None:
         return f"took {one.duration_ms:,} ms"
+    if one.is_end_open:
+        return "the log does not show when it was over, and how long it took"
     if one.duration_ms_min is None:
         return "the log does not show how long it took"
     most = "" if one.limit_ms is None else f", the whole rebalance at most {one.limit_ms:,} ms"
@@ -38,7 +40,7 @@ def _cost(one: "Rebalance") -> str:
     if one.unowned_ms_max:
         parts.append(f"longest without an owner {one.unowned_ms_max:,} ms")
     if one.commit_pause_ms is not None:
-        parts.append(f"commits paused {one.commit_pause_ms:,} ms")
+        parts.append(f"commits paused {'at least ' * one.is_pause_at_least}{one.commit_pause_ms:,} ms")
     # Of others there may have been members and partitions before that are not on record.
     return f"{'' if one.is_exact is not False else 'on record: '}{', '.join(parts)}"
 
@@ -68,7 +70,7 @@ def print_reason(one: "Rebalance", hold_up: "HoldUp | None" = None) -> None:
 
     began = one.started_at or one.completed_at
     sure = f", {one.confidence}" if one.confidence else ""
-    when = "at an unknown time" if began is None else moment_text(began)
+    when = "at an unknown time" if began is None else f"{'by ' * one.is_end_open}{moment_text(began)}"
     matched = " (matched by an alternative)" if one.matched_by == "alternative" else ""
     parts = [when, one.group_id, one.number, f"{one.cause or 'UNKNOWN'}{sure}{matched}"]
     print_text("  ".join(filter(None, parts)), style={"bold": True})

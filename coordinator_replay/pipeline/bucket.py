@@ -118,7 +118,7 @@ def run_bucket(share: BucketShare, context: BucketContext) -> BucketResult:
         groups.resume(writer)
     files.take(writer.close())
     writer = TableWriter(context.place, share.bucket)
-    pauses = PauseStep(files, partitions.reached_ms())
+    pauses = PauseStep(files, partitions.reached_ms(), partitions.exact_spans())
     OffsetStep(share, files, context.offsets, partitions, pauses.pauses).run(writer)
     pauses.write(writer, awaits_logs=context.has_logs)
     files.take(writer.close())

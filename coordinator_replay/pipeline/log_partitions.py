@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from coordinator_replay.analysis.exact_spans import ExactSpan
 from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
 from coordinator_replay.pipeline.bucket_share import BucketShare
-from coordinator_replay.pipeline.columns import NONE, numbers_of, plain_rows
+from coordinator_replay.pipeline.columns import LATEST, NONE, numbers_of, plain_rows
 from coordinator_replay.pipeline.completeness import COPIES, BucketCompleteness, HistoryRange
 from coordinator_replay.store.scan import read_paths
 from coordinator_replay.tables.definition import table
@@ -149,6 +150,14 @@ class PartitionStep:
         around = self.times()[partition, ranges[-1].complete_from]
         return latest_ms(around.at_ms, around.before_ms)
 
+    def exact_spans(self) -> list[ExactSpan]:
+        """Return the exact parts of the log partitions of which records are missing; an empty part where none is."""
+        return [
+            span
+            for partition in self.completeness.open_partitions()
+            for span in spans_of(partition, self._of_partition(partition)["complete_ranges"])
+        ]
+
     def write(self, writer: TableWriter) -> None:
         """Write the copies that are new, and a row for each log partition of the bucket."""
         for copy in self.completeness.new:
@@ -228,6 +237,25 @@ class PartitionStep:
                 if one.is_gap
             ],
         }
+
+
+def spans_of(partition: int, ranges: Sequence[Mapping[str, Any]] | None) -> Iterator[ExactSpan]:
+    """Yield the exact parts of one log partition, given the ranges of its row; none where no record is missing."""
+    if not ranges or (len(ranges) == 1 and ranges[0]["from_offset"] == 0 == ranges[0]["exact_from_offset"]):
+        return
+    for number, one in enumerate(ranges, 1):
+        since, until = one["exact_from_timestamp"], one["to_timestamp"]
+        after_ms = LATEST if since is None else milliseconds(since)
+        to_ms = -1 if until is None else milliseconds(until)
+        from_start, is_last = one["exact_from_offset"] == 0, number == len(ranges)
+        yield ExactSpan(partition, -1 if from_start else after_ms, LATEST if is_last else to_ms)
+
+
+def exact_spans(files: BucketFiles) -> list[ExactSpan]:
+    """Return the exact parts of a bucket's log partitions of which records are missing, by its rows of the table."""
+    batches = read_paths(files.uris(TABLE), ["log_partition", "complete_ranges"])
+    rows = (row for batch in batches for row in batch.to_pylist())
+    return [span for row in rows for span in spans_of(row["log_partition"], row["complete_ranges"])]
 
 
 def _ended_where_exact(row: Mapping[str, Any], ranges: Sequence[HistoryRange]) -> bool:

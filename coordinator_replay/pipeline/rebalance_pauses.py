@@ -2,9 +2,12 @@
 
 A row of the history that the next commit ended is the time between two commits of a partition. The longest one that
 overlaps a rebalance, of a partition that it gave to a member, is the pause; of any partition, where it gave none.
+
+A row that ends where records begin to be missing lasted at least so long. The pause is a lower bound then, and so it is
+where the rebalance itself lies in a part of the log of which commits may be missing.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,11 +16,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_replay.analysis.broker_words import BY_RECORDS, LOG_COLUMNS, by_records
+from coordinator_replay.analysis.exact_spans import ExactSpan
 from coordinator_replay.analysis.expiration import GROUP_KINDS
+from coordinator_replay.analysis.ownership import RECORDS_MISSING
 from coordinator_replay.arrow_times import TIMESTAMP
 from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
 from coordinator_replay.pipeline.by_group import extremes
-from coordinator_replay.pipeline.columns import Bools, Numbers, as_bools, distinct, ms_of, numbers_of, plain_rows
+from coordinator_replay.pipeline.columns import (
+    Bools,
+    Numbers,
+    are_among,
+    as_bools,
+    distinct,
+    ms_of,
+    numbers_of,
+    plain_rows,
+)
 from coordinator_replay.store.scan import read_paths, read_table, rows_of
 from coordinator_replay.store.snapshot import TableFile
 from coordinator_replay.store.writer import batch_of, conform, some
@@ -40,6 +54,22 @@ WITHIN_MS = 3_600_000
 
 _SCHEMA = table(TABLE).file_schema().remove_metadata()
 _NONE, _NOT_COMPUTED = -1, -2
+_COMMIT = "COMMIT"
+_INTERVAL = ("group_id", "topic", "partition", "valid_from", "valid_to", "ended_by", "is_exact", "is_proven")
+"""The columns of ``offset_history`` that a pause is computed from."""
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierPauses:
+    """Pauses that earlier runs have computed, in the order of the rebalances.
+
+    Attributes:
+        longest_ms: -1 for none, NOT_COMPUTED where this run has to compute it.
+        are_at_least: which of them are lower bounds.
+    """
+
+    longest_ms: Numbers
+    are_at_least: Bools
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +99,21 @@ class CommitPauses:
     Args:
         rebalances: rows of ``rebalances``.
         ownership: rows of ``partition_ownership`` of the same groups: group_id, topic, partition, owned_from.
-        earlier_ms: the pauses that earlier runs have computed, -1 for none, in the order of the rebalances.
+        spans: the exact parts of log partitions of which records are missing.
+        earlier: what earlier runs have computed; None for nothing.
     """
 
     def __init__(
-        self, rebalances: pa.Table, ownership: Iterator[pa.RecordBatch], earlier_ms: Numbers | None = None
+        self,
+        rebalances: pa.Table,
+        ownership: Iterator[pa.RecordBatch],
+        spans: Iterable[ExactSpan] = (),
+        earlier: EarlierPauses | None = None,
     ) -> None:
         self.rows = rebalances
-        self.earlier_ms = np.full(rebalances.num_rows, _NONE, np.int64) if earlier_ms is None else earlier_ms
+        count = rebalances.num_rows
+        nothing = EarlierPauses(np.full(count, _NONE, np.int64), np.zeros(count, np.bool_))
+        self.earlier = nothing if earlier is None else earlier
         self.groups = pc.unique(rebalances.column("group_id").combine_chunks())
         started, completed = (ms_of(rebalances.column(name)) for name in ("started_at", "completed_at"))
         # The join phase of a classic rebalance leaves no record: the time at which it ended stands for it.
@@ -91,7 +128,18 @@ class CommitPauses:
         # Ends rise within a group but for odd logs; a running maximum finds all that may overlap.
         self.ends = np.maximum.accumulate(self.codes * self.width + self.completed) if len(order) else self.starts
         self.longest = {name: np.full(len(order), _NONE, np.int64) for name in ("taken", "any")}
+        self.is_cut = {name: np.zeros(len(order), np.bool_) for name in self.longest}
+        self.is_outside = self._are_outside([*spans])
         self.taken = self._taken(ownership)
+
+    def _are_outside(self, spans: Sequence[ExactSpan]) -> Bools:
+        """Return which rebalances lie where commits of their log partition may be missing."""
+        partitions = numbers_of(self.rows.column("log_partition").combine_chunks(), -1)[self.order]
+        is_outside = np.isin(partitions, [span.log_partition for span in spans])
+        for span in spans:
+            is_own = partitions == span.log_partition
+            is_outside &= ~(is_own & (self.started > span.after_ms) & (self.completed <= span.to_ms))
+        return is_outside
 
     def _overlapping(self, groups: pa.Array, begins: Numbers, ends: Numbers) -> tuple[Numbers, Numbers]:
         """Pairs of rows and rebalances of their group that overlap, both by place.
@@ -146,7 +194,7 @@ class CommitPauses:
         """Look at times between commits.
 
         Args:
-            history: rows of ``offset_history`` that a commit ended.
+            history: rows of ``offset_history`` that a commit ended, or that end where records begin to be missing.
         """
         if not len(self.order) or not history.num_rows:
             return
@@ -156,20 +204,41 @@ class CommitPauses:
         rows, rebalances = rows[is_near], rebalances[is_near]
         if not len(rows):
             return
-        lengths = ends[rows] - begins[rows]
+        # What is not proven shows no pause.
+        lengths = np.where(as_bools(history.column("is_exact")), ends - begins, _NONE)[rows]
+        is_cut = ~_are_whole(history)[rows]
         np.maximum.at(self.longest["any"], rebalances, lengths)
+        self.is_cut["any"][rebalances[is_cut]] = True
         intervals = history.take(pa.array(rows))
         topics = numbers_of(pc.index_in(intervals.column("topic"), self.taken.topics), len(self.taken.topics))
         keys = self.taken.numbers(rebalances, topics, numbers_of(intervals.column("partition"), 0))
         is_taken = np.isin(keys, self.taken.keys)
         np.maximum.at(self.longest["taken"], rebalances[is_taken], lengths[is_taken])
+        self.is_cut["taken"][rebalances[is_taken & is_cut]] = True
 
-    def pauses(self) -> pa.Array:
-        """The pause of each rebalance in milliseconds, in the order of the rows; null where none is known."""
+    def pauses(self) -> tuple[pa.Array, pa.Array]:
+        """Return the pause of each rebalance in milliseconds, and whether it is a lower bound.
+
+        Both are in the order of the rows. A pause is null where none is known.
+        """
         longest = np.where(self.taken.has_any, self.longest["taken"], self.longest["any"])
-        every = self.earlier_ms.copy()
+        every = self.earlier.longest_ms.copy()
         every[self.order] = np.maximum(longest, every[self.order])
-        return pa.array(every, pa.int64(), mask=every < 0)
+        # Around which time commits would have to be looked at is not on record.
+        is_open = as_bools(self.rows.column("is_end_open"))
+        every[is_open] = _NONE
+        is_cut = np.where(self.taken.has_any, self.is_cut["taken"], self.is_cut["any"])
+        is_timed = np.zeros(len(every), np.bool_)
+        is_timed[self.order] = True
+        are_at_least = is_open | self.earlier.are_at_least | (~is_timed & ~as_bools(self.rows.column("is_exact")))
+        are_at_least[self.order] |= is_cut | self.is_outside
+        return pa.array(every, pa.int64(), mask=every < 0), pa.array(are_at_least)
+
+
+def _are_whole(history: pa.RecordBatch) -> Bools:
+    """Return which rows of the history are the time between two commits, and not only a part of it."""
+    is_ended = are_among(history.column("ended_by"), pa.array([_COMMIT]))
+    return is_ended & as_bools(history.column("is_exact")) & as_bools(history.column("is_proven"))
 
 
 class PauseStep:
@@ -183,16 +252,17 @@ class PauseStep:
     Args:
         files: the bucket's; records and staged rows of rebalances that are new stand in it.
         reached_ms: up to when earlier runs have read any log partition of the bucket.
+        spans: the exact parts of log partitions of which records are missing.
     """
 
-    def __init__(self, files: BucketFiles, reached_ms: int) -> None:
+    def __init__(self, files: BucketFiles, reached_ms: int, spans: Sequence[ExactSpan] = ()) -> None:
         self.files = files
         self.reached_ms = reached_ms
         new = pa.Table.from_batches(self._new(), _SCHEMA)
         self.new_count = self.open_count = new.num_rows
         if files.is_rebuild or not (files.old(TABLE) or files.old("offset_history")):
             whole = new.combine_chunks()
-            self.pauses = CommitPauses(whole, self._ownership(whole))
+            self.pauses = CommitPauses(whole, self._ownership(whole), spans)
             return
         begins_ms = self._begins_ms()
         closed = self._closed_too_early(begins_ms)
@@ -201,9 +271,9 @@ class PauseStep:
         self.open_count += still_open.num_rows
         of_closed = pa.Table.from_batches(self._over(closed), _SCHEMA)
         whole = pa.concat_tables([new, still_open, of_closed]).combine_chunks()
-        earlier_ms = self._earlier_ms(whole, [*files.old(TABLE, is_open=True), *closed], begins_ms)
-        self.pauses = CommitPauses(whole, self._ownership(whole), earlier_ms)
-        for batch in self._intervals_before(whole.filter(pa.array(earlier_ms == _NOT_COMPUTED)), reached_ms):
+        earlier = self._earlier(whole, [*files.old(TABLE, is_open=True), *closed], begins_ms)
+        self.pauses = CommitPauses(whole, self._ownership(whole), spans, earlier)
+        for batch in self._intervals_before(whole.filter(pa.array(earlier.longest_ms == _NOT_COMPUTED)), reached_ms):
             self.pauses.add(batch)
 
     def _begins_ms(self) -> int:
@@ -236,9 +306,9 @@ class PauseStep:
         return list(files.values())
 
     @staticmethod
-    def _earlier_ms(rebalances: pa.Table, files: Iterable[TableFile], begins_ms: int) -> Numbers:
-        """The pauses that earlier runs have computed; NOT_COMPUTED for those that this run began or changed."""
-        names = ["rebalance_id", "started_at", "completed_at", "commit_pause_ms"]
+    def _earlier(rebalances: pa.Table, files: Iterable[TableFile], begins_ms: int) -> EarlierPauses:
+        """Return the pauses that earlier runs have computed; NOT_COMPUTED for those that this run began or changed."""
+        names = ["rebalance_id", "started_at", "completed_at", "commit_pause_ms", "is_pause_at_least"]
         schema = pa.schema([_SCHEMA.field(name) for name in names])
         old = rows_of(read_table(files, names), schema)
         places = pc.index_in(rebalances.column("rebalance_id"), old.column("rebalance_id").combine_chunks())
@@ -249,7 +319,8 @@ class PauseStep:
         is_same &= (ms_of(then.column("started_at")) == started) | (started < 0)
         is_same &= ms_of(then.column("completed_at")) == completed
         earlier_ms = numbers_of(then.column("commit_pause_ms").combine_chunks(), _NONE)
-        return np.where(is_same, earlier_ms, _NOT_COMPUTED)
+        are_at_least = as_bools(then.column("is_pause_at_least").combine_chunks())
+        return EarlierPauses(np.where(is_same, earlier_ms, _NOT_COMPUTED), is_same & are_at_least)
 
     def _intervals_before(self, rebalances: pa.Table, reached_ms: int) -> Iterator[pa.RecordBatch]:
         """Times between commits of earlier runs that may overlap rebalances which this run has derived.
@@ -266,11 +337,11 @@ class PauseStep:
         wanted = (
             pc.field("group_id").isin(pc.unique(early.column("group_id").combine_chunks()))
             & (pc.field("valid_to") >= first)
-            & (pc.field("ended_by") == "COMMIT")
+            & pc.field("ended_by").isin([_COMMIT, RECORDS_MISSING])
             & (pc.field("commits_merged") == 0)
         )
         uris = [file.uri for file in self.files.old("offset_history", is_open=False)]
-        return read_paths(uris, ["group_id", "topic", "partition", "valid_from", "valid_to"], wanted)
+        return read_paths(uris, [*_INTERVAL], wanted)
 
     def _new(self) -> Iterator[pa.RecordBatch]:
         uris = [file.path for file in self.files.staged.get(REBALANCE_ROWS, [])]
@@ -340,8 +411,9 @@ class PauseStep:
         if not rows.num_rows:
             return
         are_final = self._are_final()
-        place = _SCHEMA.get_field_index("commit_pause_ms")
-        whole = rows.set_column(place, "commit_pause_ms", self.pauses.pauses())
+        whole = rows
+        for name, values in zip(("commit_pause_ms", "is_pause_at_least"), self.pauses.pauses(), strict=True):
+            whole = whole.set_column(_SCHEMA.get_field_index(name), name, values)
         [batch] = whole.combine_chunks().to_batches()
         for is_open, chosen in ((False, are_final), (True, ~are_final)):
             if awaits_logs:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from coordinator_replay.query.completeness import CompleteSince, log_partitions_of, shown_second
+from coordinator_replay.query.completeness import CompleteSince, log_partitions_of, shown_second, shown_since
 from coordinator_replay.query.tables import Tables
 
 _UNITS = {"d": timedelta(days=1), "h": timedelta(hours=1), "min": timedelta(minutes=1), "s": timedelta(seconds=1)}
@@ -51,9 +51,8 @@ class Basis:
         if self.is_complete:
             return ""
         past = "its past" if self.of_one_group else "the past"
-        if self.complete_since is None:
-            return f"; {past} before the end of the log is incomplete"
-        return f"; {past} before {shown_second(self.complete_since, is_rounded_up=True)} is incomplete"
+        since = "" if self.complete_since is None else shown_since(self.complete_since, self.log_end)
+        return f"; {past} before {since or 'the end of the log'} is incomplete"
 
 
 def basis_at(warehouse: Tables, at: datetime, *, group: str | None = None) -> Basis:

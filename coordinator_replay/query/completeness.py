@@ -220,6 +220,10 @@ class Completeness:
             is_whole=not lacking, since=None if None in times else max((time for time in times if time), default=None)
         )
 
+    def incomplete_from(self, start: datetime | None) -> list[int]:
+        """Return the log partitions that may lack records from a time on; None stands for the start of the log."""
+        return [number for number in self.partitions if not self.since([number]).has_all_from(start)]
+
     def some(self, log_partitions: Iterable[int] | None) -> list[LogPartition]:
         """Some of the log partitions; all if None."""
         chosen = self.partitions if log_partitions is None else set(log_partitions)
@@ -238,7 +242,7 @@ class Completeness:
         proven = count - len(with_gaps) - len(only_at_end)
         parts = []
         if proven:
-            time = "" if since is None else f" since {shown_second(since, is_rounded_up=True)}"
+            time = "" if since is None else _proven_since(since, self.log_end)
             parts.append(f"History is complete{time} {where if proven == count else f'in {proven} of {count}'}")
         if only_at_end:
             parts.append(f"in {len(only_at_end)} at the end of the log only")
@@ -271,6 +275,23 @@ def undecoded_note(warehouse: "Tables", group: str | None = None) -> str | None:
         f"{records} could not be decoded: {what} is not on record, and rows may lack it or count it wrongly "
         "(saved query undecoded-records)."
     )
+
+
+def _proven_since(since: datetime, log_end: datetime | None) -> str:
+    time = shown_since(since, log_end)
+    return f" since {time}" if time else " at the end of the log"
+
+
+def shown_since(since: datetime, log_end: datetime | None) -> str:
+    """Return the first second from which on a history is complete; empty where that is behind the log's end.
+
+    >>> from datetime import UTC
+    >>> since, end = datetime(2026, 11, 21, 8, 59, 54, 400_000, UTC), datetime(2026, 11, 21, 8, 59, 54, 700_000, UTC)
+    >>> shown_since(since, end), shown_since(since, later(end, 500))
+    ('', '2026-11-21T08:59:55Z')
+    """
+    shown = shown_second(since, is_rounded_up=True)
+    return "" if log_end is not None and shown > shown_second(log_end) else shown
 
 
 def shown_second(moment: datetime, *, is_rounded_up: bool = False) -> str:

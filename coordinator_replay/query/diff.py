@@ -8,6 +8,7 @@ from coordinator_replay.answer_columns import column, row_with, select_list
 from coordinator_replay.errors import UsageError
 from coordinator_replay.listing import partition_ranges
 from coordinator_replay.query.groups import Group, groups_at
+from coordinator_replay.query.rebalances import GOES_ON_UNTIL
 from coordinator_replay.query.tables import AS_OF, END, MEMBERS_AS_OF, Tables
 
 ADDED, REMOVED, CHANGED = "added", "removed", "changed"
@@ -22,9 +23,9 @@ class Change:
             ``subscription`` of a client; ``owner`` and ``offset`` of a partition; between: ``rebalance``, ``finding``.
         change: ``added``, ``removed`` or ``changed``; of offsets ``advanced``, ``rewound``, or ``not moved`` while
             others of the topic did, and ``changed`` where the topic may have been created again in the meantime; of
-            rebalances and findings what lay between: ``between``, ``new``, or ``over`` of a
-            finding that was the case at the first time and ended before the second. Between two audits those are new
-            that the first one had not stored and the second one had.
+            rebalances and findings what lay between: ``between``, ``new``, ``found`` of a finding first seen between
+            them that may have begun before, or ``over`` of one that was the case at the first time and ended before the
+            second. Between two audits those are new that the first one had not stored and the second one had.
         name: of what changed: a client, a partition, a cause, a rule.
         before: its value at the first time, None where it was not there.
         after: likewise at the second time.
@@ -191,11 +192,13 @@ _BETWEEN = f"""
         SELECT group_id, 'rebalance' AS what, 'between' AS change, coalesce(cause, 'UNKNOWN') AS name,
                NULL AS before, NULL AS after, count(*) AS number, bool_and(coalesce(is_exact, false)) AS is_exact
         FROM rebalances
-        WHERE cluster = $cluster AND coalesce(completed_at > $start, completed_offset IS NULL)
+        WHERE cluster = $cluster AND coalesce({GOES_ON_UNTIL} > $start, completed_offset IS NULL)
           AND coalesce(coalesce(started_at, completed_at) <= $at, true)
         GROUP BY ALL
         UNION ALL
-        SELECT group_id, 'finding', CASE WHEN is_new THEN 'new' ELSE 'over' END, rule, NULL, message, NULL, true
+        -- Where records of before are missing, that it was not seen earlier does not make it new.
+        SELECT group_id, 'finding', CASE WHEN NOT is_new THEN 'over' WHEN is_begin_open THEN 'found' ELSE 'new' END,
+               rule, NULL, message, NULL, NOT coalesce(CASE WHEN is_new THEN is_begin_open ELSE is_end_open END, false)
         FROM (
             SELECT *, coalesce(CASE WHEN $first_run IS NULL THEN first_seen > $start AND first_seen <= $at
                                     ELSE found_in_run > $first_run AND coalesce(found_in_run <= $last_run, true) END,

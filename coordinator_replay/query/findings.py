@@ -24,6 +24,9 @@ class Finding:
 
     Attributes:
         detail: the facts as an object, as ``TimelineEvent`` has them.
+        is_begin_open: whether it may have begun before ``first_seen``, by records that are missing from the log; it was
+            seen at least ``occurrences`` times then.
+        is_end_open: whether it may have gone on after ``ended_at``, likewise.
         is_proven: False where it rests on commits that may have been aborted: the input has no transaction markers.
     """
 
@@ -43,6 +46,8 @@ class Finding:
     log_offset: int | None
     finding_id: str
     found_in_run: str | None
+    is_begin_open: bool = column(rank=5, bound="MAYBE-EARLIER", sql="coalesce(is_begin_open, false)")
+    is_end_open: bool = column(rank=5, bound="MAYBE-LATER", sql="coalesce(is_end_open, false)")
     is_proven: bool = column(sql="coalesce(is_proven, true)")
 
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from coordinator_replay.answer_columns import column, select_list
 from coordinator_replay.query.findings import Finding, findings_of
 from coordinator_replay.query.groups import groups_at
-from coordinator_replay.query.rebalances import TOUCHES_RANGE
+from coordinator_replay.query.rebalances import GOES_ON_UNTIL, TOUCHES_RANGE
 from coordinator_replay.query.tables import Coverage, Tables
 from coordinator_replay.times import later
 
@@ -17,9 +17,9 @@ _UNITS = {"minute": timedelta(hours=3), "hour": timedelta(days=4), "day": timede
 """What rebalances are counted by, each up to which length of the time range."""
 
 _CAUSES = f"""
-    SELECT date_trunc($unit, coalesce(started_at, completed_at)) AS since, coalesce(cause, 'UNKNOWN'), count(*)
+    SELECT date_trunc($unit, coalesce(started_at, {GOES_ON_UNTIL})) AS since, coalesce(cause, 'UNKNOWN'), count(*)
     FROM rebalances
-    WHERE cluster = $cluster AND {TOUCHES_RANGE} AND coalesce(started_at, completed_at) IS NOT NULL
+    WHERE cluster = $cluster AND {TOUCHES_RANGE} AND coalesce(started_at, {GOES_ON_UNTIL}) IS NOT NULL
     GROUP BY 1, 2 ORDER BY 1, 2
 """  # noqa: S608 - put together from constants
 

@@ -9,6 +9,7 @@ from math import exp, lgamma
 from coordinator_replay.answer_columns import column, row_of, select_list
 from coordinator_replay.listing import counted
 from coordinator_replay.query.completeness import undecoded_note
+from coordinator_replay.query.rebalances import TOUCHES_RANGE
 from coordinator_replay.query.tables import Tables, shown
 from coordinator_replay.times import LATEST
 
@@ -26,8 +27,9 @@ class GroupImpact:
         stopped_at: when the last member left, where the group has no member at the end of the range: from then on none
             of its partitions is without an owner.
         commit_pause_ms: the longest pause of commits around one of the rebalances.
-        is_at_least: whether ``unowned_ms`` is a lower bound: classic rebalances leave no record of their join phase,
-            and the log may lack records of that time.
+        is_pause_at_least: whether commits may have paused for longer, by commits that are missing from the log.
+        is_at_least: whether the numbers are lower bounds: classic rebalances leave no record of their join phase, and
+            the log may lack records of that time.
     """
 
     group_id: str = column("GROUP", 1, is_id=True)
@@ -38,8 +40,9 @@ class GroupImpact:
     unowned_partitions: int = column("UNOWNED", 3)
     unowned_ms: int = column("UNOWNED-MS", 1)
     stopped_at: datetime | None = column("STOPPED-AT", 4)
-    is_at_least: bool
+    is_at_least: bool = column(rank=2, bound="AT-LEAST")
     commit_pause_ms: int | None = column("COMMIT-PAUSE-MS", 2)
+    is_pause_at_least: bool = column(rank=2, bound="PAUSE-AT-LEAST")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,11 +129,17 @@ class Impact:
         """Whether these two are lower bounds."""
         return not self.is_complete or any(one.is_at_least for one in self.groups)
 
+    @property
+    def is_pause_at_least(self) -> bool:
+        """Whether commits of a group may have paused for longer than those of every group on record."""
+        return not self.is_complete or any(one.is_pause_at_least for one in self.groups)
+
     def _downtime(self) -> str:
         partitions, seconds = self.unowned_partitions, self.unowned_ms / 1000
         least = "at least " if self.is_at_least else ""
         paused = max((one for one in self.groups if one.commit_pause_ms), key=_pause, default=None)
-        commits = f"; commits paused for up to {_pause(paused):,} ms ({paused.group_id})" if paused else ""
+        longest = "at least " if self.is_pause_at_least else "up to "
+        commits = f"; commits paused for {longest}{_pause(paused):,} ms ({paused.group_id})" if paused else ""
         return f"Without owner: {least}{counted(partitions, 'partition')}, {seconds:,.1f} partition-seconds{commits}."
 
 
@@ -154,26 +163,26 @@ _GROUPS = f"""
         SELECT group_id, count(*) AS rebalances,
                arg_max(group_type, coalesce(completed_offset, 9223372036854775807)) AS group_type,
                histogram(coalesce(cause, 'UNKNOWN')) AS causes,
-               min(coalesce(
-                   started_at,
-                   completed_at - to_milliseconds(least(coalesce(duration_ms_min, 0), epoch_ms(completed_at)))
-               )) AS first_at,
+               min(coalesce(started_at, began_by, completed_at)) AS first_at,
                max(commit_pause_ms) AS commit_pause_ms,
-               bool_or(group_type = 'classic' OR NOT coalesce(is_exact, false)) AS is_bound
+               bool_or(coalesce(is_pause_at_least, false)) AS is_pause_at_least,
+               bool_or(group_type = 'classic' OR NOT coalesce(is_exact, false)) AS is_bound,
+               any_value(log_partition) AS log_partition
         FROM rebalances
-        WHERE cluster = $cluster AND coalesce(completed_at >= $start, completed_offset IS NULL)
-          AND coalesce(coalesce(started_at, completed_at) < $end, true)
+        WHERE cluster = $cluster AND {TOUCHES_RANGE}
         GROUP BY group_id
     ), ends AS (
         -- A group that was converted has ids before and none after: the name shows that it is the same topic.
-        SELECT group_id, coalesce(topic, topic_id) AS topic, partition, owned_to, unowned
+        SELECT group_id, coalesce(topic, topic_id) AS topic, partition, owned_to, unowned,
+               log_partition
         FROM partition_ownership WHERE cluster = $cluster AND owned_to < $end
     ), gaps AS (
-        SELECT group_id, topic, partition, unnest(unowned) AS gap FROM ends
+        SELECT group_id, topic, partition, log_partition, unnest(unowned) AS gap FROM ends
     ), unowned AS (
         SELECT group_id, count(DISTINCT (topic, partition)) AS unowned_partitions,
                sum(epoch_ms(least(coalesce(gap.until, $end), $end)) - epoch_ms(greatest(gap.since, $start)))::BIGINT
-                   AS unowned_ms
+                   AS unowned_ms,
+               any_value(log_partition) AS log_partition
         FROM gaps WHERE gap.since < $end AND coalesce(gap.until > $start, true) GROUP BY group_id
     ), unknown AS (
         SELECT DISTINCT group_id, true AS is_unknown FROM ends WHERE unowned IS NULL AND owned_to >= $start
@@ -191,9 +200,12 @@ _GROUPS = f"""
     ), impacts AS (
         SELECT group_id, coalesce(touched.group_type, types.group_type) AS group_type,
                coalesce(rebalances, 0) AS rebalances, coalesce(causes, MAP {{}}) AS causes, first_at, commit_pause_ms,
+               coalesce(is_pause_at_least, false) AS is_pause_at_least,
                coalesce(unowned_partitions, 0) AS unowned_partitions, coalesce(unowned_ms, 0) AS unowned_ms,
                CASE WHEN proven.group_id IS NOT NULL THEN stopped_at END AS stopped_at,
-               coalesce(is_bound, false) OR coalesce(is_unknown, false) AS is_at_least
+               coalesce(is_bound, false) OR coalesce(is_pause_at_least, false) OR coalesce(is_unknown, false)
+               OR coalesce(list_contains($incomplete, coalesce(touched.log_partition, unowned.log_partition)), false)
+               AS is_at_least
         FROM touched FULL JOIN unowned USING (group_id) LEFT JOIN types USING (group_id)
         LEFT JOIN unknown USING (group_id) LEFT JOIN stopped USING (group_id) LEFT JOIN proven USING (group_id)
     )
@@ -265,7 +277,7 @@ def impact_of(warehouse: Tables, start: datetime | None = None, end: datetime | 
     """
     warehouse.check_range(start, end)
     asked = _bounds(warehouse, start, end)
-    groups = warehouse.answers(GroupImpact, _GROUPS, **asked)
+    groups = warehouse.answers(GroupImpact, _GROUPS, **asked, incomplete=warehouse.completeness.incomplete_from(start))
     names = [one.group_id for one in groups]
     return Impact(
         **asked,

@@ -33,7 +33,7 @@ _LINES = f"""
         WHERE cluster = $cluster AND event = '{LOADED}' AND logged_at <= $at GROUP BY log_partition
     ), unfinished AS (
         SELECT group_id, epoch AS to_epoch, epoch - coalesce(attempts, 1) AS from_epoch, started_at IS NULL AS is_open,
-               completed_at - to_milliseconds(coalesce(duration_ms_min, 0)) AS joined_at,
+               coalesce(began_by, completed_at) AS joined_at,
                coalesce(started_at, completed_at - to_milliseconds(
                    least(coalesce(duration_ms_max, {LONGEST_MS}), {LONGEST_MS}) + {SLACK_MS})) AS since
         FROM rebalances

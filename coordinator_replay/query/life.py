@@ -106,6 +106,22 @@ class OffsetLine(NamedTuple):
     marked: list[dict[str, Any]]
 
 
+class FirstRecords(NamedTuple):
+    """Where the records of a group begin.
+
+    Attributes:
+        at: the time of the first one; None where it carries none.
+        offset: its log offset.
+        own_offset: the log offset of the first one that is not of an offset; None where there is none.
+        is_begin_exact: whether the group is proven from that one on.
+    """
+
+    at: datetime | None
+    offset: int | None
+    own_offset: int | None
+    is_begin_exact: bool
+
+
 class CommitPause(NamedTuple):
     """The longest pause between two commits of a partition around a rebalance: its ``commit_pause_ms``."""
 
@@ -126,6 +142,7 @@ class GroupLife:
         log_partition: the partition of ``__consumer_offsets`` that its records are from.
         lines: offsets that were in force at some time in the range, as many as figures need.
         commit_count: commits on record that were written in the range.
+        first: where its records begin.
         outcome: what the group had come to by the end of the range.
         notes: what was left out, in sentences.
     """
@@ -134,6 +151,7 @@ class GroupLife:
     start: datetime
     end: datetime
     log_partition: int | None
+    first: FirstRecords
     outcome: LastState
     states: tuple[StateBand, ...]
     members: tuple[MemberSpan, ...]

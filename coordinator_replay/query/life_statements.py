@@ -15,7 +15,7 @@ SPANS = f"""
         SELECT group_id, max(started_at) AS began_at FROM rebalances
         WHERE cluster = $cluster AND completed_offset IS NULL {{of_groups}} GROUP BY group_id
     )
-    SELECT group_id, min(first), max(greatest(last, began_at)), min(log_partition)
+    SELECT group_id, min(first), max(greatest(last, began_at)), min(log_partition), min(place), min(own_place)
     FROM {GROUP_ROWS} LEFT JOIN unfinished USING (group_id) GROUP BY 1 ORDER BY 1
 """  # noqa: S608 - put together from constants
 
@@ -188,14 +188,15 @@ COMMIT_COUNTS = """
     GROUP BY group_id
 """
 
-# The pause that a rebalance's commit_pause_ms is the length of: from one commit of a partition to the next.
+# The pause that a rebalance's commit_pause_ms is the length of: from one commit of a partition to the next, or to where
+# records begin to be missing.
 PAUSES = """
     WITH paused AS (
         SELECT group_id, rebalance_id, commit_pause_ms, completed_at, coalesce(started_at, completed_at) AS began
         FROM rebalances WHERE cluster = $cluster {of_groups} AND commit_pause_ms IS NOT NULL
     ), commits AS (
         SELECT group_id, topic, partition, valid_from AS since, valid_to AS until FROM offset_history
-        WHERE cluster = $cluster {of_groups} AND ended_by = 'COMMIT'
+        WHERE cluster = $cluster {of_groups} AND ended_by IN ('COMMIT', 'RECORDS_MISSING')
     )
     SELECT paused.group_id AS of_group, rebalance_id, first(topic ORDER BY topic, partition) AS of_topic,
            first(partition ORDER BY topic, partition), first(since ORDER BY topic, partition),

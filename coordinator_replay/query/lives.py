@@ -20,6 +20,7 @@ from coordinator_replay.query.findings import Finding, findings_of
 from coordinator_replay.query.groups import LastState, check_group, outcomes_at
 from coordinator_replay.query.life import (
     CommitPause,
+    FirstRecords,
     GroupLife,
     MemberSpan,
     OffsetLine,
@@ -28,6 +29,7 @@ from coordinator_replay.query.life import (
 )
 from coordinator_replay.query.rebalances import REBALANCES, Rebalance
 from coordinator_replay.query.tables import Tables
+from coordinator_replay.query.unknown_past import unknown_past, with_unknown
 from coordinator_replay.times import EPOCH, later, milliseconds
 
 _POINTS_EACH = range(40, 1600)
@@ -67,12 +69,22 @@ MANY_GROUPS = Limits(intervals=1500, points=2000)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """From when to when pictures of a group show it, and the log partition that its records are from."""
+    """From when to when pictures of a group show it.
+
+    Attributes:
+        log_partition: the log partition that its records are from.
+        first_at: the time of the first one; None where it carries none.
+        first_offset: its log offset.
+        first_own_offset: the log offset of the first one that is not of an offset; None where there is none.
+    """
 
     group: str
     start: datetime
     end: datetime
     log_partition: int | None = None
+    first_at: datetime | None = None
+    first_offset: int | None = None
+    first_own_offset: int | None = None
 
 
 Interval = TypeVar("Interval", MemberSpan, OwnedInterval)
@@ -108,12 +120,13 @@ def spans_of(
         check_group(warehouse, group)
     covered = warehouse.coverage
     spans = []
-    for name, first, last, log_partition in rows:
+    for name, first, last, log_partition, *offsets in rows:
         # The last record belongs to the range, which ends before its end.
         until = end or later(max(covered.last, last or covered.last), 1)
         since = start or first or covered.first
         if since < until or group is not None:
-            spans.append(Span(group=name, start=min(since, until), end=until, log_partition=log_partition))
+            firsts = dict(zip(("first_at", "first_offset", "first_own_offset"), (first, *offsets), strict=True))
+            spans.append(Span(group=name, start=min(since, until), end=until, log_partition=log_partition, **firsts))
     return spans
 
 
@@ -239,6 +252,9 @@ class _Reading:
     ) -> GroupLife:
         """One of the groups."""
         group, most = span.group, self._limits.intervals
+        states = list(map(with_unknown, self._states.get(group, ())))
+        is_begin_exact = not states or states[0].is_exact
+        first = FirstRecords(span.first_at, span.first_offset, span.first_own_offset, is_begin_exact)
         notes: list[str] = []
         lines = self._lines.get(group, [])
         drawn = sum(len(line.at) for line in lines)
@@ -251,7 +267,8 @@ class _Reading:
             end=span.end,
             log_partition=span.log_partition,
             outcome=outcome,
-            states=tuple(self._states.get(group, ())),
+            first=first,
+            states=(*unknown_past(self._warehouse, span.log_partition, first, states, span.start, span.end), *states),
             members=_latest(self._members.get(group, ()), most, "members", notes),
             holdings=_latest(self._holdings.get(group, ()), most, "ownership", notes),
             rebalances=tuple(self._rebalances.get(group, ())),

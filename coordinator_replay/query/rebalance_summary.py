@@ -118,10 +118,11 @@ def _longest(rebalances: Sequence[Rebalance]) -> str:
     """The longest of what can be compared: pauses of commits for all protocols, exact durations for some."""
     paused = max(rebalances, key=lambda one: one.commit_pause_ms or 0)
     exact = max(rebalances, key=lambda one: one.duration_ms or 0)
+    least = " at least" * any(one.is_pause_at_least for one in rebalances)
     parts = [
         f"{what} {number:,} ms ({one.group_id}, epoch {one.epoch})"
         for what, one, number in (
-            ("commits paused", paused, paused.commit_pause_ms),
+            (f"commits paused{least}", paused, paused.commit_pause_ms),
             ("exact duration", exact, exact.duration_ms),
         )
         if number

@@ -27,6 +27,9 @@ class Rebalance:
     """A rebalance: a row of the table of that name.
 
     Attributes:
+        began_by: when it had begun at the latest: its start, or for a classic one the end of the join phase.
+        is_end_open: whether ``completed_at`` is only the latest time at which it can have been over.
+        is_pause_at_least: whether commits may have paused for longer, by commits that are missing from the log.
         completed_offset: log offset of the record by which it was over, None while it is not; ``completed_at`` is None
             where that record, and those of the group before it, carry no time.
         reasons: what the coordinator logged as reasons, in order; None without a broker's log.
@@ -62,6 +65,9 @@ class Rebalance:
     members_left: list[str] | None
     alternatives: list[str] | None = column("ALTERNATIVES", 4, 12)
     is_exact: bool | None
+    began_by: datetime | None = column(sql="coalesce(started_at, began_by, completed_at)")
+    is_end_open: bool = column(sql="coalesce(is_end_open, false)")
+    is_pause_at_least: bool = column(rank=3, bound="PAUSE-AT-LEAST", sql="coalesce(is_pause_at_least, false)")
     rebalance_id: str
     evidence: list[str] | None
     reasons: list[str] | None
@@ -99,13 +105,6 @@ class Rebalance:
         return None if self.is_exact is not False else "not exact: no record shows it yet, only the log of a broker"
 
     @property
-    def began_by(self) -> datetime | None:
-        """When it had begun at the latest: its start, or for a classic one the end of the join phase."""
-        if self.started_at is not None or self.completed_at is None:
-            return self.started_at
-        return later(self.completed_at, -(self.duration_ms_min or 0))
-
-    @property
     def began_after(self) -> datetime | None:
         """When it can have begun at the earliest; None where the log does not show it."""
         if self.started_at is not None or self.completed_at is None or self.duration_ms_max is None:
@@ -126,9 +125,12 @@ class Rebalance:
         return None if wanted.isdisjoint(self.alternatives or ()) else "alternative"
 
 
-TOUCHES_RANGE = """coalesce(completed_at >= $start, completed_offset IS NULL OR $start IS NULL)
+GOES_ON_UNTIL = "CASE WHEN is_end_open THEN coalesce(started_at, began_by) ELSE completed_at END"
+"""The time up to which a rebalance that is over went on for certain."""
+
+TOUCHES_RANGE = f"""coalesce({GOES_ON_UNTIL} >= $start, completed_offset IS NULL OR $start IS NULL)
       AND coalesce(coalesce(started_at, completed_at) < $end, true)"""
-"""Condition of rebalances that touch a time range."""
+"""Condition of rebalances that touch a time range for certain."""
 
 REBALANCES = f"""
     SELECT {select_list(Rebalance)}

@@ -41,7 +41,8 @@ _TOPICS = (
 _REBALANCE = (
     *("rebalance_id", "group_type", "epoch", "started_at", "completed_at", "cause", "confidence", "is_exact"),
     *("members_before", "members_after", "members_joined", "members_left", "partitions_reassigned"),
-    *("unowned_ms_max", "unowned_ms_total", "commit_pause_ms", "metadata_delay_ms"),
+    *("unowned_ms_max", "unowned_ms_total", "commit_pause_ms", "is_pause_at_least"),
+    "metadata_delay_ms",
 )
 _REBALANCES = f"""
     SELECT group_id, {", ".join(f"epoch_ms({name})" if name.endswith("_at") else name for name in _REBALANCE)}

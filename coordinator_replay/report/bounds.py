@@ -45,7 +45,9 @@ def unowned(one: Rebalance) -> str:
 
 def pause(one: Rebalance) -> str:
     """For how long commits paused around it."""
-    return "not known" if one.commit_pause_ms is None else duration(one.commit_pause_ms)
+    if one.commit_pause_ms is None:
+        return "not known"
+    return f"{'at least ' * one.is_pause_at_least}{duration(one.commit_pause_ms)}"
 
 
 def blocked_by(one: Rebalance, members: MemberIdentities) -> str:
@@ -60,7 +62,8 @@ def worst(rebalances: Iterable[Rebalance]) -> tuple[str, str, str]:
     listed = list(rebalances)
     pauses = [one.commit_pause_ms for one in listed if one.commit_pause_ms is not None]
     if pauses:
-        return duration(max(pauses)), "longest pause of commits", "of one partition, around a rebalance"
+        least = "at least " * any(one.is_pause_at_least for one in listed)
+        return f"{least}{duration(max(pauses))}", "longest pause of commits", "of one partition, around a rebalance"
     exact = [one.unowned_ms_max for one in listed if one.unowned_ms_max is not None]
     hint = "of one partition, in a rebalance" if exact else "no such time is on record"
     return duration(max(exact)) if exact else "–", "longest without owner", hint

@@ -5,7 +5,7 @@ A lane has a group's states, and ticks for its rebalances; above them are rebala
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import repeat
 from typing import Any
@@ -20,6 +20,7 @@ from coordinator_replay.query.fleet import MOST_ROWS, ClusterGroups, fleet_of
 from coordinator_replay.query.life import GroupLife, StateBand
 from coordinator_replay.query.lives import Detail, lives_of, spans_of
 from coordinator_replay.query.tables import Tables
+from coordinator_replay.query.unknown_past import unknown_past
 from coordinator_replay.report.columns import Clock, columns
 from coordinator_replay.report.figures import Axis, add_hover, source, time_figure
 from coordinator_replay.report.life_marks import began
@@ -102,6 +103,7 @@ class Lane:
         findings: how many, by severity.
         rank: for sorting by the most severe findings.
         is_at_least: whether there may have been more rebalances, by records that are missing.
+        is_pause_at_least: whether commits may have paused for longer, likewise.
     """
 
     group: str
@@ -118,11 +120,13 @@ class Lane:
     findings: Mapping[str, int]
     rank: int
     is_at_least: bool
+    is_pause_at_least: bool = False
 
     @property
     def pause(self) -> str:
         """The longest pause of commits around one of its rebalances."""
-        return "–" if self.pause_ms is None else duration(self.pause_ms)
+        least = "at least " * self.is_pause_at_least
+        return "–" if self.pause_ms is None else f"{least}{duration(self.pause_ms)}"
 
 
 def lane_of(
@@ -157,6 +161,7 @@ def lane_of(
         findings=severities,
         rank=1_000_000 * severities["error"] + 1000 * severities["warning"] + severities["info"],
         is_at_least=not is_complete or any(one.lacks_records for one in life.rebalances),
+        is_pause_at_least=not is_complete or any(one.is_pause_at_least for one in life.rebalances),
     )
 
 
@@ -222,7 +227,10 @@ class FleetPage:
         """
         is_complete = basis_of_group(self._warehouse, self._start, life.log_partition).is_complete
         findings = self._findings.get(life.group, ())
-        self.lanes.append(lane_of(life, self._clock, findings, page, is_complete=is_complete))
+        partition, start = life.log_partition, self.fleet.start
+        past = unknown_past(self._warehouse, partition, life.first, life.states, start, min(life.start, self.fleet.end))
+        shown = replace(life, states=(*past, *life.states))
+        self.lanes.append(lane_of(shown, self._clock, findings, page, is_complete=is_complete))
 
     @property
     def rebalances(self) -> int:

@@ -97,7 +97,7 @@ def _kind(life: GroupLife) -> str:
     outcome = life.outcome
     if outcome.deletion is not None:
         return f"{outcome.group_type}, {outcome.deletion}"
-    if life.states:
+    if life.first.own_offset is not None:
         return outcome.group_type
     return "only its offsets are on record" if outcome.state == UNKNOWN else "only holds offsets"
 

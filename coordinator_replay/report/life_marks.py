@@ -92,7 +92,7 @@ def finding_columns(life: GroupLife, clock: Clock) -> Columns:
             "severity": one.severity,
             "rule": neutral(one.rule),
             "message": neutral(one.message),
-            "times": counted_as(one.occurrences),
+            "times": f"{'at least ' * one.is_begin_open}{counted_as(one.occurrences)}",
         }
         for one in life.findings
         if one.first_seen is not None and one.first_seen < life.end and (one.last_seen or one.first_seen) >= life.start
@@ -165,7 +165,7 @@ def _is_over_untimed(one: Rebalance) -> bool:
 
 def _ended(one: Rebalance) -> str:
     if one.completed_at is not None:
-        return shown(one.completed_at)
+        return f"{'by ' * one.is_end_open}{shown(one.completed_at)}"
     return "at an unknown time" if _is_over_untimed(one) else unended(one)
 
 

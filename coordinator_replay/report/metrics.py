@@ -47,7 +47,8 @@ _COORDINATOR_CHANGES = """
 
 _FINDINGS = """
     SELECT rule, severity,
-           CASE WHEN list_contains($new, found_in_run) THEN 'new' WHEN ended_at IS NULL THEN 'open' ELSE 'ended' END,
+           CASE WHEN list_contains($new, found_in_run) THEN CASE WHEN is_begin_open THEN 'found' ELSE 'new' END
+                WHEN ended_at IS NULL THEN 'open' ELSE 'ended' END,
            count(*)
     FROM findings WHERE cluster = $cluster GROUP BY ALL ORDER BY ALL
 """
@@ -133,7 +134,8 @@ def metrics_of(
     findings = warehouse.rows(_FINDINGS, new=sorted(runs_since(warehouse, is_new=True) or ()))
     gauges.add(
         "findings",
-        "Findings by rule: new ones of the last audit that read new records, open ones, and ended ones of before.",
+        "Findings by rule: new ones of the last audit that read new records, those it found whose beginning may be "
+        "missing from the log, open ones, and ended ones of before.",
         [(labels, count) for *labels, count in findings],
         ("rule", "severity", "state"),
     )

@@ -107,7 +107,11 @@ def measured(name: str, life: Lived, start_ms: int, end_ms: int, *, is_eager: bo
 
 
 def _longest_commit_pause(rebalances: Iterable[Mapping[str, Any]]) -> int | None:
-    return max((one["commit_pause_ms"] for one in rebalances if one["commit_pause_ms"] is not None), default=None)
+    """Return the longest pause of commits, or None if one may be missing from the log."""
+    recorded = list(rebalances)
+    if any(one["is_pause_at_least"] for one in recorded):
+        return None
+    return max((one["commit_pause_ms"] for one in recorded if one["commit_pause_ms"] is not None), default=None)
 
 
 def _stayed(row: Mapping[str, Any]) -> int:

@@ -10,7 +10,10 @@ from typing import Any
 from coordinator_replay import Warehouse
 from coordinator_replay.api.answer import Answer
 from coordinator_replay.errors import UsageError
+from coordinator_replay.query.life import StateBand
+from coordinator_replay.query.lives import Detail, lives_of, spans_of
 from coordinator_replay.query.saved import saved_query
+from coordinator_replay.query.unknown_past import unknown_past
 
 UNKNOWN = "Unknown"
 UNKNOWN_END = "RECORDS_MISSING"
@@ -65,6 +68,18 @@ class UpTo:
 
     def __eq__(self, other: object) -> bool:
         return other is None or (self.time is not None and isinstance(other, datetime) and other <= self.time)
+
+    __hash__ = None  # type: ignore[assignment]  # as it is equal to many
+
+
+@dataclass(frozen=True, slots=True)
+class AtLeast:
+    """A lower bound: equal to each number that is not lower; None claims nothing, and is no claim against it."""
+
+    number: float | None
+
+    def __eq__(self, other: object) -> bool:
+        return other is None or self.number is None or (isinstance(other, int | float) and other >= self.number)
 
     __hash__ = None  # type: ignore[assignment]  # as it is equal to many
 
@@ -269,6 +284,79 @@ def ask_rebalances(warehouse: Warehouse, group: str, start_ms: int, end_ms: int)
     return Reply(rows, says_open(answer))
 
 
+def ask_impact(warehouse: Warehouse, start_ms: int, end_ms: int, *, is_whole: bool = False) -> Reply:
+    """``impact`` of a time range: each group concerned, with what its row says is a lower bound.
+
+    Of the whole log a bound is what its records prove, and a copy proves no more.
+    """
+    try:
+        answer = warehouse.impact(start=moment(start_ms), end=moment(end_ms))
+    except UsageError as refused:
+        return Reply(is_open=says_open(refused))
+    rows: dict[Key, Told] = {}
+    for one in answer:
+        values = _row(one, ("rebalances", "unowned_partitions", "unowned_ms"))
+        if one.is_at_least and not is_whole:
+            values = {name: AtLeast(value) for name, value in values.items()}
+        else:
+            values |= {"causes": one.causes, "first_at": one.first_at}
+        pause = one.commit_pause_ms
+        rows[one.group_id,] = Told(values | {"pause": AtLeast(pause) if one.is_pause_at_least else pause})
+    return Reply(rows, answer.total.is_at_least)
+
+
+def ask_findings(warehouse: Warehouse) -> Reply:
+    """``findings``: each in full where its row does not say that records of it may be missing."""
+    names = ("rule", "group_id", "severity", "first_seen", "ended_at", "occurrences", "message")
+    rows: dict[Key, Told] = {
+        (one.finding_id,): Told(_row(one, names), one.is_begin_open or one.is_end_open or not one.is_proven)
+        for one in warehouse.findings()
+        if one.rule not in ABOUT_THE_DUMP
+    }
+    return Reply(rows)
+
+
+Lanes = dict[str, tuple[Sequence[StateBand], datetime | None, datetime | None]]
+"""The states of each group over time, the time of its first record, and that of its first state on record."""
+
+
+def lanes_of(warehouse: Warehouse) -> Lanes:
+    """The states of each group, as the lanes of the fleet's page have them."""
+    tables = warehouse._tables
+    start, lanes = tables.coverage.first, Lanes()
+    for life in lives_of(tables, spans_of(tables), detail=Detail.STATES):
+        past = unknown_past(tables, life.log_partition, life.first, life.states, start, life.start)
+        own = next((band.since for band in life.states), None)
+        lanes[life.group] = (*past, *life.states), life.first.at, own
+    return lanes
+
+
+def ask_lanes(warehouse: Warehouse, lanes: Lanes, time_ms: int) -> tuple[Reply, Reply]:
+    """What ``groups`` says at a time, and what the lanes show; lanes have no states from offsets alone."""
+    at = moment(time_ms)
+    assert at is not None
+    judged = {
+        group
+        for group, (_, first, own) in lanes.items()
+        if (first is None or at < first) or (own is not None and own <= at)
+    }
+    shown = {
+        (group,): Told({"state": band.state})
+        for group, (bands, *_) in lanes.items()
+        for band in bands
+        if group in judged
+        and (band.since is None or band.since <= at)
+        and (band.until is None or at < band.until)
+        and band.state != "Dead"
+    }
+    listed = {
+        (one.group_id,): Told({"state": one.state})
+        for one in warehouse.groups(at=at)
+        if one.group_id in judged and (one.since is not None or one.state == UNKNOWN)
+    }
+    return Reply(listed), Reply(shown)
+
+
 _CONSUMER = ("group_id", "how", "client_id", "client_host", "instance_id")
 
 
@@ -329,9 +417,9 @@ class TableQuestion:
 
 
 _REBALANCES = """
-    SELECT rebalances.*, log_partition, started_offset
+    SELECT rebalances.*, started_offset
     FROM rebalances LEFT JOIN (
-        SELECT rebalance_id, any_value(log_partition) AS log_partition, min(log_offset) AS started_offset
+        SELECT rebalance_id, min(log_offset) AS started_offset
         FROM group_timeline WHERE cluster = $cluster GROUP BY rebalance_id
     ) AS steps USING (rebalance_id)
     WHERE cluster = $cluster
@@ -360,8 +448,12 @@ TABLES: Mapping[str, TableQuestion] = {
     ),
     "rebalances": TableQuestion(
         ("group_id", "epoch", "completed_at"),
-        ("cause", "confidence", "members_before", "members_after", "partitions_reassigned"),
-        ("started_at", "duration_ms"),
+        (
+            *("cause", "confidence", "members_before", "members_after", "partitions_reassigned", "partitions_total"),
+            *("began_by", "duration_ms_min", "unowned_ms_max", "unowned_ms_total", "held_up_by", "held_up_ms"),
+            "commit_pause_ms",
+        ),
+        ("started_at", "duration_ms", "metadata_delay_ms"),
         offset="started_offset",
         source=_REBALANCES,
     ),
@@ -430,6 +522,8 @@ def ask_table(warehouse: Warehouse, name: str, *, is_whole: bool) -> Reply:
             wanted["ended_by"] = Among([row["ended_by"], *row["ended_alternatives"]])
         if not is_whole and row.get("cause") == _EITHER:
             wanted |= {"cause": Among([_EITHER, *row["alternatives"]]), "confidence": Among(["possible", "likely"])}
+        if not is_whole and row.get("is_pause_at_least"):
+            wanted["commit_pause_ms"] = AtLeast(row["commit_pause_ms"])
         # What is not there in the whole log was not; in a copy it claims nothing.
         nothing = () if is_whole else (None, UNKNOWN)
         wanted |= {column: _text(row[column]) for column in question.soft if row[column] not in nothing}

@@ -3,10 +3,8 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-import duckdb
-
 from coordinator_replay import Warehouse
-from coordinator_replay.query.tables import Tables
+from coordinator_replay.query.tables import Engine, Tables
 
 
 class _HeldTables(Tables):
@@ -20,11 +18,11 @@ class _HeldTables(Tables):
         self,
         name: str,
         bounds: Mapping[str, str] | None = None,
-        connection: duckdb.DuckDBPyConnection | None = None,
+        engine: Engine | None = None,
     ) -> None:
         """Make a table known by its name; all of it, since later questions want other rows."""
-        if connection is not None and connection is not self.connection:
-            super().offer(name, bounds, connection)
+        if engine is not None and engine.connection is not self.connection:
+            super().offer(name, bounds, engine)
             return
         if name in self._held:
             return

@@ -15,7 +15,10 @@ from tests.completeness.asking import (
     ask_deleted,
     ask_describe,
     ask_diff,
+    ask_findings,
     ask_groups,
+    ask_impact,
+    ask_lanes,
     ask_offsets,
     ask_owner,
     ask_rebalances,
@@ -23,6 +26,7 @@ from tests.completeness.asking import (
     ask_table,
     ask_timeline,
     groups_of,
+    lanes_of,
     moment,
     places_of,
     saved_query_names,
@@ -93,10 +97,21 @@ class Judge:
         self.judge_past(copy, proofs, tally, name)
         return tally
 
+    @staticmethod
+    def _judge_page(copy: Warehouse, times: Sequence[int], tally: Tally, name: str) -> None:
+        """Hold the lanes of the fleet's page against the answers of the same warehouse."""
+        first, lanes = copy._tables.coverage.first, lanes_of(copy)
+        for time_ms in times:
+            at = moment(time_ms)
+            if at is not None and at >= first:
+                replies = ask_lanes(copy, lanes, time_ms)
+                tally.judge("page", f"{name} at {at}", *replies, must=lambda _: None)
+
     def _judge_between(self, copy: Warehouse, tally: Tally, random: Random, count: int, name: str) -> None:
         """Ask about times between two moments; rows that the copy lacks claim nothing."""
         times = sorted({time for proof in self.proofs.values() for time in cut_moments(proof)})
         topics = topics_of(self.whole)
+        self._judge_page(copy, random.sample(times, min(count, len(times))), tally, name)
         for start, end in (sorted(random.sample(times, 2)) for _ in range(count if len(times) > 1 else 0)):
             for ask, *about in ((ask_diff,), *((ask_consumers, one) for one in topics)):
                 replies = [self._truth(ask, *about, start, end), ask(copy, *about, start, end)]
@@ -104,6 +119,10 @@ class Judge:
                 question = ask.__name__.removeprefix("ask_")
                 asked = f"{name} {about} from {moment(start)} to {moment(end)}"
                 tally.judge(question, asked, *replies, must=lambda _: None)
+            asked = f"{name} from {moment(start)} to {moment(end)}"
+            replies = [self._truth(ask_impact, start, end, is_whole=True), ask_impact(copy, start, end)]
+            replies[0].rows = {key: one for key, one in replies[0].rows.items() if key in replies[1].rows}
+            tally.judge("impact", asked, *replies, must=lambda _: None)
             for ask in (ask_timeline, ask_rebalances):
                 for group in random.sample(sorted(self.groups), min(len(self.groups), _GROUPS_AT_ONCE)):
                     asked = f"{name} {group} from {moment(start)} to {moment(end)}"
@@ -209,6 +228,9 @@ class Judge:
                 return proofs[one.place[0]].is_rebalance_exact(key[0], one.place[1])
 
             tally.judge(f"table {table}", name, whole, told, must)
+        whole, told = self._truth(ask_findings), ask_findings(copy)
+        whole.rows = {key: one for key, one in whole.rows.items() if key in told.rows}
+        tally.judge("findings", name, whole, told, must=lambda _: None)
         for query in saved_query_names():
             whole, told = self._truth(ask_saved, query, is_whole=True), ask_saved(copy, query, is_whole=False)
             whole.rows = {key: one for key, one in whole.rows.items() if key in told.rows}

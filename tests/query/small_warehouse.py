@@ -251,8 +251,9 @@ def rebalances() -> list[Row]:
             members_joined=["m-0", "m-2"], members_left=["m-0"],
             evidence=["member m-2 joined (3:103)", "epoch 2 to 3 (3:103)"]),
         one("r3", None, "02:02", group_id="legacy", group_type="classic", epoch=1, cause="GROUP_CREATED",
-            duration_ms_min=40, duration_ms_max=60_000, members_before=0, members_after=1, partitions_reassigned=0,
-            partitions_added=1, confidence="likely", alternatives=["UNKNOWN"]),
+            began_by=at("02:02") - timedelta(milliseconds=40), duration_ms_min=40, duration_ms_max=60_000,
+            members_before=0, members_after=1, partitions_reassigned=0, partitions_added=1, confidence="likely",
+            alternatives=["UNKNOWN"]),
         one("x1", "02:04", "02:04", cluster="other", cause="MEMBER_LEAVE"),
     ]  # fmt: skip
 

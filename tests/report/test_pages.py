@@ -60,6 +60,7 @@ def bounded(tmp_path_factory: pytest.TempPathFactory) -> Page:
     own = {"group_id": "bounded", "group_type": "classic"}
     write_rows(folder, "group_timeline", [event("bounded", 0, "02:03", "MEMBER_JOINED", ">Stable", epoch=1)])
     rebalance = {"rebalance_id": "b1", "cluster": "default", "completed_at": at("02:05"), "duration_ms_min": 20}
+    rebalance |= {"began_by": at("02:05") - timedelta(milliseconds=20)}
     rebalance |= {"duration_ms_max": 4000, "commit_pause_ms": 60_000, "cause": "MEMBER_JOIN", "is_exact": True, **own}
     write_rows(folder, "rebalances", [rebalance])
     moments = ["02:03", "02:04:30", "02:05:30", "02:06:30"]

@@ -118,7 +118,8 @@ def test_a_classic_rebalance_is_as_long_as_is_certain(tmp_path: Path):
         "group_type": "classic",
         "cause": "UNKNOWN",
     }
-    bounds = {"duration_ms_min": 20, "duration_ms_max": 4000}
+    began_by = at("02:04") - timedelta(milliseconds=20)
+    bounds = {"duration_ms_min": 20, "duration_ms_max": 4000, "began_by": began_by}
     write_rows(folder, "rebalances", [{**own, **bounds, "completed_at": at("02:04"), "is_exact": True}])
     write_trace(traces_of(Tables(str(folder)), ["legacy"]), tmp_path / "trace.json")
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]

@@ -15,7 +15,7 @@ from coordinator_replay.analysis.findings.observation import (
     of_partitions,
 )
 from coordinator_replay.analysis.findings.thresholds import MINUTE_MS
-from coordinator_replay.analysis.findings.totals import Sum, bursts_of, mean_interval_ms
+from coordinator_replay.analysis.findings.totals import BURST_MS, Sum, bursts_of, mean_interval_ms
 from coordinator_replay.listing import counted
 from coordinator_replay.times import latest_ms, time_order, time_text
 
@@ -116,6 +116,7 @@ def offset_rewind(context: GroupContext, row: Row) -> Iterator[Observation]:
         }
         | ({"committer": committer} if committer else {}),
         occurrences=row["count"],
+        joins_ms=BURST_MS,
         topic=row["topic"],
         topic_partition=numbers[0] if len(numbers) == 1 else None,
         member_id=last["owner_member_id"],
@@ -215,6 +216,7 @@ def offset_reset(context: GroupContext, topic: "TopicCommits") -> Iterator[Obser
                     "previous_offset": last["previous_offset"],
                 },
                 occurrences=burst["count"],
+                joins_ms=BURST_MS,
                 topic=topic.name,
                 topic_partition=numbers[0] if len(numbers) == 1 else None,
             )

@@ -1,8 +1,9 @@
 """From evidence to findings: one pass over a group's rows, in the order of ``Evidence``."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from coordinator_replay.analysis.exact_spans import ExactSpan, is_begin_proven, is_end_proven
 from coordinator_replay.analysis.findings.commit_rules import (
     COMMIT_RULES,
     TOPIC_RULES,
@@ -51,11 +52,13 @@ def joined(one: FindingRow, other: FindingRow) -> FindingRow:
     A partition or a member that only one of them names was not concerned all the time: the row names none then.
     """
     is_later = time_order(other["last_seen"]) >= time_order(one["last_seen"])
+    first = min(one, other, key=lambda row: time_order(row["first_seen"]))
     return {
         **one,
         **(other if is_later else {}),
         **{name: one[name] if one[name] == other[name] else None for name in ("partition", "member_id")},
-        "first_seen": min(one["first_seen"], other["first_seen"], key=time_order),
+        "first_seen": first["first_seen"],
+        "is_begin_open": first["is_begin_open"],
         "occurrences": one["occurrences"] + other["occurrences"],
     }
 
@@ -67,7 +70,13 @@ class Evaluator:
     """
 
     def __init__(
-        self, cluster: str, group_id: str, end_ms: int, limits: Thresholds, commits: Row | None = None
+        self,
+        cluster: str,
+        group_id: str,
+        end_ms: int,
+        limits: Thresholds,
+        commits: Row | None = None,
+        spans: Sequence[ExactSpan] = (),
     ) -> None:
         """Begin a group.
 
@@ -77,7 +86,9 @@ class Evaluator:
             end_ms: the end of the log.
             limits: from when on something is a finding.
             commits: the sum of all commits of the group (``totals.GROUP``); None where it has none.
+            spans: the exact parts of log partitions of which records are missing.
         """
+        self.spans = spans
         self.context = GroupContext(cluster, group_id, end_ms, limits, commits)
         self.topic: TopicCommits | None = None
         self.finding: FindingRow | None = None
@@ -90,9 +101,9 @@ class Evaluator:
             return ()
         self.context.add(kind, evidence)
         if kind is Evidence.OBSERVATION:
-            return self._merge(evidence)
+            return map(self._doubted, self._merge(evidence))
         return [
-            self._row(rule, observation, is_of_log=kind in LOG_RULES)
+            self._doubted(self._row(rule, observation, is_of_log=kind in LOG_RULES))
             for rule in ROW_RULES.get(kind, ())
             for observation in rule(self.context, evidence)
         ]
@@ -101,13 +112,26 @@ class Evaluator:
         """Findings that need all of the group's evidence."""
         self._end_topic()
         if self.finding is not None:
-            yield self.finding
+            yield self._doubted(self.finding)
             self.finding = None
         for rule in END_RULES:
             for observation in rule(self.context):
                 self._keep(self._row(rule, observation))
-        yield from self.by_id.values()
+        yield from map(self._doubted, self.by_id.values())
         self.by_id = {}
+
+    def _doubted(self, finding: FindingRow) -> FindingRow:
+        """Return a finding with whether it may have begun earlier than first seen, or have gone on."""
+        partition = finding["log_partition"] if finding["log_partition"] is not None else self.context.log_partition
+        spans = [span for span in self.spans if span.log_partition == partition]
+        recurs, ended_at = RULES[finding["rule"]].recurs, finding["ended_at"]
+        since_ms = finding["first_seen"]
+        is_begin_open = not is_begin_proven(spans, since_ms, recurs=recurs, joins_ms=finding["joins_ms"])
+        is_end_open = ended_at is not None and not is_end_proven(spans, ended_at)
+        return finding | {
+            "is_begin_open": bool(finding["is_begin_open"]) or is_begin_open,
+            "is_end_open": bool(finding["is_end_open"]) or is_end_open,
+        }
 
     def _keep(self, finding: FindingRow) -> None:
         """Keep a finding until what is over of the same is there, too."""

@@ -28,6 +28,9 @@ class Observation(NamedTuple):
         needed_ms: how long it must have lasted at the end of the log to be a finding, where it still is so.
         goes_on_ms: for how long after ``last_ms`` it still is so if nothing else is on record; None for ever.
         detail: numbers and names behind the message, fit for JSON.
+        joins_ms: what was so no longer than that before would be part of the same finding.
+        is_begin_open: whether it may have been so earlier, by records of the group that are missing.
+        is_end_open: whether it may have gone on, likewise.
     """
 
     subject: tuple[Any, ...]
@@ -43,6 +46,9 @@ class Observation(NamedTuple):
     topic: str | None = None
     topic_partition: int | None = None
     member_id: str | None = None
+    joins_ms: int = 0
+    is_begin_open: bool = False
+    is_end_open: bool = False
 
 
 def has_lasted(needed_ms: int, first_ms: int | None, until_ms: int | None) -> bool:
@@ -124,7 +130,7 @@ def threshold_shown(name: str, value: int) -> tuple[str, str]:
 
 
 def row(scope: Scope, rule: str, observation: Observation) -> dict[str, Any]:
-    """An observation of a rule in the columns of ``findings`` but three, with ``needed_ms`` and ``goes_on_ms``."""
+    """An observation of a rule in the columns of ``findings`` but three, with its other times."""
     return {
         "cluster": scope.cluster,
         "group_id": scope.group_id,
@@ -141,6 +147,9 @@ def row(scope: Scope, rule: str, observation: Observation) -> dict[str, Any]:
         "detail": scope.encode(dict(observation.detail)),
         "needed_ms": observation.needed_ms,
         "goes_on_ms": observation.goes_on_ms,
+        "joins_ms": observation.joins_ms,
         "log_partition": observation.partition,
         "log_offset": observation.offset,
+        "is_begin_open": observation.is_begin_open,
+        "is_end_open": observation.is_end_open,
     }

@@ -258,7 +258,10 @@ def _is_within(window_ms: int, first_ms: int | None, last_ms: int | None) -> boo
 
 def _begins_rebalance(event: Event) -> bool:
     kind = event.kind
-    return kind in _ALWAYS_BEGIN or (kind in GENERATIONS and event.group_type is GroupType.CLASSIC)
+    if event.group_type is not GroupType.CLASSIC:
+        return kind in _ALWAYS_BEGIN
+    # The first record left of a generation need not be the one that ended its rebalance.
+    return event.is_exact and (kind in _ALWAYS_BEGIN or kind in GENERATIONS)
 
 
 def _who(step: Step) -> list[str]:
@@ -304,6 +307,7 @@ def _storm(notes: dict[str, Any], window_ms: int) -> Observation:
             "assignor": assignor if 2 * moved > count else None,
         },
         goes_on_ms=window_ms,
+        joins_ms=window_ms,
         occurrences=count,
     )
 

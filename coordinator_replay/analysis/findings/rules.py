@@ -13,7 +13,7 @@ import orjson
 
 from coordinator_replay.schemas_folder import schemas_folder
 
-VERSION = 4
+VERSION = 5
 """Of the rules and their words: findings that others made are made again."""
 
 
@@ -32,6 +32,7 @@ class FindingRule(NamedTuple):
         about: what it observes, as a sentence.
         advice: what it may mean, and where to look next.
         thresholds: from when on it is a finding, as fields of ``Thresholds``.
+        recurs: whether one finding of a group, or of a topic, stands for all times at which it was the case.
         needs: what it looks at that not every audit has.
         rests_on_commits: whether it takes commits for granted, which an aborted transaction would undo.
     """
@@ -41,6 +42,7 @@ class FindingRule(NamedTuple):
     advice: str
     thresholds: Sequence[str] = ()
     rests_on_commits: bool = False
+    recurs: bool = False
     needs: str | None = None
 
 

@@ -168,7 +168,7 @@ class StepRules:
 
     def fold(self, events: Sequence[Event], at_ms: int | None) -> Iterator[Row]:
         """Apply the rules to an operation, after members and ownership have taken it; yields ended observations."""
-        last = events[-1]
+        last, exact_before = events[-1], self.exact_from
         if self.status is None:
             self.is_beginning_known = any(event.kind is EventKind.GROUP_CREATED for event in events)
         if not last.is_state_exact or (self.status is not None and not self.status.is_exact):
@@ -194,7 +194,7 @@ class StepRules:
         for rule, memory in self.applied:
             is_seen = step.now.is_exact or rule.__name__ in _OVER_RECORDS
             for observation in rule(step, memory) if is_seen else self._ended(rule, memory, before, at_ms):
-                yield self._row(rule.__name__, observation, is_open=False)
+                yield self._row(rule.__name__, observation, exact_before, is_open=False)
 
     def _ended(
         self, rule: GroupRule, memory: Memory, before: GroupStatus | None, at_ms: int | None
@@ -202,14 +202,14 @@ class StepRules:
         """What a rule observed up to where the group is no longer proven."""
         if before is not None and before.is_exact:
             yield from rule(self._step((), before), memory)
-        yield from memory.end_all(at_ms)
+        yield from (observation._replace(is_end_open=True) for observation in memory.end_all(at_ms))
         memory.notes.clear()
 
     def interrupt(self, at_ms: int | None) -> Iterator[Row]:
         """End all observations where records begin to be missing."""
         for rule, memory in self.applied:
             for observation in self._ended(rule, memory, self.status, at_ms):
-                yield self._row(rule.__name__, observation, is_open=False)
+                yield self._row(rule.__name__, observation, self.exact_from, is_open=False)
 
     def open_rows(self, proven_ms: int | None, *, has_gap: bool) -> Iterator[Row]:
         """The open observations, and the row of the group's status, which rules over offsets look at.
@@ -222,9 +222,9 @@ class StepRules:
         for rule, memory in self.applied:
             if step is not None and (step.now.is_exact or rule.__name__ in _OVER_RECORDS):
                 for observation in rule(step, memory):
-                    yield self._row(rule.__name__, observation, is_open=False)
+                    yield self._row(rule.__name__, observation, self.exact_from, is_open=False)
             for observation in memory.open.values():
-                yield self._row(rule.__name__, observation, is_open=True)
+                yield self._row(rule.__name__, observation, self.exact_from, is_open=True)
         if step is None:
             return
         content = self._status_content(step.now) | {"proven_from": proven_ms, "has_gap": has_gap}
@@ -320,7 +320,10 @@ class StepRules:
             "released": sorted(released, key=_PARTITION_AND_OWNER),
         }
 
-    def _row(self, rule: str, observation: Observation, *, is_open: bool) -> Row:
+    def _row(self, rule: str, observation: Observation, exact_from: int | None, *, is_open: bool) -> Row:
+        """Return an observation as evidence; what began with the first proven step may have begun before it."""
+        if exact_from is not None and time_order(observation.first_ms) <= exact_from:
+            observation = observation._replace(is_begin_open=True)
         content = row(self.scope, rule, observation) | {"is_open": is_open}
         seq = time_order(observation.first_ms)
         return evidence_row(self.scope, Evidence.OBSERVATION, content, name=content["finding_id"], seq=seq)

@@ -12,7 +12,7 @@ from coordinator_replay.broker_log.layouts import LogLine
 from coordinator_replay.store.scan import read_paths
 from coordinator_replay.times import milliseconds, shown_ms
 
-_REBALANCE_COLUMNS = ("group_id", "epoch", "started_at", "completed_at", "duration_ms", "duration_ms_min")
+_REBALANCE_COLUMNS = ("group_id", "epoch", "started_at", "began_by")
 _RECORDED_EVENTS = ("STABILIZED", "EPOCH_BUMPED")
 """Events at which the coordinator writes a record with a time."""
 
@@ -87,7 +87,7 @@ def _recorded_lines(events: Sequence[tuple[LogLine, BrokerEvent]], rebalances: S
 def _recorded_times(rebalances: Sequence[str], groups: set[str | None]) -> dict[tuple[Any, ...], list[int]]:
     """When the records say that generations were stabilized and epochs bumped, by event, group and number.
 
-    A classic group's record has its currentStateTimestamp, the end of the join phase: completed_at less the sync.
+    A classic group's record has its currentStateTimestamp, the end of the join phase: began_by.
     """
     times: dict[tuple[Any, ...], list[int]] = defaultdict(list)
     if not groups:
@@ -98,7 +98,6 @@ def _recorded_times(rebalances: Sequence[str], groups: set[str | None]) -> dict[
             if row["group_type"] != "classic":
                 if row["started_at"] is not None:
                     times["EPOCH_BUMPED", row["group_id"], row["epoch"]].append(milliseconds(row["started_at"]))
-            elif None not in (row["completed_at"], row["duration_ms_min"]):
-                stabilized_ms = milliseconds(row["completed_at"]) - row["duration_ms_min"]
-                times["STABILIZED", row["group_id"], row["epoch"]].append(stabilized_ms)
+            elif row["began_by"] is not None:
+                times["STABILIZED", row["group_id"], row["epoch"]].append(milliseconds(row["began_by"]))
     return times

@@ -18,6 +18,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from coordinator_replay.analysis.exact_spans import ExactSpan
 from coordinator_replay.analysis.expiring import ExpiryRule, Retention, expiring_offsets
 from coordinator_replay.analysis.findings.evaluate import FINDINGS, Evaluator, FindingRow
 from coordinator_replay.analysis.findings.evidence import Evidence
@@ -62,6 +63,7 @@ from coordinator_replay.pipeline.findings.metrics import BEGAN, ENDED, happened_
 from coordinator_replay.pipeline.findings.news import News
 from coordinator_replay.pipeline.guard import GroupGuard
 from coordinator_replay.pipeline.interval_rows import OPEN_ROWS, STAGED
+from coordinator_replay.pipeline.log_partitions import exact_spans
 from coordinator_replay.pipeline.minute_states import STATES
 from coordinator_replay.records.damage import ErrorClass
 from coordinator_replay.store.duckdb_connection import select
@@ -410,9 +412,9 @@ class EvaluationContext:
     horizon_ms: int
     news: News
 
-    def evaluator(self, group_id: str, commits: Sum | None = None) -> Evaluator:
+    def evaluator(self, group_id: str, commits: Sum | None = None, spans: Sequence[ExactSpan] = ()) -> Evaluator:
         """The rules for a group, with the sum of its commits."""
-        return Evaluator(self.place.cluster, group_id, milliseconds(self.end), self.limits, commits)
+        return Evaluator(self.place.cluster, group_id, milliseconds(self.end), self.limits, commits, spans)
 
 
 @dataclass(slots=True)
@@ -479,6 +481,7 @@ class Evaluation:
         self.context = context
         self.writer = TableWriter(context.place, files.bucket)
         self.first_runs = context.news.first_runs()
+        self.spans = exact_spans(files)
         self.result = EvaluationResult()
 
     def run(self) -> EvaluationResult:
@@ -614,7 +617,7 @@ class Evaluation:
         guard, rebalances, is_replayed = GroupGuard("evaluating findings"), list[int](), True
         findings: list[FindingRow] = []
         with guard:
-            evaluator = self.context.evaluator(group_id, totals.every[GROUP.name].get(WHOLE))
+            evaluator = self.context.evaluator(group_id, totals.every[GROUP.name].get(WHOLE), self.spans)
             for row in evidence.ordered(totals):
                 is_replayed &= row.tag != Evidence.FAILURE
                 # What has no time happened in no minute.

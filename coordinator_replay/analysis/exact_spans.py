@@ -1,0 +1,58 @@
+"""Parts of a log partition in which nothing is missing: what begins or ends in one of them did so at that time.
+
+In any other part a record may have been removed, or is in no dump. So what seems to begin or to end there may have
+begun earlier, or have gone on.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class ExactSpan(NamedTuple):
+    """A part of a log partition of which every record is proven.
+
+    Attributes:
+        after_ms: the time of its first record: at that time others may still be missing; -1 from the log's start on.
+        to_ms: the time of its last record.
+    """
+
+    log_partition: int
+    after_ms: int
+    to_ms: int
+
+
+def is_begin_proven(spans: Sequence[ExactSpan], at_ms: int | None, *, recurs: bool, joins_ms: int = 0) -> bool:
+    """Return whether what was first seen at a time was not so before.
+
+    Args:
+        spans: of its log partition; none where no record is missing.
+        at_ms: the time; None where no record says it.
+        recurs: whether it may have been so once before, and over in between.
+        joins_ms: what was so no longer than that before would count as the same.
+
+    >>> spans = [ExactSpan(0, -1, 50), ExactSpan(0, 70, 90)]
+    >>> [is_begin_proven(spans, at_ms, recurs=False) for at_ms in (50, 60, 70, 71)]
+    [True, False, False, True]
+    >>> is_begin_proven(spans, 71, recurs=True), is_begin_proven([], 71, recurs=True)
+    (False, True)
+    """
+    if not spans:
+        return True
+    if at_ms is None:
+        return False
+    own = [span for span in spans if span.after_ms < at_ms <= span.to_ms]
+    return any(span.after_ms < 0 or (not recurs and span.after_ms < at_ms - joins_ms) for span in own)
+
+
+def is_end_proven(spans: Sequence[ExactSpan], at_ms: int | None) -> bool:
+    """Return whether what was last seen at a time was over then.
+
+    Args:
+        spans: of its log partition; none where no record is missing.
+        at_ms: the time; None where no record says it.
+
+    >>> spans = [ExactSpan(0, -1, 50), ExactSpan(0, 70, 90)]
+    >>> [is_end_proven(spans, at_ms) for at_ms in (49, 50, 60, 70)]
+    [True, False, False, True]
+    """
+    return not spans or (at_ms is not None and any(span.after_ms <= at_ms < span.to_ms for span in spans))

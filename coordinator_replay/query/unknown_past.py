@@ -1,0 +1,77 @@
+"""The time in which the log does not prove what state a group was in, or that it was there at all."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from itertools import pairwise
+
+from coordinator_replay.engine.model import GroupState
+from coordinator_replay.query.completeness import LogPartition
+from coordinator_replay.query.groups import UNKNOWN
+from coordinator_replay.query.life import FirstRecords, StateBand
+from coordinator_replay.query.tables import Tables
+
+
+def unknown_past(
+    warehouse: Tables,
+    log_partition: int | None,
+    first: FirstRecords,
+    states: Sequence[StateBand],
+    start: datetime,
+    end: datetime,
+) -> Sequence[StateBand]:
+    """Return the time before the first record of a group in which it may have been there, in any state.
+
+    Args:
+        warehouse: the tables.
+        log_partition: the group's; None where that is not known.
+        first: where its records begin.
+        states: those on record.
+        start: of what is shown.
+        end: of what is shown.
+    """
+    partition = None if log_partition is None else warehouse.completeness.partitions.get(log_partition)
+    own = [states[0].since] if states else []
+    until = min(at for at in (*own, first.at, end) if at is not None)
+    if partition is None or partition.is_whole or start >= until or None in own:
+        return []
+    return list(_unknown_bands(first, partition, start, until))
+
+
+def with_unknown(band: StateBand) -> StateBand:
+    """Return a band as answers show its state: without proof, no group is known to be Empty or gone."""
+    is_unknown = not band.is_exact and band.state in (GroupState.EMPTY, GroupState.DEAD)
+    return band._replace(state=UNKNOWN) if is_unknown else band
+
+
+def _unknown_bands(
+    first: FirstRecords, partition: LogPartition, start: datetime, until: datetime
+) -> Iterator[StateBand]:
+    since: datetime | None = None
+    for at, end in pairwise(_moments(partition, start, until)):
+        if _is_unknown(first, partition, at):
+            since = at if since is None else since
+            if end < until:
+                continue
+            yield _band(since, end)
+        elif since is not None:
+            yield _band(since, at)
+            since = None
+
+
+def _moments(partition: LogPartition, start: datetime, until: datetime) -> Sequence[datetime]:
+    """Return the times between which nothing changes in what is proven."""
+    changes = {
+        at
+        for span in partition.ranges
+        for at in (span.from_timestamp, span.to_timestamp, span.exact_from_timestamp)
+        if at is not None and start < at < until
+    }
+    return [start, *sorted(changes), until]
+
+
+def _is_unknown(first: FirstRecords, partition: LogPartition, at: datetime) -> bool:
+    return not first.is_begin_exact or not partition.proves_absence(at, first.offset)
+
+
+def _band(since: datetime, until: datetime) -> StateBand:
+    return StateBand(UNKNOWN, UNKNOWN, since, until, None, None, None, None, is_exact=False, is_logged=False)
