@@ -96,11 +96,12 @@ _READERS = f"""
                bool_and(coalesce(is_exact AND NOT is_begin_open, false)) AS is_exact
         FROM readers GROUP BY ALL
     ), committed AS (
+        -- Of two topics of one name, only the commits of the one that was asked for; most commits carry no id.
         SELECT group_id, partition, valid_from, is_exact AND NOT is_begin_open AS is_exact FROM offset_history
-        WHERE cluster = $cluster AND list_contains($names, topic)
+        WHERE cluster = $cluster AND list_contains($names, topic) AND coalesce(topic_id = $topic_id, true)
         UNION ALL
         SELECT group_id, partition, pending_since, is_exact AND NOT is_begin_open FROM pending_offsets
-        WHERE cluster = $cluster AND list_contains($names, topic)
+        WHERE cluster = $cluster AND list_contains($names, topic) AND coalesce(topic_id = $topic_id, true)
     ), commits AS (
         SELECT group_id, 'commits' AS how, NULL AS client_id, NULL AS instance_id, NULL AS client_host,
                NULL AS member_ids,
@@ -152,7 +153,8 @@ def consumers_of(
     identities = warehouse.rows(_IDENTITIES, topic=topic)
     names = sorted({topic, *(name for name, _ in identities if name)})
     ids = sorted({topic, *(topic_id for _, topic_id in identities if topic_id)})
-    consumers = warehouse.answers(TopicConsumer, _READERS, names=names, ids=ids, start=start, end=end)
+    asked = {"names": names, "ids": ids, "topic_id": next((one for _, one in identities if one == topic), None)}
+    consumers = warehouse.answers(TopicConsumer, _READERS, **asked, start=start, end=end)
     if not consumers and not identities:
         _check_topic(warehouse, topic)
     return consumers

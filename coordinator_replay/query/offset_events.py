@@ -57,8 +57,8 @@ _CHANGES = f"""
         ) AS id_before
         FROM readable WHERE topic IN (SELECT topic FROM readable GROUP BY topic HAVING count(DISTINCT topic_id) > 1)
     ), changes AS (
-        SELECT CASE WHEN {_IS_RESET} THEN '{RESET}'
-                    WHEN committed_offset < 0 THEN '{LOST}'
+        SELECT CASE WHEN committed_offset < 0 THEN '{LOST}'
+                    WHEN {_IS_RESET} THEN '{RESET}'
                     WHEN committed_offset < previous_offset THEN '{REWIND}'
                     WHEN is_begin_open THEN '{FIRST_ON_RECORD}'
                     ELSE '{FIRST_COMMIT}' END AS event,

@@ -25,6 +25,21 @@ def test_a_topic_is_asked_for_by_name_or_id(warehouse: Tables):
     assert consumers_of(warehouse, ORDERS) == consumers_of(warehouse, "orders")
 
 
+def test_by_the_id_of_a_topic_its_own_commits_count_and_those_without_an_id(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    write_rows(folder, "offset_history", [
+        offset("orders", 0, 9, "02:03", group_id="before", topic_id="A" * 22),
+        offset("orders", 0, 9, "02:04", group_id="now", topic_id=ORDERS),
+        offset("orders", 0, 9, "02:04", group_id="either"),
+    ])  # fmt: skip
+    by_commits = {
+        asked: {one.group_id for one in consumers_of(Tables(str(folder)), asked) if one.how == "commits"}
+        for asked in ("orders", ORDERS)
+    }
+    assert by_commits["orders"] - by_commits[ORDERS] == {"before"}
+    assert {"now", "either"} <= by_commits[ORDERS]
+
+
 def test_a_time_range_has_those_who_were_there_with_what_they_had_in_it(warehouse: Tables):
     early = consumers_of(warehouse, "orders", at("02:05"), at("02:09"))
     late = consumers_of(warehouse, "orders", at("02:11"), None)

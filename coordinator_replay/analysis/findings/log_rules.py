@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 
+from coordinator_replay.analysis.expiring import ExpiryRule
 from coordinator_replay.analysis.findings.context import GroupContext, Row
 from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.analysis.findings.observation import MOST_NAMED, Observation, at, lasting
@@ -100,7 +101,8 @@ def _expiries(context: GroupContext, status: str, what: str) -> Iterator[Observa
         is_over = is_expired or is_past
         until_ms = one.last_ms if is_expired else context.end_ms if one.until_ms is None else one.until_ms
         verbs = ("was ", "were ") if is_past else ("is ", "are ")
-        be = "" if is_expired else verbs[count > 1]
+        be = ("may have " if one.confidence == "possible" else "") if is_expired else verbs[count > 1]
+        rule = "a member subscribed to it" if expiry_rule == ExpiryRule.NEVER_WHILE_ACTIVE else f"rule {expiry_rule}"
         over = f", {'' if count == 1 else 'the last of them '}until {time_text(until_ms)}" if is_past else ""
         last = f" (the last: {time_text(one.last_ms)})" if one.last_ms != one.first_ms else ""
         yield Observation(
@@ -108,7 +110,7 @@ def _expiries(context: GroupContext, status: str, what: str) -> Iterator[Observa
             min(one.first_ms, until_ms) if one.since_ms is None else one.since_ms,
             until_ms,
             f"{counted(count, 'offset')} of {topic} {be}{what} {time_text(one.first_ms)}{last}{over} "
-            f"(rule {expiry_rule}); "
+            f"({rule}); "
             f"a member owned {'the' if count == 1 else 'a'} partition until {time_text(one.owner.at_ms)}",
             context.log_partition,
             one.log_offset,

@@ -186,6 +186,8 @@ def test_an_offset_removed_while_its_group_rebalanced_may_have_expired(audit, tm
     assert "was over 20000 ms later" in row["ended_evidence"][1]
     [note] = [one for one in Warehouse(str(tmp_path / "once")).offsets("k13636").notes if "rare" in one]
     assert "KAFKA-13636" in note and "removed before" not in note and "younger" not in note
+    [found] = [one for one in Warehouse(str(tmp_path / "once")).findings() if one.rule == "offset_lost"]
+    assert "1 offset of rare may have expired on" in found.message and "(a member subscribed to it)" in found.message
     # The rebalance may be in the next night's dump.
     parts = [tmp_path / "first", tmp_path / "second"]
     cut(recorded, parts, lambda batches: [0, batches - 95])
