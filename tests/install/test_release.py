@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from coordinator_replay.version import __version__
 from tests.install.wheel import ROOT
 
 
@@ -42,10 +43,15 @@ def test_an_option_that_there_is_not_is_refused(clone):
 @pytest.mark.parametrize(
     ("file", "old", "new", "told"),
     [
-        ("CHANGELOG.md", "## 0.1.0", "## 0.0.9", "CHANGELOG.md has no section 0.1.0"),
-        ("CHANGELOG.md", "## 0.1.0", "## Unreleased\n\n## 0.1.0", "has changes under Unreleased"),
-        ("conf/kubernetes/follow.yaml", "replay:0.1.0", "replay:0.0.9", "follow.yaml names another version"),
-        ("coordinator_replay/version.py", '"0.1.0"', '"0.0.9"', "version.py has another version than pyproject.toml"),
+        ("CHANGELOG.md", f"## {__version__}", "## 0.0.9", f"CHANGELOG.md has no section {__version__}"),
+        ("CHANGELOG.md", f"## {__version__}", f"## Unreleased\n\n## {__version__}", "has changes under Unreleased"),
+        ("conf/kubernetes/follow.yaml", f"replay:{__version__}", "replay:0.0.9", "follow.yaml names another version"),
+        (
+            "coordinator_replay/version.py",
+            f'"{__version__}"',
+            '"0.0.9"',
+            "version.py has another version than pyproject.toml",
+        ),
     ],
 )
 def test_versions_that_do_not_agree_are_refused(clone, file, old, new, told):

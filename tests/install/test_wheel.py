@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from coordinator_replay.version import __version__
 from tests.install.wheel import ROOT, Installed, build_wheel
 
 
@@ -48,9 +49,9 @@ def test_the_wheel_has_the_package_and_everything_that_it_reads(wheel):
         "coordinator_replay/": "coordinator_replay/",
         "schemas/": "coordinator_replay/schemas/",
         "conf/queries/": "coordinator_replay/queries/",
-        "jobs/": "coordinator_replay-0.1.0.data/data/share/coordinator-replay/jobs/",
-        "conf/kubernetes/": "coordinator_replay-0.1.0.data/data/share/coordinator-replay/conf/kubernetes/",
-        "conf/nights/": "coordinator_replay-0.1.0.data/data/share/coordinator-replay/conf/nights/",
+        "jobs/": f"coordinator_replay-{__version__}.data/data/share/coordinator-replay/jobs/",
+        "conf/kubernetes/": f"coordinator_replay-{__version__}.data/data/share/coordinator-replay/conf/kubernetes/",
+        "conf/nights/": f"coordinator_replay-{__version__}.data/data/share/coordinator-replay/conf/nights/",
     }
     for source, target in places.items():
         expected = {name.replace(source, target, 1) for name in tracked(source)}
