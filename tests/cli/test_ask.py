@@ -390,7 +390,7 @@ def test_the_shell_completes_groups_and_topics(program: click.Group, folder: Pat
 @pytest.mark.parametrize(
     ("name", "shown", "left_out"),
     [
-        ("rebalances", Rebalance, {"settled_at_offset", "by_records"}),
+        ("rebalances", Rebalance, {"settled_at_offset", "by_records", "log_partition"}),
         ("findings", Finding, set()),
         ("expired_offsets", ExpiredOffset, set()),
         ("group_timeline", TimelineEvent, {"settled_at_offset", "is_state_exact"}),
