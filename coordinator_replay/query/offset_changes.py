@@ -18,8 +18,8 @@ class OffsetChange:
 
     Attributes:
         delta: how far it lies from the one before; negative where the group went back, None where none was.
-        ended_by: COMMIT, EXPIRED, DELETED, GROUP_DELETED, TOMBSTONE, or RECORDS_MISSING where its end is not on record;
-            None while it is in force.
+        ended_by: COMMIT, EXPIRED, DELETED, GROUP_DELETED, TOMBSTONE, GROUP_MOVED where the group moved to another log
+            partition, or RECORDS_MISSING where its end is not on record; None while it is in force.
         owner_member_id: who owned the partition when it was committed; None if nobody did or it is not known.
         commits_merged: commits before it that ``audit --history-every`` left out.
         is_exact: whether the log proves that it was in force in the whole interval.

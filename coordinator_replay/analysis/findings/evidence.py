@@ -36,6 +36,7 @@ class Evidence(IntEnum):
         QUIET: a long time in which a Stable group wrote no record of its own.
         UNKNOWN_KIND: records of a log partition that are of a kind which this release does not know.
         UNCOMMITTED: a time in which a partition had an owner and no commit yet, and that is over.
+        MOVED: groups whose records moved to another log partition.
     """
 
     STATUS = 0
@@ -55,6 +56,7 @@ class Evidence(IntEnum):
     QUIET = 14
     UNCOMMITTED = 15
     UNKNOWN_KIND = 16
+    MOVED = 17
 
 
 def evidence_row(

@@ -461,3 +461,12 @@ def test_a_group_for_which_a_step_failed_is_named_with_the_place_in_the_log():
     assert (found["rule"], found["severity"], found["last_seen"]) == ("group_not_evaluated", "warning", 1000)
     assert (found["log_partition"], found["log_offset"]) == (2, 5)
     assert "a step failed with KeyError: 1" in found["message"]
+
+
+def test_groups_that_moved_to_another_log_partition_are_one_finding():
+    moves = [{"group_id": f"g-{one}", "log_partition": one, "to_log_partition": one + 50} for one in range(30)]
+    about = {"groups": 30, "first_at": 1000, "last_at": 9000, "overlaps_until": None}
+    (found,) = evaluate([(Evidence.MOVED, {"moves": moves, **about})], end_ms=9000)
+    assert (found["rule"], found["group_id"], found["occurrences"]) == ("group_moved", None, 30)
+    assert "g-0 from 0 to 50" in found["message"]
+    assert "and 10 more" in found["message"]
