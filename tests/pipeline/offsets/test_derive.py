@@ -29,7 +29,7 @@ def written(log_partition, steps):
             yield marker(position, log_offset, producer, step)
         else:
             committed = None if step == "tombstone" else 1000 + log_offset
-            yield commit(position, log_offset, ("g", topic, 0), committed, producer)
+            yield commit(position, log_offset, (f"g-{log_partition}", topic, 0), committed, producer)
 
 
 def rows(warehouse, name):
