@@ -75,7 +75,7 @@ NO_EPOCH = 0
 """Epoch in events about a group that isn't there."""
 
 
-VERSION = 8
+VERSION = 9
 """Rises with every change of the form of snapshots; one of another version is refused."""
 
 

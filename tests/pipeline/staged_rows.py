@@ -131,7 +131,7 @@ def stage(rows: Iterable[Row], folder: Path, buckets: int, known: Any) -> Decode
     return done
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class _Staged(InProcess):
     """Stages of an audit of rows that are decoded already."""
 
@@ -149,7 +149,6 @@ def audit_rows(tmp_path: Path) -> Callable[..., Summary]:
 
     def run(warehouse: Path | str, rows: Iterable[Row], **options: Any) -> Summary:
         chosen = Options(inputs=["rows"], warehouse=str(warehouse), **options)
-        staged = _Staged(rows=rows, folder=tmp_path / f"staged-{next(counter)}")
-        return audit(staged, chosen, dump=Dump(Format.PARQUET))
+        return audit(_Staged(rows, tmp_path / f"staged-{next(counter)}"), chosen, dump=Dump(Format.PARQUET))
 
     return run
