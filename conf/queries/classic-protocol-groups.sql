@@ -15,7 +15,9 @@ clients AS (
 in_migration AS (
     SELECT group_id FROM (
         SELECT group_id, arg_max(coalesce(value_json, '{}'), log_offset) AS newest FROM group_records
-        WHERE cluster = $cluster AND kind = 'ConsumerGroupMemberMetadata' GROUP BY group_id, member_id
+        WHERE cluster = $cluster AND kind = 'ConsumerGroupMemberMetadata'
+          AND (group_id, log_partition) NOT IN (SELECT (group_id, log_partition) FROM group_moves WHERE cluster = $cluster)
+        GROUP BY group_id, member_id
     ) WHERE json_extract_string(newest, '$.classicMemberMetadata') IS NOT NULL
 )
 SELECT group_id, CASE WHEN group_type = 'consumer' THEN 'has classic members' WHEN conversions > 0 THEN 'converted back'

@@ -11,7 +11,7 @@ life AS (
     FROM (
         SELECT group_id, arg_max(to_state, seq) AS last_state, arg_max(coalesce(member_count, 0), seq) AS members,
                max(log_timestamp) FILTER (event NOT IN ('RECORDS_MISSING', 'RECORDS_COMPLETE')) AS membership_changed_at,
-               arg_max(epoch, seq) AS epoch, min(log_partition) AS log_partition,
+               arg_max(epoch, seq) AS epoch, arg_max(log_partition, seq) AS log_partition,
                arg_max(coalesce(is_state_exact, false), seq) AS is_exact
         FROM group_timeline WHERE cluster = $cluster GROUP BY group_id
     )

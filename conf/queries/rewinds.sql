@@ -9,7 +9,7 @@ SELECT * FROM (
            -- An export through a consumer doesn't show which commits were aborted.
            coalesce(lag(is_proven) OVER in_order, true) AS is_proven
     FROM offset_history WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group)
-    WINDOW in_order AS (PARTITION BY group_id, topic, partition ORDER BY from_offset)
+    WINDOW in_order AS (PARTITION BY group_id, log_partition, topic, partition ORDER BY from_offset)
 )
 WHERE delta >= $threshold
 ORDER BY delta DESC, "at", group_id, topic, partition

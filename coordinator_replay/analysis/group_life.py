@@ -19,7 +19,7 @@ from coordinator_replay.analysis.findings.steps import StepRules
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
 from coordinator_replay.analysis.members import FIELDS as MEMBERS
 from coordinator_replay.analysis.members import MemberReplay, members_after
-from coordinator_replay.analysis.ownership import OwnershipReplay
+from coordinator_replay.analysis.ownership import RECORDS_MISSING, OwnershipReplay
 from coordinator_replay.analysis.reasons.history import Sign
 from coordinator_replay.analysis.reasons.topic_changes import NO_CHANGES, TopicChanges
 from coordinator_replay.analysis.rebalances import Rebalances
@@ -31,10 +31,11 @@ from coordinator_replay.engine.plain import Fields, restoring
 from coordinator_replay.engine.replay import NOWHERE, StateReplay
 from coordinator_replay.times import latest_ms
 
-VERSION = 23
+VERSION = 24
 
 # Looked up once: it stands in the way of every event.
 TOPOLOGY_CHANGED = EventKind.TOPOLOGY_CHANGED
+GROUP_MOVED = str(EventKind.GROUP_MOVED)
 GROUP_METADATA = "GroupMetadata"
 CURRENT_ASSIGNMENT = "CurrentMemberAssignment"
 """How the kinds end that say what a member owns."""
@@ -180,19 +181,55 @@ class GroupReplay:
             # One record holds the whole group, and it is still there: nothing came after it but what the dump has.
             self.replay.is_cleaned = True
             return self._settled(rows, offset)
-        confirmed = GroupReplay(
-            self._scope.cluster, self.replay.group_id, self._topics.names, self._topic_changes, self._limits
-        )
+        confirmed = self._beside()
         for record in own:
             confirmed.feed(record)
         confirmed.finish()
         at_ms = latest_ms(self._now_ms, at_ms)
-        rows += self._step_rules.interrupt(at_ms)
+        rows += self._go_on_as(confirmed, partition, offset, at_ms)
+        before = self.replay.shown_state
+        confirmed.replay.is_contested = self.replay.is_contested
+        self.replay = confirmed.replay
+        event = self.replay.interrupted(partition, offset, at_ms, before, self.group_type)
+        return self._settled(rows + self._fold([event]), offset)
+
+    def number_from(self, first: int) -> None:
+        """Number the group's events, and its states, from a number on: those before are in another log partition."""
+        self._timeline.seq = first
+        self._step_rules.states = first + 1
+
+    def move(self, partition: int, offset: int, at_ms: int | None, to_partition: int) -> list[Row]:
+        """End the group in its log partition: from here on its records in another one count.
+
+        Args:
+            partition: the log partition.
+            offset: the first log offset that doesn't count.
+            at_ms: the time of the move; None where no record shows it.
+            to_partition: the log partition that counts from then on.
+        """
+        rows = self._settle()
+        at_ms = latest_ms(self._now_ms, at_ms)
+        event = self.replay.move((partition, offset, at_ms), to_partition, self.group_type)
+        if event is not None:
+            rows += self._go_on_as(self._beside(), partition, offset, at_ms, GROUP_MOVED)
+            rows += self._fold([event])
+        return self._settled(rows, offset)
+
+    def _beside(self) -> "GroupReplay":
+        """Return a replay of the same group that has seen no record."""
+        scope, topics = self._scope, self._topics
+        return GroupReplay(scope.cluster, self.replay.group_id, topics.names, self._topic_changes, self._limits)
+
+    def _go_on_as(
+        self, confirmed: "GroupReplay", partition: int, offset: int, at_ms: int | None, why: str = RECORDS_MISSING
+    ) -> list[Row]:
+        """End what is open, and go on as another replay of the group has it."""
+        rows = [*self._step_rules.interrupt(at_ms)]
         self._rebalances.lose_track(offset)
         for name, row in self._rebalances.open_rows():
             rows += [(name, row), self._step_rules.rebalance(row)]
         rows += self._members.interrupt(confirmed._members, at_ms, offset)
-        rows += self._ownership.interrupt(confirmed._ownership, at_ms, offset)
+        rows += self._ownership.interrupt(confirmed._ownership, at_ms, offset, why)
         states, history = self._step_rules.states, self._rebalances.history
         self._begin_rebalances()
         self._step_rules.states = states
@@ -200,10 +237,7 @@ class GroupReplay:
         self._rebalances.history.take_signs(confirmed._rebalances.history, history)
         self._topics.sources = confirmed._topics.sources
         rows.append(self._expiry_rules.interrupt(partition, offset, at_ms, confirmed.replay.group))
-        before = self.replay.shown_state
-        self.replay = confirmed.replay
-        event = self.replay.interrupted(partition, offset, at_ms, before, self.group_type)
-        return self._settled(rows + self._fold([event]), offset)
+        return rows
 
     def finish(self) -> list[Row]:
         """End the operation that is still open and give everything that is not over as it stands.

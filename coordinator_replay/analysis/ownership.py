@@ -283,20 +283,23 @@ class OwnershipReplay:
             for holding in holders.values():
                 yield from self._rows(key, holding, None, None)
 
-    def interrupt(self, confirmed: "OwnershipReplay", at_ms: int | None, offset: int) -> Iterator[Row]:
+    def interrupt(
+        self, confirmed: "OwnershipReplay", at_ms: int | None, offset: int, released_by: str = RECORDS_MISSING
+    ) -> Iterator[Row]:
         """End every interval where records begin to be missing, and begin those that are confirmed there.
 
         Args:
             confirmed: the owners as records confirm them.
             at_ms: the time from which on records are missing.
             offset: the log offset.
+            released_by: why the intervals end.
         """
         for key, gap in self.gaps.items():
             yield from self._rows((gap.topic, key[1]), gap.holding, gap.missed_until(at_ms), None)
         for key, holders in self.holders.items():
             for holding in holders.values():
                 until_ms = latest_ms(at_ms, holding.from_ms)
-                gap = Unowned(key[0], holding, until_ms, offset, RECORDS_MISSING, None, None, False)
+                gap = Unowned(key[0], holding, until_ms, offset, released_by, None, None, False)
                 yield from self._rows(key, holding, gap, None)
         self.gaps, self.owned, self.seen = {}, dict(confirmed.owned), set(confirmed.seen)
         self.subscriptions = confirmed.subscriptions

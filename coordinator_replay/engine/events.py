@@ -46,6 +46,7 @@ class EventKind(StrEnum):
         STATE_CHANGED: the state of the group changed and no other event says so.
         RECORDS_MISSING: records of the group may be missing from here on: the state is what those left say.
         RECORDS_COMPLETE: from here on no record of the group is missing: the state is proven again.
+        GROUP_MOVED: from here on records of the group in another log partition count, and none of this one.
         INVARIANT_BROKEN: a rule that every log keeps is broken, and no gap explains it.
     """
 
@@ -78,6 +79,7 @@ class EventKind(StrEnum):
     STATE_CHANGED = "STATE_CHANGED"
     RECORDS_MISSING = "RECORDS_MISSING"
     RECORDS_COMPLETE = "RECORDS_COMPLETE"
+    GROUP_MOVED = "GROUP_MOVED"
     INVARIANT_BROKEN = "INVARIANT_BROKEN"
 
 

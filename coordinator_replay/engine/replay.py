@@ -75,7 +75,7 @@ NO_EPOCH = 0
 """Epoch in events about a group that isn't there."""
 
 
-VERSION = 8
+VERSION = 9
 """Rises with every change of the form of snapshots; one of another version is refused."""
 
 
@@ -89,6 +89,8 @@ class StateReplay:
         offsets: its committed offsets, of those commits that ``apply`` was called with.
         proven_from: log offset from which no key of the group is open, or NOWHERE; None where that is not known.
         is_cleaned: what is missing behind the group's last record is known to have been compacted away.
+        is_contested: records of the group are written to another log partition at the same time, so that none proves
+            what it is.
         open_keys: keys of which a value can't be read, and no later record is on record.
         is_state_exact: the group is proven after the last operation that is over.
 
@@ -100,6 +102,7 @@ class StateReplay:
     offsets: Offsets = field(default_factory=Offsets)
     proven_from: int | None = None
     is_cleaned: bool = False
+    is_contested: bool = False
     open_keys: set[tuple[Any, ...]] = field(default_factory=set)
     is_state_exact: bool = True
     _operation: Operation | None = None
@@ -262,10 +265,41 @@ class StateReplay:
         self._state = before
         return self._mark(EventKind.RECORDS_MISSING, (partition, offset, timestamp_ms), group_type)
 
+    def move(self, place: tuple[int, int, int | None], to_partition: int, group_type: GroupType | None) -> Event | None:
+        """End the group in its log partition: records of another one count from here on; no operation is open.
+
+        Args:
+            place: log partition, the first offset that doesn't count, and the time.
+            to_partition: the log partition that counts.
+            group_type: of a group that is not there.
+
+        Returns:
+            None where the group was over before.
+        """
+        group, before = self.group, self._state
+        if group is None and before is GroupState.DEAD:
+            return None
+        is_exact = self.is_state_exact
+        self.group, self._state, self._header = None, GroupState.DEAD, None
+        self.is_state_exact, self._is_classic_known = True, False
+        return Event(
+            EventKind.GROUP_MOVED,
+            group.group_type if group is not None else group_type or GroupType.CLASSIC,
+            before,
+            GroupState.DEAD,
+            NO_EPOCH if group is None else group.epoch,
+            None if group is None else group.assignment_epoch,
+            0,
+            is_exact,
+            *place,
+            changes={"to_log_partition": to_partition},
+        )
+
     def find_complete(
         self, partition: int, offset: int, timestamp_ms: int | None, group_type: GroupType | None
     ) -> Event:
         """Take note that no key of the group is open from an offset on; no operation is open."""
+        self.is_contested = False
         return self._mark(EventKind.RECORDS_COMPLETE, (partition, offset, timestamp_ms), group_type)
 
     def _mark(self, kind: EventKind, place: tuple[int, int, int | None], group_type: GroupType | None) -> Event:
@@ -289,7 +323,7 @@ class StateReplay:
 
     def _is_classic_proven(self, missing_before: int) -> bool:
         """Whether one record holds the whole group, and none of its key can be missing behind it."""
-        return self.is_classic and (self.is_cleaned or missing_before <= self._missing)
+        return self.is_classic and not self.is_contested and (self.is_cleaned or missing_before <= self._missing)
 
     def _is_proven_before(self, record: Record) -> bool:
         """Whether the group is proven just before a record."""
@@ -426,7 +460,7 @@ class StateReplay:
 
 FIELDS = Fields(
     StateReplay,
-    *("group_id", "group", "offsets", "proven_from", "is_cleaned", "open_keys"),
+    *("group_id", "group", "offsets", "proven_from", "is_cleaned", "is_contested", "open_keys"),
     *("_operation", "_missing", "_lost", "_is_classic_known", "is_state_exact", "_state"),
 )
 """What a snapshot has; the header is found again."""

@@ -4,6 +4,7 @@ Stages are functions from a share of work to files (``stage``); the driver plans
 come at the end of the run, the ledger's last: a run that is killed leaves nothing that counts.
 """
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,6 +12,7 @@ from functools import partial
 from pyspark.sql import SparkSession
 
 from coordinator_replay.analysis.findings.evaluate import FINDINGS
+from coordinator_replay.log.dump import TOPIC as OFFSETS_TOPIC
 from coordinator_replay.log.dump import Dump, DumpFile, find_dump
 from coordinator_replay.log.unchanged import unchanged
 from coordinator_replay.pipeline import log_partitions
@@ -32,15 +34,24 @@ from coordinator_replay.pipeline.derived import (
 )
 from coordinator_replay.pipeline.findings.evaluation import TOTALS
 from coordinator_replay.pipeline.findings.news import last_reading, news_of
+from coordinator_replay.pipeline.group_moves import TABLE as MOVES
+from coordinator_replay.pipeline.group_moves import (
+    GroupMove,
+    MovesShare,
+    find_moves,
+    from_rows,
+    may_have_moved,
+    moved_note,
+)
 from coordinator_replay.pipeline.groups import topics
-from coordinator_replay.pipeline.groups.replay import ReplayContext
+from coordinator_replay.pipeline.groups.replay import STATE_TABLE, ReplayContext
 from coordinator_replay.pipeline.job import Job, begin_job
 from coordinator_replay.pipeline.ledger import History, Run
 from coordinator_replay.pipeline.offsets.offset_step import OffsetContext
 from coordinator_replay.pipeline.options import ExpiryOptions, Options, Summary
-from coordinator_replay.pipeline.plan import Plan, plan_buckets, sums_range
+from coordinator_replay.pipeline.plan import Moves, Plan, plan_buckets, sums_range
 from coordinator_replay.pipeline.read.metadata_log import MetadataFile, leader_changes, metadata_files, read_metadata
-from coordinator_replay.pipeline.read.tally import Tally
+from coordinator_replay.pipeline.read.tally import COMMIT, RECORD, Tally
 from coordinator_replay.pipeline.reading import Reading, read_dump
 from coordinator_replay.pipeline.rebalance_pauses import AWAITING_LOGS
 from coordinator_replay.pipeline.rebalance_pauses import TABLE as REBALANCES
@@ -49,6 +60,8 @@ from coordinator_replay.store.scan import read_table
 from coordinator_replay.times import milliseconds
 
 __all__ = ["ExpiryOptions", "Options", "Summary", "audit", "plan_audit", "run_audit"]
+
+_DIVISORS = ("log_partition", "hash_divisor")
 
 Report = Callable[[str], None]
 """Is called with the step that begins."""
@@ -121,7 +134,7 @@ def audit(
         count_records(results, reading.tally.records(), summary)
         summary.new_quarantined = last_reading(run, reading.history.runs).records_quarantined
         news = news_of(job.files(FINDINGS), run, reading.history.runs)
-        changes = _write_topics(job, names)
+        changes = _write_topics(job, names) + _write_moves(job, plan.moves)
         if logs:
             report("reading logs of brokers")
             changes += _read_broker_logs(job, run, logs, results, reading.history)
@@ -133,7 +146,7 @@ def audit(
             report("joining rebalances with logs of brokers")
             _add_log_lines(job, run, results, changes)
         if plan.derives and sums is not None and run.log_end is not None:
-            log = Log(run.log_end, sums, names.now, reading.history, coordinators)
+            log = Log(run.log_end, sums, names.now, reading.history, coordinators, plan.moves.now)
             report("explaining tombstones")
             causes = explain_tombstones(job, results, log, job.uris(broker_logs.TABLE, changes))
             run.notes.append(causes.retention.note)
@@ -195,12 +208,45 @@ def _plan(job: Job, run: Run, dump: Dump, report: Report) -> tuple[Reading, _Top
     reading.record(run)
     report("naming topics")
     names = _name_topics(job, reading.tally)
-    plan = plan_buckets(reading, job.options, job.bucket_files(), job.buckets)
+    moves = _find_moves(job, reading, names)
+    if (note := moved_note(moves.now)) is not None:
+        run.notes.append(note)
+    plan = plan_buckets(reading, job.options, job.bucket_files(), job.buckets, moves)
     shares = plan.continuing()
     look = partial(reasons_to_rebuild, names=names.now.names, renamed=names.now.renamed(names.before))
     reasons = job.stages.run("look for reasons to rebuild buckets", shares, look)
     buckets = [share.bucket for share in shares]
     return reading, names, plan.rebuilding(dict(zip(buckets, reasons, strict=True)))
+
+
+def _find_moves(job: Job, reading: Reading, names: _Topics) -> Moves:
+    """The stage that looks for groups in several log partitions; only where a single number doesn't explain all."""
+    rows = [row for batch in read_table(job.files(log_partitions.TABLE), _DIVISORS) for row in batch.to_pylist()]
+    known = from_rows(read_table(job.files(MOVES), GroupMove._fields))
+    divisors = dict(reading.tally.divisors)
+    for row in rows:
+        divisor = row.get("hash_divisor") or 0
+        divisors[row["log_partition"]] = math.gcd(divisor, divisors.get(row["log_partition"], 0))
+    # A table of an earlier release does not have them.
+    is_told = all(row.get("hash_divisor") is not None for row in rows)
+    if is_told and not known and not may_have_moved(divisors):
+        return Moves(divisors=divisors)
+    files = [file for one in reading.decoded for file in one.files if file.what in (COMMIT, RECORD)]
+    share = MovesShare(
+        staged=[one.file.path for one in files],
+        records=[file.uri for name in ("offset_commits", "group_records") for file in job.files(name)],
+        groups=[
+            *(file.uri for file in job.files(STATE_TABLE)),
+            *(file.uri for file in job.files("offset_history") if file.is_open),
+        ],
+        known=known,
+        partition_count=names.now.partition_count(OFFSETS_TOPIC),
+        is_all=bool(reading.lost_from) or job.options.full,
+    )
+    [found] = job.stages.run("find groups in several log partitions", [share], find_moves)
+    for partition, divisor in found.divisors.items():
+        divisors[partition] = math.gcd(divisor, divisors.get(partition, 0))
+    return Moves(known, found.moves, divisors)
 
 
 def _name_topics(job: Job, tally: Tally) -> _Topics:
@@ -224,6 +270,14 @@ def _write_topics(job: Job, names: _Topics) -> Changes:
     writer = TableWriter(job.place, None)
     writer.add_rows(topics.TABLE, [topic.row() for topic in names.now.topics.values()])
     return Changes(writer.close(), job.files(topics.TABLE))
+
+
+def _write_moves(job: Job, moves: Moves) -> Changes:
+    if list(moves.now) == list(moves.known):
+        return Changes()
+    writer = TableWriter(job.place, None)
+    writer.add_rows(MOVES, [move._asdict() for move in moves.now])
+    return Changes(writer.close(), job.files(MOVES))
 
 
 def _run_buckets(

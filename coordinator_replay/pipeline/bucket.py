@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from coordinator_replay.pipeline.bucket_files import BucketFiles, Place, TableWriter
 from coordinator_replay.pipeline.bucket_share import BucketShare
 from coordinator_replay.pipeline.completeness import COPIES, CopyOffsets, completeness, copy_of, read_copies, without
+from coordinator_replay.pipeline.group_moves import GroupMoves
 from coordinator_replay.pipeline.groups.group_step import GroupStep, groups_not_to_continue
 from coordinator_replay.pipeline.groups.replay import ReplayContext
 from coordinator_replay.pipeline.log_partitions import PartitionStep
@@ -110,7 +111,8 @@ def run_bucket(share: BucketShare, context: BucketContext) -> BucketResult:
     files.take(writer.close())
     if not context.derives:
         return result
-    groups = GroupStep(files, context.replay, partitions)
+    moves = GroupMoves(share.moves)
+    groups = GroupStep(files, context.replay, partitions, moves)
     writer = TableWriter(context.place, share.bucket)
     if share.is_rebuild:
         groups.rebuild(writer)
@@ -119,7 +121,7 @@ def run_bucket(share: BucketShare, context: BucketContext) -> BucketResult:
     files.take(writer.close())
     writer = TableWriter(context.place, share.bucket)
     pauses = PauseStep(files, partitions.reached_ms(), partitions.exact_spans())
-    OffsetStep(share, files, context.offsets, partitions, pauses.pauses).run(writer)
+    OffsetStep(share, files, context.offsets, partitions, pauses.pauses, moves).run(writer)
     pauses.write(writer, awaits_logs=context.has_logs)
     files.take(writer.close())
     return result

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from coordinator_replay.pipeline.group_moves import GroupMove
 from coordinator_replay.pipeline.read.copies import DumpCopy
 from coordinator_replay.pipeline.read.decode import StagedFile
 from coordinator_replay.pipeline.read.same_log import EarlierLog
@@ -37,6 +38,8 @@ class BucketShare:
         copies: the copies of its log partitions that this run reads.
         logs: what is kept of each log partition to compare the next dump with.
         lost_from: from which offset on what the tables hold was lost, for log partitions that were truncated.
+        moves: of groups into its log partitions, or out of them.
+        divisors: by log partition: every possible number of partitions divides it.
         are_late: whether staged records may stand between those that the tables hold.
         action: what becomes of its derived rows.
         reasons: why, as sentences.
@@ -52,6 +55,8 @@ class BucketShare:
     copies: Sequence[DumpCopy] = ()
     logs: Mapping[int, EarlierLog] = field(default_factory=dict)
     lost_from: Mapping[int, int] = field(default_factory=dict)
+    moves: Sequence[GroupMove] = ()
+    divisors: Mapping[int, int] = field(default_factory=dict)
     are_late: bool = False
     action: Action = Action.CONTINUE
     reasons: Sequence[str] = ()

@@ -24,6 +24,7 @@ from coordinator_replay.pipeline.findings.evaluation import (
 )
 from coordinator_replay.pipeline.findings.metrics import METRICS, MetricsShare, last_groups, write_metrics
 from coordinator_replay.pipeline.findings.news import News
+from coordinator_replay.pipeline.group_moves import GroupMove, evidence_of
 from coordinator_replay.pipeline.groups.topics import ClusterTopics
 from coordinator_replay.pipeline.interval_rows import REMOVED_ROWS
 from coordinator_replay.pipeline.job import Job
@@ -54,6 +55,7 @@ class Log:
         topics: the cluster's topics.
         history: what earlier runs have read.
         coordinators: changes of the coordinators of its partitions.
+        moves: of groups to other partitions.
     """
 
     end: datetime
@@ -61,6 +63,7 @@ class Log:
     topics: ClusterTopics
     history: History
     coordinators: Sequence[CoordinatorChange]
+    moves: Sequence[GroupMove] = ()
 
 
 def explain_tombstones(job: Job, results: Sequence[BucketResult], log: Log, lines: Sequence[str]) -> CausesResult:
@@ -170,6 +173,8 @@ def _of_log(run: Run, log: Log) -> Iterator[tuple[Evidence, dict[str, Any]]]:
     for change in log.coordinators:
         if change.loaded_at is not None:
             yield Evidence.LOADING, row_of(change)
+    if log.moves:
+        yield Evidence.MOVED, evidence_of(log.moves)
 
 
 def count_earlier(job: Job, summary: Summary, news: News) -> None:

@@ -171,7 +171,8 @@ class PartitionStep:
     def _rows(self) -> Iterator[dict[str, Any]]:
         for partition in sorted({*self.old, *self.completeness.ranges}):
             log = self.share.logs.get(partition)
-            yield self._of_partition(partition) | ({} if log is None else log.columns())
+            divisor = {"hash_divisor": self.share.divisors.get(partition, 0)}
+            yield self._of_partition(partition) | ({} if log is None else log.columns()) | divisor
 
     def _of_partition(self, partition: int) -> dict[str, Any]:
         ranges = self.completeness.ranges.get(partition)

@@ -11,7 +11,7 @@ from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
 from coordinator_replay.log.dump import Format
 from coordinator_replay.pipeline.ledger import Run
 
-OFFSETS_VERSION = 6
+OFFSETS_VERSION = 7
 """Of the rules of derivation: what other ones made is derived again."""
 
 

@@ -5,7 +5,7 @@ caller's stage does so and hands over the reasons.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,6 +13,7 @@ from coordinator_replay.analysis.findings.thresholds import Thresholds
 from coordinator_replay.pipeline.bucket_share import Action, BucketShare
 from coordinator_replay.pipeline.commit_sums import SumsRange
 from coordinator_replay.pipeline.completeness import LAST_OFFSET
+from coordinator_replay.pipeline.group_moves import GroupMove, rebuilt_for
 from coordinator_replay.pipeline.ledger import History
 from coordinator_replay.pipeline.options import Options
 from coordinator_replay.pipeline.read.decode import StagedFile
@@ -45,6 +46,24 @@ _RULES = {
 """Settings by which rows are derived, and the reason given where they differ from the last run's."""
 
 
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """Moves of groups to other log partitions.
+
+    Attributes:
+        known: those that earlier runs have found.
+        now: those that are found now.
+        divisors: by log partition: every possible number of partitions divides it.
+    """
+
+    known: Sequence[GroupMove] = ()
+    now: Sequence[GroupMove] = ()
+    divisors: Mapping[int, int] = field(default_factory=dict)
+
+
+NOTHING_MOVED = Moves()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """What a run works on.
@@ -53,11 +72,13 @@ class Plan:
         shares: the buckets, each with what becomes of it, and why.
         derives: whether there is anything that the derived tables do not say yet.
         is_rebuild: whether all buckets are rebuilt, because everything would be derived otherwise now.
+        moves: of groups to other log partitions.
     """
 
     shares: Sequence[BucketShare]
     derives: bool
     is_rebuild: bool
+    moves: Moves = NOTHING_MOVED
 
     def continuing(self) -> list[BucketShare]:
         """Buckets that continue if nothing in their tables is against it."""
@@ -85,7 +106,9 @@ def _by_bucket(files: Iterable[TableFile]) -> dict[int, dict[str, tuple[TableFil
     return buckets
 
 
-def plan_buckets(reading: Reading, options: Options, files: Iterable[TableFile], buckets: int) -> Plan:
+def plan_buckets(
+    reading: Reading, options: Options, files: Iterable[TableFile], buckets: int, moves: Moves = NOTHING_MOVED
+) -> Plan:
     """Decide what becomes of each bucket, as far as that is decided without a look at its rows.
 
     A bucket is rebuilt where its tables have nothing yet, where records came in between those that they have, where
@@ -97,6 +120,7 @@ def plan_buckets(reading: Reading, options: Options, files: Iterable[TableFile],
         options: what the run is asked to do.
         files: of all tables that have buckets, of the cluster.
         buckets: how many buckets there are.
+        moves: of groups to other log partitions.
     """
     staged: dict[int, list[StagedFile]] = {}
     history, tally = reading.history, reading.tally
@@ -110,6 +134,9 @@ def plan_buckets(reading: Reading, options: Options, files: Iterable[TableFile],
     late: dict[int, list[str]] = {}
     for partition, why in _late_records(first, ends, reading):
         late.setdefault(bucket_of(partition, buckets), []).append(f"log partition {partition}: {why}")
+    moved: dict[int, list[str]] = {}
+    for partition, why in rebuilt_for(moves.known, moves.now).items():
+        moved.setdefault(bucket_of(partition, buckets), []).append(why)
     tries_again = any(run.groups_failed for run in history.runs[:1])
     has_news = bool(first or reading.lost_from)
     derives = not options.records_only and bool(has_news or everywhere or options.is_explicit or tries_again)
@@ -119,7 +146,7 @@ def plan_buckets(reading: Reading, options: Options, files: Iterable[TableFile],
         return {partition: one for partition, one in numbers.items() if bucket_of(partition, buckets) == bucket}
 
     def share(bucket: int) -> BucketShare:
-        reasons = [*everywhere, *late.get(bucket, ())]
+        reasons = [*everywhere, *late.get(bucket, ()), *moved.get(bucket, ())]
         if bucket not in existing:
             reasons = ["no table has rows of it yet"]
         elif options.expiry.history_every_ms is not None:
@@ -136,6 +163,12 @@ def plan_buckets(reading: Reading, options: Options, files: Iterable[TableFile],
             copies=[one for one in reading.copies if bucket_of(one.bounds.log_partition, buckets) == bucket],
             logs=of_bucket(reading.logs, bucket),
             lost_from=of_bucket(reading.lost_from, bucket),
+            moves=[
+                one
+                for one in moves.now
+                if bucket in (bucket_of(one.log_partition, buckets), bucket_of(one.to_log_partition, buckets))
+            ],
+            divisors=of_bucket(moves.divisors, bucket),
             are_late=bucket in late or options.full,
             action=Action.REBUILD if reasons else Action.CONTINUE,
             reasons=reasons or [continued],
@@ -144,7 +177,7 @@ def plan_buckets(reading: Reading, options: Options, files: Iterable[TableFile],
     # A copy may have no record at all, and show offsets that are missing.
     copied = {bucket_of(one.bounds.log_partition, buckets) for one in reading.copies if one.bounds.end}
     shares = [share(bucket) for bucket in sorted({*staged, *existing, *copied} if derives else staged)]
-    return Plan(shares=shares, derives=derives, is_rebuild=bool(everywhere))
+    return Plan(shares=shares, derives=derives, is_rebuild=bool(everywhere), moves=moves)
 
 
 def _reasons_everywhere(history: History, options: Options) -> Iterator[str]:

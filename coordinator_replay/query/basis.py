@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from coordinator_replay.query.completeness import CompleteSince, log_partitions_of, shown_second, shown_since
+from coordinator_replay.query.group_moves import moves_line, moves_of
 from coordinator_replay.query.tables import Tables
 
 _UNITS = {"d": timedelta(days=1), "h": timedelta(hours=1), "min": timedelta(minutes=1), "s": timedelta(seconds=1)}
@@ -26,6 +27,7 @@ class Basis:
             and where it is complete at the end of the log only.
         is_complete: whether nothing is missing from the time on that was asked about.
         of_one_group: whether the answer is about one group.
+        moved: what the line says of moves to another log partition; empty where there are none.
     """
 
     cluster: str
@@ -33,6 +35,7 @@ class Basis:
     complete_since: datetime | None
     is_complete: bool
     of_one_group: bool = False
+    moved: str = ""
 
     def __str__(self) -> str:
         return self.line()
@@ -45,7 +48,7 @@ class Basis:
         """
         end = "log without times" if self.log_end is None else f"log up to {shown_second(self.log_end)}"
         age = "" if now is None or self.log_end is None else _age(self.log_end, now)
-        return f"cluster {self.cluster}, {end}{age}{self._past()}"
+        return f"cluster {self.cluster}, {end}{age}{self._past()}{self.moved}"
 
     def _past(self) -> str:
         if self.is_complete:
@@ -66,7 +69,8 @@ def basis_at(warehouse: Tables, at: datetime, *, group: str | None = None) -> Ba
     history = warehouse.completeness
     chosen = _chosen(warehouse, group)
     is_complete = history.is_whole or all(one.is_complete_at(at) for one in history.some(chosen))
-    return _basis(warehouse, history.since(chosen), of_one_group=group is not None, is_complete=is_complete)
+    is_complete &= not any(move.is_open_at(at) for move in moves_of(warehouse, group))
+    return _basis(warehouse, history.since(chosen), group, is_complete=is_complete)
 
 
 def basis_from(warehouse: Tables, start: datetime | None = None, *, group: str | None = None) -> Basis:
@@ -78,13 +82,13 @@ def basis_from(warehouse: Tables, start: datetime | None = None, *, group: str |
         group: the group that it is about; all if None.
     """
     since = warehouse.completeness.since(_chosen(warehouse, group))
-    return _basis(warehouse, since, of_one_group=group is not None, is_complete=since.has_all_from(start))
+    return _basis(warehouse, since, group, is_complete=_has_all_from(warehouse, since, group, start))
 
 
-def basis_of_group(warehouse: Tables, start: datetime | None, log_partition: int | None) -> Basis:
+def basis_of_group(warehouse: Tables, start: datetime | None, group: str, log_partition: int | None) -> Basis:
     """As ``basis_from`` about a group whose log partition is known."""
     since = warehouse.completeness.since(None if log_partition is None else [log_partition])
-    return _basis(warehouse, since, of_one_group=True, is_complete=since.has_all_from(start))
+    return _basis(warehouse, since, group, is_complete=_has_all_from(warehouse, since, group, start))
 
 
 def _chosen(warehouse: Tables, group: str | None) -> list[int] | None:
@@ -94,11 +98,27 @@ def _chosen(warehouse: Tables, group: str | None) -> list[int] | None:
     return log_partitions_of(warehouse, group)
 
 
-def _basis(warehouse: Tables, since: CompleteSince, *, of_one_group: bool, is_complete: bool) -> Basis:
+def _has_all_from(warehouse: Tables, since: CompleteSince, group: str | None, start: datetime | None) -> bool:
+    """Return whether everything from a time on is there, and no group's state is open because it moved."""
+    last = _open_until(warehouse, group)
+    return since.has_all_from(start) and (last is None or (start is not None and start > last))
+
+
+def _open_until(warehouse: Tables, group: str | None) -> datetime | None:
+    """Return the last time at which two log partitions got records of a group; None where there is none."""
+    return max((move.overlaps_until for move in moves_of(warehouse, group) if move.overlaps_until), default=None)
+
+
+def _basis(warehouse: Tables, since: CompleteSince, group: str | None, *, is_complete: bool) -> Basis:
+    complete_since = since.since
+    if since.is_whole or complete_since is not None:
+        open_until = _open_until(warehouse, group)
+        complete_since = max((one for one in (complete_since, open_until) if one is not None), default=None)
     return Basis(
         cluster=warehouse.cluster,
         log_end=warehouse.completeness.log_end,
-        complete_since=since.since,
+        complete_since=complete_since,
         is_complete=is_complete,
-        of_one_group=of_one_group,
+        of_one_group=group is not None,
+        moved=moves_line(warehouse, group),
     )

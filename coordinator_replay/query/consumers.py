@@ -60,9 +60,9 @@ _INCOMPLETE = ", ".join(f"{one.name} AS ({one.sql})" for one in views_in("incomp
 
 _READERS = f"""
     WITH {_INCOMPLETE}, patterns AS (
-        SELECT group_id, key_json ->> 'regularExpression' AS pattern, log_timestamp AS since,
+        SELECT group_id, log_partition, key_json ->> 'regularExpression' AS pattern, log_timestamp AS since,
                coalesce(list_has_any((value_json -> 'topics')::VARCHAR[], $names), false) AS matches,
-               lead(log_timestamp) OVER (PARTITION BY group_id, key_json ORDER BY log_offset) AS until
+               lead(log_timestamp) OVER (PARTITION BY group_id, log_partition, key_json ORDER BY log_offset) AS until
         FROM group_records WHERE cluster = $cluster AND kind = 'ConsumerGroupRegularExpression'
     ), intervals AS (
         SELECT member_timeline.*, coalesce(list_has_any(subscribed_topics, $names), false) AS is_named,
@@ -78,7 +78,7 @@ _READERS = f"""
         SELECT intervals.* REPLACE (
                    greatest(valid_from, since) AS valid_from, least(valid_to, until) AS valid_to,
                    CASE WHEN until IS NULL OR valid_to <= until THEN to_offset ELSE 0 END AS to_offset)
-        FROM intervals JOIN patterns USING (group_id)
+        FROM intervals JOIN patterns USING (group_id, log_partition)
         WHERE subscribed_topic_regex = pattern AND matches AND owned = [] AND NOT is_named
           AND coalesce(valid_from < until, true) AND coalesce(valid_to > since, to_offset IS NULL)
           AND coalesce(since < $end, true) AND coalesce(until > $start, true)

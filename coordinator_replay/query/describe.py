@@ -243,7 +243,7 @@ def describe_at(warehouse: Tables, group: str, at: datetime | None = None) -> De
     shared = {name: getattr(described, name) for name in names} | {"assignor": _assignor(described, members)}
     if described.group_type == "classic" or described.state == UNKNOWN:
         return Description(group=DescribedGroup(**shared), members=members)
-    records = newest_records(warehouse, group, at)
+    records = newest_records(warehouse, group, described.log_partition, at)
     is_ready = described.state != GroupState.NOT_READY
     return Description(
         group=DescribedGroup(**shared, **records.group_fields()),

@@ -7,7 +7,7 @@ from typing import Any
 from coordinator_replay.analysis.coordinator_changes import NO_LEADER
 from coordinator_replay.listing import counted, listed, partition_ranges
 from coordinator_replay.query import offset_events
-from coordinator_replay.query.removed import RECORDS_MISSING
+from coordinator_replay.query.removed import GROUP_MOVED, RECORDS_MISSING
 
 Detail = Mapping[str, Any]
 
@@ -194,6 +194,10 @@ def _records_complete(detail: Detail) -> list[str]:
     return ["from here on all records are there", *_plain(detail)]
 
 
+def _moved(detail: Detail) -> list[str]:
+    return [f"from here on its records in log partition {detail['to_log_partition']} count"]
+
+
 def _of_partitions(detail: Detail) -> str:
     return f"{detail['topic']}:{partition_ranges(detail['partitions'])}"
 
@@ -232,13 +236,14 @@ _REMOVED: Mapping[str, str] = {
     "GROUP_DELETED": "deleted with the group",
     "TOMBSTONE": "the log does not say why",
     RECORDS_MISSING: "in force until then at least; what ended it is not on record",
+    GROUP_MOVED: "the group moved to another log partition",
     offset_events.UNREADABLE: "committed, but the record can't be read",
 }
 
 
 def _ended(detail: Detail) -> list[str]:
     how = "deleted with its topic" if detail.get("is_topic_deleted") else _REMOVED.get(detail["cause"], "")
-    has_cause = detail["cause"] not in ("TOMBSTONE", RECORDS_MISSING)
+    has_cause = detail["cause"] not in ("TOMBSTONE", RECORDS_MISSING, GROUP_MOVED)
     sure = f" ({detail['confidence']})" if detail["confidence"] and has_cause else ""
     of = f"{_of_partitions(detail)} {_range(detail)}"
     return [of, f"{how}{sure}"] if how else [f"{of}{sure}"]
@@ -312,6 +317,7 @@ _WORDS: Mapping[str, Callable[[Detail], list[str]]] = {
     "TARGET_ASSIGNED": _target,
     "RECORDS_MISSING": _records_missing,
     "RECORDS_COMPLETE": _records_complete,
+    "GROUP_MOVED": _moved,
     "COORDINATOR_CHANGED": _coordinator,
     "INSTANCE_ID_FENCED": _refused,
     "INSTANCE_ID_UNRELEASED": _refused,

@@ -7,7 +7,7 @@ A broker puts a group into partition ``Utils.abs(groupId.hashCode()) % partition
 import math
 from collections.abc import Collection, Iterable
 
-from coordinator_replay.java_strings import string_hash
+from coordinator_replay.java_strings import positive_hash
 from coordinator_replay.listing import listed
 from coordinator_replay.query.group_rows import GROUP_ROWS
 from coordinator_replay.query.tables import Tables
@@ -17,14 +17,6 @@ OFFSETS_TOPIC = "__consumer_offsets"
 _NAMED_COUNT = f"""
     SELECT max(partition_count) FROM topics WHERE cluster = $cluster AND topic = '{OFFSETS_TOPIC}'
 """  # noqa: S608 - put together from constants
-
-_LOWEST_INT = -(1 << 31)
-
-
-def _positive_hash(group: str) -> int:
-    """``Utils.abs`` of the name's ``hashCode``: 0 for the smallest integer, which has no positive counterpart."""
-    hashed = string_hash(group)
-    return 0 if hashed == _LOWEST_INT else abs(hashed)
 
 
 def log_partition_of(group: str, partition_count: int) -> int:
@@ -37,7 +29,7 @@ def log_partition_of(group: str, partition_count: int) -> int:
         group: the group.
         partition_count: partitions of ``__consumer_offsets``: ``offsets.topic.num.partitions``, 50 by default.
     """
-    return _positive_hash(group) % partition_count
+    return positive_hash(group) % partition_count
 
 
 def fitting_count(groups: Iterable[tuple[str, int]], highest: int) -> int | None:
@@ -51,7 +43,7 @@ def fitting_count(groups: Iterable[tuple[str, int]], highest: int) -> int | None
         None where several numbers fit, or none does.
     """
     # All that fit divide each of the differences, and so their greatest common divisor.
-    common = math.gcd(*(_positive_hash(group) - partition for group, partition in groups))
+    common = math.gcd(*(positive_hash(group) - partition for group, partition in groups))
     if common == 0:
         return None
     roots = [number for number in range(1, math.isqrt(common) + 1) if common % number == 0]

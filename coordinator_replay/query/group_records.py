@@ -17,6 +17,7 @@ from coordinator_replay.query.tables import END, Tables
 _NEWEST = """
     SELECT kind, coalesce(member_id, ''), value_json FROM group_records
     WHERE cluster = $cluster AND group_id = $group AND coalesce(log_timestamp <= $at, true)
+      AND log_partition = $log_partition
       AND (kind LIKE 'StreamsGroup%' OR kind IN ('ShareGroupStatePartitionMetadata', 'ConsumerGroupMemberMetadata'))
     QUALIFY row_number() OVER (PARTITION BY kind, member_id ORDER BY log_offset DESC) = 1
 """
@@ -139,15 +140,18 @@ def _sorted(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(set(names)))
 
 
-def newest_records(warehouse: Tables, group: str, at: datetime | None = None) -> GroupRecords:
+def newest_records(
+    warehouse: Tables, group: str, log_partition: int | None, at: datetime | None = None
+) -> GroupRecords:
     """The newest records of a group up to a point in time.
 
     Args:
         warehouse: the tables.
         group: the group.
+        log_partition: where its records were then.
         at: the point in time; the end of the log if None.
     """
-    rows = warehouse.rows(_NEWEST, group=group, at=at or END)
+    rows = warehouse.rows(_NEWEST, group=group, log_partition=log_partition, at=at or END)
     return GroupRecords({(kind, member): json.loads(value) for kind, member, value in rows if value is not None})
 
 

@@ -43,12 +43,12 @@ _LAST_EVENT = """
 
 # The type of a classic group stands in its own record only.
 _PROTOCOL = """
-    SELECT group_id,
+    SELECT group_id, log_partition,
            arg_max(coalesce(json_extract_string(value_json, '$.protocolType'), ''), log_offset) AS protocol_type,
            arg_max(coalesce(json_extract_string(value_json, '$.protocol'), ''), log_offset) AS protocol
     FROM group_records
     WHERE cluster = $cluster AND kind = 'GroupMetadata' AND coalesce(log_timestamp <= $at, true) {of_groups}
-    GROUP BY group_id
+    GROUP BY group_id, log_partition
 """
 
 _WITH_OFFSETS = f"""
@@ -145,9 +145,9 @@ _GROUPS = f"""
            state,
            CASE WHEN NOT is_unknown THEN last.epoch END, CASE WHEN NOT is_unknown THEN last.assignment_epoch END,
            CASE WHEN NOT is_unknown THEN coalesce(last.member_count, 0) END,
-           make_timestamptz(last.since), is_exact AND NOT is_unknown, log_partition
+           make_timestamptz(last.since), is_exact AND NOT is_unknown, listed.log_partition
     FROM (SELECT *, state = '{UNKNOWN}' AS is_unknown FROM listed) AS listed
-    LEFT JOIN protocols ON protocols.group_id = id
+    LEFT JOIN protocols ON protocols.group_id = id AND protocols.log_partition = last.log_partition
     ORDER BY id
 """  # noqa: S608 - put together from constants
 

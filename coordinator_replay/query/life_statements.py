@@ -6,6 +6,7 @@ record with a time has no place on a page's line of time, and is left out.
 """
 
 from coordinator_replay.analysis.broker_words import BEGIN, LOADED
+from coordinator_replay.query.group_moves import COUNTS
 from coordinator_replay.query.group_rows import GROUP_ROWS
 from coordinator_replay.query.join_phases import LOGGED_STATES
 
@@ -182,11 +183,11 @@ LINES = """
 
 # Records, not rows of offset_history: these hold since before the range, and may stand for several commits.
 COMMIT_COUNTS = """
-    SELECT group_id, count(*) FROM offset_commits
-    WHERE cluster = $cluster {of_groups} AND is_tombstone IS NOT TRUE
+    SELECT group_id, count(*) FROM offset_commits AS records
+    WHERE cluster = $cluster {of_groups} AND is_tombstone IS NOT TRUE AND {counts}
       AND coalesce(log_timestamp >= $start, true) AND coalesce(log_timestamp < $end, true)
     GROUP BY group_id
-"""
+""".replace("{counts}", COUNTS)
 
 # The pause that a rebalance's commit_pause_ms is the length of: from one commit of a partition to the next, or to where
 # records begin to be missing.

@@ -20,8 +20,8 @@ class OffsetChange:
         topic_id: id of the topic; None where it is not known.
         delta: how far it lies from the one before; negative where the group went back. None where there was none, where
             one of the two is negative, and where the topic may have been created again between them.
-        ended_by: COMMIT, EXPIRED, DELETED, GROUP_DELETED, TOMBSTONE, or RECORDS_MISSING where its end is not on record;
-            None while it is in force.
+        ended_by: COMMIT, EXPIRED, DELETED, GROUP_DELETED, TOMBSTONE, GROUP_MOVED where the group moved to another log
+            partition, or RECORDS_MISSING where its end is not on record; None while it is in force.
         owner_member_id: who owned the partition when it was committed; None if nobody did or it is not known.
         commits_merged: commits before it that ``audit --history-every`` left out.
         is_proven: False where the input shows no transaction markers, so that the commit may have been aborted.

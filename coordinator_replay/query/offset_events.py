@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from coordinator_replay.analysis.expiring import TOPIC_DELETED
-from coordinator_replay.query.removed import RECORDS_MISSING
+from coordinator_replay.query.removed import GROUP_MOVED, RECORDS_MISSING
 from coordinator_replay.query.tables import Tables
 
 FIRST_COMMIT = "OFFSETS_FIRST_COMMIT"
@@ -24,13 +24,14 @@ ENDED = {
     "GROUP_DELETED": "OFFSETS_DELETED",
     "TOMBSTONE": "OFFSETS_REMOVED",
     RECORDS_MISSING: "OFFSETS_NOT_ON_RECORD",
+    GROUP_MOVED: "OFFSETS_LEFT_BEHIND",
 }
 """Events by what ended an offset; its own word stands in the detail."""
 
 UNREADABLE = "UNREADABLE"
 """Stands in the detail of a commit that can't be read."""
 
-_IS_RESET = "group_state = 'Empty' AND owner_member_id IS NULL AND from_offset > joined.since"
+_IS_RESET = "group_state = 'Empty' AND owner_member_id IS NULL AND coalesce(from_offset > joined.since, false)"
 
 _IS_TOPIC_DELETED = f"coalesce(starts_with(ended_evidence[1], '{TOPIC_DELETED}'), false)"
 
@@ -42,10 +43,10 @@ _CASES = " ".join(f"WHEN '{cause}' THEN '{event}'" for cause, event in ENDED.ite
 # all the time. What comes first on record may not have been the first commit.
 _CHANGES = f"""
     WITH marks AS (
-        SELECT DISTINCT log_offset FROM group_timeline WHERE cluster = $cluster AND group_id = $group
+        SELECT DISTINCT log_partition, log_offset FROM group_timeline WHERE cluster = $cluster AND group_id = $group
     ), joined AS (
-        SELECT coalesce(min(log_offset), 9223372036854775807) AS since FROM group_timeline
-        WHERE cluster = $cluster AND group_id = $group AND member_count > 0
+        SELECT log_partition, min(log_offset) AS since FROM group_timeline
+        WHERE cluster = $cluster AND group_id = $group AND member_count > 0 GROUP BY log_partition
     ), history AS (
         SELECT * FROM offset_history WHERE cluster = $cluster AND group_id = $group
     ), readable AS (
@@ -65,7 +66,7 @@ _CHANGES = f"""
                topic, partition, valid_from AS seen, from_offset AS log_offset, log_partition,
                committed_offset AS value, previous_offset AS before, NULL AS ended_by, NULL AS confidence,
                NULL AS until, is_exact, false AS is_topic_deleted
-        FROM readable CROSS JOIN joined
+        FROM readable LEFT JOIN joined USING (log_partition)
         WHERE (previous_offset IS NULL AND replaced_offset IS NULL) OR committed_offset < previous_offset
            OR committed_offset < 0 OR ({_IS_RESET})
         UNION ALL
@@ -86,7 +87,8 @@ _CHANGES = f"""
         FROM pending_offsets WHERE cluster = $cluster AND group_id = $group
     ), placed AS (
         SELECT changes.*, marks.log_offset AS mark
-        FROM changes ASOF LEFT JOIN marks ON changes.log_offset >= marks.log_offset
+        FROM changes ASOF LEFT JOIN marks
+            ON changes.log_partition = marks.log_partition AND changes.log_offset >= marks.log_offset
         WHERE coalesce(seen >= $start, true) AND coalesce(seen < $end, true)
     )
     SELECT event, topic, min(seen), max(seen), min(log_offset), min(log_partition), count(*),
@@ -95,7 +97,7 @@ _CHANGES = f"""
            count(*) FILTER (until IS NULL), max(epoch_ms(until) - epoch_ms(seen)),
            list_sort(list(DISTINCT before) FILTER (until IS NULL AND event = '{PENDING}')),
            bool_and(coalesce(is_exact, false)), bool_and(is_topic_deleted)
-    FROM placed GROUP BY event, topic, mark, CASE WHEN event <> '{PENDING}' THEN ended_by END
+    FROM placed GROUP BY event, topic, log_partition, mark, CASE WHEN event <> '{PENDING}' THEN ended_by END
     ORDER BY min(log_offset), event, topic
 """  # noqa: S608 - put together from constants
 

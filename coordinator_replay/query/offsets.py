@@ -27,6 +27,7 @@ from coordinator_replay.answer_columns import (
 from coordinator_replay.errors import UsageError, writing
 from coordinator_replay.listing import ranges_by_topic
 from coordinator_replay.query.completeness import CompleteRange, LogPartition, log_partitions_of
+from coordinator_replay.query.group_moves import COUNTS
 from coordinator_replay.query.groups import check_group
 from coordinator_replay.query.removed import RECORDS_MISSING
 from coordinator_replay.query.similar import did_you_mean
@@ -57,9 +58,9 @@ _WITHOUT = f"""
 
 # A tombstone of an offset that is not on record ends nothing in offset_history.
 _TOMBSTONES = """
-    SELECT topic, partition, max(log_timestamp), arg_max(log_offset, log_timestamp) FROM offset_commits
-    WHERE cluster = $cluster AND group_id = $group AND is_tombstone AND log_timestamp <= $at GROUP BY ALL
-"""
+    SELECT topic, partition, max(log_timestamp), arg_max(log_offset, log_timestamp) FROM offset_commits AS records
+    WHERE cluster = $cluster AND group_id = $group AND is_tombstone AND log_timestamp <= $at AND {counts} GROUP BY ALL
+""".replace("{counts}", COUNTS)
 
 # Which records copies have that reach up to some offset.
 _HAS = """

@@ -16,7 +16,9 @@ _OFFSETS = """
                ended_evidence
         FROM offset_history
         WHERE cluster = $cluster AND group_id = $group AND ended_by <> 'COMMIT' AND coalesce(valid_to <= $at, true)
-        QUALIFY row_number() OVER (PARTITION BY topic, partition ORDER BY from_offset DESC) = 1
+        QUALIFY row_number() OVER (
+            PARTITION BY topic, partition ORDER BY valid_to DESC NULLS LAST, from_offset DESC
+        ) = 1
     )
     SELECT topic, list_sort(list(partition)), ended_by, max(valid_to), ended_confidence, ended_alternatives,
            ended_evidence
@@ -71,7 +73,11 @@ _WORDS = {
     "DELETED": "deleted (DeleteOffsets, or the topic was deleted)",
     "GROUP_DELETED": "deleted with the group",
     "TOMBSTONE": "removed; the log does not say why",
+    "GROUP_MOVED": "left behind as the group moved to another log partition",
 }
+
+GROUP_MOVED = "GROUP_MOVED"
+"""An offset counts no more since the group moved to another log partition."""
 
 RECORDS_MISSING = "RECORDS_MISSING"
 """What ended an offset is not on record: records of that time are missing from the log."""

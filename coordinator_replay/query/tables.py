@@ -21,6 +21,7 @@ from coordinator_replay.answer_columns import Row, row_of
 from coordinator_replay.errors import UsageError, WarehouseError
 from coordinator_replay.query.completeness import Completeness, read_completeness
 from coordinator_replay.query.fetch import fetch
+from coordinator_replay.query.group_moves import GroupMove, read_moves
 from coordinator_replay.query.table_files import Engine, select_files
 from coordinator_replay.query.times import LogTime
 from coordinator_replay.store.duckdb_files import file_names, first_line, local_path
@@ -330,6 +331,11 @@ class Tables:
     def completeness(self) -> Completeness:
         """What audits have read of each log partition of the cluster, and since when nothing is missing there."""
         return read_completeness(self)
+
+    @cached_property
+    def moves(self) -> Mapping[str, list[GroupMove]]:
+        """The moves of groups to other log partitions, by group."""
+        return read_moves(self)
 
     @cached_property
     def coverage(self) -> Coverage:

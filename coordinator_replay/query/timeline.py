@@ -1,6 +1,5 @@
 """What happened to a group, its offsets and its coordinator, in log order; and how its members were."""
 
-import heapq
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -21,6 +20,7 @@ from coordinator_replay.query.broker_log_events import (
 )
 from coordinator_replay.query.coordinators import CHANGED, GroupCoordinatorChange, group_coordinator_changes
 from coordinator_replay.query.event_words import words_of
+from coordinator_replay.query.group_moves import moves_of, numbers_of, partition_at
 from coordinator_replay.query.groups import check_group
 from coordinator_replay.query.offset_events import offset_events
 from coordinator_replay.query.partitions import TopicPartitions, target_partitions, topic_partitions
@@ -112,7 +112,11 @@ _INTERVALS = f"""
     FROM member_timeline
     WHERE cluster = $cluster AND group_id = $group
       AND coalesce(valid_to > $start, to_offset IS NULL OR $start IS NULL) AND coalesce(valid_from < $end, true)
-    ORDER BY from_offset, member_id
+    ORDER BY coalesce((
+        SELECT max(number) FROM group_moves
+        WHERE group_moves.cluster = $cluster AND group_moves.group_id = $group
+          AND to_log_partition = member_timeline.log_partition
+    ), 0), from_offset, member_id
 """  # noqa: S608 - put together from constants
 
 
@@ -142,15 +146,25 @@ def timeline_of(
     ]
     if not of_group and not of_offsets:
         check_group(warehouse, group)
-    # A group lives in one log partition: its events and those of its offsets share their order.
-    events = list(heapq.merge(of_group, of_offsets, key=_place))
-    others = [_of(change) for change in group_coordinator_changes(warehouse, group, start, end)]
-    partition = next((one.log_partition for one in events), None)
+    moves = moves_of(warehouse, group)
+    events = sorted([*of_group, *of_offsets], key=_place)
+    changes = group_coordinator_changes(warehouse, group, start, end)
+    first = next((one.log_partition for one in events), None)
+    # A coordinator of a log partition that doesn't count is not the group's.
+    others = [
+        _of(one) for one in changes if partition_at(moves, one.elected_at, one.log_partition) == one.log_partition
+    ]
     for event, at, detail in (*refusals(lines), *contradictions(warehouse, group)):
-        if partition is not None and (start is None or at >= start) and (end is None or at < end):
-            place = {"log_partition": partition, "log_offset": None}
+        if first is not None and (start is None or at >= start) and (end is None or at < end):
+            place = {"log_partition": partition_at(moves, at, first), "log_offset": None}
             others.append(_event(group, event, at, detail, is_exact=False, **place))
-    return _with_others(events, others)
+    # In one log partition the events of a group and those of its offsets share their order.
+    numbers = numbers_of(moves)
+    timeline = []
+    for number in range(len(moves) + 1):
+        here = ([one for one in some if numbers.get(one.log_partition, 0) == number] for some in (events, others))
+        timeline += _with_others(*here)
+    return timeline
 
 
 def _with_others(events: Sequence[TimelineEvent], others: Iterable[TimelineEvent]) -> list[TimelineEvent]:

@@ -25,9 +25,12 @@ _RECORDS = """
     SELECT group_id, kind, key_json, value_json, log_partition, log_offset,
            epoch_ms(log_timestamp), coalesce(missing_before, 0), value_version
     FROM group_records
-    WHERE cluster = $cluster {of_groups}
+    WHERE cluster = $cluster {of_groups} AND (group_id, log_partition) NOT IN (
+        SELECT (group_id, log_partition) FROM group_moves WHERE cluster = $cluster
+    )
     ORDER BY group_id, log_partition, log_offset
 """
+"""Records of groups; of one that moved only those in the log partition that counts since."""
 
 _GROUPS = "SELECT DISTINCT group_id FROM group_records WHERE cluster = $cluster ORDER BY group_id"
 
@@ -47,7 +50,9 @@ _REBALANCE = (
 _REBALANCES = f"""
     SELECT group_id, {", ".join(f"epoch_ms({name})" if name.endswith("_at") else name for name in _REBALANCE)}
     FROM rebalances
-    WHERE cluster = $cluster AND epoch IS NOT NULL {{of_groups}}
+    WHERE cluster = $cluster AND epoch IS NOT NULL {{of_groups}} AND coalesce(completed_at, started_at) >= coalesce(
+        (SELECT max(moved_at) FROM group_moves WHERE cluster = $cluster AND group_moves.group_id = rebalances.group_id),
+        '-infinity'::TIMESTAMPTZ)
 """  # noqa: S608 - our own names
 
 _LAST_COMMITS = """

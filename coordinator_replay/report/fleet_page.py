@@ -225,7 +225,7 @@ class FleetPage:
             life: the group's.
             page: the way to the group's own page, where there is one.
         """
-        is_complete = basis_of_group(self._warehouse, self._start, life.log_partition).is_complete
+        is_complete = basis_of_group(self._warehouse, self._start, life.group, life.log_partition).is_complete
         findings = self._findings.get(life.group, ())
         partition, start = life.log_partition, self.fleet.start
         past = unknown_past(self._warehouse, partition, life.first, life.states, start, min(life.start, self.fleet.end))

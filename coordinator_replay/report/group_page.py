@@ -196,7 +196,7 @@ def life_page(
         ways=ways,
         last=later(life.end, -1) if life.end > warehouse.coverage.last else life.end,
         cluster=warehouse.cluster,
-        basis=str(basis_of_group(warehouse, start, life.log_partition)),
+        basis=str(basis_of_group(warehouse, start, life.group, life.log_partition)),
         coverage=str(warehouse.coverage),
         tiles=_tiles(life),
         is_exact=all(band.is_exact for band in life.states) and not any(one.lacks_records for one in life.rebalances),

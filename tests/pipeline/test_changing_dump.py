@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,20 +21,20 @@ PARQUET = DATA / "transactions" / "parquet"
 Change = Callable[[Path], object]
 
 
+@dataclass(frozen=True, kw_only=True)
 class Changing(InProcess):
     """Stages of an audit whose dump changes when they begin to decode, or when they have."""
 
-    def __init__(self, change: Callable[[], object], *, is_before: bool) -> None:
-        self.change = change
-        self.is_before = is_before
+    change: Callable[[], object]
+    is_before: bool
 
-    def run(self, name: str, shares: Any, stage: Any, size: Any = None) -> list[Any]:
-        if name != "decode segments":
-            return super().run(name, shares, stage, size)
-        return self._changing(lambda: super(Changing, self).run(name, shares, stage, size))
+    def run_on_files(self, name: str, shares: Any, stage: Any, size: Any = None) -> list[Any]:
+        run = InProcess.run
+        return self._changing(lambda: run(self, name, shares, stage, size))
 
     def run_on_rows(self, name: str, dump: Any, stage: Any) -> list[Any]:
-        return self._changing(lambda: super(Changing, self).run_on_rows(name, dump, stage))
+        run = InProcess.run_on_rows
+        return self._changing(lambda: run(self, name, dump, stage))
 
     def _changing(self, run: Callable[[], list[Any]]) -> list[Any]:
         if self.is_before:
@@ -91,7 +92,7 @@ def test_a_dump_that_changes_while_it_is_read_is_refused_in_a_sentence(
     warehouse = tmp_path / "warehouse"
     options = Options(inputs=[str(dump)], warehouse=str(warehouse))
     with pytest.raises(InputError, match=f"the dump changed while it was read: .* {what.strip()}") as failure:
-        audit(Changing(lambda: change(file), is_before=is_before), options)
+        audit(Changing(change=lambda: change(file), is_before=is_before), options)
     assert "Errno" not in str(failure.value)
     assert "nothing was written" in str(failure.value)
     assert not list(warehouse.rglob("*.parquet"))
@@ -102,7 +103,7 @@ def test_an_export_that_changes_while_it_is_read_is_refused(tmp_path: Path):
     file = max(dump.rglob("*.parquet"))
     options = Options(inputs=[str(dump)], warehouse=str(tmp_path / "warehouse"))
     with pytest.raises(InputError, match="shrank from"):
-        audit(Changing(lambda: _truncate(file), is_before=True), options)
+        audit(Changing(change=lambda: _truncate(file), is_before=True), options)
 
 
 def test_a_second_night_whose_dump_changes_leaves_the_first_one_s_tables(tmp_path: Path):
@@ -113,7 +114,7 @@ def test_a_second_night_whose_dump_changes_leaves_the_first_one_s_tables(tmp_pat
     file = max(dump.rglob("*.log"), key=lambda one: one.stat().st_size)
     options = Options(inputs=[str(dump)], warehouse=str(warehouse), full=True)
     with pytest.raises(InputError, match="was deleted or renamed"):
-        audit(Changing(file.unlink, is_before=False), options)
+        audit(Changing(change=file.unlink, is_before=False), options)
     assert contents(warehouse) == before
 
 
@@ -126,7 +127,7 @@ def test_a_file_of_a_store_that_is_gone_is_told_in_a_sentence(tmp_path: Path):
         stream.write(max(SEGMENTS.rglob("*.log"), key=lambda one: one.stat().st_size).read_bytes())
     options = Options(inputs=["memory://changing-dump"], warehouse=str(tmp_path / "warehouse"))
     with pytest.raises(InputError, match=r"0\.log was deleted or renamed"):
-        audit(Changing(lambda: filesystem.delete_file(file), is_before=True), options)
+        audit(Changing(change=lambda: filesystem.delete_file(file), is_before=True), options)
 
 
 def test_a_change_of_what_is_not_read_is_no_change_of_the_dump(tmp_path: Path):
@@ -135,5 +136,5 @@ def test_a_change_of_what_is_not_read_is_no_change_of_the_dump(tmp_path: Path):
     other.parent.mkdir()
     other.write_bytes(b"")
     options = Options(inputs=[str(dump)], warehouse=str(tmp_path / "warehouse"))
-    changing = Changing(lambda: other.write_bytes(b"more"), is_before=True)
+    changing = Changing(change=lambda: other.write_bytes(b"more"), is_before=True)
     assert audit(changing, options).run.status

@@ -312,7 +312,7 @@ def group_records() -> list[Row]:
             "kind": "GroupMetadata",
             "value_json": None if value is None else json.dumps(value),
             "is_tombstone": value is None,
-            "log_partition": 1,
+            "log_partition": 3,
             "log_offset": log_offset,
             "log_timestamp": at(clock),
         }

@@ -37,6 +37,7 @@ class Evidence(IntEnum):
         UNKNOWN_KIND: records of a log partition that are of a kind which this release does not know.
         UNCOMMITTED: a time in which a partition had an owner and no commit yet, and that is over.
         POSITION_LOSS: a burst of commits of a topic with negative offsets.
+        MOVED: groups whose records moved to another log partition.
     """
 
     STATUS = 0
@@ -57,6 +58,7 @@ class Evidence(IntEnum):
     UNCOMMITTED = 15
     UNKNOWN_KIND = 16
     POSITION_LOSS = 17
+    MOVED = 18
 
 
 def evidence_row(

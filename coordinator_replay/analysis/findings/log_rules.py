@@ -184,6 +184,23 @@ def slow_loading(context: GroupContext, row: Row) -> Iterator[Observation]:
     )
 
 
+def group_moved(context: GroupContext, row: Row) -> Iterator[Observation]:
+    """Groups whose records moved to another log partition."""
+    moves = row["moves"]
+    shown = [f"{one['group_id']} from {one['log_partition']} to {one['to_log_partition']}" for one in moves]
+    since = "" if row["first_at"] is None else f", the first at {time_text(row['first_at'])}"
+    yield Observation(
+        (),
+        row["first_at"],
+        row["last_at"],
+        f"{counted(row['groups'], 'group')} moved to another log partition{since}: {listed(shown, MOST_NAMED)}",
+        None,
+        None,
+        {"moves": moves[:MOST_NAMED], "overlaps_until": row["overlaps_until"]},
+        occurrences=row["groups"],
+    )
+
+
 def unreadable_records(context: GroupContext, row: Row) -> Iterator[Observation]:
     """Records in quarantine, by what is wrong with them."""
     yield Observation(
@@ -222,6 +239,7 @@ LOG_RULES: Mapping[Evidence, Callable[[GroupContext, Row], Iterator[Observation]
     Evidence.GAP: log_gap,
     Evidence.LOST: log_truncated,
     Evidence.LOADING: slow_loading,
+    Evidence.MOVED: group_moved,
 }
 """Rules over the log itself, by the kind of evidence; each row is a finding of its own."""
 

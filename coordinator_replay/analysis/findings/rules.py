@@ -13,7 +13,7 @@ import orjson
 
 from coordinator_replay.schemas_folder import schemas_folder
 
-VERSION = 5
+VERSION = 6
 """Of the rules and their words: findings that others made are made again."""
 
 

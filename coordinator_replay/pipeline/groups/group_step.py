@@ -20,6 +20,7 @@ from coordinator_replay.analysis.rows import Row
 from coordinator_replay.garbage import few_collections
 from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
 from coordinator_replay.pipeline.columns import as_bools
+from coordinator_replay.pipeline.group_moves import NO_MOVES, GroupMoves
 from coordinator_replay.pipeline.groups.input_rows import (
     QUARANTINED,
     RECORDS,
@@ -126,11 +127,13 @@ class GroupStep:
         files: the bucket's; records that are new stand in it already.
         context: what the replay needs in addition to the records.
         partitions: what is proven of the bucket's log partitions.
+        moves: of groups into its log partitions, or out of them.
     """
 
     files: BucketFiles
     context: ReplayContext
     partitions: PartitionStep
+    moves: GroupMoves = NO_MOVES
 
     def resume(self, writer: TableWriter) -> None:
         """Replay groups with new records from their snapshots."""
@@ -158,10 +161,9 @@ class GroupStep:
             context = replace(self.context, is_rebuild=True)
             self._replay(records, context, group_proofs(self.partitions, records), writer, {})
 
-    @staticmethod
-    def _records(records: Iterable[str], quarantine: Iterable[str]) -> AbstractContextManager[DuckDBPyConnection]:
+    def _records(self, records: Iterable[str], quarantine: Iterable[str]) -> AbstractContextManager[DuckDBPyConnection]:
         unreadable = unreadable_records(read_paths(quarantine, QUARANTINED))
-        return group_records(chain(read_paths(records, RECORDS.names), unreadable))
+        return group_records(self.moves.counting(chain(read_paths(records, RECORDS.names), unreadable)))
 
     def _replay(
         self,
@@ -174,7 +176,8 @@ class GroupStep:
         signs = self._signs(records)
         with few_collections():
             rows = records_in_order(records)
-            write_rows(replay_groups(rows, context, snapshots=snapshots, signs=signs, proofs=proofs), writer)
+            replayed = replay_groups(rows, context, snapshots=snapshots, signs=signs, proofs=proofs, moves=self.moves)
+            write_rows(replayed, writer)
 
     def _signs(self, records: DuckDBPyConnection) -> LastCommits | None:
         """The last commits before records that may show a departure."""

@@ -5,7 +5,7 @@ as a stream, so a group of any size takes no more memory than its state.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, groupby
 from operator import attrgetter
@@ -21,10 +21,12 @@ from coordinator_replay.analysis.rows import Row, Scope
 from coordinator_replay.engine.model import Record
 from coordinator_replay.engine.replay import NOWHERE
 from coordinator_replay.pipeline.completeness import LAST_OFFSET
+from coordinator_replay.pipeline.group_moves import NO_MOVES, SEQ_OF_MOVE, GroupMove, GroupMoves
 from coordinator_replay.pipeline.groups.input_rows import InputRow
 from coordinator_replay.pipeline.groups.proofs import Break, GroupProofs
 from coordinator_replay.pipeline.groups.signs import LastCommits
 from coordinator_replay.pipeline.guard import GroupGuard
+from coordinator_replay.times import latest_ms
 
 GROUP_TABLES = (
     "group_timeline",
@@ -95,11 +97,12 @@ class _GroupRun:
         key: the group.
         at: log offset of the last record that it was fed.
         breaks: where its history breaks behind that, oldest first.
+        left: its move to another log partition; None where it stays.
         complete: from where on it is proven, and since when; None where it is already, or never is.
         guard: keeps a failure of the group from ending the run.
     """
 
-    __slots__ = ("at", "breaks", "complete", "context", "guard", "key", "life", "proofs")
+    __slots__ = ("at", "breaks", "complete", "context", "guard", "key", "left", "life", "proofs")
 
     def __init__(
         self,
@@ -108,6 +111,7 @@ class _GroupRun:
         snapshot: GroupSnapshot | None,
         context: ReplayContext,
         proofs: GroupProofs,
+        moves: GroupMoves,
     ) -> None:
         settings = context.topic_names, context.topic_changes, context.limits
         self.key = key
@@ -120,12 +124,20 @@ class _GroupRun:
             self.life = GroupReplay.restore(orjson.loads(snapshot.state), *settings)
             self.at = snapshot.to_offset - 1
         self.proofs = proofs
+        self.left = moves.ends.get(key)
+        came = moves.begins.get(key)
         self.complete: tuple[int, int | None] | None = None
         self.breaks: list[Break] = [] if snapshot is None else list(proofs.new.get(key[1], ()))
-        if snapshot is None and (begins := self._begins(first_offset)):
+        if snapshot is None and came is not None:
+            self.life.number_from(came.number * SEQ_OF_MOVE)
+            self.life.replay.is_contested = came.overlaps_until is not None
+        if snapshot is None and (begins := _begins_open(self._begins(first_offset), came)):
             beginning, *self.breaks = begins
             self.life.replay.is_cleaned = not beginning.is_gap
             self._prove_from(beginning)
+        if self.left is not None:
+            # Nothing that is missing behind the move concerns the group.
+            self.breaks = [one for one in self.breaks if snapshot is None and one.offset < self.left.end_offset]
 
     def _begins(self, first_offset: int) -> list[Break]:
         """Where the history of the group begins, and where it breaks behind its first record."""
@@ -202,7 +214,10 @@ class _GroupRun:
             with self.guard:
                 for one in self.breaks:
                     rows += self._pass(one)
-                rows += self._find_complete(LAST_OFFSET)
+                rows += self._find_complete(LAST_OFFSET if self.left is None else self.left.end_offset)
+                if self.left is not None:
+                    left = self.left
+                    rows += self.life.move(self.key[1], left.end_offset, left.moved_at, left.to_log_partition)
                 rows.append(self._state(_json(self.life.snapshot())))
                 rows += self.life.finish()
         if self.guard.failure is not None:
@@ -226,6 +241,20 @@ class _GroupRun:
         return STATE_TABLE, state
 
 
+def _begins_open(begins: Sequence[Break], came: GroupMove | None) -> list[Break]:
+    """Return where the history of a group begins, and breaks, given the move that brought it into its log partition.
+
+    As long as brokers with the old number of partitions wrote, too, nothing proves what the group was.
+    """
+    if came is None or came.overlaps_until is None:
+        return list(begins)
+    first = begins[0] if begins else Break(0, None, is_gap=True, proven_from=0, proven_ms=None, number=0)
+    proven = [one for one in (first.proven_from, came.exact_from_offset) if one is not None]
+    proven_from = max(proven) if len(proven) == 2 else None
+    proven_ms = latest_ms(first.proven_ms, came.exact_from_timestamp)
+    return [first._replace(is_gap=True, proven_from=proven_from, proven_ms=proven_ms), *begins[1:]]
+
+
 def replay_groups(
     rows: Iterable[InputRow],
     context: ReplayContext,
@@ -233,6 +262,7 @@ def replay_groups(
     snapshots: Mapping[GroupKey, GroupSnapshot] | None = None,
     signs: LastCommits | None = None,
     proofs: GroupProofs = NO_PROOFS,
+    moves: GroupMoves = NO_MOVES,
 ) -> Iterator[Row]:
     """Replay groups and give the rows that come of it.
 
@@ -243,6 +273,7 @@ def replay_groups(
             first record.
         signs: the last commits before records that may show a departure; None does without.
         proofs: what is proven of groups of which records are missing.
+        moves: of groups to other log partitions; the records behind them are left out of the rows.
 
     Raises:
         RuntimeError: records of a group do not come in log order.
@@ -252,14 +283,14 @@ def replay_groups(
     large = context.limits.record_max_bytes * context.limits.size_percent // 100
     for key, of_group in groupby(rows, key=_GROUP_OF):
         first = next(of_group)
-        group = _GroupRun(key, first.log_offset, by_group.pop(key, None), context, proofs)
+        group = _GroupRun(key, first.log_offset, by_group.pop(key, None), context, proofs, moves)
         for row in chain((first,), of_group):
             yield from group.feed(row, signs)
             if row.record_bytes >= large:
                 yield _large_record(row, context.cluster)
         yield from group.finish()
     for key, snapshot in sorted(by_group.items()):
-        yield from _GroupRun(key, snapshot.to_offset, snapshot, context, proofs).finish()
+        yield from _GroupRun(key, snapshot.to_offset, snapshot, context, proofs, moves).finish()
 
 
 def _json(snapshot: Mapping[str, Any]) -> str:

@@ -76,6 +76,11 @@ class ClusterTopics:
         """Topic name by id."""
         return {topic_id: topic.topic for topic_id, topic in self.topics.items()}
 
+    def partition_count(self, topic: str) -> int | None:
+        """Return how many partitions a topic has; None where no source says it."""
+        counts = [one.partition_count for one in self.topics.values() if one.topic == topic and one.partition_count]
+        return max(counts, default=None)
+
     @property
     def changes(self) -> dict[str, list[DatedTopicChange]]:
         """When topics changed, by name, oldest first; a topic created again has another id and the same name."""

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from coordinator_replay.pipeline.columns import are_among, as_bools, numbers_of
+from coordinator_replay.pipeline.group_moves import NEVER, NO_MOVES, GroupMoves
 from coordinator_replay.pipeline.interval_rows import Staged
 from coordinator_replay.pipeline.offsets import events
 from coordinator_replay.pipeline.offsets.interval_pass import find_offset_intervals
@@ -149,6 +150,7 @@ class Derivation:
         before: as if the log ended before these offsets, by log partition; None for its real end.
         proofs: what is proven of log partitions of which records are missing.
         lives: ids of topics, for commits that carry none.
+        moves: of groups to other log partitions.
         current: offsets that are current where the next chunk begins.
         waiting: commits that wait there.
         context: what commits are looked up in.
@@ -158,6 +160,7 @@ class Derivation:
     before: Mapping[int, int] | None = None
     proofs: OffsetProofs = NOTHING_MISSING
     lives: TopicLives = NO_LIVES
+    moves: GroupMoves = NO_MOVES
     current: list[pa.RecordBatch] = field(init=False)
     waiting: list[pa.RecordBatch] = field(init=False)
     context: list[pa.RecordBatch] = field(init=False)
@@ -183,7 +186,8 @@ class Derivation:
     def _follow(self, chunk: Chunk | None, *, is_last: bool, before: int | None = None) -> Batches:
         rows = self._events(chunk, before)
         self.current, self.waiting = [], []
-        for staged in find_offset_intervals(events.in_order(rows), self.proofs):
+        for found in find_offset_intervals(events.in_order(rows), self.proofs):
+            staged = self._with_open(found)
             if is_last:
                 yield staged
                 continue
@@ -218,9 +222,44 @@ class Derivation:
             if markers:
                 rows.extend(events.ended_commits(_table(opened), pa.Table.from_batches(markers)))
             rows.extend(self._without_marker(_table(opened)))
+        if self.moves.ends:
+            rows = [self._before_moves(batch) for batch in rows]
+            rows.extend(self._moved(rows, chunk))
         rows.extend(self._lost(rows, chunk))
         groups = _groups(rows)
         return [*rows, *self._context_of(groups, before)] if len(groups) else []
+
+    def _before_moves(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return events without those behind a move of their group; the others end there at the latest."""
+        rows = some(batch, ~self.moves.are_over(batch, "at_offset", "log_offset"))
+        ends = self.moves.ends_of(rows)
+        place = rows.schema.get_field_index("lost_at")
+        lost_at = np.minimum(numbers_of(rows.column(place), NEVER), ends)
+        return rows.set_column(place, rows.schema.field(place), pa.array(lost_at, pa.int64(), mask=lost_at == NEVER))
+
+    def _moved(self, rows: Sequence[pa.RecordBatch], chunk: Chunk | None) -> list[pa.RecordBatch]:
+        """Return where groups leave their log partitions within a chunk, for each key that has an offset there."""
+        return [
+            events.lost_keys(
+                rows,
+                one.log_partition,
+                one.end_offset,
+                None if one.moved_at is None else one.moved_at * 1000,
+                ended_by=events.GROUP_MOVED,
+                group_id=one.group_id,
+            )
+            for one in self.moves.ends.values()
+            if rows and (chunk is None or chunk.has(one.log_partition, one.end_offset))
+        ]
+
+    def _with_open(self, staged: pa.RecordBatch) -> pa.RecordBatch:
+        """Return staged rows as not exact that begin while brokers with the old number of partitions wrote, too."""
+        is_open = self.moves.are_open(staged, "from_offset") if self.moves.begins else None
+        if is_open is None or not is_open.any():
+            return staged
+        place = staged.schema.get_field_index("is_exact")
+        is_exact = pc.and_(staged.column(place), pa.array(~is_open))
+        return staged.set_column(place, staged.schema.field(place), is_exact)
 
     def _context_of(self, groups: pa.Array, before: int | None) -> Iterator[pa.RecordBatch]:
         """The context of some groups, up to an offset of their log partition."""

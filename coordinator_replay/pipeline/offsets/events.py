@@ -1,9 +1,9 @@
 """All records about committed offsets as events of one form, in the order in which one pass takes them.
 
-A key is a group, topic, partition and log partition. Before the events of a key come those that its commits are looked
-up in: the group's states and expiry rules at the beginning of the group, owners at the beginning of a topic's
-partition. All lookups are by log offset: a group's records and commits stand in one log partition, and its order is
-the coordinator's own, while timestamps of two brokers may disagree.
+A key is a group, log partition, topic and partition: a group that moved is another one in each log partition. Before
+the events of a key come those that its commits are looked up in: the group's states and expiry rules at the beginning
+of the group, owners at the beginning of a topic's partition. All lookups are by log offset: a group's records and
+commits stand in one log partition. Its order is the coordinator's own, while timestamps of two brokers may disagree.
 """
 
 from collections.abc import Iterator, Sequence
@@ -57,6 +57,9 @@ and a newer dump lacks the commit's."""
 
 UNKNOWN_STATE = "Unknown"
 
+RECORDS_MISSING, GROUP_MOVED = "RECORDS_MISSING", "GROUP_MOVED"
+"""Why offsets end that no record ends."""
+
 _TEXTS = ("group_id", "topic")
 _DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 _SORT = ("first", "second")
@@ -92,10 +95,10 @@ _KEY = pa.schema([("group", pa.string()), ("topic", pa.string()), ("partition", 
 MARKER = ("log_partition", "log_offset", "log_timestamp", "producer_id", "control_type")
 """What is read of ``control_records``."""
 
-OWNER = ("group_id", "topic", "partition", "member_id", "from_offset", "to_offset", "is_exact")
+OWNER = ("group_id", "log_partition", "topic", "partition", "member_id", "from_offset", "to_offset", "is_exact")
 """What is read of ``partition_ownership``."""
 
-STATE = ("group_id", "from_state", "to_state", "seq", "log_offset", "is_exact", "is_state_exact")
+STATE = ("group_id", "log_partition", "from_state", "to_state", "seq", "log_offset", "is_exact", "is_state_exact")
 """What is read of ``group_timeline``."""
 
 RULE = (
@@ -187,7 +190,7 @@ def owners(ownership: pa.RecordBatch) -> pa.RecordBatch:
     rows = ownership.filter(pc.and_(ownership.column("topic").is_valid(), ownership.column("from_offset").is_valid()))
     since, until = rows.column("from_offset"), rows.column("to_offset")
     return _shaped(
-        rows.select(["group_id", "topic", "partition"]),
+        rows.select(["group_id", "log_partition", "topic", "partition"]),
         kind=_kind(OffsetEvent.OWNER),
         at_offset=since,
         log_offset=-1,
@@ -214,7 +217,7 @@ def states(timeline: pa.RecordBatch) -> pa.RecordBatch:
     offsets = rows.column("log_offset")
     is_exact = rows.column("is_state_exact").fill_null(True)
     return _shaped(
-        rows.select(["group_id", "log_offset"]),
+        rows.select(["group_id", "log_partition", "log_offset"]),
         kind=_kind(OffsetEvent.STATE),
         at_offset=offsets,
         name=pc.if_else(is_exact, rows.column("to_state"), UNKNOWN_STATE),
@@ -244,19 +247,31 @@ def rules(expiry_rules: pa.RecordBatch) -> pa.RecordBatch:
     )
 
 
-def lost_keys(events: Sequence[pa.RecordBatch], log_partition: int, offset: int, at_us: int | None) -> pa.RecordBatch:
-    """Where records of a log partition begin to be missing: an event for each key that had one below.
+def lost_keys(
+    events: Sequence[pa.RecordBatch],
+    log_partition: int,
+    offset: int,
+    at_us: int | None,
+    *,
+    ended_by: str = RECORDS_MISSING,
+    group_id: str | None = None,
+) -> pa.RecordBatch:
+    """Return an event for each key of a log partition that has a record below the offset where they end.
 
     Args:
         events: in UNSORTED.
         log_partition: the log partition.
-        offset: the first offset that is missing.
+        offset: the first offset that is missing, or doesn't count.
         at_us: the time up to which no record is missing.
+        ended_by: why they end.
+        group_id: only keys of this group; those of all groups if None.
     """
     names = ["group_id", "topic", "partition", "log_partition"]
     below_offset = []
     for batch in events:
         is_own = pc.equal(batch.column("log_partition"), log_partition)
+        if group_id is not None:
+            is_own = pc.and_(is_own, pc.equal(batch.column("group_id").cast(pa.string()), group_id))
         below = batch.filter(pc.and_(is_own, pc.less(batch.column("at_offset"), offset)).fill_null(False))
         texts = {name: below.column(name).cast(pa.string()) for name in _TEXTS}
         below_offset.append(pa.table(texts | {name: below.column(name) for name in names[2:]}))
@@ -268,6 +283,7 @@ def lost_keys(events: Sequence[pa.RecordBatch], log_partition: int, offset: int,
         at_offset=offset,
         at_timestamp=pa.scalar(at_us, pa.int64()).cast(TIMESTAMP),
         log_offset=offset,
+        name=ended_by,
         second=-1,
     )
 
@@ -333,13 +349,18 @@ def _ranks(column: pa.DictionaryArray) -> Numbers:
     return ranks[codes_of(column)]
 
 
+def _from_null(column: pa.Array) -> Numbers:
+    """Return numbers, with the one below all of them for null."""
+    present = numbers_of(column.drop_null())
+    return numbers_of(column, int(present.min()) - 1 if len(present) else 0)
+
+
 def _order(events: pa.Table) -> Numbers:
     """Indices that sort events by key, then by what they are sorted by within it; null comes first."""
     columns = {name: events.column(name).chunk(0) for name in events.column_names}
-    keys = [_ranks(columns[name]) for name in _TEXTS]
-    for name in ("partition", "log_partition"):
-        present = numbers_of(columns[name].drop_null())
-        keys.append(numbers_of(columns[name], int(present.min()) - 1 if len(present) else 0))
+    group, topic = (_ranks(columns[name]) for name in _TEXTS)
+    partition, log_partition = (_from_null(columns[name]) for name in ("partition", "log_partition"))
+    keys = [group, log_partition, topic, partition]
     order = _within_keys(numbers_of(columns["kind"]), [numbers_of(columns[name]) for name in _SORT])
     return order[np.argsort(packed([packed(keys)[order], np.arange(len(order))]))]
 

@@ -36,9 +36,8 @@ from coordinator_replay.pipeline.offsets.intervals import (
 )
 from coordinator_replay.pipeline.offsets.proofs import NOTHING_MISSING, OffsetProofs
 
-_MISSING = "RECORDS_MISSING"
-_ENDED_BY = {End.COMMIT: "COMMIT", End.TOMBSTONE: "TOMBSTONE", End.LOST: _MISSING}
-_SETTLED_BY = {how: how.name for how in PendingEnd if how is not PendingEnd.OPEN} | {PendingEnd.LOST: _MISSING}
+_ENDED_BY = {End.COMMIT: "COMMIT", End.TOMBSTONE: "TOMBSTONE"}
+_SETTLED_BY = {how: how.name for how in PendingEnd if how not in (PendingEnd.OPEN, PendingEnd.LOST)}
 _NEVER = str(ExpiryRule.NEVER_WHILE_ACTIVE)
 _EMPTY = "Empty"
 
@@ -51,7 +50,7 @@ def _rows(indices: Numbers) -> pa.Array:
 
 def _words(codes: Numbers, words: dict[Any, str]) -> pa.Array:
     """Words for codes; null for codes without one."""
-    names = pa.array([words.get(code) for code in range(max(words) + 1)], pa.string())
+    names = pa.array([words.get(code) for code in range(int(max(*words, codes.max(initial=0))) + 1)], pa.string())
     return names.take(pa.array(codes))
 
 
@@ -66,7 +65,12 @@ class _Batch:
         for field, name, nothing in _FIELDS:
             fields[field] = numbers_of(events.column(name), nothing)
         self.fields = fields
-        self.groups = numbers_of(events.column("group_id").dictionary_encode().indices, NOWHERE)
+        groups = numbers_of(events.column("group_id").dictionary_encode().indices, NOWHERE)
+        # A group that moved is another one in each log partition; events of both come one after the other.
+        is_next = np.zeros(n, np.bool_)
+        for codes in (groups, fields[EventField.LOG_PARTITION]):
+            is_next[1:] |= codes[1:] != codes[:-1]
+        self.groups = np.cumsum(is_next)
         self.topics = events.column("topic").dictionary_encode()
         self.is_readable = as_bools(events.column("committed_offset").is_valid())
         self.lookups = np.full((len(Lookup), n), NOWHERE, np.int64)
@@ -87,7 +91,6 @@ class _Batch:
         """Where keys, topics with their partition, and groups begin."""
         begins = np.zeros(self.events.num_rows, np.int8)
         levels = (
-            (Begin.KEY, self.fields[EventField.LOG_PARTITION]),
             (Begin.CONSUMED, numbers_of(self.events.column("partition"), NOWHERE)),
             (Begin.CONSUMED, numbers_of(self.topics.indices, NOWHERE)),
             (Begin.GROUP, self.groups),
@@ -249,7 +252,7 @@ class _Batch:
                 "valid_to": self.take("at_timestamp", following),
                 "from_offset": self.take("at_offset", rows),
                 "to_offset": self.take("at_offset", following),
-                "ended_by": _words(ends, _ENDED_BY),
+                "ended_by": self._ended_by(ends, _ENDED_BY, ends == End.LOST, following),
                 "previous_offset": self._previous(intervals[Interval.ROW]),
                 "replaced_offset": self._replaced_offsets(intervals[Interval.ROW]),
                 "is_topic_over": pa.array((ends == End.COMMIT) & self._are_of_other_topics[intervals[Interval.NEXT]]),
@@ -296,10 +299,15 @@ class _Batch:
         of_offsets = places * topics + numbers_of(self.topics.indices, NOWHERE)[rows]
         return np.isin(of_offsets, pairs[codes != NOWHERE])
 
+    def _ended_by(self, codes: Numbers, words: dict[Any, str], is_lost: Bools, by: pa.Array) -> pa.Array:
+        """Return how something ended, given the rows that ended it: a row that no record is behind has the word."""
+        ended = _words(codes, words)
+        return pc.if_else(pa.array(is_lost), self.take("name", by), ended) if is_lost.any() else ended
+
     def pending(self) -> pa.RecordBatch:
         """Staged rows of commits that waited for a marker."""
         rows, by = _rows(self.waits[Wait.ROW]), _rows(self.waits[Wait.BY])
-        since = self.waits[Wait.SINCE]
+        since, how = self.waits[Wait.SINCE], self.waits[Wait.HOW]
         n = len(rows)
         return _staged(
             self._commit_columns(self.waits[Wait.ROW])
@@ -309,7 +317,7 @@ class _Batch:
                 "valid_to": self.take("at_timestamp", by),
                 "from_offset": self.take("log_offset", rows),
                 "to_offset": self.take("at_offset", by),
-                "ended_by": _words(self.waits[Wait.HOW], _SETTLED_BY),
+                "ended_by": self._ended_by(how, _SETTLED_BY, how == PendingEnd.LOST, by),
                 "is_proven": pa.array(np.ones(n, np.bool_)),
                 "is_exact": self._are_exact(self.waits[Wait.ROW], self.waits[Wait.BY]),
                 "producer_id": self.take("producer_id", rows),

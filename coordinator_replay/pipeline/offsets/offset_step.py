@@ -23,11 +23,13 @@ from coordinator_replay.pipeline.commit_sums import (
     commit_sums,
     pauses,
 )
+from coordinator_replay.pipeline.group_moves import NO_MOVES, GroupMoves
 from coordinator_replay.pipeline.interval_rows import OPEN_ROWS, REMOVED_ROWS, STAGED, Staged
 from coordinator_replay.pipeline.log_partitions import PartitionStep
 from coordinator_replay.pipeline.minute_states import STATES
 from coordinator_replay.pipeline.offsets.causes import SURVIVORS
 from coordinator_replay.pipeline.offsets.derive import Derivation, Sources
+from coordinator_replay.pipeline.offsets.events import GROUP_MOVED
 from coordinator_replay.pipeline.offsets.proofs import OffsetProofs, offset_proofs
 from coordinator_replay.pipeline.rebalance_pauses import CommitPauses
 from coordinator_replay.pipeline.topic_lives import TopicLife, TopicLives
@@ -76,6 +78,7 @@ class OffsetStep:
         context: what every bucket is derived with.
         partitions: what is proven of its log partitions.
         pauses: takes the times between commits.
+        moves: of groups into its log partitions, or out of them.
         proofs: what is proven of its offsets.
         lives: ids of topics over time.
         intervals: adds up what its history came to in this run.
@@ -86,6 +89,7 @@ class OffsetStep:
     context: OffsetContext
     partitions: PartitionStep
     pauses: CommitPauses
+    moves: GroupMoves = NO_MOVES
     proofs: OffsetProofs = field(init=False)
     lives: TopicLives = field(init=False)
     intervals: IntervalSums = field(init=False, default_factory=IntervalSums)
@@ -97,7 +101,7 @@ class OffsetStep:
 
     def run(self, writer: TableWriter) -> None:
         """Derive and write: history, pending commits, staged rows and sums."""
-        derivation = Derivation(self._sources(), proofs=self.proofs, lives=self.lives)
+        derivation = Derivation(self._sources(), proofs=self.proofs, lives=self.lives, moves=self.moves)
         tombstones = self._group_tombstones()
         every_ms = self.context.history_every_ms
         thinned, opened = list[pa.RecordBatch](), list[pa.RecordBatch]()
@@ -105,7 +109,9 @@ class OffsetStep:
             kinds = numbers_of(staged.column("kind"))
             self._write_pending(some(staged, kinds == Staged.PENDING), writer)
             history = some(staged, kinds != Staged.PENDING)
-            is_pause = (kinds == Staged.CLOSED) & ~as_bools(staged.column("is_topic_over"))
+            # What a move ended says nothing about the pause around a rebalance in the other log partition.
+            is_moved = as_bools(pc.equal(staged.column("ended_by"), GROUP_MOVED))
+            is_pause = (kinds == Staged.CLOSED) & ~as_bools(staged.column("is_topic_over")) & ~is_moved
             self.pauses.add(some(staged, is_pause))
             if every_ms is None:
                 self._write_history(history, writer, tombstones, opened)
@@ -229,7 +235,10 @@ class OffsetStep:
     def _as_of(self, moment: datetime) -> list[pa.RecordBatch]:
         """Offsets that were current at a time, as if the log ended there."""
         before = self._ends_at(moment)
-        staged = Derivation(self._all_sources(), before=before, proofs=self.proofs, lives=self.lives).run()
+        derivation = Derivation(
+            self._all_sources(), before=before, proofs=self.proofs, lives=self.lives, moves=self.moves
+        )
+        staged = derivation.run()
         current = [_readable(some(rows, numbers_of(rows.column("kind")) == Staged.OPEN)) for rows in staged]
         return [rows for rows in current if rows.num_rows]
 
@@ -264,7 +273,7 @@ class OffsetStep:
             where |= ~pc.field("log_partition").isin(pa.array(sorted(self.share.ends), pa.int32()))
             for partition, end in self.share.ends.items():
                 where |= (pc.field("log_partition") == partition) & (pc.field("log_offset") >= end)
-        return read_paths(self.files.uris("offset_commits"), COMMIT.names, where)
+        return iter(self.moves.counting(read_paths(self.files.uris("offset_commits"), COMMIT.names, where)))
 
 
 def _readable(rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -1,5 +1,6 @@
 """What a run read, counted where it is decoded: as much as there are log partitions and topics."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -12,6 +13,7 @@ import pyarrow.compute as pc
 
 from coordinator_replay.log.coverage import SkipRanges
 from coordinator_replay.pipeline.columns import numbers_of
+from coordinator_replay.pipeline.group_moves import hash_divisor
 
 Ranges = Mapping[int, Sequence[tuple[int, int]]]
 """Half-open ranges of offsets, by log partition."""
@@ -113,12 +115,14 @@ class Tally:
         names: topics by id, as commits say.
         named: topics by id, as group records say.
         epochs: the first record by log partition and leader epoch.
+        divisors: by log partition: every number of partitions divides it that puts its groups there.
     """
 
     counts: dict[CountKey, Count] = field(default_factory=dict)
     names: dict[str, NamedTopic] = field(default_factory=dict)
     named: dict[str, NamedTopic] = field(default_factory=dict)
     epochs: dict[tuple[int, int], Place] = field(default_factory=dict)
+    divisors: dict[int, int] = field(default_factory=dict)
 
     def add(self, what: str, rows: pa.RecordBatch, audited: Audited) -> None:
         """Count a batch of staged rows.
@@ -135,6 +139,8 @@ class Tally:
         for row in zip(*sums.select(names).to_pydict().values(), strict=True):
             self.count(CountKey(*row[: len(_KEY)]), Count(*row[len(_KEY) :]))
         self._begin_epochs(rows)
+        if what in (COMMIT, RECORD):
+            self._divide_hashes(rows)
         if what == COMMIT:
             self._name_by_commits(rows)
         elif what == RECORD:
@@ -157,6 +163,8 @@ class Tally:
                 _take(into, topic_id, topic)
         for epoch, place in other.epochs.items():
             self._begin_epoch(epoch, place)
+        for partition, divisor in other.divisors.items():
+            self.divisors[partition] = math.gcd(divisor, self.divisors.get(partition, 0))
 
     @property
     def log_partitions(self) -> set[int]:
@@ -195,6 +203,14 @@ class Tally:
     def _begin_epoch(self, key: tuple[int, int], place: Place) -> None:
         # A record has one time: the offset decides.
         self.epochs[key] = min(place, self.epochs.get(key, place), key=lambda one: one[0])
+
+    def _divide_hashes(self, rows: pa.RecordBatch) -> None:
+        named = pa.table({name: rows.column(name) for name in ("log_partition", "group_id")})
+        groups = named.group_by(["log_partition", "group_id"], use_threads=False).aggregate([])
+        for partition, group in zip(*groups.to_pydict().values(), strict=True):
+            if partition is not None and group is not None:
+                divisor = hash_divisor([group], partition)
+                self.divisors[partition] = math.gcd(divisor, self.divisors.get(partition, 0))
 
     def _name_by_commits(self, rows: pa.RecordBatch) -> None:
         topic_ids = rows.column("topic_id")

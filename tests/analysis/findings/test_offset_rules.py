@@ -494,3 +494,12 @@ def test_a_negative_offset_is_a_lost_position_until_another_is_committed(lasting
     assert (one["rule"], one["severity"], one["partition"]) == ("position_lost", "warning", 0)
     assert (one["first_seen"], one["ended_at"]) == (5, None if lasting else 5)
     assert "set to -1 on 1970-01-01T00:00:00.005Z, where 50 had been committed" in one["message"]
+
+
+def test_groups_that_moved_to_another_log_partition_are_one_finding():
+    moves = [{"group_id": f"g-{one}", "log_partition": one, "to_log_partition": one + 50} for one in range(30)]
+    about = {"groups": 30, "first_at": 1000, "last_at": 9000, "overlaps_until": None}
+    (found,) = evaluate([(Evidence.MOVED, {"moves": moves, **about})], end_ms=9000)
+    assert (found["rule"], found["group_id"], found["occurrences"]) == ("group_moved", None, 30)
+    assert "g-0 from 0 to 50" in found["message"]
+    assert "and 10 more" in found["message"]

@@ -29,7 +29,7 @@ def written(log_partition, steps):
             yield marker(position, log_offset, producer, step)
         else:
             committed = None if step == "tombstone" else 1000 + log_offset
-            yield commit(position, log_offset, ("g", topic, 0), committed, producer)
+            yield commit(position, log_offset, (f"g-{log_partition}", topic, 0), committed, producer)
 
 
 def rows(warehouse, name):
@@ -134,6 +134,7 @@ def test_commits_know_who_owned_their_partition_and_the_groups_state(tmp_path):
         group_id=["g"] * 4,
         topic=["t"] * 4,
         partition=[0, 0, 0, 2],
+        log_partition=[0] * 4,
         member_id=["m1", "m2", "m3", "m4"],
         from_offset=[5, 11, 25, 5],
         to_offset=[11, 19, None, 34],
@@ -142,6 +143,7 @@ def test_commits_know_who_owned_their_partition_and_the_groups_state(tmp_path):
         tmp_path,
         "group_timeline",
         group_id=["g"] * 4,
+        log_partition=[0] * 4,
         seq=[0, 1, 2, 3],
         to_state=["Stable", "Stable", "Empty", "Dead"],
         from_state=[None, "Stable", "Stable", "Empty"],

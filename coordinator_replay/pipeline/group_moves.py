@@ -1,0 +1,362 @@
+"""Groups whose records moved to another partition of ``__consumer_offsets``.
+
+A broker puts a group into partition ``Utils.abs(groupId.hashCode()) % partitions``. Each broker reads the number of
+partitions when it starts (``GroupCoordinatorService.startup``). If somebody raises it, the groups of a broker that
+restarts are in other partitions from then on; the records in the old ones stay, and count no more (KAFKA-14418). While
+brokers with the old and with the new number are at work, both partitions get records of a group.
+
+The log of two clusters in one folder gives the same picture.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from coordinator_replay.java_strings import positive_hash
+from coordinator_replay.listing import counted, listed
+from coordinator_replay.pipeline.columns import Bools, Numbers, numbers_of, plain_rows
+from coordinator_replay.store.duckdb_connection import select
+from coordinator_replay.store.scan import read_paths
+from coordinator_replay.store.writer import conform
+from coordinator_replay.tables.definition import table
+
+TABLE = "group_moves"
+
+SEQ_OF_MOVE = 1 << 32
+"""Events of a group are numbered from a multiple of this on behind each move, so that they sort by move first."""
+
+_PLACES = ("group_id", "log_partition", "log_offset")
+_NAMED, _MOST_NAMED = ("group_id", "log_partition", "to_log_partition", "moved_at"), 50
+_PLACE_ROWS = table("offset_commits").arrow_schema(_PLACES).remove_metadata()
+_COUNTED = pa.schema([("group_id", pa.string()), ("log_partition", pa.int32())])
+_READ = ("group_id", "log_partition", "log_offset", "log_timestamp", "is_tombstone", "kind", "member_id", "value_json")
+_RECORDS = table("group_records").arrow_schema(_READ).remove_metadata()
+_SEEN = pa.schema([*(_RECORDS.field(name) for name in _READ[:4]), ("is_by_client", pa.bool_())])
+_NO_MEMBERS = r'"members":\s*\[\s*\]'
+NEVER = int(np.iinfo(np.int64).max)
+"""Stands for an offset that there is none of."""
+
+_MOVES = """
+WITH places AS (
+    SELECT group_id, log_partition, log_offset, epoch_ms(log_timestamp) AS at_ms, is_by_client FROM seen GROUP BY ALL
+), partitions AS (
+    SELECT group_id, log_partition, row_number() OVER (
+        PARTITION BY group_id
+        ORDER BY bool_or(counted.group_id IS NOT NULL), max(at_ms) FILTER (is_by_client) NULLS FIRST,
+            max(at_ms) NULLS FIRST, log_partition
+    ) AS number
+    FROM places LEFT JOIN counted USING (group_id, log_partition) GROUP BY group_id, log_partition
+), pairs AS (
+    SELECT former.group_id, former.number, former.log_partition, latter.log_partition AS to_log_partition
+    FROM partitions AS former JOIN partitions AS latter
+        ON former.group_id = latter.group_id AND former.number + 1 = latter.number
+), begins AS (
+    SELECT pairs.*, min(log_offset) AS begin_offset, coalesce(min(at_ms) FILTER (is_by_client), min(at_ms)) AS at_ms
+    FROM pairs JOIN places ON places.group_id = pairs.group_id AND places.log_partition = to_log_partition
+    GROUP BY ALL
+), ends AS (
+    SELECT begins.*, min(log_offset) FILTER (places.at_ms >= begins.at_ms) AS first_behind, min(log_offset) AS lowest
+    FROM begins JOIN places USING (group_id, log_partition) GROUP BY ALL
+), cuts AS (
+    SELECT ends.*, coalesce(max(log_offset) + 1, min(lowest)) AS end_offset
+    FROM ends LEFT JOIN places ON places.group_id = ends.group_id AND places.log_partition = ends.log_partition
+        AND (first_behind IS NULL OR log_offset < first_behind)
+    GROUP BY ALL
+), overlapping AS (
+    SELECT cuts.*, max(places.at_ms) AS overlaps_until
+    FROM cuts LEFT JOIN places ON places.group_id = cuts.group_id AND places.log_partition = cuts.log_partition
+        AND log_offset >= end_offset AND is_by_client
+    GROUP BY ALL
+)
+SELECT overlapping.group_id, number, overlapping.log_partition, end_offset, to_log_partition, begin_offset,
+    overlapping.at_ms AS moved_at, overlaps_until,
+    min(log_offset) AS exact_from_offset, arg_min(places.at_ms, log_offset) AS exact_from_timestamp
+FROM overlapping LEFT JOIN places ON places.group_id = overlapping.group_id AND places.log_partition = to_log_partition
+    AND (overlaps_until IS NULL OR places.at_ms > overlaps_until)
+GROUP BY ALL ORDER BY group_id, number
+"""
+
+
+class GroupMove(NamedTuple):
+    """A move of a group, in the columns of table ``group_moves``; times in milliseconds.
+
+    Attributes:
+        number: which move of the group it is, from 1 on.
+        log_partition: where its records were before.
+        end_offset: records of the group at or behind this offset there don't count.
+        to_log_partition: where its records are from then on.
+        begin_offset: of its first record there.
+        moved_at: the time of that record; None where none of its records has one.
+        overlaps_until: up to then brokers with the old and with the new partition count wrote; None where they didn't.
+        exact_from_offset: of the first record in the new log partition behind that time; None where there is none.
+        exact_from_timestamp: its time.
+    """
+
+    group_id: str
+    number: int
+    log_partition: int
+    end_offset: int
+    to_log_partition: int
+    begin_offset: int
+    moved_at: int | None
+    overlaps_until: int | None
+    exact_from_offset: int | None
+    exact_from_timestamp: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMoves:
+    """The moves of some groups.
+
+    Attributes:
+        moves: by group, then by number.
+        ends: the move by which a group left a log partition.
+        begins: the move by which it came into one.
+    """
+
+    moves: Sequence[GroupMove] = ()
+    ends: Mapping[tuple[str, int], GroupMove] = field(init=False)
+    begins: Mapping[tuple[str, int], GroupMove] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Index the moves."""
+        object.__setattr__(self, "ends", {(one.group_id, one.log_partition): one for one in self.moves})
+        object.__setattr__(self, "begins", {(one.group_id, one.to_log_partition): one for one in self.moves})
+
+    def are_over(self, rows: pa.RecordBatch, *columns: str) -> Bools:
+        """Return which rows stand behind the move of their group out of their log partition.
+
+        Args:
+            rows: with group_id and log_partition.
+            columns: offsets of the rows.
+        """
+        ends = self.ends_of(rows)
+        is_over = np.zeros(rows.num_rows, np.bool_)
+        for name in columns:
+            is_over |= numbers_of(rows.column(name), -1) >= ends
+        return is_over
+
+    def counting(self, batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+        """Yield batches of records without those behind a move of their group."""
+        for batch in batches:
+            yield batch.filter(pa.array(~self.are_over(batch, "log_offset"))) if self.ends else batch
+
+    def ends_of(self, rows: pa.RecordBatch) -> Numbers:
+        """Return where each row's group left its log partition; a very large offset where it didn't."""
+        return _by_key(rows, {key: one.end_offset for key, one in self.ends.items()}, NEVER)
+
+    def are_open(self, rows: pa.RecordBatch, column: str) -> Bools:
+        """Return which rows begin while brokers with the old partition count wrote, too.
+
+        Args:
+            rows: with group_id and log_partition.
+            column: the offset that a row begins at.
+        """
+        until = {
+            key: NEVER if one.exact_from_offset is None else one.exact_from_offset
+            for key, one in self.begins.items()
+            if one.overlaps_until is not None
+        }
+        is_open: Bools = numbers_of(rows.column(column), -1) < _by_key(rows, until, -1)
+        return is_open
+
+
+NO_MOVES = GroupMoves()
+
+
+def _by_key(rows: pa.RecordBatch, numbers: Mapping[tuple[str, int], int], otherwise: int) -> Numbers:
+    """Return a number for each row by its group and log partition."""
+    result = np.full(rows.num_rows, otherwise, np.int64)
+    if not numbers or not rows.num_rows:
+        return result
+    names = pa.array(sorted({group for group, _ in numbers}), pa.string())
+    groups = rows.column("group_id").cast(pa.string())
+    keys = _packed(groups, rows.column("log_partition"), names)
+    known_groups, known_partitions = zip(*numbers, strict=True)
+    known = _packed(pa.array(known_groups), pa.array(known_partitions), names)
+    order = np.argsort(known)
+    values = np.fromiter(numbers.values(), np.int64, len(numbers))[order]
+    places = np.minimum(np.searchsorted(known[order], keys), len(known) - 1)
+    is_known = known[order][places] == keys
+    result[is_known] = values[places[is_known]]
+    return result
+
+
+def _packed(groups: pa.Array, partitions: pa.Array, names: pa.Array) -> Numbers:
+    """Return a group and a log partition as one number; a negative one for a group that has no name here."""
+    return (numbers_of(pc.index_in(groups, names), -1) << 32) + numbers_of(partitions, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MovesShare:
+    """Everything that the search for moves reads.
+
+    Attributes:
+        staged: files of commits and group records that this run has staged, and those of the same tables.
+        records: files of ``offset_commits`` and ``group_records``.
+        groups: files of ``group_state`` and open ones of ``offset_history``: every group that the tables have.
+        known: the moves that earlier runs have found.
+        partition_count: how many partitions ``__consumer_offsets`` has; None where no metadata says it.
+        is_all: whether every move is looked for again.
+    """
+
+    staged: Sequence[str]
+    records: Sequence[str]
+    groups: Sequence[str]
+    known: Sequence[GroupMove] = ()
+    partition_count: int | None = None
+    is_all: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FoundMoves:
+    """Moves that were found, and what the groups say about the number of partitions.
+
+    Attributes:
+        moves: by group, then by number.
+        divisors: by log partition: every possible number of partitions divides this.
+    """
+
+    moves: Sequence[GroupMove]
+    divisors: Mapping[int, int]
+
+
+def hash_divisor(groups: Iterable[str], log_partition: int) -> int:
+    """Return what every number of partitions divides that puts some groups into a log partition; 0 for no group."""
+    return math.gcd(*(positive_hash(group) - log_partition for group in groups))
+
+
+def may_have_moved(divisors: Mapping[int, int]) -> bool:
+    """Return whether no single number of partitions explains where all groups are.
+
+    Two log partitions of one group are further apart than the divisor of both allows.
+    """
+    common = math.gcd(*divisors.values())
+    return 0 < common <= max(divisors, default=0)
+
+
+def find_moves(share: MovesShare) -> FoundMoves:
+    """Find the groups that have records in several log partitions, and when each moved."""
+    first_new = _first_offsets(share.staged)
+    partitions: dict[str, set[int]] = defaultdict(set)
+    for group, partition in (*first_new, *_first_offsets(share.groups), *_places(share.known)):
+        partitions[group].add(partition)
+    by_partition: dict[int, list[str]] = defaultdict(list)
+    for group, of_group in partitions.items():
+        for partition in of_group:
+            by_partition[partition].append(group)
+    divisors = {partition: hash_divisor(groups, partition) for partition, groups in by_partition.items()}
+    several = {group for group, of_group in partitions.items() if len(of_group) > 1}
+    again = sorted(several if share.is_all else several & _touched(share.known, first_new, several))
+    kept = [one for one in share.known if one.group_id in several and one.group_id not in again]
+    return FoundMoves(sorted([*kept, *_moves(share, again)]), divisors)
+
+
+def _places(moves: Iterable[GroupMove]) -> Iterator[tuple[str, int]]:
+    for one in moves:
+        yield from ((one.group_id, one.log_partition), (one.group_id, one.to_log_partition))
+
+
+def _first_offsets(uris: Iterable[str]) -> dict[tuple[str, int], int]:
+    """Return the lowest offset of each group in each log partition, in files of any rows about groups."""
+    first: dict[tuple[str, int], int] = {}
+    for batch in read_paths(uris, _PLACES, dictionaries=_PLACES[:1]):
+        rows = conform(batch, _PLACE_ROWS)
+        lowest = pa.table(rows).group_by(list(_PLACES[:2]), use_threads=False).aggregate([(_PLACES[2], "min")])
+        columns = (lowest.column(name).to_pylist() for name in (*_PLACES[:2], "log_offset_min"))
+        for group, partition, offset in zip(*columns, strict=True):
+            if group is not None and partition is not None:
+                key, at = (group, partition), -1 if offset is None else offset
+                first[key] = min(at, first.get(key, at))
+    return first
+
+
+def _touched(
+    known: Sequence[GroupMove], first_new: Mapping[tuple[str, int], int], several: Collection[str]
+) -> set[str]:
+    """Return the groups whose moves may be others now: all but those with new records behind their last move only."""
+    last = {one.group_id: one for one in known}
+    touched = set(several).difference(last)
+    for (group, partition), offset in first_new.items():
+        move = last.get(group)
+        if move is None:
+            continue
+        is_behind = partition == move.to_log_partition and offset > move.begin_offset
+        if not is_behind or move.exact_from_offset is None or offset < move.exact_from_offset:
+            touched.add(group)
+    return touched
+
+
+def _moves(share: MovesShare, groups: Sequence[str]) -> list[GroupMove]:
+    if not groups:
+        return []
+    wanted = pc.field("group_id").isin(pa.array(groups, pa.string()))
+    records = read_paths([*share.records, *share.staged], _READ, wanted)
+    seen = pa.Table.from_batches(map(_seen, records), _SEEN)
+    count = share.partition_count
+    by_count = [{"group_id": one, "log_partition": positive_hash(one) % count} for one in groups] if count else []
+    moves = select(_MOVES, {}, seen=seen, counted=pa.Table.from_pylist(by_count, _COUNTED))
+    return [GroupMove(*row) for row in zip(*moves.to_pydict().values(), strict=True)]
+
+
+def _seen(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return records with whether a client caused them.
+
+    The coordinator of the old log partition goes on without clients: members time out, offsets expire. It writes
+    tombstones for that, and records of the group as a whole, a classic one without members.
+    """
+    records = conform(batch, _RECORDS)
+    kinds, values = records.column("kind"), records.column("value_json")
+    is_empty = pc.match_substring_regex(values, _NO_MEMBERS).fill_null(False)
+    is_classic = pc.and_(pc.equal(kinds, "GroupMetadata"), pc.invert(is_empty)).fill_null(False)
+    is_of_client = pc.or_(pc.or_(kinds.is_null(), records.column("member_id").is_valid()), is_classic)
+    is_by_client = pc.and_(is_of_client, pc.invert(records.column("is_tombstone").fill_null(False)))
+    return conform(records, _SEEN, is_by_client=is_by_client)
+
+
+def from_rows(batches: Iterable[pa.RecordBatch]) -> list[GroupMove]:
+    """Return moves from rows of the table."""
+    rows = (row for batch in batches for row in plain_rows(batch))
+    return sorted(GroupMove(**{name: row[name] for name in GroupMove._fields}) for row in rows)
+
+
+def moved_note(moves: Sequence[GroupMove]) -> str | None:
+    """Return a sentence about moves; None for none."""
+    if not moves:
+        return None
+    shown = [f"{one.group_id} from {one.log_partition} to {one.to_log_partition}" for one in moves]
+    groups = counted(len({one.group_id for one in moves}), "group")
+    return (
+        f"{groups} moved to another log partition ({listed(shown, 3)}): the partition count of __consumer_offsets was "
+        "raised, or the dump has files of two clusters; from the move on only the new log partition counts"
+    )
+
+
+def evidence_of(moves: Sequence[GroupMove]) -> dict[str, Any]:
+    """Return moves as evidence of a finding; only some of them are named."""
+    times = [one.moved_at for one in moves if one.moved_at is not None]
+    open_until = [one.overlaps_until for one in moves if one.overlaps_until is not None]
+    named = [{name: getattr(one, name) for name in _NAMED} for one in moves[:_MOST_NAMED]]
+    return {
+        "moves": named,
+        "groups": len({one.group_id for one in moves}),
+        "first_at": min(times, default=None),
+        "last_at": max(times, default=None),
+        "overlaps_until": max(open_until, default=None),
+    }
+
+
+def rebuilt_for(known: Sequence[GroupMove], now: Sequence[GroupMove]) -> dict[int, str]:
+    """Return why the rows of log partitions are derived again: a move into them, or out of them, is another one now."""
+    reasons: dict[int, str] = {}
+    for one in sorted(set(known).symmetric_difference(now), key=lambda one: (one.group_id, one.number)):
+        why = f"group {one.group_id!r} moved from log partition {one.log_partition} to {one.to_log_partition}"
+        for partition in (one.log_partition, one.to_log_partition):
+            reasons.setdefault(partition, why)
+    return reasons

@@ -1,0 +1,98 @@
+"""Moves of groups to another log partition: from a move on only records in the new log partition count."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from coordinator_replay.listing import counted
+from coordinator_replay.query.completeness import shown_second
+
+if TYPE_CHECKING:
+    from coordinator_replay.query.tables import Tables
+
+_MOVES = """
+    SELECT group_id, number, log_partition, to_log_partition, moved_at, overlaps_until FROM group_moves
+    WHERE cluster = $cluster ORDER BY group_id, number
+"""
+
+COUNTS = """NOT EXISTS (
+        SELECT 1 FROM group_moves
+        WHERE group_moves.cluster = records.cluster AND group_moves.group_id = records.group_id
+          AND group_moves.log_partition = records.log_partition AND records.log_offset >= group_moves.end_offset
+    )"""
+"""Condition of ``records``, rows of a table of records, that stand behind no move of their group."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupMove:
+    """A move of a group to another log partition.
+
+    Attributes:
+        number: which move of the group it is, from 1 on.
+        moved_at: the time of its first record in the new log partition; None where none carries one.
+        overlaps_until: up to then both log partitions got records, and the group's state is open.
+    """
+
+    group_id: str
+    number: int
+    log_partition: int
+    to_log_partition: int
+    moved_at: datetime | None
+    overlaps_until: datetime | None
+
+    def __str__(self) -> str:
+        """Return the move as part of a sentence."""
+        when = "" if self.moved_at is None else f" at {shown_second(self.moved_at)}"
+        until = ""
+        if self.overlaps_until is not None:
+            until = f", its state is open until {shown_second(self.overlaps_until, is_rounded_up=True)}"
+        return f"moved from log partition {self.log_partition} to {self.to_log_partition}{when}{until}"
+
+    def is_open_at(self, at: datetime) -> bool:
+        """Return whether both log partitions got records around a point in time."""
+        return self.overlaps_until is not None and (self.moved_at is None or self.moved_at <= at <= self.overlaps_until)
+
+
+def read_moves(warehouse: "Tables") -> dict[str, list[GroupMove]]:
+    """Return the moves of all groups of the warehouse's cluster, by group, oldest first."""
+    moves: dict[str, list[GroupMove]] = {}
+    for move in warehouse.answers(GroupMove, _MOVES) if warehouse.has_rows("group_moves") else ():
+        moves.setdefault(move.group_id, []).append(move)
+    return moves
+
+
+def moves_of(warehouse: "Tables", group: str | None = None) -> list[GroupMove]:
+    """Return the moves of a group, oldest first; of all groups if None."""
+    if group is not None:
+        return warehouse.moves.get(group, [])
+    return [move for of_group in warehouse.moves.values() for move in of_group]
+
+
+def numbers_of(moves: Sequence[GroupMove]) -> dict[int, int]:
+    """Return by how many moves of one group each log partition comes behind its first one."""
+    return {move.to_log_partition: move.number for move in moves}
+
+
+def partition_at(moves: Sequence[GroupMove], at: datetime | None, otherwise: int) -> int:
+    """Return the log partition that counts at a point in time for a group with moves; another number without any."""
+    if not moves:
+        return otherwise
+    done = [move for move in moves if at is not None and (move.moved_at is None or move.moved_at <= at)]
+    return done[-1].to_log_partition if done else moves[0].log_partition
+
+
+def moves_line(warehouse: "Tables", group: str | None) -> str:
+    """Return what an answer says of moves, as part of its line; nothing where there are none.
+
+    Args:
+        warehouse: the tables.
+        group: the group that the answer is about; all if None.
+    """
+    why = "the partition count of __consumer_offsets was raised, or the files are of two clusters"
+    moves = [] if group is None else moves_of(warehouse, group)
+    if moves:
+        return f"; {'; '.join(map(str, moves))}: {why}"
+    number = len(warehouse.moves)
+    others = f"{counted(number, 'group' if group is None else 'other group')} moved to another log partition"
+    return f"; {others}: {why} (finding group_moved)" if number else ""
