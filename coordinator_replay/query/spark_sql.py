@@ -115,6 +115,15 @@ def _part(node: exp.Expr) -> exp.Expr:
     return _call("SLICE", node.this, first, exp.paren(bounds.expression) - first + 1)
 
 
+def _columns(node: exp.Expr) -> exp.Expr:
+    """Replace a row that a subquery of ``IN`` has as its one column by the columns of the row."""
+    query = node.args.get("query")
+    select = None if query is None else query.this
+    if isinstance(select, exp.Select) and isinstance(select.expressions[0], exp.Tuple):
+        select.set("expressions", select.expressions[0].expressions)
+    return node
+
+
 def _wide(node: exp.Expr) -> exp.Expr:
     """Replace HUGEINT by the widest whole numbers that Spark has."""
     return exp.DataType.build("decimal(38, 0)", dialect="spark") if node.this == exp.DType.INT128 else node
@@ -133,6 +142,7 @@ _REPLACED: Mapping[type[exp.Expr], Callable[..., exp.Expr]] = {
     exp.GroupConcat: _listed,
     exp.Anonymous: _named,
     exp.Bracket: _part,
+    exp.In: _columns,
     exp.DataType: _wide,
     exp.Literal: _endless,
 }
