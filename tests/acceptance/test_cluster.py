@@ -125,7 +125,7 @@ def content(warehouse: Path, name: str) -> list[str]:
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The package, as it is sent to executors."""
     folder = tmp_path_factory.mktemp("archive")
-    packed = subprocess.run([sys.executable, ROOT / "scripts" / "package", folder], capture_output=True, text=True)
+    packed = subprocess.run([ROOT / "scripts" / "package", folder], capture_output=True, text=True)
     assert packed.returncode == 0, packed.stderr
     return folder / "coordinator_replay.zip"
 

@@ -38,7 +38,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     command = [str(SPARK / "bin" / "spark-submit"), "--master", "local[2]"]
     command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
     command += [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
-    env, log = {**environment(Path(sys.executable)), "PYTHONPATH": str(ROOT)}, folder / "server.log"
+    # Spark starts this class with the memory of its daemons.
+    own = {"PYTHONPATH": str(ROOT), "SPARK_DAEMON_MEMORY": "1g"}
+    env, log = {**environment(Path(sys.executable)), **own}, folder / "server.log"
     with running(command, env, folder, log):
         until = time.monotonic() + PATIENCE_SECONDS
         while not is_open(port):

@@ -94,7 +94,7 @@ def test_a_job_of_spark_submit_imports_nothing_of_the_current_folder(tmp_path):
     from coordinator_replay.pipeline.host.session import DELTA as DELTA_SETTINGS
 
     folder = poisoned(tmp_path / "sent")
-    archive = run(tmp_path, sys.executable, "-P", str(ROOT / "scripts" / "package"), str(tmp_path)).strip()
+    *_, archive = run(tmp_path, str(ROOT / "scripts" / "package"), str(tmp_path)).split()
     settings = ["--py-files", archive]
     few = {"spark.sql.shuffle.partitions": "2", "spark.databricks.delta.snapshotPartitions": "2"}
     for name, value in {**DELTA_SETTINGS, **few, "spark.ui.enabled": "false"}.items():
