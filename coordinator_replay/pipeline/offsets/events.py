@@ -369,8 +369,9 @@ def _within_keys(kinds: Numbers, within: Sequence[Numbers]) -> Numbers:
     """Indices that sort events of the same key; most commits are in order as their files have them."""
     order: list[Numbers] = []
     is_commit = kinds > OffsetEvent.OWNER
-    # Context of a group or a partition never has the key of a commit.
-    for [rows] in (np.nonzero(~is_commit), np.nonzero(is_commit)):
+    is_state = kinds == OffsetEvent.STATE
+    # Within a key the states of a group come before its rules, and owners before commits.
+    for [rows] in (np.nonzero(is_state), np.nonzero(~is_commit & ~is_state), np.nonzero(is_commit)):
         first, second = (one[rows] for one in within)
         is_behind = (first[1:] > first[:-1]) | ((first[1:] == first[:-1]) & (second[1:] >= second[:-1]))
         order.append(rows if is_behind.all() else rows[np.lexsort([second, first])])

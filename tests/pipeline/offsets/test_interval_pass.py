@@ -46,8 +46,9 @@ def events_of(steps, log_partition):
 
 def in_order(events):
     def key(row):
-        named = [row["group_id"], row["topic"], row["partition"], row["log_partition"]]
-        return [(value is not None, value) for value in named], row["at_offset"], row["log_offset"]
+        named = [row["group_id"], row["log_partition"], row["topic"], row["partition"]]
+        sort = (row["kind"] != OffsetEvent.STATE) + (row["kind"] > OffsetEvent.OWNER)
+        return [(value is not None, value) for value in named], sort, row["at_offset"], row["log_offset"]
 
     return sorted(events, key=key)
 
@@ -100,14 +101,14 @@ def test_any_history_in_any_batches_is_replayed_as_the_coordinator_does(seed, si
 
 KEY = ("g", "t", 0, 3)
 CONTEXT = [
-    event(OffsetEvent.STATE, ("g", None, None, None), 2, name="Stable"),
-    event(OffsetEvent.STATE, ("g", None, None, None), 8, name="Empty"),
+    event(OffsetEvent.STATE, ("g", None, None, 3), 2, name="Stable"),
+    event(OffsetEvent.STATE, ("g", None, None, 3), 8, name="Empty"),
     event(OffsetEvent.RULE, ("g", None, None, 3), 2, name="unsubscribed_topic", spared_topics=["u", "t"]),
     event(
         OffsetEvent.RULE, ("g", None, None, 3), 8, name="empty_since", commit_timestamp=moment(8), group_state="Empty"
     ),
     event(OffsetEvent.GROUP_TOMBSTONE, ("g", None, None, 3), 12, name="simple_group", at_timestamp=moment(11)),
-    event(OffsetEvent.OWNER, ("g", "t", 0, None), 3, name="m1", until_offset=7, log_offset=-1),
+    event(OffsetEvent.OWNER, ("g", "t", 0, 3), 3, name="m1", until_offset=7, log_offset=-1),
 ]
 TOLD = [
     event(OffsetEvent.PLAIN, KEY, 1, producer_id=-1),
