@@ -18,8 +18,7 @@ CLUSTER = "prod"
 PAGES = "/data/pages"
 METRICS = "/var/lib/node_exporter/offsets.prom"
 PUSH = f"rsync -a --delete {PAGES}/ web:/srv/offsets/"
-# Versions are those of the release; docs/cluster.md says what each is for.
-DELTA = "io.delta:delta-spark_4.2_2.13:4.4.0"
+# Its version is that of Spark; docs/cluster.md says more.
 KAFKA_SOURCE = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
 
 asking = {
@@ -50,7 +49,7 @@ with DAG(
         task_id="export",
         application=f"{HOME}/share/coordinator-replay/jobs/export.py",
         application_args=["--bootstrap-servers", BROKERS, "--out", DUMP],
-        packages=f"{DELTA},{KAFKA_SOURCE}",
+        packages=KAFKA_SOURCE,
         **submitting,
     )
     audit = SparkSubmitOperator(

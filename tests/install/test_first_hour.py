@@ -12,7 +12,6 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from coordinator_replay.cli.main import main
 from coordinator_replay.errors import PrerequisiteError
-from coordinator_replay.pipeline.host.jars import delta, jars_of
 from tests.acceptance.exports import PARTITIONS, TOPIC, commit, rebalance, written
 from tests.brokers import running_broker
 from tests.install.wheel import ROOT, Installed, build_wheel
@@ -94,12 +93,8 @@ def test_a_record_is_decoded_and_a_script_simulated(installed):
 def test_the_jobs_run_by_spark_submit(demo):
     share = demo.environment / "share" / "coordinator-replay"
     (package,) = demo.environment.glob("lib/python*/site-packages/coordinator_replay")
-    # The jars that the file of settings would have fetched; the rest of it as it is.
-    settings = (share / "conf" / "spark-defaults.conf").read_text("utf-8")
-    own = demo.folder / "spark.conf"
-    own.write_text("".join(line for line in settings.splitlines(True) if "spark.jars.packages" not in line))
-    submit = ["spark-submit", "--master", "local[2]", "--properties-file", str(own), "--driver-memory", "2g"]
-    submit += ["--jars", ",".join(map(str, jars_of(delta())))]
+    settings = str(share / "conf" / "spark-defaults.conf")
+    submit = ["spark-submit", "--master", "local[2]", "--properties-file", settings, "--driver-memory", "2g"]
     python = {"PYSPARK_PYTHON": str(demo.environment / "bin" / "python"), "SPARK_LOCAL_IP": "127.0.0.1"}
     dump = str(package / "demo_dump" / "segments")
     audit = [str(share / "jobs" / "audit.py"), dump, "--warehouse", "submitted"]

@@ -20,7 +20,7 @@ import pytest
 import yaml
 
 from coordinator_replay.cli.main import main
-from coordinator_replay.pipeline.host.jars import delta, kafka_source
+from coordinator_replay.pipeline.host.jars import kafka_source
 from tests.install.wheel import ROOT
 
 NIGHTS = ROOT / "conf" / "nights"
@@ -272,7 +272,7 @@ def test_the_dag_calls_jobs_and_commands_with_options_that_they_have(monkeypatch
 
 def test_the_dag_asks_for_the_jars_that_an_export_takes(monkeypatch):
     packages = {tuple(one.split(":")[1:]) for one in operators(monkeypatch)["export"]["packages"].split(",")}
-    jars = {(jar.artifact, jar.version) for jar in (*delta().jars, *kafka_source().jars)}
+    jars = {(jar.artifact, jar.version) for jar in kafka_source().jars}
     assert packages <= jars
 
 

@@ -47,6 +47,12 @@ def test_an_option_that_there_is_not_is_refused(clone):
         ("CHANGELOG.md", f"## {__version__}", f"## Unreleased\n\n## {__version__}", "has changes under Unreleased"),
         ("conf/kubernetes/follow.yaml", f"replay:{__version__}", "replay:0.0.9", "follow.yaml names another version"),
         (
+            "conf/platforms/kubernetes/spark-application.yaml",
+            f"replay:{__version__}",
+            "replay:0.0.9",
+            "spark-application.yaml names another version",
+        ),
+        (
             "coordinator_replay/version.py",
             f'"{__version__}"',
             '"0.0.9"',

@@ -51,6 +51,7 @@ def test_the_wheel_has_the_package_and_everything_that_it_reads(wheel):
         "conf/queries/": "coordinator_replay/queries/",
         "jobs/": f"coordinator_replay-{__version__}.data/data/share/coordinator-replay/jobs/",
         "conf/kubernetes/": f"coordinator_replay-{__version__}.data/data/share/coordinator-replay/conf/kubernetes/",
+        "conf/platforms/": f"coordinator_replay-{__version__}.data/data/share/coordinator-replay/conf/platforms/",
         "conf/nights/": f"coordinator_replay-{__version__}.data/data/share/coordinator-replay/conf/nights/",
     }
     for source, target in places.items():
