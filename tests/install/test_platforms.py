@@ -136,7 +136,10 @@ def test_the_settings_for_spark_submit_fetch_no_jar():
     assert not [name for name, value in settings.items() if "jars" in name or "delta" in value.lower()]
 
 
-@pytest.mark.parametrize("path", sorted(path for path in FOLDER.rglob("*") if path.is_file()), ids=lambda path: path.name)
+FILES = sorted(path for path in FOLDER.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_a_page_names_each_file_to_copy(path):
     text = "".join(page.read_text("utf-8") for page in PAGES.glob("*.md"))
     assert path.relative_to(ROOT).as_posix() in text

@@ -6,8 +6,9 @@ Glue's parameters ``--dump``, ``--warehouse`` and ``--kafka_cluster`` are the au
 import sys
 
 from awsglue.utils import getResolvedOptions
-from coordinator_replay.cli.compute import audit
 from pyspark.sql import SparkSession
+
+from coordinator_replay.cli.compute import audit
 
 given = getResolvedOptions(sys.argv, ["dump", "warehouse", "kafka_cluster"])
 SparkSession.builder.getOrCreate()
