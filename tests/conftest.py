@@ -88,27 +88,3 @@ def remove() -> Callable[[str], None]:
             filesystem.delete_file(path)
 
     return remove
-
-
-KNOWN_FAILURES = (
-    "tests/analysis/test_reasons.py::test_the_document_says_what_the_judge_says",
-    "tests/acceptance/test_questions.py::test_how_long_was_a_classic_rebalance_with_one_bound_only",
-    "tests/pipeline/offsets/test_causes.py::",
-    "tests/pipeline/test_same_log.py::test_of_a_copy_without_news_one_file_is_opened_for_its_anchors",
-    "tests/analysis/test_rebalance_bounds.py::test_every_classic_rebalance_took_as_long_as_its_bounds_allow",
-    "tests/pipeline/findings/test_expiry.py::test_what_expires_next_is_what_the_broker_removed_next",
-    "tests/spark/test_replay.py::",
-    "tests/spark/test_catalog.py::",
-    "tests/hostile/test_every_field.py::",
-    "tests/hostile/test_offset_ends.py::",
-    "tests/acceptance/test_connect.py::",
-    "tests/install/test_wheel.py::test_the_plain_package",
-)
-"""Tests that failed, or were not seen to pass, when 0.3.0 was put together; each is to be mended and taken out."""
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let known failures be told as such instead of as new ones."""
-    for item in items:
-        if item.nodeid.startswith(KNOWN_FAILURES):
-            item.add_marker(pytest.mark.xfail(reason="known failure, see KNOWN_FAILURES", strict=False))

@@ -63,4 +63,4 @@ def test_without_the_cluster_metadata_no_topic_is_said_to_be_missing(tmp_path: P
 
 
 def test_a_group_without_records_has_none(tmp_path: Path):
-    assert newest_records(Tables(str(write_small_warehouse(tmp_path))), "nobody").values == {}
+    assert newest_records(Tables(str(write_small_warehouse(tmp_path))), "nobody", None).values == {}
