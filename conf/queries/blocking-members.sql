@@ -16,6 +16,8 @@ blocking AS (
     FROM member_timeline CROSS JOIN ends
     WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) AND member_state = 'UNREVOKED_PARTITIONS'
 )
-SELECT * EXCLUDE (to_offset, from_offset) FROM blocking WHERE blocking_ms >= $threshold
+SELECT group_id, client_id, blocking_ms, partition_count, blocking_from, blocking_to, member_id, member_epoch, client_host,
+    is_exact
+FROM blocking WHERE blocking_ms >= $threshold
 ORDER BY to_offset IS NOT NULL, blocking_ms DESC, group_id, member_id, from_offset
 LIMIT 50

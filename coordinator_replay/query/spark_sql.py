@@ -124,6 +124,19 @@ def _columns(node: exp.Expr) -> exp.Expr:
     return node
 
 
+def _windowed(node: exp.Expr) -> exp.Expr:
+    """Replace a condition on the rows of an aggregate over a window, which Spark does not have."""
+    aggregate = node.this.this
+    if not isinstance(node.this, exp.Filter) or not isinstance(aggregate, _WITHOUT_NULLS):
+        return node
+    if isinstance(aggregate.this, exp.Distinct):
+        return node
+    value = exp.Literal.number(1) if isinstance(aggregate.this, exp.Star) else aggregate.this
+    aggregate.set("this", exp.Case().when(node.this.expression.this, value))
+    node.set("this", aggregate)
+    return node
+
+
 def _wide(node: exp.Expr) -> exp.Expr:
     """Replace HUGEINT by the widest whole numbers that Spark has."""
     return exp.DataType.build("decimal(38, 0)", dialect="spark") if node.this == exp.DType.INT128 else node
@@ -135,6 +148,9 @@ def _endless(node: exp.Literal) -> exp.Expr:
     return _literal(ends[node.name]) if node.is_string and node.name in ends else node
 
 
+_WITHOUT_NULLS = (exp.Avg, exp.Count, exp.Max, exp.Min, exp.Sum)
+"""Aggregates that pass over nulls."""
+
 _REPLACED: Mapping[type[exp.Expr], Callable[..., exp.Expr]] = {
     exp.UnixToTime: _milliseconds,
     exp.Length: _length,
@@ -145,4 +161,5 @@ _REPLACED: Mapping[type[exp.Expr], Callable[..., exp.Expr]] = {
     exp.In: _columns,
     exp.DataType: _wide,
     exp.Literal: _endless,
+    exp.Window: _windowed,
 }

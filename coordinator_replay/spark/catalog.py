@@ -5,10 +5,12 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Self
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from coordinator_replay.errors import PrerequisiteError, UsageError, WarehouseError
+from coordinator_replay.pipeline.host.failure import reason
 from coordinator_replay.query.saved import saved_queries
 from coordinator_replay.query.spark_sql import spark_statement
 from coordinator_replay.query.tables import Tables
@@ -17,6 +19,10 @@ from coordinator_replay.tables.definition import public_tables
 from coordinator_replay.tables.views import View, views, views_in
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_QUOTED = re.compile(r"^`(.*)`$")
+
+_REFUSALS = (PySparkException, Py4JJavaError)
+"""What a session refuses a statement with: Spark 3.5 hands on some errors of its JVM as they are."""
 
 _SAME_STORE = {"s3a": "s3", "s3n": "s3", "file": ""}
 
@@ -38,7 +44,7 @@ class Database:
         Raises:
             UsageError: it is no such name.
         """
-        parts = tuple(part.strip("`") for part in name.split("."))
+        parts = tuple(_QUOTED.sub(r"\1", part) for part in name.split("."))
         if len(parts) > 2 or not all(_NAME.fullmatch(part) for part in parts):
             raise UsageError(
                 f"--database {name}: give SCHEMA or CATALOG.SCHEMA, each of letters, digits, _ and -, as prod.audit"
@@ -60,7 +66,7 @@ class Database:
         """
         try:
             spark.sql(f"CREATE SCHEMA IF NOT EXISTS {self._quoted}")
-        except PySparkException as problem:
+        except _REFUSALS as problem:
             raise PrerequisiteError(
                 f"--database {self}: the session can't make or use this schema: {_reason(problem)}"
             ) from problem
@@ -90,7 +96,7 @@ class Database:
                     values = {"cluster": cluster, **query.defaults(tables)}
                     statement = spark_statement(query.sql, values, self.parts)
                     self._name_view(spark, saved_view(query.name), f"Cluster {cluster}. {query.about}", statement)
-        except (PySparkException, WarehouseError) as problem:
+        except (*_REFUSALS, WarehouseError) as problem:
             raise WarehouseError(
                 f"the audit is committed and complete in {root}, but not all of its tables got names in {self}: "
                 f"{_reason(problem)}; the next audit with --database tries again"
@@ -131,5 +137,5 @@ def _place(uri: str) -> str:
 
 
 def _reason(problem: Exception) -> str:
-    """Return the first line of an error, which Spark's traces follow."""
-    return neutral(str(problem).strip().partition("\n")[0])
+    """Return the cause of an error, without Spark's traces."""
+    return neutral(reason(problem))
