@@ -44,6 +44,26 @@ def is_begin_proven(spans: Sequence[ExactSpan], at_ms: int | None, *, recurs: bo
     return any(span.after_ms < 0 or (not recurs and span.after_ms < at_ms - joins_ms) for span in own)
 
 
+def is_all_proven(spans: Sequence[ExactSpan], first_ms: int | None, last_ms: int | None, *, joins_ms: int = 0) -> bool:
+    """Return whether no record is missing of what was so from one time to another.
+
+    Args:
+        spans: of its log partition; none where no record is missing.
+        first_ms: the first time; None where no record says it.
+        last_ms: the last one, likewise.
+        joins_ms: what was so no longer than that before would count as the same.
+
+    >>> spans = [ExactSpan(0, -1, 50), ExactSpan(0, 70, 90)]
+    >>> [is_all_proven(spans, first_ms, 80) for first_ms in (40, 70, 71)]
+    [False, False, True]
+    """
+    if not spans:
+        return True
+    if first_ms is None or last_ms is None:
+        return False
+    return any(span.after_ms < first_ms - joins_ms and last_ms <= span.to_ms for span in spans)
+
+
 def is_end_proven(spans: Sequence[ExactSpan], at_ms: int | None) -> bool:
     """Return whether what was last seen at a time was over then.
 

@@ -24,9 +24,9 @@ class Finding:
 
     Attributes:
         detail: the facts as an object, as ``TimelineEvent`` has them.
-        is_begin_open: whether it may have begun before ``first_seen``, by records that are missing from the log; it was
-            seen at least ``occurrences`` times then.
+        is_begin_open: whether it may have begun before ``first_seen``, by records that are missing from the log.
         is_end_open: whether it may have gone on after ``ended_at``, likewise.
+        is_at_least: whether it may have been seen more than ``occurrences`` times, likewise.
         is_proven: False where it rests on commits that may have been aborted: the input has no transaction markers.
     """
 
@@ -48,6 +48,7 @@ class Finding:
     found_in_run: str | None
     is_begin_open: bool = column(rank=5, bound="MAYBE-EARLIER", sql="coalesce(is_begin_open, false)")
     is_end_open: bool = column(rank=5, bound="MAYBE-LATER", sql="coalesce(is_end_open, false)")
+    is_at_least: bool = column(rank=5, bound="AT-LEAST", sql="coalesce(is_at_least, false)")
     is_proven: bool = column(sql="coalesce(is_proven, true)")
 
 

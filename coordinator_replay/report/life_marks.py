@@ -92,7 +92,7 @@ def finding_columns(life: GroupLife, clock: Clock) -> Columns:
             "severity": one.severity,
             "rule": neutral(one.rule),
             "message": neutral(one.message),
-            "times": f"{'at least ' * one.is_begin_open}{counted_as(one.occurrences)}",
+            "times": f"{'at least ' * one.is_at_least}{counted_as(one.occurrences)}",
         }
         for one in life.findings
         if one.first_seen is not None and one.first_seen < life.end and (one.last_seen or one.first_seen) >= life.start

@@ -28,9 +28,9 @@ one fact are one finding: offsets of a topic that were rewound or reset within t
 owner that stopped. `occurrences`, `first_seen` and `last_seen` sum up what belongs to one finding; `detail` has the
 numbers behind the sentence as JSON; `log_partition` and `log_offset` point to the record that shows it best.
 
-Where the log lacks records of the time before, a finding may have begun earlier (`is_begin_open`): it is not new, and
-was seen at least `occurrences` times. Where records begin to be missing while it goes on, it may have lasted longer
-than to `ended_at` (`is_end_open`).
+Where the log lacks records of the time before, a finding may have begun earlier (`is_begin_open`): it is not new. Where
+records begin to be missing while it goes on, it may have lasted longer than to `ended_at` (`is_end_open`). Its numbers
+are at least what it says where records of its time are missing (`is_at_least`).
 
 What shows in records that are not there (`silent_group`, `commit_stall`, `never_committed`, `abandoned_topic`,
 `offset_expiring`, `offset_due`) ends with the record that came after all: a commit, a new owner, a subscription, a

@@ -309,7 +309,7 @@ def ask_findings(warehouse: Warehouse) -> Reply:
     """``findings``: each in full where its row does not say that records of it may be missing."""
     names = ("rule", "group_id", "severity", "first_seen", "ended_at", "occurrences", "message")
     rows: dict[Key, Told] = {
-        (one.finding_id,): Told(_row(one, names), one.is_begin_open or one.is_end_open or not one.is_proven)
+        (one.finding_id,): Told(_row(one, names), one.is_end_open or one.is_at_least or not one.is_proven)
         for one in warehouse.findings()
         if one.rule not in ABOUT_THE_DUMP
     }

@@ -1,6 +1,7 @@
 """Findings of copies of which records are missing, with thresholds so small that every rule finds something.
 
 What a copy finds must be in the whole log, too: no rule takes for granted that what it doesn't see was not there.
+What a finding says in numbers and words is that of the whole log, unless it says that records of it may be missing.
 """
 
 from dataclasses import asdict
@@ -12,7 +13,7 @@ import pytest
 from coordinator_replay import Warehouse
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS
 from tests.cleaner.lives import dump_with_gaps, recorded_life
-from tests.completeness.asking import ABOUT_THE_DUMP, unfolded
+from tests.completeness.asking import ABOUT_THE_DUMP, Values, unfolded
 from tests.completeness.exports import write_export
 from tests.completeness.test_compacted_copy import COMPLETE, metadata, whole_of
 from tests.pipeline.in_process import audit
@@ -28,6 +29,7 @@ LIMITS = DEFAULTS.with_changes(
 )
 LATEST = {"static_member_flapping"}
 """Rules whose findings show the latest member, which a copy may lack."""
+CLAIMS = ("severity", "first_seen", "ended_at", "occurrences", "message")
 ABOUT = ("rule", "severity", "group_id", "topic", "partition")
 
 
@@ -38,6 +40,15 @@ def found(folder: Path) -> set[tuple[object, ...]]:
         for one in Warehouse(str(folder)).findings()
         if one.is_proven and one.rule not in ABOUT_THE_DUMP
         for row in unfolded(asdict(one))
+    }
+
+
+def in_full(folder: Path) -> dict[str, Values]:
+    """What the findings of a warehouse say that don't say that records of them may be missing, by their id."""
+    return {
+        one.finding_id: {name: getattr(one, name) for name in ("rule", "group_id", *CLAIMS)}
+        for one in Warehouse(str(folder)).findings()
+        if one.is_proven and one.rule not in ABOUT_THE_DUMP and not (one.is_end_open or one.is_at_least)
     }
 
 
@@ -67,12 +78,14 @@ def judge_findings(kind: str, name: str, seeds: range, audit, folder: Path) -> i
         return audit(*arguments, thresholds=LIMITS, **options)
 
     whole_of(name, audit_all, folder)
-    truth, count = found(folder / "whole"), 0
+    truth, whole, count = found(folder / "whole"), in_full(folder / "whole"), 0
     for seed in seeds:
         for dump in dumps_of(kind, name, seed, folder):
             audit_all(folder / f"copy-{seed}", dump, cluster_metadata=metadata(name))
         told = found(folder / f"copy-{seed}")
         assert told <= truth, (seed, told - truth)
+        for finding_id, claims in in_full(folder / f"copy-{seed}").items():
+            assert claims == whole.get(finding_id), (seed, claims, whole.get(finding_id))
         count += len(told)
     return count
 

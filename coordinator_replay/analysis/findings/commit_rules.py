@@ -408,7 +408,7 @@ def hot_committer(context: GroupContext) -> Iterator[Observation]:
         since,
         until,
         f"up to {peak} commits per partition and minute, in {commits['hot_minutes']} minutes from {time_text(since)} "
-        f"to {time_text(until)}; {commits['commits']:,} commits of {commits['bytes']:,} bytes in all",
+        f"to {time_text(until)}; {commits['commits']:,} commits of {commits['bytes']:,} bytes on record",
         context.log_partition,
         commits["last_offset"],
         {

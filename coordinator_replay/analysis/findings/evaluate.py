@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from coordinator_replay.analysis.exact_spans import ExactSpan, is_begin_proven, is_end_proven
+from coordinator_replay.analysis.exact_spans import ExactSpan, is_all_proven, is_begin_proven, is_end_proven
 from coordinator_replay.analysis.findings.commit_rules import (
     COMMIT_RULES,
     TOPIC_RULES,
@@ -121,16 +121,20 @@ class Evaluator:
         self.by_id = {}
 
     def _doubted(self, finding: FindingRow) -> FindingRow:
-        """Return a finding with whether it may have begun earlier than first seen, or have gone on."""
+        """Return a finding with whether it may have begun earlier, have gone on, or have been seen more often."""
         partition = finding["log_partition"] if finding["log_partition"] is not None else self.context.log_partition
         spans = [span for span in self.spans if span.log_partition == partition]
         recurs, ended_at = RULES[finding["rule"]].recurs, finding["ended_at"]
         since_ms = finding["first_seen"]
         is_begin_open = not is_begin_proven(spans, since_ms, recurs=recurs, joins_ms=finding["joins_ms"])
         is_end_open = ended_at is not None and not is_end_proven(spans, ended_at)
+        is_begin_open = bool(finding["is_begin_open"]) or is_begin_open
+        last_ms, joins_ms = finding["last_seen"], finding["joins_ms"]
+        is_whole = not is_begin_open and is_all_proven(spans, since_ms, last_ms, joins_ms=joins_ms)
         return finding | {
-            "is_begin_open": bool(finding["is_begin_open"]) or is_begin_open,
+            "is_begin_open": is_begin_open,
             "is_end_open": bool(finding["is_end_open"]) or is_end_open,
+            "is_at_least": not is_whole,
         }
 
     def _keep(self, finding: FindingRow) -> None:
