@@ -12,6 +12,7 @@ from functools import partial
 from pyspark.sql import SparkSession
 
 from coordinator_replay.analysis.findings.evaluate import FINDINGS
+from coordinator_replay.columns import plain_rows
 from coordinator_replay.log.dump import TOPIC as OFFSETS_TOPIC
 from coordinator_replay.log.dump import Dump, DumpFile, find_dump
 from coordinator_replay.log.unchanged import unchanged
@@ -20,7 +21,6 @@ from coordinator_replay.pipeline.broker_logs import read as broker_logs
 from coordinator_replay.pipeline.broker_logs.rebalances import LinesContext, add_log_lines
 from coordinator_replay.pipeline.bucket import BucketContext, BucketResult, reasons_to_rebuild, run_bucket
 from coordinator_replay.pipeline.bucket_files import Changes, TableWriter
-from coordinator_replay.pipeline.columns import plain_rows
 from coordinator_replay.pipeline.commit_sums import SumsRange
 from coordinator_replay.pipeline.coordinator_changes import write_coordinator_changes
 from coordinator_replay.pipeline.derived import (

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coordinator_replay.pipeline.columns import ms_of
+from coordinator_replay.columns import ms_of
 from coordinator_replay.store.scan import read_paths
 
 

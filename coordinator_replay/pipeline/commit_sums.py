@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from coordinator_replay.analysis.findings.thresholds import MINUTE_MS
 from coordinator_replay.analysis.findings.totals import FEWEST_COMMITS
 from coordinator_replay.arrow_times import TIMESTAMP
-from coordinator_replay.pipeline.columns import LATEST, NONE, Numbers, numbers_of, packed
+from coordinator_replay.columns import LATEST, NONE, Numbers, numbers_of, packed
 from coordinator_replay.pipeline.minute_states import MINUTE_STATES, SIMPLE
 from coordinator_replay.store.duckdb_connection import select
 from coordinator_replay.store.scan import reader_of

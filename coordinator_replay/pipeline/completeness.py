@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from coordinator_replay.pipeline.columns import Bools, Numbers, distinct
+from coordinator_replay.columns import Bools, Numbers, distinct
 from coordinator_replay.store.scan import read_paths, rows_of
 from coordinator_replay.store.writer import conform
 from coordinator_replay.tables.definition import table

@@ -14,9 +14,9 @@ from coordinator_replay.analysis.coordinator_changes import (
     coordinator_changes,
     row_of,
 )
+from coordinator_replay.columns import plain_rows
 from coordinator_replay.pipeline.broker_logs.read import TABLE as LINES
 from coordinator_replay.pipeline.bucket_files import Changes, TableWriter
-from coordinator_replay.pipeline.columns import plain_rows
 from coordinator_replay.pipeline.job import Job
 from coordinator_replay.pipeline.ledger import Run
 from coordinator_replay.pipeline.read.tally import Tally

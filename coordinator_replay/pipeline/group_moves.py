@@ -18,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from coordinator_replay.columns import Bools, Numbers, numbers_of, plain_rows
 from coordinator_replay.java_strings import positive_hash
 from coordinator_replay.listing import counted, listed
-from coordinator_replay.pipeline.columns import Bools, Numbers, numbers_of, plain_rows
 from coordinator_replay.store.duckdb_connection import select
 from coordinator_replay.store.scan import read_paths
 from coordinator_replay.store.writer import conform

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coordinator_replay.analysis.exact_spans import ExactSpan
+from coordinator_replay.columns import LATEST, NONE, numbers_of, plain_rows
 from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
 from coordinator_replay.pipeline.bucket_share import BucketShare
-from coordinator_replay.pipeline.columns import LATEST, NONE, numbers_of, plain_rows
 from coordinator_replay.pipeline.completeness import COPIES, BucketCompleteness, HistoryRange
 from coordinator_replay.store.scan import read_paths
 from coordinator_replay.tables.definition import table

@@ -2,8 +2,8 @@
 
 from coordinator_replay.analysis.findings.evidence import KINDS, Evidence
 from coordinator_replay.analysis.findings.thresholds import MINUTE_MS
+from coordinator_replay.columns import NONE
 from coordinator_replay.engine.model import GroupState, GroupType
-from coordinator_replay.pipeline.columns import NONE
 from coordinator_replay.tables.definition import table
 
 NUMBERED = tuple(KINDS)

@@ -20,9 +20,7 @@ from coordinator_replay.analysis.exact_spans import ExactSpan
 from coordinator_replay.analysis.expiration import GROUP_KINDS
 from coordinator_replay.analysis.ownership import RECORDS_MISSING
 from coordinator_replay.arrow_times import TIMESTAMP
-from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
-from coordinator_replay.pipeline.by_group import extremes
-from coordinator_replay.pipeline.columns import (
+from coordinator_replay.columns import (
     Bools,
     Numbers,
     are_among,
@@ -32,6 +30,8 @@ from coordinator_replay.pipeline.columns import (
     numbers_of,
     plain_rows,
 )
+from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
+from coordinator_replay.pipeline.by_group import extremes
 from coordinator_replay.store.scan import read_paths, read_table, rows_of
 from coordinator_replay.store.snapshot import TableFile
 from coordinator_replay.store.writer import batch_of, conform, some

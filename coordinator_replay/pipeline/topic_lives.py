@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coordinator_replay.pipeline.columns import LATEST, Numbers, as_bools, numbers_of
+from coordinator_replay.columns import LATEST, Numbers, as_bools, numbers_of
 
 
 class TopicLife(NamedTuple):

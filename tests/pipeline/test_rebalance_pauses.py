@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from coordinator_replay.analysis.exact_spans import ExactSpan
-from coordinator_replay.pipeline.columns import LATEST
+from coordinator_replay.columns import LATEST
 from coordinator_replay.pipeline.rebalance_pauses import WITHIN_MS, CommitPauses
 from coordinator_replay.tables.definition import table
 from coordinator_replay.times import milliseconds

@@ -27,9 +27,9 @@ from coordinator_replay.analysis.broker_words import (
 )
 from coordinator_replay.analysis.rows import Scope
 from coordinator_replay.analysis.unrecorded_rebalances import ENDS, LastRecord, unrecorded_rebalance
+from coordinator_replay.columns import Bools, plain_rows
 from coordinator_replay.pipeline.bucket_files import BucketFiles, Changes, Place, TableWriter
 from coordinator_replay.pipeline.by_group import extremes
-from coordinator_replay.pipeline.columns import Bools, plain_rows
 from coordinator_replay.pipeline.rebalance_pauses import AWAITING_LOGS, TABLE
 from coordinator_replay.store.duckdb_connection import select
 from coordinator_replay.store.scan import read_paths, reader_of, rows_of

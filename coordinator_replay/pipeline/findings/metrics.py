@@ -13,9 +13,9 @@ from datetime import datetime
 import pyarrow as pa
 
 from coordinator_replay.analysis.findings.thresholds import MINUTE_MS
+from coordinator_replay.columns import NONE
 from coordinator_replay.engine.model import GroupState
 from coordinator_replay.pipeline.bucket_files import Place, TableWriter
-from coordinator_replay.pipeline.columns import NONE
 from coordinator_replay.pipeline.commit_sums import MINUTES
 from coordinator_replay.pipeline.minute_states import MINUTE_STATES, NUMBERED, SIMPLE
 from coordinator_replay.store.duckdb_connection import connected, select

@@ -17,9 +17,9 @@ from duckdb import DuckDBPyConnection
 
 from coordinator_replay.analysis.group_life import VERSION
 from coordinator_replay.analysis.rows import Row
+from coordinator_replay.columns import as_bools
 from coordinator_replay.garbage import few_collections
 from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
-from coordinator_replay.pipeline.columns import as_bools
 from coordinator_replay.pipeline.group_moves import NO_MOVES, GroupMoves
 from coordinator_replay.pipeline.groups.input_rows import (
     QUARANTINED,

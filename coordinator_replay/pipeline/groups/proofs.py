@@ -13,8 +13,8 @@ from typing import NamedTuple
 import pyarrow as pa
 from duckdb import DuckDBPyConnection
 
+from coordinator_replay.columns import Bools, Numbers, numbers_of
 from coordinator_replay.engine.model import Record
-from coordinator_replay.pipeline.columns import Bools, Numbers, numbers_of
 from coordinator_replay.pipeline.completeness import HistoryRange
 from coordinator_replay.pipeline.groups.input_rows import AS_INPUT, input_rows
 from coordinator_replay.pipeline.log_partitions import PartitionStep

@@ -30,8 +30,8 @@ from coordinator_replay.analysis.expiring import (
 )
 from coordinator_replay.analysis.logged_removals import LoggedRemoval
 from coordinator_replay.arrow_times import TIMESTAMP
+from coordinator_replay.columns import numbers_of
 from coordinator_replay.pipeline.bucket_files import Place, TableWriter
-from coordinator_replay.pipeline.columns import numbers_of
 from coordinator_replay.pipeline.interval_rows import STAGED
 from coordinator_replay.pipeline.offsets.logged_removals import removals_of
 from coordinator_replay.store.duckdb_connection import connected, select

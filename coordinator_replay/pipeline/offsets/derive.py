@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from coordinator_replay.pipeline.columns import are_among, as_bools, numbers_of
+from coordinator_replay.columns import are_among, as_bools, numbers_of
 from coordinator_replay.pipeline.group_moves import NEVER, NO_MOVES, GroupMoves
 from coordinator_replay.pipeline.interval_rows import Staged
 from coordinator_replay.pipeline.offsets import events

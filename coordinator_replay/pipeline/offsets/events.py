@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_replay.arrow_times import TIMESTAMP
+from coordinator_replay.columns import Numbers, as_bools, codes_of, numbers_of, packed
 from coordinator_replay.engine.offsets import COMMIT_KINDS
 from coordinator_replay.log.schema import ControlType
-from coordinator_replay.pipeline.columns import Numbers, as_bools, codes_of, numbers_of, packed
 from coordinator_replay.pipeline.offsets.intervals import LATEST, OffsetEvent
 from coordinator_replay.store.duckdb_connection import select
 from coordinator_replay.store.scan import BATCH_ROWS, Batches

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from coordinator_replay.analysis.expiring import ExpiryRule
 from coordinator_replay.arrow_times import TIMESTAMP
-from coordinator_replay.pipeline.columns import Bools, Numbers, as_bools, numbers_of
+from coordinator_replay.columns import Bools, Numbers, as_bools, numbers_of
 from coordinator_replay.pipeline.interval_rows import HISTORY, STAGED, Staged
 from coordinator_replay.pipeline.offsets.events import EVENTS, UNKNOWN_STATE
 from coordinator_replay.pipeline.offsets.intervals import (

@@ -19,7 +19,7 @@ from coordinator_replay.analysis.logged_removals import (
     logged_removals,
     read_removals,
 )
-from coordinator_replay.pipeline.columns import plain_rows
+from coordinator_replay.columns import plain_rows
 from coordinator_replay.store.scan import read_paths
 from coordinator_replay.times import moment_of_ms
 

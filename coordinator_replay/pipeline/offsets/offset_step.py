@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 from coordinator_replay.analysis.expiring import ExpiryRule
 from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.arrow_times import TIMESTAMP
+from coordinator_replay.columns import Bools, as_bools, numbers_of
 from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
 from coordinator_replay.pipeline.bucket_share import BucketShare
-from coordinator_replay.pipeline.columns import Bools, as_bools, numbers_of
 from coordinator_replay.pipeline.commit_sums import (
     COMMIT,
     PAUSE,

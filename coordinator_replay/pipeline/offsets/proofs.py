@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from coordinator_replay.pipeline.columns import Bools, Numbers, numbers_of
+from coordinator_replay.columns import Bools, Numbers, numbers_of
 from coordinator_replay.pipeline.completeness import HistoryRange
 from coordinator_replay.pipeline.log_partitions import PartitionStep
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coordinator_replay.pipeline.columns import Numbers, as_bools, numbers_of
+from coordinator_replay.columns import Numbers, as_bools, numbers_of
 
 MOST = 16
 """How many anchors of a log partition are kept."""

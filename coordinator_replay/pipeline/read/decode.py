@@ -15,12 +15,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from coordinator_replay.columns import Bools, Numbers, numbers_of
 from coordinator_replay.log.coverage import SegmentCoverage, SkipRanges
 from coordinator_replay.log.dump import DumpFile, base_offset
 from coordinator_replay.log.reading import bounded, gather_records, read_file
 from coordinator_replay.log.schema import LOG_RECORD
 from coordinator_replay.log.segment import SegmentPart
-from coordinator_replay.pipeline.columns import Bools, Numbers, numbers_of
 from coordinator_replay.pipeline.read.anchors import Anchor, Comparison, candidates, choose, compare
 from coordinator_replay.pipeline.read.extents import Extent
 from coordinator_replay.pipeline.read.same_log import LogCopy, around, folder_of, read_topic_id

@@ -11,8 +11,8 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from coordinator_replay.columns import numbers_of
 from coordinator_replay.log.coverage import SkipRanges
-from coordinator_replay.pipeline.columns import numbers_of
 from coordinator_replay.pipeline.group_moves import hash_divisor
 
 Ranges = Mapping[int, Sequence[tuple[int, int]]]

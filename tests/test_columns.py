@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_replay.pipeline.columns import packed
+from coordinator_replay.columns import packed
 
 SMALL = st.integers(-3, 3)
 WIDE = st.one_of(SMALL, st.integers(-(2**62), 2**62))
