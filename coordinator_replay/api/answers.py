@@ -13,7 +13,7 @@ from coordinator_replay.api import html
 from coordinator_replay.api.answer import Answer
 from coordinator_replay.api.page import Page
 from coordinator_replay.query.basis import Basis
-from coordinator_replay.whatif.measures import Measures
+from coordinator_replay.simulation.what_if.measures import Measures
 
 if TYPE_CHECKING:
     from coordinator_replay.query.describe import DescribedMember, Description  # noqa: F401 - rows of a base
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from coordinator_replay.query.impact import GroupImpact, Impact  # noqa: F401 - rows of a base
     from coordinator_replay.query.owner import Owners, Ownership  # noqa: F401 - rows of a base
     from coordinator_replay.query.rebalances import Rebalance
-    from coordinator_replay.whatif.answer import WhatIf
+    from coordinator_replay.simulation.what_if.answer import WhatIf
 
 
 _AT_LEAST = "Records of that time may be missing from the log: what is recorded is at least so much."

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import click
 
 from coordinator_replay.errors import UsageError
-from coordinator_replay.whatif.alternative import WITHOUT_RESTARTS
+from coordinator_replay.simulation.what_if.alternative import WITHOUT_RESTARTS
 
 known_option = click.option(
     "--known",

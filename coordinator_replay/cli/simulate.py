@@ -10,7 +10,7 @@ from coordinator_replay.cli.options import command
 from coordinator_replay.errors import UsageError
 
 if TYPE_CHECKING:
-    from coordinator_replay.coordinator.script import ScriptRun
+    from coordinator_replay.simulation.coordinator.script import ScriptRun
 
 
 @command(
@@ -34,7 +34,7 @@ def simulate(script: str, out: Path | None, verbose: bool) -> None:
     errors. A line that can't be run ends the run, and --out writes nothing.
     """
     from coordinator_replay.cli.simulated_log import write_log
-    from coordinator_replay.coordinator.script import ScriptRun
+    from coordinator_replay.simulation.coordinator.script import ScriptRun
 
     run = ScriptRun()
     for number, line in enumerate(_lines(script), 1):

@@ -5,14 +5,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from coordinator_replay.coordinator import Batch, MarkerWritten, Topic
-from coordinator_replay.coordinator.script import as_written
-from coordinator_replay.coordinator.shard import PARTITION
 from coordinator_replay.engine.model import Record
 from coordinator_replay.errors import UsageError
 from coordinator_replay.log.message_set import NO_TIMESTAMP
 from coordinator_replay.log.writer import LogEntry, write_control, write_records
 from coordinator_replay.records.plain import encode_key, encode_value
+from coordinator_replay.simulation.coordinator import Batch, MarkerWritten, Topic
+from coordinator_replay.simulation.coordinator.script import as_written
+from coordinator_replay.simulation.coordinator.shard import PARTITION
 
 SEGMENT = "00000000000000000000.log"
 TOPICS = "topics.csv"

@@ -12,11 +12,11 @@ from coordinator_replay.cli.options import Common, open_warehouse, warehouse_com
 from coordinator_replay.cli.output import print_rows, print_text
 from coordinator_replay.cli.settings import known_option, settings_of
 from coordinator_replay.errors import UsageError
-from coordinator_replay.whatif.measures import table_of, with_range
+from coordinator_replay.simulation.what_if.measures import table_of, with_range
 
 if TYPE_CHECKING:
     from coordinator_replay.api import Answer, Replayed
-    from coordinator_replay.whatif.measures import Gain
+    from coordinator_replay.simulation.what_if.measures import Gain
 
 
 @warehouse_command(

@@ -1,4 +1,4 @@
-"""A group's records and what the tables have of its topics, as ``whatif`` takes them."""
+"""A group's records and what the tables have of its topics, as ``what_if`` takes them."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,12 +14,12 @@ from coordinator_replay.listing import counted
 from coordinator_replay.query.groups import check_group
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.records.blobs import open_blobs
+from coordinator_replay.simulation.what_if.alternative import Alternative
+from coordinator_replay.simulation.what_if.answer import WhatIf, what_if
+from coordinator_replay.simulation.what_if.measures import Gain
+from coordinator_replay.simulation.what_if.recorded import Recorded
+from coordinator_replay.simulation.what_if.settings import Settings, changed
 from coordinator_replay.times import milliseconds
-from coordinator_replay.whatif.alternative import Alternative
-from coordinator_replay.whatif.answer import WhatIf, what_if
-from coordinator_replay.whatif.measures import Gain
-from coordinator_replay.whatif.recorded import Recorded
-from coordinator_replay.whatif.settings import Settings, changed
 
 _RECORDS = """
     SELECT group_id, kind, key_json, value_json, log_partition, log_offset,

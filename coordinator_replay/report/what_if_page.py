@@ -24,10 +24,10 @@ from coordinator_replay.report.wording import (
     duration,
     neutral,
 )
+from coordinator_replay.simulation.what_if.answer import WhatIf
+from coordinator_replay.simulation.what_if.measure import Lived, moment_of
+from coordinator_replay.simulation.what_if.measures import table_of
 from coordinator_replay.times import EPOCH, later, milliseconds
-from coordinator_replay.whatif.answer import WhatIf
-from coordinator_replay.whatif.measure import Lived, moment_of
-from coordinator_replay.whatif.measures import table_of
 
 MOST_ROWS = 600
 """Rows of the figure of owners, over all lives."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks.measured import Measured, Setting
-from coordinator_replay.coordinator import Batch, Config, Coordinator, Request, Response, Topic
+from coordinator_replay.simulation.coordinator import Batch, Config, Coordinator, Request, Response, Topic
 
 NOW_MS = 1_000_000_000_000
 BEATS = 100_000

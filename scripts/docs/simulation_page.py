@@ -3,13 +3,13 @@
 import transitions
 from transitions import Transitions
 
-from coordinator_replay.coordinator.config import CLIENT_ASSIGNORS, GROUP_NUMBERS, NUMBERS
-from coordinator_replay.coordinator.consumer.heartbeat import CHECKS
-from coordinator_replay.coordinator.coordinator import HANDLERS
-from coordinator_replay.coordinator.errors import CODES
-from coordinator_replay.coordinator.messages import messages
-from coordinator_replay.coordinator.script import COMMANDS
 from coordinator_replay.engine import consumer_group
+from coordinator_replay.simulation.coordinator.config import CLIENT_ASSIGNORS, GROUP_NUMBERS, NUMBERS
+from coordinator_replay.simulation.coordinator.consumer.heartbeat import CHECKS
+from coordinator_replay.simulation.coordinator.coordinator import HANDLERS
+from coordinator_replay.simulation.coordinator.errors import CODES
+from coordinator_replay.simulation.coordinator.messages import messages
+from coordinator_replay.simulation.coordinator.script import COMMANDS
 
 HEAD = """\
 # Simulating the coordinator
@@ -24,8 +24,9 @@ coordinator-replay simulate incident.jsonl --out simulated
 coordinator-replay audit simulated/segments --topics simulated/topics.csv --warehouse build/simulated
 ```
 
-`examples/scripts/` has ten short scripts, each explained. In Python, `coordinator_replay.coordinator.Coordinator` is
-the same coordinator: `handle(request, at_ms)` and `advance(to_ms)` return the batches written and the responses sent.
+`examples/scripts/` has ten short scripts, each explained. In Python,
+`coordinator_replay.simulation.coordinator.Coordinator` is the same coordinator:
+`handle(request, at_ms)` and `advance(to_ms)` return the batches written and the responses sent.
 """
 
 SCRIPTS = {

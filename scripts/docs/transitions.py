@@ -7,8 +7,8 @@ are ``LEGAL_PREDECESSORS``, those of others follow from the conditions in ``STAT
 from collections.abc import Mapping
 from enum import StrEnum
 
-from coordinator_replay.coordinator.classic.classic_group import LEGAL_PREDECESSORS
 from coordinator_replay.engine.model import GroupState, MemberState
+from coordinator_replay.simulation.coordinator.classic.classic_group import LEGAL_PREDECESSORS
 
 Transitions = Mapping[tuple[StrEnum, StrEnum], str]
 

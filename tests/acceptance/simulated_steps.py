@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from coordinator_replay.cli.simulated_log import write_log
-from coordinator_replay.coordinator import Coordinator, MarkerWritten, Request, Response
-from coordinator_replay.coordinator.script import ScriptRun
+from coordinator_replay.simulation.coordinator import Coordinator, MarkerWritten, Request, Response
+from coordinator_replay.simulation.coordinator.script import ScriptRun
 from coordinator_replay.times import EPOCH
-from tests.coordinator.recorded_scripts import commands
+from tests.simulation.coordinator.recorded_scripts import commands
 
 CLASSIC, CONSUMER = "GroupMetadata", "ConsumerGroupMetadata"
 """Records of which each group of these types has one."""

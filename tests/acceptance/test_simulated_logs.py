@@ -21,8 +21,8 @@ from coordinator_replay.query.partitions import TopicPartitions
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.records.blobs import BlobError, read_assignment
 from tests.acceptance.simulated_steps import CLASSIC, CONSUMER, Offsets, Step, play
-from tests.coordinator.recorded_scripts import SCRIPTS
 from tests.pipeline.in_process import audit
+from tests.simulation.coordinator.recorded_scripts import SCRIPTS
 
 __all__ = ["audit"]
 

@@ -20,7 +20,7 @@ from tests.query.small_warehouse import (
     write_rows,
     write_small_warehouse,
 )
-from tests.whatif.variants import write_variants
+from tests.simulation.what_if.variants import write_variants
 
 WIDTHS = (80, 120, 200)
 CLIENT = "checkout-service-europe-west-consumer"

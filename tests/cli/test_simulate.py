@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from coordinator_replay.cli.main import main
-from coordinator_replay.coordinator.coordinator import HANDLERS
-from coordinator_replay.coordinator.script import COMMANDS
-from tests.coordinator.recorded_scripts import FOLDER, answers, commands, first_difference
+from coordinator_replay.simulation.coordinator.coordinator import HANDLERS
+from coordinator_replay.simulation.coordinator.script import COMMANDS
+from tests.simulation.coordinator.recorded_scripts import FOLDER, answers, commands, first_difference
 
 ORACLE = Path(__file__).parents[2] / "scripts/kafka/src/org/apache/kafka/coordinator/group"
 OFFSETS_AND_MARKERS = "30-offsets-transactional"

@@ -8,10 +8,10 @@ from typing import Any
 from hypothesis import strategies as st
 
 from coordinator_replay.cli.simulated_log import write_log
-from coordinator_replay.coordinator import Batch, Config, Coordinator, MarkerWritten, Request, Result
+from coordinator_replay.simulation.coordinator import Batch, Config, Coordinator, MarkerWritten, Request, Result
 from tests.cleaner.lives import Life, PartitionLife, recorded_life
-from tests.coordinator.lives import MAKERS, TOPICS, Step, do
-from tests.coordinator.simulated_consumers import Fleet
+from tests.simulation.coordinator.lives import MAKERS, TOPICS, Step, do
+from tests.simulation.coordinator.simulated_consumers import Fleet
 
 MEMBERS_GROUP = "g"
 """The group that has members; the others have offsets alone."""

@@ -4,7 +4,6 @@ import ast
 from pathlib import Path
 
 import coordinator_replay.engine as engine
-from coordinator_replay.coordinator.classic.classic_group import LEGAL_PREDECESSORS
 from coordinator_replay.engine import consumer_group, share_group, streams_group
 from coordinator_replay.engine.events import EventKind
 from coordinator_replay.engine.model import GroupState
@@ -12,6 +11,7 @@ from coordinator_replay.engine.operation import PHASE
 from coordinator_replay.engine.replay import HANDLERS, PASSED_OVER, SHARE_STATE
 from coordinator_replay.engine.rules import RULES
 from coordinator_replay.records.kinds import kinds_by_name
+from coordinator_replay.simulation.coordinator.classic.classic_group import LEGAL_PREDECESSORS
 from scripts.docs import transitions
 
 ROOM = Path(engine.__file__).parent

@@ -11,7 +11,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "scripts" / "kafka"))
 from lab.random_life import draw
 from lab.record_life import flaws, joined_seconds
 
-from scripts.whatif.lives import FIRST_THAT_JUDGES, LIVES
+from scripts.what_if.lives import FIRST_THAT_JUDGES, LIVES
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

@@ -21,7 +21,7 @@ from coordinator_replay.report.site import write_site
 from coordinator_replay.report.wording import cause_colour
 from tests.query.small_warehouse import at
 from tests.report.hostile import EVIL, GROUP
-from tests.whatif.variants import write_variants
+from tests.simulation.what_if.variants import write_variants
 
 SIZES = [(1400, 1000, "light"), (390, 844, "dark"), (1400, 1000, "dark"), (390, 844, "light")]
 WIDE, NARROW = SIZES[:2]

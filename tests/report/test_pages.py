@@ -24,11 +24,11 @@ from coordinator_replay.report.what_if_page import what_if_page
 from coordinator_replay.report.wording import COLOURS, neutral, shade
 from coordinator_replay.safe_text import UNSAFE
 from coordinator_replay.safe_text import neutral as neutral_text
+from coordinator_replay.simulation.what_if.alternative import Alternative
+from coordinator_replay.simulation.what_if.answer import what_if
+from coordinator_replay.simulation.what_if.recorded import Recorded
 from coordinator_replay.times import milliseconds
-from coordinator_replay.whatif.alternative import Alternative
-from coordinator_replay.whatif.answer import what_if
-from coordinator_replay.whatif.recorded import Recorded
-from scripts.whatif.sample import recorded_groups
+from scripts.what_if.sample import recorded_groups
 from tests.pipeline.in_process import audit_here
 from tests.query.small_warehouse import (
     at,
@@ -45,7 +45,7 @@ from tests.query.small_warehouse import (
 from tests.report.hostile import EVIL, GROUP
 from tests.report.pages import Page, strings
 from tests.samples import Sample
-from tests.whatif.variants import VARIANTS
+from tests.simulation.what_if.variants import VARIANTS
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,0 @@
-"""Scripts of requests, topics and time, as JSON lines, and what came of them in the same form."""
-
-from coordinator_replay.coordinator.script.run import COMMANDS, ScriptRun, as_written
-
-__all__ = ["COMMANDS", "ScriptRun", "as_written"]

@@ -1,0 +1,24 @@
+"""Kafka's group coordinator: requests and time in, responses and records out.
+
+The other half of the engine, which replays what is written here. No I/O, no clock, no threads; the standard library
+and RE2. ``Coordinator`` is the way in.
+"""
+
+from coordinator_replay.simulation.coordinator.config import Config
+from coordinator_replay.simulation.coordinator.coordinator import Coordinator
+from coordinator_replay.simulation.coordinator.messages import Request
+from coordinator_replay.simulation.coordinator.operations import Batch, Failure, MarkerWritten, Response, Result
+from coordinator_replay.simulation.coordinator.topics import Topic, Topics
+
+__all__ = [
+    "Batch",
+    "Config",
+    "Coordinator",
+    "Failure",
+    "MarkerWritten",
+    "Request",
+    "Response",
+    "Result",
+    "Topic",
+    "Topics",
+]

@@ -1,0 +1,68 @@
+"""What members claim to own, as the sticky assignors settle it before they assign.
+
+``AbstractStickyAssignor.allSubscriptionsEqual``.
+"""
+
+from dataclasses import dataclass, field
+
+from coordinator_replay.simulation.coordinator.assignor.client.subscription import (
+    NO_GENERATION,
+    Members,
+    Partition,
+    Topics,
+)
+from coordinator_replay.simulation.coordinator.java_order import HashOrder, hash_map
+
+
+@dataclass(slots=True)
+class Claims:
+    """Who keeps what of the claims.
+
+    Attributes:
+        owned: partitions of known topics that each member owned last, in the order of a HashMap of member ids.
+        contested: partitions that two members of one generation claim; nobody keeps them.
+        latest_generation: the highest generation any member names.
+        subscriptions_are_equal: all members subscribe to the same topics. As in Kafka, leading members without any
+            topic do not count, and get partitions that they do not subscribe to.
+    """
+
+    owned: HashOrder[str, list[Partition]] = field(default_factory=hash_map)
+    contested: set[Partition] = field(default_factory=set)
+    latest_generation: int = NO_GENERATION
+    subscriptions_are_equal: bool = True
+
+
+def settle_claims(topics: Topics, members: Members) -> Claims:
+    """Go through the members' claims: of two for one partition that of the higher generation counts."""
+    claims = Claims()
+    owner: dict[Partition, str] = {}
+    common: set[str] = set()
+    for member_id, member in members.items():
+        if not common:
+            common.update(member.topics)
+        elif len(member.topics) != len(common) or not common.issuperset(member.topics):
+            claims.subscriptions_are_equal = False
+        claims.latest_generation = max(claims.latest_generation, member.generation)
+        claims.owned[member_id] = []
+        for partition in member.owned:
+            if partition[0] in topics:
+                _claim(partition, member_id, members, owner, claims)
+    return claims
+
+
+def _claim(partition: Partition, member_id: str, members: Members, owner: dict[Partition, str], claims: Claims) -> None:
+    rival = owner.get(partition)
+    if rival is None:
+        claims.owned[member_id].append(partition)
+        owner[partition] = member_id
+        return
+    generation, other = members[member_id].generation, members[rival].generation
+    if generation < other:
+        return
+    if partition in claims.owned[rival]:
+        claims.owned[rival].remove(partition)
+    owner[partition] = member_id
+    if generation == other:
+        claims.contested.add(partition)
+    else:
+        claims.owned[member_id].append(partition)

@@ -1,0 +1,66 @@
+"""Racks as the sticky assignors see them: whose rack has no replica of a partition, who could read it nearby.
+
+``AbstractStickyAssignor.RackInfo`` (KIP-881).
+"""
+
+from collections.abc import Sequence
+
+from coordinator_replay.simulation.coordinator.assignor.client.subscription import (
+    Members,
+    Partition,
+    Topics,
+    racks_matter,
+)
+
+
+class Racks:
+    """Racks of members and partitions; both are empty where racks do not matter.
+
+    Attributes:
+        of_members: rack by member id, only members with a rack.
+        of_partitions: racks of the replicas.
+    """
+
+    __slots__ = ("_nearby_members", "of_members", "of_partitions")
+
+    def __init__(self, topics: Topics, members: Members) -> None:
+        consumer_racks = {
+            member: subscription.rack_id for member, subscription in members.items() if subscription.rack_id
+        }
+        matter = racks_matter(frozenset(consumer_racks.values()), topics.values())
+        partitions = (
+            {(topic, number): racks for topic, every in topics.items() for number, racks in enumerate(every)}
+            if consumer_racks
+            else {}
+        )
+        members_in: dict[str, int] = {}
+        for rack in consumer_racks.values():
+            members_in[rack] = members_in.get(rack, 0) + 1
+        self.of_members: dict[str, str] = consumer_racks if matter else {}
+        self.of_partitions: dict[Partition, frozenset[str]] = partitions if matter else {}
+        # Counted and sorted by as soon as any member has a rack, even where racks do not matter otherwise.
+        self._nearby_members = {
+            partition: sum(members_in.get(rack, 0) for rack in racks) for partition, racks in partitions.items()
+        }
+
+    def __bool__(self) -> bool:
+        """Whether racks are looked at."""
+        return bool(self.of_members)
+
+    def mismatch(self, member: str, partition: Partition) -> bool:
+        """Whether the member has a rack and no replica of the partition is in it."""
+        rack = self.of_members.get(member)
+        return rack is not None and rack not in self.of_partitions.get(partition, frozenset())
+
+    def rarest_first(self, partitions: list[Partition]) -> list[Partition]:
+        """Partitions with few members nearby before those with many, otherwise in their order."""
+        return sorted(partitions, key=lambda partition: self._nearby_members.get(partition, 0))
+
+    def next_nearby(self, partition: Partition, members: Sequence[str], first: int) -> int | None:
+        """The place of the next member, in a circle from ``first``, whose rack has a replica."""
+        racks = self.of_partitions.get(partition, frozenset())
+        for step in range(len(members)):
+            place = (first + step) % len(members)
+            if self.of_members.get(members[place]) in racks:
+                return place
+        return None

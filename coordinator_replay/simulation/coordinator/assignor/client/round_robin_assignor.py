@@ -1,0 +1,31 @@
+"""``roundrobin``: all partitions in one row, dealt to the members in a circle.
+
+``org.apache.kafka.clients.consumer.RoundRobinAssignor``.
+"""
+
+from coordinator_replay.simulation.coordinator.assignor.client.subscription import (
+    Assignment,
+    Members,
+    Topics,
+    members_in_order,
+    partitions_of,
+    subscribed,
+)
+from coordinator_replay.simulation.coordinator.java_order import string_order
+
+
+def assign(topics: Topics, members: Members) -> Assignment:
+    """Give each partition to the next member of the circle that subscribes to its topic.
+
+    Members passed over wait until the circle comes round again; racks do not count.
+    """
+    assignment: Assignment = {member_id: [] for member_id in members}
+    circle = members_in_order(members, members)
+    names = sorted(subscribed(topics, members), key=string_order)
+    turn = 0
+    for topic, number in partitions_of(topics, names):
+        while topic not in members[circle[turn % len(circle)]].topics:
+            turn += 1
+        assignment[circle[turn % len(circle)]].append((topic, number))
+        turn += 1
+    return assignment

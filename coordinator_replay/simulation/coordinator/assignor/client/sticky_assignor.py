@@ -1,0 +1,82 @@
+"""``sticky`` and ``cooperative-sticky``: as even as can be, and of those assignments one that moves few partitions.
+
+``org.apache.kafka.clients.consumer.StickyAssignor``, whose algorithm is in ``AbstractStickyAssignor``: one for members
+that all subscribe to the same topics, another one for all else. What a member owned comes from its user data.
+
+``org.apache.kafka.clients.consumer.CooperativeStickyAssignor`` (KIP-429): nobody gets a partition before its owner gave
+it up. What a member owned comes from the owned partitions of its subscription. A partition that moves is left out of
+the assignment; it comes in the rebalance that its old owner starts once it has given the partition up.
+"""
+
+from coordinator_replay.simulation.coordinator.assignor.client.claims import settle_claims
+from coordinator_replay.simulation.coordinator.assignor.client.constrained_assignment_builder import assign_equal
+from coordinator_replay.simulation.coordinator.assignor.client.general_assignment_builder import (
+    GeneralAssignmentBuilder,
+)
+from coordinator_replay.simulation.coordinator.assignor.client.racks import Racks
+from coordinator_replay.simulation.coordinator.assignor.client.subscription import (
+    Assignment,
+    Members,
+    Partition,
+    Topics,
+    subscribed,
+)
+
+
+def assign(topics: Topics, members: Members) -> Assignment:
+    """Give every partition to a subscriber of its topic.
+
+    Raises:
+        AssignorError: Kafka's assignor throws on these claims.
+    """
+    return assign_with_moves(topics, members)[0]
+
+
+def assign_with_moves(topics: Topics, members: Members) -> tuple[Assignment, dict[Partition, str] | None]:
+    """The assignment, and the partitions that change hands with their new owners.
+
+    The moves are None where the algorithm does not keep them, which is when subscriptions differ.
+
+    Raises:
+        AssignorError: Kafka's assignor throws on these claims.
+    """
+    if not members:
+        return {}, {}
+    subscribed_topics = subscribed(topics, members)
+    racks = Racks(subscribed_topics, members)
+    claims = settle_claims(subscribed_topics, members)
+    if claims.subscriptions_are_equal:
+        return assign_equal(subscribed_topics, racks, claims)
+    return GeneralAssignmentBuilder(subscribed_topics, racks, claims, members).build(), None
+
+
+def assign_cooperatively(topics: Topics, members: Members) -> Assignment:
+    """Give partitions to subscribers of their topics, without those that another member must give up first.
+
+    Raises:
+        AssignorError: Kafka's assignor throws on these claims.
+    """
+    assignment, moves = assign_with_moves(topics, members)
+    if moves is None:
+        moves = _moves(assignment, members)
+    for partition, member in moves.items():
+        if partition in assignment[member]:
+            assignment[member].remove(partition)
+    return assignment
+
+
+def _moves(assignment: Assignment, members: Members) -> dict[Partition, str]:
+    """Partitions that one member claims to own and another one is to get."""
+    added = {
+        partition: member
+        for member, partitions in assignment.items()
+        for partition in partitions
+        if partition not in members[member].owned
+    }
+    revoked = {
+        partition
+        for member, subscription in members.items()
+        for partition in subscription.owned
+        if partition not in assignment[member]
+    }
+    return {partition: member for partition, member in added.items() if partition in revoked}

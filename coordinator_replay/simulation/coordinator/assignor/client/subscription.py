@@ -1,0 +1,81 @@
+"""What a consumer of the classic protocol sends its leader, and what the leader knows of topics.
+
+The plain form of ``ConsumerPartitionAssignor.Subscription`` and ``Cluster``, as far as assignors read them.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from coordinator_replay.errors import CoordinatorReplayError
+from coordinator_replay.simulation.coordinator.java_order import member_order
+
+Partition = tuple[str, int]
+"""Topic name and partition number."""
+
+Assignment = dict[str, list[Partition]]
+"""Partitions by member id, in the order in which the assignor gave them out."""
+
+Topics = Mapping[str, tuple[frozenset[str], ...]]
+"""The racks of every partition's replicas, by topic name; replicas without a rack add none."""
+
+NO_GENERATION = -1
+
+
+class AssignorError(CoordinatorReplayError):
+    """Kafka's own assignor throws on this input; the consumer that leads would fail to rebalance."""
+
+
+class ClientSubscription(NamedTuple):
+    """One member's subscription.
+
+    Attributes:
+        topics: names subscribed to, in the client's order.
+        owned: partitions the member claims: ``ownedPartitions`` of the subscription, for ``sticky`` its user data.
+        generation: the generation of that claim, -1 for none.
+        rack_id: ``client.rack``; None or an empty text for none.
+        instance_id: ``group.instance.id`` of a static member.
+    """
+
+    topics: tuple[str, ...]
+    owned: tuple[Partition, ...] = ()
+    generation: int = NO_GENERATION
+    rack_id: str | None = None
+    instance_id: str | None = None
+
+
+Members = Mapping[str, ClientSubscription]
+"""Subscriptions by member id, in the order of the leader's table."""
+
+
+def subscribed(topics: Topics, members: Members) -> Topics:
+    """The topics that have partitions and at least one subscriber; no other reaches an assignor."""
+    wanted = {topic for member in members.values() for topic in member.topics}
+    return {topic: partitions for topic, partitions in topics.items() if topic in wanted and partitions}
+
+
+def members_in_order(ids: Iterable[str], members: Members) -> list[str]:
+    """Members as ``range`` and ``roundrobin`` go through them: static ones by instance id, then the others by id."""
+    return sorted(ids, key=lambda member_id: member_order(member_id, members[member_id].instance_id))
+
+
+def partitions_of(topics: Topics, names: Iterable[str]) -> list[Partition]:
+    """All partitions of these topics, topic by topic."""
+    return [(name, number) for name in names for number in range(len(topics[name]))]
+
+
+def by_topic(partitions: Iterable[Partition]) -> dict[str, list[int]]:
+    """The numbers of partitions by topic, in the order in which they stand."""
+    by_topic: dict[str, list[int]] = {}
+    for topic, number in partitions:
+        by_topic.setdefault(topic, []).append(number)
+    return by_topic
+
+
+def racks_matter(consumer_racks: frozenset[str], topics: Iterable[tuple[frozenset[str], ...]]) -> bool:
+    """Whether racks are looked at: some replica is in a consumer's rack, and not every partition is in all racks.
+
+    ``AbstractPartitionAssignor.useRackAwareAssignment``.
+    """
+    replica_racks = [racks for partitions in topics for racks in partitions]
+    everywhere = frozenset().union(*replica_racks)
+    return not consumer_racks.isdisjoint(everywhere) and any(racks != everywhere for racks in replica_racks)

@@ -1,0 +1,37 @@
+"""The assignors that run on the broker, by the names that members ask for them."""
+
+from collections.abc import Callable, Mapping
+
+from coordinator_replay.engine.model import Assignment
+from coordinator_replay.simulation.coordinator.assignor.server.group_spec import (
+    GroupSpec,
+    MemberSpec,
+    PartitionAssignorError,
+)
+from coordinator_replay.simulation.coordinator.assignor.server.range_assignor import assign_ranges
+from coordinator_replay.simulation.coordinator.assignor.server.uniform_heterogeneous_assignment_builder import (
+    assign_different,
+)
+from coordinator_replay.simulation.coordinator.assignor.server.uniform_homogeneous_assignment_builder import (
+    assign_equal,
+)
+
+
+def assign_uniformly(group: GroupSpec) -> dict[str, Assignment]:
+    """``uniform``, balanced over all topics together, and sticky: another algorithm where subscriptions differ.
+
+    Raises:
+        PartitionAssignorError: partitions are left over.
+    """
+    if not group.members:
+        return {}
+    return assign_equal(group) if group.is_homogeneous else assign_different(group)
+
+
+ASSIGNORS: Mapping[str, Callable[[GroupSpec], dict[str, Assignment]]] = {
+    "uniform": assign_uniformly,
+    "range": assign_ranges,
+}
+"""What each makes of a group: partitions by topic id for each member; one that is not in it gets nothing."""
+
+__all__ = ["ASSIGNORS", "GroupSpec", "MemberSpec", "PartitionAssignorError"]

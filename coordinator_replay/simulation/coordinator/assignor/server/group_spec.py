@@ -1,0 +1,88 @@
+"""What an assignor on the broker is given: members with their subscriptions and targets, and the topics.
+
+Mirrors ``GroupSpec`` and ``SubscribedTopicDescriber``. Where Kafka leaves an order to its hash tables and the order
+decides who gets what, the table of ``java_order`` is used here.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from coordinator_replay.engine.model import Assignment
+from coordinator_replay.errors import CoordinatorReplayError
+from coordinator_replay.simulation.coordinator.java_order import DEFAULT_CAPACITY, HashOrder, hash_set
+from coordinator_replay.simulation.coordinator.messages import uuid_bytes
+from coordinator_replay.simulation.coordinator.topics import Topic
+
+
+class PartitionAssignorError(CoordinatorReplayError):
+    """An assignor can't make anything of the group (``PartitionAssignorException``)."""
+
+
+class MemberSpec(NamedTuple):
+    """A member as assignors see it.
+
+    Attributes:
+        instance_id: its instance id, if it is static.
+        topic_ids: topics that it subscribes to and that exist.
+        subscribed: how many topics it subscribes to, unknown ones too.
+        target: its present target assignment, in the order of ``in_tables``.
+    """
+
+    instance_id: str | None
+    topic_ids: tuple[str, ...]
+    subscribed: int
+    target: Assignment
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSpec:
+    """A group as assignors see it.
+
+    Attributes:
+        members: by id, in the order of Kafka's table.
+        is_homogeneous: the group counts as one whose members all subscribe to the same topics.
+        topics: topics of the cluster by id.
+        assigned: partitions that some member has as target, as topic id and number.
+    """
+
+    members: Mapping[str, MemberSpec]
+    is_homogeneous: bool
+    topics: Mapping[str, Topic]
+    assigned: Collection[tuple[str, int]]
+
+
+@lru_cache(maxsize=1 << 14)
+def uuid_hash(topic_id: str) -> int:
+    """``Uuid.hashCode``: both halves folded to 32 bits."""
+    data = uuid_bytes(topic_id)
+    folded = int.from_bytes(data[:8], "big") ^ int.from_bytes(data[8:], "big")
+    return (folded >> 32) ^ (folded & 0xFFFFFFFF)
+
+
+def uuid_order(topic_id: str) -> tuple[int, int]:
+    """A sort key with the order of ``Uuid.compareTo``: two signed numbers."""
+    data = uuid_bytes(topic_id)
+    return int.from_bytes(data[:8], "big", signed=True), int.from_bytes(data[8:], "big", signed=True)
+
+
+def in_tables(target: Assignment) -> Assignment:
+    """A target assignment in the order of the ``HashMap`` and the ``HashSet``s that its record is read into.
+
+    Args:
+        target: topics and partitions in the order of the record.
+    """
+    if len(target) < 2:
+        return {topic_id: _partition_set(partitions) for topic_id, partitions in target.items()}
+    table: HashOrder[str, tuple[int, ...]] = HashOrder(uuid_hash)
+    for topic_id, partitions in target.items():
+        table[topic_id] = _partition_set(partitions)
+    return dict(table)
+
+
+def _partition_set(partitions: Sequence[int]) -> tuple[int, ...]:
+    if all(partition < max(len(partitions), DEFAULT_CAPACITY) for partition in partitions):
+        # Each has a place of its own.
+        return tuple(sorted(partitions))
+    return tuple(hash_set(partitions, int, len(partitions)))

@@ -1,0 +1,65 @@
+"""A member's target in the making, in the order of the tables that Kafka's assignors keep it in.
+
+The order of topics and partitions goes into the record, from there into the tables of the next computation, and decides
+then what a member keeps when its quota is smaller.
+"""
+
+from coordinator_replay.engine.model import Assignment
+from coordinator_replay.simulation.coordinator.assignor.server.group_spec import uuid_hash
+from coordinator_replay.simulation.coordinator.java_order import DEFAULT_CAPACITY, HashOrder, hash_set
+
+Partitions = HashOrder[int, None]
+
+
+class MemberTarget:
+    """The partitions of a member; the tables of its last target are copied when they are changed first.
+
+    Attributes:
+        target: its last target, in the order of Kafka's tables.
+    """
+
+    __slots__ = ("_topics", "target")
+
+    def __init__(self, target: Assignment) -> None:
+        self.target = target
+        self._topics: HashOrder[str, Partitions] | None = None
+
+    def add(self, topic_id: str, partition: int, capacity: int = DEFAULT_CAPACITY) -> None:
+        """Give the member a partition.
+
+        Args:
+            topic_id: the topic.
+            partition: the partition.
+            capacity: of the set that is made for a topic of which the member has nothing.
+        """
+        topics = self._changed()
+        partitions = topics.get(topic_id)
+        if partitions is None:
+            partitions = HashOrder(int, capacity)
+        topics.put_first(topic_id, partitions)
+        partitions[partition] = None
+
+    def remove(self, topic_id: str, partition: int) -> None:
+        """Take a partition away; the last one takes the topic with it."""
+        topics = self._changed()
+        partitions = topics[topic_id]
+        del partitions[partition]
+        if not partitions:
+            del topics[topic_id]
+
+    def drop(self, topic_id: str) -> None:
+        """Take all partitions of a topic away."""
+        del self._changed()[topic_id]
+
+    def result(self) -> Assignment:
+        """Partitions by topic, both in the order of Kafka's tables."""
+        if self._topics is None:
+            return self.target
+        return {topic_id: tuple(partitions) for topic_id, partitions in self._topics.items()}
+
+    def _changed(self) -> HashOrder[str, Partitions]:
+        if self._topics is None:
+            self._topics = HashOrder(uuid_hash, len(self.target))
+            for topic_id, partitions in self.target.items():
+                self._topics[topic_id] = hash_set(partitions, int, len(partitions))
+        return self._topics

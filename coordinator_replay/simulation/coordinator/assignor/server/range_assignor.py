@@ -1,0 +1,43 @@
+"""The ``range`` assignor: each topic's partitions in ranges, members in the order of their ids.
+
+Mirrors ``assignor.RangeAssignor``. Static members come first, by instance id. It is not sticky, and racks play no part
+in Kafka 4.
+"""
+
+from coordinator_replay.engine.model import Assignment
+from coordinator_replay.simulation.coordinator.assignor.server.group_spec import GroupSpec, uuid_hash
+from coordinator_replay.simulation.coordinator.java_order import HashOrder, member_order
+
+
+def assign_ranges(group: GroupSpec) -> dict[str, Assignment]:
+    """Give each member its range of every topic it subscribes to.
+
+    In a group that counts as homogeneous the first member's topics count for all, as in Kafka.
+    """
+    members = sorted(group.members, key=lambda member_id: member_order(member_id, group.members[member_id].instance_id))
+    if not members:
+        return {}
+    common = group.members[members[0]].topic_ids if group.is_homogeneous else None
+    topics_of = {
+        member_id: common if common is not None else group.members[member_id].topic_ids for member_id in members
+    }
+    subscribers: dict[str, int] = {}
+    for topic_ids in topics_of.values():
+        for topic_id in topic_ids:
+            subscribers[topic_id] = subscribers.get(topic_id, 0) + 1
+    assignments: dict[str, Assignment] = {}
+    dealt = dict.fromkeys(subscribers, 0)
+    reached = dict.fromkeys(subscribers, 0)
+    for member_id in members:
+        size = len(common) if common is not None else group.members[member_id].subscribed
+        ranges: HashOrder[str, tuple[int, ...]] = HashOrder(uuid_hash, int(size / 0.75 + 1))
+        for topic_id in topics_of[member_id]:
+            smallest, larger = divmod(group.topics[topic_id].partitions, subscribers[topic_id])
+            start = reached[topic_id]
+            end = start + smallest + (dealt[topic_id] < larger)
+            dealt[topic_id] += 1
+            reached[topic_id] = end
+            if start < end:
+                ranges[topic_id] = tuple(range(start, end))
+        assignments[member_id] = dict(ranges)
+    return assignments

@@ -1,0 +1,205 @@
+"""``uniform`` for members that subscribe to different topics.
+
+Mirrors ``UniformHeterogeneousAssignmentBuilder``: members keep what they still subscribe to, free partitions go to the
+least loaded subscriber, then partitions move from heavy to light subscribers, topic by topic, until no topic's
+subscribers differ by more than one partition or the rounds are used up. A member's load is all its partitions.
+"""
+
+from coordinator_replay.engine.model import Assignment
+from coordinator_replay.simulation.coordinator.assignor.server.group_spec import (
+    GroupSpec,
+    PartitionAssignorError,
+    uuid_order,
+)
+from coordinator_replay.simulation.coordinator.assignor.server.member_target import MemberTarget
+
+MAX_ROUNDS = 16
+NOBODY = -1
+
+
+def assign_different(group: GroupSpec) -> dict[str, Assignment]:
+    """Balance every topic over its subscribers, as far as the subscriptions allow.
+
+    Raises:
+        PartitionAssignorError: a target names a partition that does not exist.
+    """
+    builder = _AssignmentBuilder(group)
+    if not builder.subscribers:
+        return {}
+    builder.keep()
+    builder.deal()
+    builder.balance()
+    return builder.result()
+
+
+class _AssignmentBuilder:
+    """The assignment in the making; members are numbered in the order of Kafka's table."""
+
+    def __init__(self, group: GroupSpec) -> None:
+        self.group = group
+        self.member_ids = list(group.members)
+        self.targets = [MemberTarget(member.target) for member in group.members.values()]
+        self.sizes = [0] * len(self.member_ids)
+        self.subscribers: dict[str, list[int]] = {}
+        for index, member in enumerate(group.members.values()):
+            for topic_id in member.topic_ids:
+                self.subscribers.setdefault(topic_id, []).append(index)
+        self.owners = {topic_id: [NOBODY] * group.topics[topic_id].partitions for topic_id in self.subscribers}
+
+    def keep(self) -> None:
+        """Let every member keep what it has of the topics it subscribes to.
+
+        Raises:
+            PartitionAssignorError: a target names a partition that does not exist, as a classic group's leader may.
+        """
+        for index, member in enumerate(self.group.members.values()):
+            subscribed = frozenset(member.topic_ids)
+            for topic_id, partitions in member.target.items():
+                if topic_id not in subscribed:
+                    self.targets[index].drop(topic_id)
+                    continue
+                owners = self.owners[topic_id]
+                if max(partitions) >= len(owners):
+                    raise PartitionAssignorError(f"{topic_id} has fewer partitions than the target assignment")
+                self.sizes[index] += len(partitions)
+                for partition in partitions:
+                    owners[partition] = index
+
+    def deal(self) -> None:
+        """Give free partitions to the least loaded subscribers, topics with few subscribers for much first."""
+        free = {
+            topic_id: [partition for partition, owner in enumerate(owners) if owner == NOBODY]
+            for topic_id, owners in self.owners.items()
+        }
+        for topic_id in self._in_order([topic_id for topic_id, partitions in free.items() if partitions]):
+            balancer = MemberAssignmentBalancer(self.sizes, self.subscribers[topic_id])
+            for partition in free[topic_id]:
+                self._assign(topic_id, partition, balancer.next_lightest())
+
+    def balance(self) -> None:
+        """Move partitions until a whole round over the topics changes nothing."""
+        topics = self._in_order([topic_id for topic_id, members in self.subscribers.items() if len(members) > 1])
+        last_changed = None
+        for _ in range(MAX_ROUNDS):
+            for index, topic_id in enumerate(topics):
+                if index == last_changed:
+                    return
+                if self._balance_topic(topic_id) or last_changed is None:
+                    last_changed = index
+
+    def result(self) -> dict[str, Assignment]:
+        """Partitions of each member by topic id."""
+        return {member_id: target.result() for member_id, target in zip(self.member_ids, self.targets, strict=True)}
+
+    def _balance_topic(self, topic_id: str) -> int:
+        """Move the topic's partitions from its heaviest to its lightest subscribers; returns how many."""
+        balancer = MemberAssignmentBalancer(self.sizes, self.subscribers[topic_id])
+        if balancer.spread <= 1:
+            return 0
+        by_owner: dict[int, list[int]] = {}
+        for partition, owner in enumerate(self.owners[topic_id]):
+            by_owner.setdefault(owner, []).append(partition)
+        moved = 0
+        while not balancer.is_balanced:
+            giver = balancer.next_heaviest()
+            while giver is not None and not by_owner.get(giver):
+                balancer.exclude_heaviest()
+                giver = balancer.next_heaviest()
+            if giver is None:
+                break
+            partition = by_owner[giver].pop()
+            taker = balancer.next_lightest()
+            if balancer.is_balanced:
+                break
+            self._assign(topic_id, partition, taker)
+            moved += 1
+        return moved
+
+    def _assign(self, topic_id: str, partition: int, taker: int) -> None:
+        owners = self.owners[topic_id]
+        if owners[partition] != NOBODY:
+            self.sizes[owners[partition]] -= 1
+            self.targets[owners[partition]].remove(topic_id, partition)
+        fair_share = -(-len(owners) // len(self.subscribers[topic_id]))
+        self.targets[taker].add(topic_id, partition, int(fair_share / 0.75 + 1))
+        owners[partition] = taker
+        self.sizes[taker] += 1
+
+    def _in_order(self, topics: list[str]) -> list[str]:
+        def place(topic_id: str) -> tuple[float, int, tuple[int, int]]:
+            count = len(self.subscribers[topic_id])
+            return -self.group.topics[topic_id].partitions / count, count, uuid_order(topic_id)
+
+        return sorted(topics, key=place)
+
+
+class MemberAssignmentBalancer:
+    """Which of a topic's subscribers has least and which most, while partitions move between them.
+
+    Subscribers are sorted by load once. The lightest form a range at the left that is walked through again and again
+    and widens as its level rises; the heaviest one at the right, walked leftwards, that widens as its level falls.
+    Mirrors Kafka's class of that name.
+
+    Attributes:
+        spread: difference between the heaviest and the lightest at the beginning.
+    """
+
+    def __init__(self, sizes: list[int], members: list[int]) -> None:
+        """Sort the members.
+
+        Args:
+            sizes: how many partitions each member has; the caller changes it as partitions move.
+            members: the topic's subscribers, at least one.
+        """
+        self._sizes = sizes
+        self._members = sorted(members, key=lambda member: (sizes[member], member))
+        count = len(self._members)
+        lightest, heaviest = sizes[self._members[0]], sizes[self._members[-1]]
+        self.spread = heaviest - lightest
+        self._light_end = 0
+        self._light_level = lightest - 1
+        self._next_light = 0
+        self._heavy_start = count
+        self._heavy_end = count
+        self._heavy_level = heaviest + 1
+        self._next_heavy = count - 1
+
+    @property
+    def is_balanced(self) -> bool:
+        """The levels of both ranges differ by one at most."""
+        return self._heavy_level - self._light_level <= 1
+
+    def next_lightest(self) -> int:
+        """The next member to take a partition."""
+        members, sizes = self._members, self._sizes
+        if self._next_light >= self._light_end:
+            self._light_level += 1
+            while self._light_end < len(members) and sizes[members[self._light_end]] == self._light_level:
+                self._light_end += 1
+            self._next_light = 0
+        member = members[self._next_light]
+        self._next_light += 1
+        return member
+
+    def next_heaviest(self) -> int | None:
+        """The next member to give a partition, None where nobody is left."""
+        members, sizes = self._members, self._sizes
+        if self._next_heavy < self._heavy_start:
+            if self._heavy_end <= self._heavy_start and self._heavy_start > 0:
+                self._heavy_level = sizes[members[self._heavy_start - 1]]
+            else:
+                self._heavy_level -= 1
+            while self._heavy_start > 0 and sizes[members[self._heavy_start - 1]] == self._heavy_level:
+                self._heavy_start -= 1
+            self._next_heavy = self._heavy_end - 1
+        if self._next_heavy < 0:
+            return None
+        member = members[self._next_heavy]
+        self._next_heavy -= 1
+        return member
+
+    def exclude_heaviest(self) -> None:
+        """Take the member that was just named out of the heavy range: it has nothing to give."""
+        members, at = self._members, self._next_heavy + 1
+        members[at], members[self._heavy_end - 1] = members[self._heavy_end - 1], members[at]
+        self._heavy_end -= 1

@@ -1,0 +1,82 @@
+"""``uniform`` for members that subscribe to the same topics.
+
+Mirrors ``UniformHomogeneousAssignmentBuilder``: every member keeps what it has up to its quota, what is over goes to
+those with room. The quota is the smallest fair share; as many members as partitions are left over get one more, the
+first ones that have use for it.
+"""
+
+from coordinator_replay.engine.model import Assignment
+from coordinator_replay.simulation.coordinator.assignor.server.group_spec import (
+    GroupSpec,
+    PartitionAssignorError,
+    uuid_hash,
+)
+from coordinator_replay.simulation.coordinator.assignor.server.member_target import MemberTarget
+from coordinator_replay.simulation.coordinator.java_order import hash_set
+
+
+def assign_equal(group: GroupSpec) -> dict[str, Assignment]:
+    """Balance the partitions of the first member's topics over all members.
+
+    Raises:
+        PartitionAssignorError: partitions are left over.
+    """
+    first = next(iter(group.members.values()))
+    topics = hash_set(first.topic_ids, uuid_hash, first.subscribed)
+    if not topics:
+        return {}
+    free = [
+        (topic_id, partition)
+        for topic_id in topics
+        for partition in range(group.topics[topic_id].partitions)
+        if (topic_id, partition) not in group.assigned
+    ]
+    total = sum(group.topics[topic_id].partitions for topic_id in topics)
+    targets, unfilled = _keep(group, frozenset(topics), total, free)
+    _deal(free, targets, unfilled)
+    return {member_id: target.result() for member_id, target in targets.items()}
+
+
+def _keep(
+    group: GroupSpec, topics: frozenset[str], total: int, free: list[tuple[str, int]]
+) -> tuple[dict[str, MemberTarget], list[tuple[str, int]]]:
+    """What each member keeps, and who has room for how many more; what is over is appended to ``free``."""
+    count = len(group.members)
+    smallest, larger = divmod(total, count)
+    targets: dict[str, MemberTarget] = {}
+    unfilled: list[tuple[str, int]] = []
+    for index, (member_id, member) in enumerate(group.members.items()):
+        has_extra = larger > 0
+        target = targets[member_id] = MemberTarget(member.target)
+        quota = _keep_some(target, topics, smallest + has_extra, free)
+        if quota > 0 and has_extra and count - index > larger:
+            # Another one can have the extra partition: enough members are still to come.
+            quota, has_extra = quota - 1, False
+        if quota > 0:
+            unfilled.append((member_id, quota))
+        larger -= has_extra
+    return targets, unfilled
+
+
+def _keep_some(target: MemberTarget, topics: frozenset[str], quota: int, free: list[tuple[str, int]]) -> int:
+    """Let a member keep what is within its quota; returns what is left of that."""
+    for topic_id, partitions in target.target.items():
+        if topic_id not in topics:
+            target.drop(topic_id)
+            continue
+        for partition in partitions[quota:]:
+            target.remove(topic_id, partition)
+            free.append((topic_id, partition))
+        quota -= min(quota, len(partitions))
+    return quota
+
+
+def _deal(free: list[tuple[str, int]], targets: dict[str, MemberTarget], unfilled: list[tuple[str, int]]) -> None:
+    at = 0
+    for member_id, room in unfilled:
+        target = targets[member_id]
+        for topic_id, partition in free[at : at + room]:
+            target.add(topic_id, partition)
+        at += room
+    if at < len(free):
+        raise PartitionAssignorError("Partitions were left unassigned")

@@ -1,0 +1,332 @@
+"""A classic group as its coordinator has it in memory, where a rebalance goes on between two records.
+
+Mirrors ``classic.ClassicGroup``: the states that a group can be in and what leads to each, its members with all the
+protocols they support, the votes for those, and the requests that wait for an answer. What Kafka leaves to the order of
+its hash tables is taken from there, too: the leader after the old one left, the winner of a tied vote, the order of
+members in records and answers.
+
+A classic group lives outside the replayed state, as in Kafka: its rebalance goes on in memory, and a record is written
+only when it comes to something. What records leave behind is the shard's replay of them, which is what a new leader of
+the partition would begin with.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from coordinator_replay.engine.classic_group import CONSUMER_PROTOCOL_TYPE, ClassicGroup
+from coordinator_replay.engine.model import Current, GroupState, Member, Subscription
+from coordinator_replay.records.blobs import BlobError, subscribed_topics
+from coordinator_replay.simulation.coordinator import record_helpers
+from coordinator_replay.simulation.coordinator.errors import IllegalStateError, RequestError
+from coordinator_replay.simulation.coordinator.java_order import HashOrder, hash_map
+from coordinator_replay.simulation.coordinator.operations import Reply
+from coordinator_replay.simulation.coordinator.record_helpers import NewRecord
+
+LEGAL_PREDECESSORS: Mapping[GroupState, frozenset[GroupState]] = {
+    GroupState.EMPTY: frozenset({GroupState.PREPARING_REBALANCE}),
+    GroupState.PREPARING_REBALANCE: frozenset({GroupState.STABLE, GroupState.COMPLETING_REBALANCE, GroupState.EMPTY}),
+    GroupState.COMPLETING_REBALANCE: frozenset({GroupState.PREPARING_REBALANCE}),
+    GroupState.STABLE: frozenset({GroupState.COMPLETING_REBALANCE}),
+    GroupState.DEAD: frozenset(
+        {
+            GroupState.EMPTY,
+            GroupState.PREPARING_REBALANCE,
+            GroupState.COMPLETING_REBALANCE,
+            GroupState.STABLE,
+            GroupState.DEAD,
+        }
+    ),
+}
+
+
+class LiveClassicGroup(ClassicGroup):
+    """One classic group as it stands now.
+
+    Attributes:
+        members: members by id, in the order of Kafka's hash map; ``subscription.protocols`` are all that they support.
+        votes: how many members support each protocol.
+        static_members: member id by instance id.
+        previous_state: the state before the present one; a first rebalance comes from Empty.
+        waiting_joins: JoinGroup requests not answered yet, by member id.
+        waiting_syncs: SyncGroup requests not answered yet, by member id.
+        pending_members: ids given out with MEMBER_ID_REQUIRED that have not joined yet.
+        pending_syncs: members of the generation that have not sent SyncGroup yet.
+        new_members: members whose first join is not answered yet.
+        has_new_member: somebody joined since the first rebalance's delay began.
+        topics: topics that members of the generation read; None where that can't be known.
+    """
+
+    def __init__(self, group_id: str, now_ms: int | None = None) -> None:
+        super().__init__(group_id, state_timestamp_ms=now_ms)
+        self.members = hash_map()
+        self.votes: dict[str, int] = {}
+        self.static_members: dict[str, str] = {}
+        self.previous_state = GroupState.DEAD
+        self.waiting_joins: dict[str, Reply] = {}
+        self.waiting_syncs: dict[str, Reply] = {}
+        self.pending_members: set[str] = set()
+        self.pending_syncs: set[str] = set()
+        self.new_members: set[str] = set()
+        self.has_new_member = False
+        self.topics: frozenset[str] | None = None
+
+    @classmethod
+    def loaded(cls, replayed: ClassicGroup) -> "LiveClassicGroup":
+        """The group as the coordinator has it after loading its records."""
+        group = cls(replayed.group_id)
+        for name in ("generation", "leader", "protocol", "protocol_type", "state", "state_timestamp_ms"):
+            setattr(group, name, getattr(replayed, name))
+        for member in replayed.members.values():
+            subscription = member.subscription_or_empty
+            loaded = subscription._replace(rebalance_timeout_ms=subscription.loaded_rebalance_ms)
+            group._put(member._replace(subscription=loaded))
+        group.topics = group.computed_topics()
+        return group
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """How long a rebalance may take: the longest that any member asked for, at least 0."""
+        return max((member.subscription_or_empty.least_rebalance_ms for member in self.members.values()), default=0)
+
+    @property
+    def all_have_joined(self) -> bool:
+        """Every member waits for the join phase to end, and nobody was given an id and did not join."""
+        return len(self.waiting_joins) == len(self.members) and not self.pending_members
+
+    def waits(self, member_id: str) -> bool:
+        """Whether a member shows by a parked request that it is alive; a new one's first join does not count."""
+        return member_id not in self.new_members and (
+            member_id in self.waiting_joins or member_id in self.waiting_syncs
+        )
+
+    def can_rebalance(self) -> bool:
+        """Whether a rebalance may begin now."""
+        return self.state in LEGAL_PREDECESSORS[GroupState.PREPARING_REBALANCE]
+
+    def transition_to(self, state: GroupState, at_ms: int) -> None:
+        """Enter a state.
+
+        Raises:
+            IllegalStateError: the present state does not lead there; nothing changes.
+        """
+        allowed = LEGAL_PREDECESSORS.get(state, frozenset())
+        if self.state not in allowed:
+            raise IllegalStateError(
+                f"group {self.group_id!r} can't go from {self.state} to {state}; "
+                f"that state follows {', '.join(sorted(allowed)) or 'no state of a classic group'}"
+            )
+        self.previous_state, self.state = self.state, state
+        self.state_timestamp_ms = at_ms
+
+    def validate(self, member_id: str, instance_id: str | None) -> None:
+        """Check that a member is who it says.
+
+        Raises:
+            RequestError: it is unknown, or another member holds its instance id.
+        """
+        if instance_id is not None:
+            holder = self.static_members.get(instance_id)
+            if holder is None:
+                raise RequestError("UNKNOWN_MEMBER_ID")
+            if holder != member_id:
+                raise RequestError("FENCED_INSTANCE_ID")
+        if member_id not in self.members:
+            raise RequestError("UNKNOWN_MEMBER_ID")
+
+    def add(self, member: Member, *, protocol_type: str) -> None:
+        """Take a member in; the first one gives the group its protocol type and leads it.
+
+        Raises:
+            IllegalStateError: it is of another protocol type, is there already, or supports no protocol that all
+                others support; nothing changes.
+        """
+        subscription = member.subscription_or_empty
+        protocols = [protocol.name for protocol in subscription.protocols]
+        if member.member_id in self.members:
+            raise IllegalStateError(f"member {member.member_id!r} is already in group {self.group_id!r}")
+        if subscription.instance_id in self.static_members:
+            raise IllegalStateError(f"instance id {subscription.instance_id!r} is taken in group {self.group_id!r}")
+        if not self.supports(protocol_type, protocols):
+            raise IllegalStateError(
+                f"member {member.member_id!r} offers {protocol_type!r} {protocols}; "
+                f"group {self.group_id!r} needs {self.protocol_type!r} {sorted(self.candidate_protocols())}"
+            )
+        if not self.members:
+            self.protocol_type = protocol_type
+        if self.leader is None:
+            self.leader = member.member_id
+        self._put(member)
+
+    def remove(self, member_id: str) -> None:
+        """Let a member go, also one that was only given an id; whatever it waits for is never answered.
+
+        The first one of the others leads if it was the leader.
+        """
+        self.waiting_joins.pop(member_id, None)
+        self.waiting_syncs.pop(member_id, None)
+        self.new_members.discard(member_id)
+        self.pending_members.discard(member_id)
+        self.pending_syncs.discard(member_id)
+        member = self.members.pop(member_id, None)
+        if member is None:
+            return
+        self._count(member, -1)
+        instance_id = member.instance_id
+        if instance_id is not None and self.static_members.get(instance_id) == member_id:
+            del self.static_members[instance_id]
+        if self.leader == member_id:
+            self.leader = next(iter(self.members), None)
+
+    def replace_static_member(self, instance_id: str, old_member_id: str, new_member_id: str) -> None:
+        """Give a static member a new member id; it keeps everything else, leadership too."""
+        self.members[new_member_id] = self.members.pop(old_member_id)._replace(member_id=new_member_id)
+        if self.leader == old_member_id:
+            self.leader = new_member_id
+        self.static_members[instance_id] = new_member_id
+
+    def update_member(self, member_id: str, subscription: Subscription) -> None:
+        """Replace a member's subscription, and its votes."""
+        member = self.members[member_id]
+        self._count(member, -1)
+        self.members[member_id] = updated = member._replace(subscription=subscription)
+        self._count(updated, 1)
+
+    def elect_leader(self, joined: Collection[str]) -> bool:
+        """Make sure that a member that joined leads; False where none did (``maybeElectNewJoinedLeader``)."""
+        if self.leader is None:
+            return False
+        if self.leader in joined and self.leader in self.members:
+            return True
+        elected = next((member_id for member_id in self.members if member_id in joined), None)
+        if elected is None:
+            return False
+        self.leader = elected
+        return True
+
+    def candidate_protocols(self) -> frozenset[str]:
+        """Protocols that every member supports."""
+        return frozenset(name for name, votes in self.votes.items() if votes == len(self.members))
+
+    def supports(self, protocol_type: str, protocols: Iterable[str]) -> bool:
+        """Whether a member of this type with these protocols can join (``supportsProtocols``)."""
+        offered = set(protocols)
+        if self.state == GroupState.EMPTY:
+            return bool(protocol_type) and bool(offered)
+        count = len(self.members)
+        return protocol_type == self.protocol_type and any(self.votes.get(name, 0) == count for name in offered)
+
+    def select_protocol(self) -> str:
+        """The protocol most members vote for: each for the first of its own list that all support.
+
+        Of several with as many votes, the first in the order of a ``HashMap`` of names.
+        """
+        candidates = self.candidate_protocols()
+        ballots: HashOrder[str, int] = hash_map()
+        for member in self.members.values():
+            supported = (protocol.name for protocol in member.subscription_or_empty.protocols)
+            vote = next((name for name in supported if name in candidates), None)
+            if vote is None:
+                # Members without a common protocol were refused when they joined, unless a protocol was named twice.
+                raise RequestError("UNKNOWN_SERVER_ERROR", "Member does not support any of the candidate protocols")
+            ballots[vote] = ballots.get(vote, 0) + 1
+        return max(ballots, key=lambda name: ballots[name])
+
+    def next_generation(self, at_ms: int) -> None:
+        """End the join phase: one generation on, waiting for the assignment, or Empty (``initNextGeneration``).
+
+        As in Kafka the generation goes on first, and stays so where the rest fails.
+
+        Raises:
+            IllegalStateError: no join phase is going on, as for the timer of one that an upgrade ended.
+            RequestError: the members have no protocol in common, or a subscription is damaged as Kafka does not expect.
+        """
+        self.generation += 1
+        self.protocol = self.select_protocol() if self.members else None
+        if self.protocol is None:
+            self.leader = None
+        self.topics = self.computed_topics()
+        self.transition_to(GroupState.COMPLETING_REBALANCE if self.members else GroupState.EMPTY, at_ms)
+        self.pending_syncs.clear()
+
+    def set_assignments(self, assignments: Mapping[str, str]) -> None:
+        """Give members their assignments; those not named get an empty one."""
+        for member_id, member in self.members.items():
+            blob = assignments.get(member_id, "")
+            self.members[member_id] = member._replace(
+                current=Current(self.generation, state=None, assigned=None, assignment_bytes=blob)
+            )
+
+    def computed_topics(self) -> frozenset[str] | None:
+        """Return the topics that members subscribe to, None where they can't be known (``computeSubscribedTopics``).
+
+        Raises:
+            RequestError: UNKNOWN_SERVER_ERROR, a subscription is damaged in a way that Kafka does not expect there.
+        """
+        if self.protocol_type != CONSUMER_PROTOCOL_TYPE or (self.members and self.protocol is None):
+            return None
+        try:
+            blobs = [self.metadata(member) for member in self.members.values()]
+            return frozenset().union(*map(subscribed_topics, blobs))
+        except BlobError as problem:
+            if problem.is_expected:
+                return None
+            raise RequestError("UNKNOWN_SERVER_ERROR", f"subscription: {problem}") from None
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Whether the topic is read; a consumer group whose topics can't be known may read any."""
+        if self.topics is None:
+            return self.protocol_type == CONSUMER_PROTOCOL_TYPE
+        return topic in self.topics
+
+    def metadata(self, member: Member) -> str:
+        """A member's blob under the chosen protocol.
+
+        Raises:
+            RequestError: UNKNOWN_SERVER_ERROR, it does not support that protocol, or none is chosen.
+        """
+        for protocol in member.subscription_or_empty.protocols:
+            if protocol.name == self.protocol:
+                return protocol.metadata
+        raise RequestError("UNKNOWN_SERVER_ERROR", f"Member does not support protocol {self.protocol}")
+
+    def listed_members(self) -> list[dict[str, Any]]:
+        """Members with their metadata, as a leader gets them."""
+        return [
+            {"memberId": member_id, "groupInstanceId": member.instance_id, "metadata": self.metadata(member)}
+            for member_id, member in self.members.items()
+        ]
+
+    def record(self, assignments: Mapping[str, str] | None = None) -> NewRecord:
+        """The record of the group as it stands.
+
+        Args:
+            assignments: assignments by member id, in place of what members have.
+        """
+        is_consumer = self.protocol_type == CONSUMER_PROTOCOL_TYPE
+        members = [
+            record_helpers.classic_member(
+                member, self.metadata(member), _assignment(member, assignments), is_consumer=is_consumer
+            )
+            for member in self.members.values()
+        ]
+        return record_helpers.classic_group(self, members)
+
+    def _put(self, member: Member) -> None:
+        self.members[member.member_id] = member
+        if member.instance_id is not None:
+            self.static_members[member.instance_id] = member.member_id
+        self._count(member, 1)
+
+    def _count(self, member: Member, by: int) -> None:
+        for protocol in member.subscription_or_empty.protocols:
+            votes = self.votes.get(protocol.name, 0) + by
+            if votes:
+                self.votes[protocol.name] = votes
+            else:
+                del self.votes[protocol.name]
+
+
+def _assignment(member: Member, assignments: Mapping[str, str] | None) -> str:
+    if assignments is not None:
+        return assignments.get(member.member_id, "")
+    return member.current.assignment_bytes if member.current is not None else ""

@@ -1,0 +1,257 @@
+"""The rebalance of a classic group: join phase, sync phase, and their timers.
+
+Mirrors ``GroupMetadataManager.prepareRebalance``, ``completeClassicGroupJoin`` and what they call. Every function
+that can end a join phase returns the records of that; most often there are none, because a record is written only for
+an assignment, or when a group becomes empty.
+
+Timers: ``join`` ends the join phase, ``sync`` the wait for SyncGroup, ``heartbeat`` removes a member. Each looks the
+group up again when it fires, and does nothing where there is none of that name any more.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from coordinator_replay.engine.model import GroupState
+from coordinator_replay.simulation.coordinator.classic.classic_group import LiveClassicGroup
+from coordinator_replay.simulation.coordinator.errors import CODES
+from coordinator_replay.simulation.coordinator.operations import NOTHING_TO_DO, Outcome, Reply
+from coordinator_replay.simulation.coordinator.record_helpers import NewRecord
+from coordinator_replay.simulation.coordinator.shard import Shard
+from coordinator_replay.simulation.coordinator.timers import Key
+
+NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
+"""How long a new member's first JoinGroup may be parked (``group.new.member.join.timeout``, not configurable)."""
+
+NULL_PROTOCOL_SINCE = 7
+"""Since this version JoinGroup's response can name no protocol."""
+
+INITIAL_DELAY = "group.initial.rebalance.delay.ms"
+
+Records = tuple[NewRecord, ...]
+NO_RECORDS: Records = ()
+
+
+def join_body(live: LiveClassicGroup, member_id: str, **fields: Any) -> dict[str, Any]:
+    """A JoinGroup response with the present generation."""
+    return {
+        "memberId": member_id,
+        "generationId": live.generation,
+        "protocolType": live.protocol_type,
+        "protocolName": live.protocol,
+        "leader": live.leader or "",
+        **fields,
+    }
+
+
+def refuse_join(reply: Reply, error: str, member_id: str, *, protocol_is_null: bool = False) -> None:
+    """Answer a JoinGroup request with an error.
+
+    Args:
+        reply: the way back.
+        error: Kafka's name of the error.
+        member_id: the id the response names.
+        protocol_is_null: the protocol name is null and not empty, in versions where it may be.
+    """
+    body: dict[str, Any] = {"errorCode": CODES[error], "memberId": member_id}
+    if protocol_is_null and (reply.request.version or 0) >= NULL_PROTOCOL_SINCE:
+        body["protocolName"] = None
+    reply.send(body)
+
+
+# -- timers ----------------------------------------------------------------------------------------------------------
+
+
+def heartbeat_key(group_id: str, member_id: str) -> Key:
+    """The timer that removes a member unless something is heard from it."""
+    return ("heartbeat", group_id, member_id)
+
+
+def schedule_heartbeat(shard: Shard, live: LiveClassicGroup, member_id: str, timeout_ms: int | None = None) -> None:
+    """Restart a member's heartbeat timer.
+
+    Args:
+        shard: the state.
+        live: its group.
+        member_id: the member, or an id that is pending.
+        timeout_ms: how long it runs; None for the member's session timeout.
+    """
+    group_id = live.group_id
+    if timeout_ms is None:
+        subscription = live.members[member_id].subscription
+        timeout_ms = subscription.session_timeout_ms or 0 if subscription is not None else 0
+    shard.schedule(heartbeat_key(group_id, member_id), timeout_ms, lambda: _expire_member(shard, group_id, member_id))
+
+
+def _schedule(
+    shard: Shard, live: LiveClassicGroup, phase: str, delay_ms: int, operation: Callable[[LiveClassicGroup], Records]
+) -> None:
+    """Let the timer of a phase run an operation on the classic group of that name, if there is one by then."""
+    group_id = live.group_id
+
+    def run() -> Outcome:
+        group = shard.group(group_id)
+        return Outcome(operation(group)) if isinstance(group, LiveClassicGroup) else NOTHING_TO_DO
+
+    shard.schedule((phase, group_id), delay_ms, run)
+
+
+def _schedule_initial_join_end(shard: Shard, live: LiveClassicGroup, delay_ms: int, remaining_ms: int) -> None:
+    _schedule(shard, live, "join", delay_ms, lambda group: _end_initial_join(shard, group, delay_ms, remaining_ms))
+
+
+# -- the join phase --------------------------------------------------------------------------------------------------
+
+
+def rebalance_or_complete_join(shard: Shard, live: LiveClassicGroup) -> Records:
+    """Begin a rebalance; if one is in its join phase already, see whether that can end."""
+    return prepare_rebalance(shard, live) if live.can_rebalance() else maybe_complete_join(shard, live)
+
+
+def prepare_rebalance(shard: Shard, live: LiveClassicGroup) -> Records:
+    """Begin a rebalance: members must join again.
+
+    From Empty it waits for ``group.initial.rebalance.delay.ms``, also where that is 0. Otherwise the join phase ends
+    at once where everybody waits already, or else after the largest rebalance timeout of the members.
+    """
+    if live.state == GroupState.COMPLETING_REBALANCE:
+        live.set_assignments({})
+        answer_syncs(shard, live, "REBALANCE_IN_PROGRESS")
+    live.pending_syncs.clear()
+    shard.timers.cancel(("sync", live.group_id))
+    is_first = live.state == GroupState.EMPTY
+    if is_first:
+        delay_ms = shard.config.number(INITIAL_DELAY)
+        _schedule_initial_join_end(shard, live, delay_ms, max(live.rebalance_timeout_ms - delay_ms, 0))
+    live.transition_to(GroupState.PREPARING_REBALANCE, shard.now_ms)
+    if is_first:
+        return NO_RECORDS
+    if live.all_have_joined:
+        return complete_join(shard, live)
+    _schedule(shard, live, "join", live.rebalance_timeout_ms, lambda group: complete_join(shard, group))
+    return NO_RECORDS
+
+
+def maybe_complete_join(shard: Shard, live: LiveClassicGroup) -> Records:
+    """End the join phase if everybody waits; that of a first rebalance only its timer ends."""
+    if (
+        live.state != GroupState.PREPARING_REBALANCE
+        or live.previous_state == GroupState.EMPTY
+        or not live.all_have_joined
+    ):
+        return NO_RECORDS
+    return complete_join(shard, live)
+
+
+def _end_initial_join(shard: Shard, live: LiveClassicGroup, delay_ms: int, remaining_ms: int) -> Records:
+    """Wait on where somebody came during the delay and time is left, else end the join phase."""
+    if not live.has_new_member or remaining_ms == 0:
+        return complete_join(shard, live)
+    live.has_new_member = False
+    next_delay_ms = min(shard.config.number(INITIAL_DELAY), remaining_ms)
+    _schedule_initial_join_end(shard, live, next_delay_ms, max(remaining_ms - delay_ms, 0))
+    return NO_RECORDS
+
+
+def complete_join(shard: Shard, live: LiveClassicGroup) -> Records:
+    """End the join phase: remove dynamic members that did not join, answer all others with the new generation."""
+    shard.timers.cancel(("join", live.group_id))
+    late = [
+        member_id
+        for member_id, member in live.members.items()
+        if member_id not in live.waiting_joins and member.instance_id is None
+    ]
+    for member_id in late:
+        live.remove(member_id)
+        shard.timers.cancel(heartbeat_key(live.group_id, member_id))
+    if not live.elect_leader(live.waiting_joins.keys()) and live.members:
+        _schedule(shard, live, "join", live.rebalance_timeout_ms, lambda group: complete_join(shard, group))
+        return NO_RECORDS
+    live.next_generation(shard.now_ms)
+    if live.state == GroupState.EMPTY:
+        return (live.record(),)
+    for member_id in list(live.members):
+        members = live.listed_members() if member_id == live.leader else []
+        reply = live.waiting_joins.pop(member_id, None)
+        if reply is not None:
+            reply.send(join_body(live, member_id, members=members))
+        schedule_heartbeat(shard, live, member_id)
+        live.new_members.discard(member_id)
+        live.pending_syncs.add(member_id)
+    timeout_ms, generation = live.rebalance_timeout_ms, live.generation
+    _schedule(shard, live, "sync", timeout_ms, lambda group: _expire_pending_syncs(shard, group, generation))
+    return NO_RECORDS
+
+
+# -- the sync phase --------------------------------------------------------------------------------------------------
+
+
+def answer_syncs(shard: Shard, live: LiveClassicGroup, error: str = "NONE") -> None:
+    """Answer every parked SyncGroup with the member's assignment or an error."""
+    for member_id in list(live.members):
+        reply = live.waiting_syncs.pop(member_id, None)
+        if reply is not None:
+            reply.send(sync_body(live, member_id) if error == "NONE" else {"errorCode": CODES[error]})
+            schedule_heartbeat(shard, live, member_id)
+
+
+def sync_body(live: LiveClassicGroup, member_id: str) -> dict[str, Any]:
+    """A SyncGroup response with a member's assignment."""
+    current = live.members[member_id].current
+    return {
+        "protocolType": live.protocol_type,
+        "protocolName": live.protocol,
+        "assignment": current.assignment_bytes if current is not None else "",
+    }
+
+
+def take_assignment(shard: Shard, live: LiveClassicGroup, assignments: Mapping[str, str], generation: int) -> None:
+    """The leader's assignment is in the log: the group is Stable, unless another rebalance began meanwhile."""
+    if live.state == GroupState.COMPLETING_REBALANCE and live.generation == generation:
+        live.set_assignments(assignments)
+        answer_syncs(shard, live)
+        live.transition_to(GroupState.STABLE, shard.now_ms)
+
+
+def note_sync(shard: Shard, live: LiveClassicGroup, member_id: str) -> None:
+    """A member sent SyncGroup; when all have, the wait for them ends."""
+    live.pending_syncs.discard(member_id)
+    if not live.pending_syncs:
+        shard.timers.cancel(("sync", live.group_id))
+
+
+def _expire_pending_syncs(shard: Shard, live: LiveClassicGroup, generation: int) -> Records:
+    is_waiting = live.state in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE)
+    if live.generation != generation or not is_waiting or not live.pending_syncs:
+        return NO_RECORDS
+    for member_id in sorted(live.pending_syncs):
+        live.remove(member_id)
+        shard.timers.cancel(heartbeat_key(live.group_id, member_id))
+    return prepare_rebalance(shard, live)
+
+
+# -- members that are removed ----------------------------------------------------------------------------------------
+
+
+def forget_member(live: LiveClassicGroup, member_id: str) -> None:
+    """Remove a member; its parked JoinGroup is answered with UNKNOWN_MEMBER_ID."""
+    reply: Reply | None = live.waiting_joins.get(member_id)
+    if reply is not None:
+        refuse_join(reply, "UNKNOWN_MEMBER_ID", "")
+    live.remove(member_id)
+
+
+def _expire_member(shard: Shard, group_id: str, member_id: str) -> Outcome:
+    live = shard.group(group_id)
+    if not isinstance(live, LiveClassicGroup):
+        return NOTHING_TO_DO
+    if member_id in live.pending_members:
+        live.remove(member_id)
+    elif member_id not in live.members or live.waits(member_id):
+        return NOTHING_TO_DO
+    else:
+        forget_member(live, member_id)
+        if live.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
+            return Outcome(rebalance_or_complete_join(shard, live))
+    if live.state == GroupState.PREPARING_REBALANCE and live.all_have_joined:
+        return Outcome(complete_join(shard, live))
+    return NOTHING_TO_DO

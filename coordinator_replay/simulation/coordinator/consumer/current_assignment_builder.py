@@ -1,0 +1,193 @@
+"""One step of a member of a consumer group on its way to its target.
+
+Mirrors ``CurrentAssignmentBuilder``. A member first gives up what it must (UNREVOKED_PARTITIONS), then reaches the
+target's epoch with what is free (UNRELEASED_PARTITIONS while others still hold part of it), until it has all (STABLE).
+Whenever a member is built again its epoch becomes its previous epoch, even if the epoch stays.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from coordinator_replay.engine.model import JOINING, Assignment, Current, MemberState
+from coordinator_replay.simulation.coordinator.errors import RequestError
+
+PartitionEpochs = dict[str, dict[int, int]]
+"""Epoch by partition number, by topic id; no topic without partitions."""
+
+
+def with_epoch_of_each(partitions: Assignment, epochs: Assignment, member_epoch: int) -> PartitionEpochs:
+    """Join partitions with their epochs; where a record has none, the member's own counts."""
+    return {
+        topic_id: dict(zip(numbers, epochs.get(topic_id) or (member_epoch,) * len(numbers), strict=True))
+        for topic_id, numbers in partitions.items()
+    }
+
+
+def assigned(current: Current) -> PartitionEpochs:
+    """What a member may use."""
+    return with_epoch_of_each(current.assigned or {}, current.assigned_epochs, current.epoch)
+
+
+def pending(current: Current) -> PartitionEpochs:
+    """What a member must give up."""
+    return with_epoch_of_each(current.pending, current.pending_epochs, current.epoch)
+
+
+def split(partitions: PartitionEpochs) -> tuple[Assignment, Assignment]:
+    """Partitions and their epochs apart, both in ascending order of partitions."""
+    numbers = {topic_id: tuple(sorted(some)) for topic_id, some in partitions.items() if some}
+    epochs = {topic_id: tuple(partitions[topic_id][one] for one in some) for topic_id, some in numbers.items()}
+    return numbers, epochs
+
+
+def with_epochs(partitions: Assignment, epochs: Assignment, member_epoch: int) -> list[dict[str, Any]]:
+    """Partitions as records have them."""
+    return [
+        {
+            "topicId": topic_id,
+            "partitions": list(numbers),
+            "assignmentEpochs": list(epochs.get(topic_id) or (member_epoch,) * len(numbers)),
+        }
+        for topic_id, numbers in partitions.items()
+    ]
+
+
+def as_topics(partitions: Assignment) -> list[dict[str, Any]]:
+    """Partitions as responses have them."""
+    return [{"topicId": topic_id, "partitions": list(numbers)} for topic_id, numbers in partitions.items()]
+
+
+Owned = Sequence[Mapping[str, Any]] | None
+"""Partitions a client says it owns, ``[{topicId, partitions}]``; None where it says nothing of them."""
+
+
+def owns_any(owned: Owned, of: Assignment) -> bool:
+    """Whether a client still owns one of some partitions; one that says nothing may own them all."""
+    if owned is None:
+        return True
+    return any(partition in of.get(topic["topicId"], ()) for topic in owned for partition in topic["partitions"])
+
+
+def owns_only(owned: Owned, of: Assignment) -> bool:
+    """Whether a client owns nothing but some partitions; of one that says nothing it is not known."""
+    if owned is None:
+        return False
+    for topic in owned:
+        if topic["topicId"] not in of or not set(topic["partitions"]) <= set(of[topic["topicId"]]):
+            return False
+    return True
+
+
+UNREVOKED, UNRELEASED = MemberState.UNREVOKED_PARTITIONS, MemberState.UNRELEASED_PARTITIONS
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentAssignmentBuilder:
+    """What a step of reconciliation looks at.
+
+    Attributes:
+        current: what the member has.
+        target_epoch: the epoch of the target.
+        target: what the member is to have, by topic id.
+        subscribed: ids of the topics it subscribes to, as far as they exist.
+        subscribes: it subscribes to topics, be they there or not.
+        has_subscription_changed: its subscription changed in this request.
+        owned: what its client says it owns.
+        owners: who holds a partition, by topic id and number.
+    """
+
+    current: Current
+    target_epoch: int
+    target: Assignment
+    subscribed: Collection[str]
+    subscribes: bool
+    has_subscription_changed: bool
+    owned: Owned
+    owners: Mapping[tuple[str, int], str]
+
+    def build(self) -> Current:
+        """What the member has after the step; the same object where nothing changes.
+
+        Raises:
+            RequestError: FENCED_MEMBER_EPOCH, of a member in a state that a newer broker wrote.
+        """
+        current = self.current
+        match current.state:
+            case MemberState.UNREVOKED_PARTITIONS:
+                if owns_any(self.owned, current.pending):
+                    return self._trimmed() if self.has_subscription_changed else current
+                return self._next()
+            case MemberState.UNRELEASED_PARTITIONS:
+                return self._next()
+            case MemberState.UNKNOWN:
+                if self.owned is None or self.owned:
+                    raise RequestError(
+                        "FENCED_MEMBER_EPOCH",
+                        "The consumer group member is in a unknown state. "
+                        "The member must abandon all its partitions and rejoin.",
+                    )
+                return self._next()
+        if current.epoch != self.target_epoch:
+            return self._next()
+        return self._trimmed() if self.has_subscription_changed else current
+
+    def _next(self) -> Current:
+        """Towards the target: give up what is not in it, then take what is free."""
+        had, gives_up = assigned(self.current), self.current.pending
+        keep: PartitionEpochs = {}
+        revoke: PartitionEpochs = {}
+        add: dict[str, list[int]] = {}
+        has_unreleased = False
+        for topic_id in {**self.target, **had}:
+            owned = had.get(topic_id, {})
+            wanted = self.target.get(topic_id, ()) if topic_id in self.subscribed else ()
+            kept = {partition: owned[partition] for partition in wanted if partition in owned}
+            if kept:
+                keep[topic_id] = kept
+            if len(kept) < len(owned):
+                revoke[topic_id] = {one: epoch for one, epoch in owned.items() if one not in kept}
+            for partition in wanted:
+                if partition in owned:
+                    continue
+                if (topic_id, partition) in self.owners and partition not in gives_up.get(topic_id, ()):
+                    has_unreleased = True
+                else:
+                    add.setdefault(topic_id, []).append(partition)
+        if revoke and owns_any(self.owned, split(revoke)[0]):
+            return self._moved(self.current.epoch, UNREVOKED, keep, revoke)
+        for topic_id, partitions in add.items():
+            keep.setdefault(topic_id, {}).update(dict.fromkeys(partitions, self.target_epoch))
+        return self._moved(self.target_epoch, UNRELEASED if has_unreleased else MemberState.STABLE, keep, {})
+
+    def _trimmed(self) -> Current:
+        """Give up topics that the member no longer subscribes to; the epoch stays."""
+        had = assigned(self.current)
+        # A member without any subscription is built again, which its previous epoch shows, unless it is just joining.
+        gives_up_all = not self.subscribes and not self.current.pending and self.current is not JOINING
+        if not gives_up_all and all(topic_id in self.subscribed for topic_id in had):
+            return self.current
+        left = {topic_id: partitions for topic_id, partitions in had.items() if topic_id in self.subscribed}
+        revoke = pending(self.current)
+        for topic_id, partitions in had.items():
+            if topic_id not in self.subscribed:
+                revoke[topic_id] = {**revoke.get(topic_id, {}), **partitions}
+        if revoke and owns_any(self.owned, split(revoke)[0]):
+            return self._moved(self.current.epoch, UNREVOKED, left, revoke)
+        return self._moved(self.current.epoch, self.current.state or MemberState.STABLE, left, pending(self.current))
+
+    def _moved(self, epoch: int, state: MemberState, has: PartitionEpochs, gives_up: PartitionEpochs) -> Current:
+        numbers, epochs = split(has)
+        pending_numbers, pending_epochs = split(gives_up)
+        return Current(epoch, self.current.epoch, state, numbers, pending_numbers, epochs, pending_epochs)
+
+
+def is_same(one: Current, other: Current) -> bool:
+    """Whether a member's record would say the same, epochs of partitions and the previous epoch included."""
+    return one is other or (
+        one.epoch == other.epoch
+        and one.previous_epoch == other.previous_epoch
+        and one.state is other.state
+        and assigned(one) == assigned(other)
+        and pending(one) == pending(other)
+    )

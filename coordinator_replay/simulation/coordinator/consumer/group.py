@@ -1,0 +1,147 @@
+"""What a consumer group has apart from its records: orders and counts that follow them, and deadlines.
+
+Mirrors the parts of ``modern.consumer.ConsumerGroup`` and ``modern.ModernGroup`` that the engine has no use for. All
+but the deadline follows from the records, one by one as they are replayed, so that a reload finds the same.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from coordinator_replay.engine.consumer_group import ConsumerGroup
+from coordinator_replay.engine.model import Assignment, Record, Regex, Subscription
+from coordinator_replay.java_strings import string_hash
+from coordinator_replay.simulation.coordinator.assignor.server.group_spec import in_tables
+from coordinator_replay.simulation.coordinator.java_order import TimelineOrder
+
+NEVER = 0
+"""A deadline that has always passed."""
+
+
+class Subscriptions(Counter[tuple[tuple[str, ...], str | None]]):
+    """How many members subscribe to the same topics by name and expression; never changed, others take its place."""
+
+    def replaced(self, before: Subscription | None, after: Subscription | None) -> "Subscriptions":
+        """Those with another one in place of a member's; None where it was or is no member."""
+        others = Subscriptions(self)
+        if before is not None:
+            key = before.topics or (), before.regex
+            others[key] -= 1
+            if others[key] <= 0:
+                del others[key]
+        if after is not None:
+            others[after.topics or (), after.regex] += 1
+        return others
+
+    @cached_property
+    def expressions(self) -> Counter[str]:
+        """How many members subscribe to an expression."""
+        users: Counter[str] = Counter()
+        for (_, expression), count in self.items():
+            if expression is not None:
+                users[expression] += count
+        return users
+
+    def topics(self, regexes: Mapping[str, Regex]) -> set[str]:
+        """Topics that anybody subscribes to, by name or by a resolved expression; they need not exist."""
+        used = [regexes[one].topics for one in self.expressions if one in regexes]
+        return {name for names in (*(names for names, _ in self), *used) for name in names}
+
+    def are_homogeneous(self, regexes: Mapping[str, Regex]) -> bool:
+        """Whether members subscribe alike (``ConsumerGroup.subscriptionType``).
+
+        As in Kafka, no topic may match two expressions, nor one that is not subscribed to by name, be they still used
+        or not.
+
+        Args:
+            regexes: what expressions were resolved to.
+        """
+        if len(self) != 1:
+            return not self
+        ((names, expression),) = self
+        resolved = [topic for regex in regexes.values() for topic in regex.topics]
+        if expression is None:
+            return set(resolved) <= set(names)
+        return not names and len(resolved) == len(set(resolved))
+
+
+@dataclass(slots=True, eq=False)
+class ConsumerState:
+    """Soft state of one consumer group.
+
+    Attributes:
+        members: ids of the members in the order of Kafka's table.
+        static_members: member id by instance id.
+        subscriptions: what members subscribe to.
+        is_homogeneous: members subscribe alike, as of the last record of a member; as in Kafka, a record of an
+            expression does not change that.
+        refresh_at_ms: from when on the metadata hash must be computed again.
+        refresh_epoch: group epoch that the deadline belongs to.
+        targets: target assignment of each member, in the order of Kafka's tables.
+        extension: what a protocol that is plugged in keeps for the group; no record holds it.
+        has_partition_metadata: the group has a record of topic metadata, as brokers before 4.1 wrote it.
+    """
+
+    members: TimelineOrder[str, None] = field(default_factory=lambda: TimelineOrder(string_hash))
+    static_members: dict[str, str] = field(default_factory=dict)
+    subscriptions: Subscriptions = field(default_factory=Subscriptions)
+    is_homogeneous: bool = True
+    refresh_at_ms: int = NEVER
+    refresh_epoch: int = 0
+    targets: dict[str, Assignment] = field(default_factory=dict)
+    extension: object | None = None
+    has_partition_metadata: bool = False
+    _by_member: dict[str, Subscription] = field(default_factory=dict)
+
+    def take(self, record: Record, group: ConsumerGroup) -> None:
+        """Follow a record of the group that the engine has just replayed."""
+        match record.kind:
+            case "ConsumerGroupMemberMetadata":
+                self._take_member(record.key["memberId"], group)
+                self.is_homogeneous = self.subscriptions.are_homogeneous(group.regexes)
+            case "ConsumerGroupCurrentMemberAssignment":
+                if record.value is not None:
+                    # The member is there, but a put may make the table larger.
+                    self.members[record.key["memberId"]] = None
+                self.is_homogeneous = self.subscriptions.are_homogeneous(group.regexes)
+            case "ConsumerGroupTargetAssignmentMember":
+                self._take_target(record)
+            case "ConsumerGroupPartitionMetadata":
+                self.has_partition_metadata = record.value is not None
+
+    def metadata_has_expired(self, now_ms: int, group_epoch: int) -> bool:
+        """Whether the metadata hash must be computed again."""
+        return now_ms >= self.refresh_at_ms or group_epoch < self.refresh_epoch
+
+    def forget_soft_state(self) -> None:
+        """Keep only what follows from records."""
+        self.request_refresh()
+        self.extension = None
+
+    def request_refresh(self) -> None:
+        """Have the metadata hash computed again with the next heartbeat."""
+        self.refresh_at_ms, self.refresh_epoch = NEVER, 0
+
+    def _take_member(self, member_id: str, group: ConsumerGroup) -> None:
+        member = group.members.get(member_id)
+        before, after = self._by_member.pop(member_id, None), None if member is None else member.subscription
+        self.subscriptions = self.subscriptions.replaced(before, after)
+        if after is not None:
+            self.members[member_id] = None
+            self._by_member[member_id] = after
+            if after.instance_id is not None:
+                self.static_members[after.instance_id] = member_id
+            return
+        self.members.pop(member_id, None)
+        instance_id = before.instance_id if before is not None else None
+        if instance_id is not None and self.static_members.get(instance_id) == member_id:
+            del self.static_members[instance_id]
+
+    def _take_target(self, record: Record) -> None:
+        member_id = record.key["memberId"]
+        if record.value is None:
+            self.targets.pop(member_id, None)
+        else:
+            topics = record.value["topicPartitions"]
+            self.targets[member_id] = in_tables({topic["topicId"]: tuple(topic["partitions"]) for topic in topics})

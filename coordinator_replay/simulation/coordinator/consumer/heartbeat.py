@@ -1,0 +1,370 @@
+"""ConsumerGroupHeartbeat: the consumer group protocol of KIP-848.
+
+Mirrors ``GroupMetadataManager.consumerGroupHeartbeat``: find the group and the member, take over the member's
+subscription, raise the group epoch, compute the target assignment, take the member one step towards it. The records of
+all steps are one batch, in the order of the steps.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from coordinator_replay.engine.model import (
+    AWAY_EPOCH,
+    LEFT_EPOCH,
+    NOTHING,
+    Assignment,
+    GroupState,
+    Member,
+    MemberState,
+    Subscription,
+)
+from coordinator_replay.java_strings import string_hash
+from coordinator_replay.simulation.coordinator import record_helpers
+from coordinator_replay.simulation.coordinator.classic.classic_group import LiveClassicGroup
+from coordinator_replay.simulation.coordinator.consumer import conversion
+from coordinator_replay.simulation.coordinator.consumer.current_assignment_builder import (
+    CurrentAssignmentBuilder,
+    Owned,
+    as_topics,
+    assigned,
+    is_same,
+    with_epochs,
+)
+from coordinator_replay.simulation.coordinator.consumer.members import (
+    GroupUpdate,
+    check_epoch,
+    check_size,
+    current_of,
+    current_value,
+    dynamic_member,
+    existing_group,
+    existing_member,
+    member_value,
+    new_group,
+    static_member,
+)
+from coordinator_replay.simulation.coordinator.consumer.target_assignment_builder import (
+    last_target,
+    subscribed_names,
+    update_epoch,
+    update_target,
+)
+from coordinator_replay.simulation.coordinator.consumer.timers import fence, follow_reconciliation, start_session
+from coordinator_replay.simulation.coordinator.consumer.topic_regex_resolver import update_expression
+from coordinator_replay.simulation.coordinator.errors import RequestError
+from coordinator_replay.simulation.coordinator.java_order import hash_set
+from coordinator_replay.simulation.coordinator.messages import Body, Request
+from coordinator_replay.simulation.coordinator.operations import Outcome, Reply
+from coordinator_replay.simulation.coordinator.shard import Shard
+
+MADE_BY_MEMBER_VERSION = 1
+"""From this version on members bring an id of their own."""
+
+Check = tuple[str, Callable[[Mapping[str, Any], int], bool]]
+
+CHECKS: tuple[Check, ...] = (
+    (
+        "MemberId can't be empty.",
+        lambda body, version: (
+            not body["memberId"].strip()
+            and (version >= MADE_BY_MEMBER_VERSION or body["memberEpoch"] > 0 or body["memberEpoch"] == LEFT_EPOCH)
+        ),
+    ),
+    ("GroupId can't be empty.", lambda body, _: not body["groupId"].strip()),
+    ("InstanceId can't be empty.", lambda body, _: _is_blank(body["instanceId"])),
+    ("RackId can't be empty.", lambda body, _: _is_blank(body["rackId"])),
+    (
+        "RebalanceTimeoutMs must be provided in first request.",
+        lambda body, _: body["memberEpoch"] == 0 and body["rebalanceTimeoutMs"] == -1,
+    ),
+    (
+        "TopicPartitions must be empty when (re-)joining.",
+        lambda body, _: body["memberEpoch"] == 0 and body["topicPartitions"] != [],
+    ),
+    (
+        "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.",
+        lambda body, _: (
+            body["memberEpoch"] == 0 and body["subscribedTopicNames"] is None and body["subscribedTopicRegex"] is None
+        ),
+    ),
+    (
+        "InstanceId can't be null.",
+        lambda body, _: body["memberEpoch"] == AWAY_EPOCH and body["instanceId"] is None,
+    ),
+    ("MemberEpoch is invalid.", lambda body, _: body["memberEpoch"] < AWAY_EPOCH),
+)
+"""What a heartbeat is refused for before the group is looked at: message and condition; the first that holds counts."""
+
+
+def heartbeat(shard: Shard, request: Request, _: Reply) -> Outcome:
+    """Handle a heartbeat: a member joins, leaves, changes its subscription, or shows that it is alive.
+
+    Raises:
+        RequestError: the request is refused, nothing changes.
+    """
+    check_fields(request)
+    check_assignor(shard, request.body)
+    if is_leaving(request.body):
+        return leave(shard, request.body)
+    update, member, subscription = find_member(shard, request)
+    updated = progress(update, member, subscription, request.body["topicPartitions"])
+    start_session(shard, update.group_id, updated.member_id)
+    return Outcome(update.records, response_of(shard, request.body, member, updated))
+
+
+def check_fields(request: Request, checks: Iterable[Check] = CHECKS) -> None:
+    """Refuse what Kafka refuses before it looks at the group.
+
+    Raises:
+        RequestError: INVALID_REQUEST.
+    """
+    for message, is_refused in checks:
+        if is_refused(request.body, request.version or 0):
+            raise RequestError("INVALID_REQUEST", message)
+
+
+def check_assignor(shard: Shard, body: Mapping[str, Any]) -> None:
+    """Refuse an assignor that the broker does not have.
+
+    Raises:
+        RequestError: UNSUPPORTED_ASSIGNOR.
+    """
+    assignor = body["serverAssignor"]
+    if assignor is not None and assignor not in shard.config.assignors:
+        supported = ", ".join(hash_set(shard.config.assignors, string_hash))
+        raise RequestError(
+            "UNSUPPORTED_ASSIGNOR", f"ServerAssignor {assignor} is not supported. Supported assignors: {supported}."
+        )
+
+
+def is_leaving(body: Mapping[str, Any]) -> bool:
+    """Whether the member leaves, for good or, a static one, for a restart."""
+    return body["memberEpoch"] in (LEFT_EPOCH, AWAY_EPOCH)
+
+
+def _is_blank(text: str | None) -> bool:
+    return text is not None and not text.strip()
+
+
+def find_member(shard: Shard, request: Request) -> tuple[GroupUpdate, Member, Subscription]:
+    """The group, the member as it was or a new one, and its subscription after the request.
+
+    Raises:
+        RequestError: the group or the member is not there, the group is full, or the member is fenced.
+    """
+    body = request.body
+    is_joining = body["memberEpoch"] == 0
+    update = group_to_join(shard, body["groupId"]) if is_joining else _group_to_beat(shard, body["groupId"])
+    check_size(update, body["memberId"])
+    member = _member(update, body["memberId"] or shard.ids.short(), body, is_joining=is_joining)
+    update.named_topics = body["subscribedTopicNames"] or ()
+    return update, member, subscription_after(member.subscription, request)
+
+
+def progress(
+    update: GroupUpdate,
+    member: Member,
+    subscription: Subscription,
+    owned: Owned,
+    *,
+    is_bumped: bool = False,
+    keeps_target: bool = False,
+) -> Member:
+    """Take over a member's subscription and take the member a step further; the records are added to the update.
+
+    Args:
+        update: the group.
+        member: the member as it was, or a new one.
+        subscription: its subscription from now on.
+        owned: what its client says it owns.
+        is_bumped: the group epoch is raised in any case.
+        keeps_target: the coordinator does not compute the target assignment, even where the epoch is ahead of it.
+
+    Returns:
+        The member as it is now.
+
+    Raises:
+        RequestError: INVALID_REGULAR_EXPRESSION, UNKNOWN_SERVER_ERROR.
+    """
+    changed, epoch, homogeneous, has_changed = take_over(update, member, subscription, is_bumped=is_bumped)
+    if keeps_target:
+        target_epoch, target = update.group.assignment_epoch, last_target(update, changed)
+    else:
+        target_epoch, target = update_target(update, epoch, member, changed, homogeneous=homogeneous)
+    return reconcile(update, changed, target_epoch, target, owned, has_subscription_changed=has_changed)
+
+
+def take_over(
+    update: GroupUpdate, member: Member, subscription: Subscription, *, is_bumped: bool = False
+) -> tuple[Member, int, bool, bool]:
+    """Take over a member's subscription, and raise the group epoch where that asks for it.
+
+    Returns:
+        The member with it, the group epoch, whether the group counts as homogeneous, and whether the subscription is
+        another one.
+
+    Raises:
+        RequestError: INVALID_REGULAR_EXPRESSION.
+    """
+    changed = Member(member.member_id, subscription, current_of(member), member.target)
+    has_new_names = note_subscription(update, member, subscription)
+    has_new_expression, is_resolved = update_expression(update, member.subscription_or_empty.regex, subscription.regex)
+    is_bumped = is_bumped or has_new_names or (has_new_expression and is_resolved)
+    epoch, homogeneous = update.group.epoch, None
+    if is_bumped or update.state.metadata_has_expired(update.shard.now_ms, epoch):
+        epoch, homogeneous = update_epoch(update, member, changed, is_bumped=is_bumped)
+    if homogeneous is None:
+        homogeneous = update.state.is_homogeneous
+    return changed, epoch, homogeneous, has_new_names or has_new_expression
+
+
+def note_subscription(update: GroupUpdate, member: Member, subscription: Subscription) -> bool:
+    """Write a member's subscription where it is new; True where its names are others."""
+    before = member.subscription
+    if before is not None and before == subscription and member.member_id in update.group.members:
+        return False
+    if before == subscription and not update.is_new and _is_replacing(update, member):
+        return False
+    update.records.append(record_helpers.member_metadata(update.group_id, member.member_id, member_value(subscription)))
+    return before is None or frozenset(before.topics or ()) != frozenset(subscription.topics or ())
+
+
+def _is_replacing(update: GroupUpdate, member: Member) -> bool:
+    """The records of a replaced static member are already under the new id."""
+    instance_id = member.subscription.instance_id if member.subscription is not None else None
+    return instance_id is not None and instance_id in update.state.static_members
+
+
+def reconcile(
+    update: GroupUpdate,
+    member: Member,
+    target_epoch: int,
+    target: Assignment,
+    owned: Owned,
+    *,
+    has_subscription_changed: bool,
+) -> Member:
+    """Take a member a step towards its target, unless it is there; writes down what has changed."""
+    current = current_of(member)
+    is_there = current.state is MemberState.STABLE and current.epoch == target_epoch
+    if is_there and not has_subscription_changed:
+        return member
+    names = subscribed_names(update.group, member.subscription_or_empty)
+    by_name = update.shard.topics.by_name
+    builder = CurrentAssignmentBuilder(
+        current,
+        target_epoch,
+        target,
+        frozenset(by_name[name].topic_id for name in names if name in by_name),
+        bool(names),
+        has_subscription_changed,
+        owned,
+        update.group.reconciliation.owners,
+    )
+    reached = builder.build()
+    if is_same(reached, current):
+        return member
+    moved = member._replace(current=reached)
+    update.records.append(record_helpers.current_assignment(update.group_id, member.member_id, current_value(reached)))
+    follow_reconciliation(update.shard, update.group_id, moved)
+    return moved
+
+
+def group_to_join(shard: Shard, group_id: str) -> GroupUpdate:
+    """The group a member wants to join: there, new, in place of an empty classic one, or made of one with members.
+
+    Raises:
+        RequestError: GROUP_ID_NOT_FOUND, the group is of a type that can't be joined.
+    """
+    live = shard.group(group_id)
+    if live is None:
+        return new_group(shard, group_id)
+    if not isinstance(live, LiveClassicGroup):
+        return existing_group(shard, group_id)
+    if live.state is GroupState.EMPTY:
+        update = new_group(shard, group_id)
+        update.records.append(record_helpers.tombstone("GroupMetadata", group=group_id))
+        return update
+    update, sessions = conversion.upgrade(shard, live)
+    for member_id, timeout_ms in sessions.items():
+        start_session(shard, group_id, member_id, timeout_ms)
+    return update
+
+
+def subscription_after(before: Subscription | None, request: Request) -> Subscription:
+    """A member's subscription after a heartbeat: what the request leaves out stays as it was."""
+    body = request.body
+    old = before or Subscription()
+    names, regex = body["subscribedTopicNames"], body["subscribedTopicRegex"]
+    return Subscription(
+        _else(body["instanceId"], old.instance_id),
+        _else(body["rackId"], old.rack_id),
+        request.client_id,
+        f"/{request.client_host}",
+        (old.topics or ()) if names is None else tuple(sorted(set(names))),
+        old.regex if regex is None else (regex or None),
+        _else(body["serverAssignor"], old.assignor),
+        old.rebalance_timeout_ms if body["rebalanceTimeoutMs"] == -1 else body["rebalanceTimeoutMs"],
+    )
+
+
+def _else(value: str | None, old: str | None) -> str | None:
+    return old if value is None else value
+
+
+def _group_to_beat(shard: Shard, group_id: str) -> GroupUpdate:
+    if shard.group(group_id) is None:
+        raise RequestError("GROUP_ID_NOT_FOUND", f"Consumer group {group_id} not found.")
+    return existing_group(shard, group_id)
+
+
+def _member(update: GroupUpdate, member_id: str, body: Mapping[str, Any], *, is_joining: bool) -> Member:
+    instance_id = body["instanceId"]
+    if instance_id is None:
+        member = dynamic_member(update, member_id, is_joining=is_joining)
+    else:
+        member = static_member(update, member_id, instance_id, is_joining=is_joining, uses_classic_protocol=False)
+    check_epoch(member, body["memberEpoch"], body["topicPartitions"])
+    return member
+
+
+def response_of(shard: Shard, body: Mapping[str, Any], before: Member, after: Member) -> Body:
+    """The response; the assignment is in it where it changed, on joining, or where the request has all fields."""
+    current = current_of(after)
+    is_full = (
+        body["rebalanceTimeoutMs"] != -1
+        and (body["subscribedTopicNames"] is not None or body["subscribedTopicRegex"] is not None)
+        and body["topicPartitions"] is not None
+    )
+    response: Body = {
+        "memberId": after.member_id,
+        "memberEpoch": current.epoch,
+        "heartbeatIntervalMs": shard.config.group_number(body["groupId"], "consumer.heartbeat.interval.ms"),
+    }
+    if body["memberEpoch"] == 0 or is_full or assigned(current_of(before)) != assigned(current):
+        response["assignment"] = {"topicPartitions": as_topics(current.assigned or NOTHING)}
+    return response
+
+
+def leave(shard: Shard, body: Mapping[str, Any]) -> Outcome:
+    """Let a member go; a static one may leave for a restart only.
+
+    Raises:
+        RequestError: the group or the member is not there.
+    """
+    update = existing_group(shard, body["groupId"])
+    member_id, epoch, instance_id = body["memberId"], body["memberEpoch"], body["instanceId"]
+    response = {"memberId": member_id, "memberEpoch": epoch}
+    member = existing_member(update, member_id, instance_id)
+    if instance_id is None or epoch == LEFT_EPOCH:
+        return fence(update, [member], response)
+    return Outcome([_away(update, member)], response)
+
+
+def _away(update: GroupUpdate, member: Member) -> record_helpers.NewRecord:
+    """A static member leaves for a restart: it keeps what it has, at epochs that say nothing."""
+    current = current_of(member)
+    zeros = {topic_id: (0,) * len(numbers) for topic_id, numbers in (current.assigned or NOTHING).items()}
+    value = current_value(current._replace(epoch=AWAY_EPOCH, pending=NOTHING, pending_epochs=NOTHING))
+    value["assignedPartitions"] = with_epochs(current.assigned or NOTHING, zeros, 0)
+    return record_helpers.current_assignment(update.group_id, member.member_id, value)

@@ -1,0 +1,150 @@
+"""Timers of consumer groups' members, and the members they remove.
+
+Mirrors ``GroupMetadataManager.consumerGroupFenceMembers``, the ``schedule...Timeout`` methods, ``onLoaded`` and
+``onMetadataUpdate``. A timer that fires looks the group up again: it may be deleted, or of another type.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from coordinator_replay.engine.consumer_group import ConsumerGroup
+from coordinator_replay.engine.model import Member, MemberState
+from coordinator_replay.simulation.coordinator import record_helpers
+from coordinator_replay.simulation.coordinator.consumer import conversion
+from coordinator_replay.simulation.coordinator.consumer.members import (
+    GroupUpdate,
+    current_of,
+    dynamic_member,
+    existing_group,
+    removal_records,
+)
+from coordinator_replay.simulation.coordinator.errors import RequestError
+from coordinator_replay.simulation.coordinator.metadata_hash import group_hash
+from coordinator_replay.simulation.coordinator.operations import NOTHING_TO_DO, Outcome
+from coordinator_replay.simulation.coordinator.shard import Shard
+from coordinator_replay.simulation.coordinator.topics import TopicChange
+
+SESSION, REBALANCE = "session-timeout", "rebalance-timeout"
+JOIN, SYNC = "join", "sync"
+"""Of a classic member: until it joins again where it must, and until it sends SyncGroup once it has joined."""
+
+MEMBER_TIMERS = (SESSION, REBALANCE, JOIN, SYNC)
+"""Timers of a member of a consumer group."""
+
+
+def start_session(shard: Shard, group_id: str, member_id: str, timeout_ms: int | None = None) -> None:
+    """Count a member's session from now on.
+
+    Args:
+        shard: the shard.
+        group_id: the group.
+        member_id: the member.
+        timeout_ms: how long it lasts; what is configured for the group without it.
+    """
+    if timeout_ms is None:
+        timeout_ms = shard.config.group_number(group_id, "consumer.session.timeout.ms")
+    start(shard, SESSION, group_id, member_id, timeout_ms)
+
+
+def start(
+    shard: Shard, timer: str, group_id: str, member_id: str, timeout_ms: int, *, epoch: int | None = None
+) -> None:
+    """Remove a member after a while, unless its epoch is another than the one that the timer counts for."""
+    shard.schedule(
+        (timer, group_id, member_id),
+        timeout_ms,
+        lambda: fence_if_there(shard, group_id, member_id, epoch),
+        is_retried=True,
+    )
+
+
+def start_rebalance(shard: Shard, group_id: str, member: Member) -> None:
+    """Count the time a member has to give up partitions."""
+    timeout_ms = (member.subscription.rebalance_timeout_ms or 0) if member.subscription is not None else 0
+    start(shard, REBALANCE, group_id, member.member_id, timeout_ms, epoch=current_of(member).epoch)
+
+
+def follow_reconciliation(shard: Shard, group_id: str, member: Member) -> None:
+    """Start or stop the rebalance timer of a member whose assignment has changed; classic ones have others."""
+    if member.subscription_or_empty.uses_classic_protocol:
+        return
+    if current_of(member).state is MemberState.UNREVOKED_PARTITIONS:
+        start_rebalance(shard, group_id, member)
+    else:
+        shard.timers.cancel((REBALANCE, group_id, member.member_id))
+
+
+def fence_if_there(shard: Shard, group_id: str, member_id: str, epoch: int | None = None) -> Outcome:
+    """Remove a member, unless it is removed already, or its epoch is another than the one given."""
+    try:
+        update = existing_group(shard, group_id)
+        member = dynamic_member(update, member_id, is_joining=False)
+    except RequestError:
+        return NOTHING_TO_DO
+    if epoch is not None and current_of(member).epoch != epoch:
+        return NOTHING_TO_DO
+    return fence(update, [member], None)
+
+
+def fence(update: GroupUpdate, members: Sequence[Member], response: Mapping[str, Any] | None) -> Outcome:
+    """Remove members and raise the group epoch, whoever is left; or turn what is left into a classic group."""
+    if not members:
+        return Outcome(response=response)
+    shard, group_id = update.shard, update.group_id
+    leaving = {member.member_id for member in members}
+    if conversion.downgrade_is_due(update, leaving):
+        return conversion.downgrade_after_leaving(update, leaving, response)
+    for member in members:
+        update.records += removal_records(group_id, member.member_id)
+    metadata_hash = group_hash(_topics_left(update, members), shard.topics)
+    update.records.append(record_helpers.group_epoch(group_id, update.group.epoch + 1, metadata_hash))
+    for member in members:
+        cancel_timers(shard, group_id, member.member_id)
+    return Outcome(update.records, response)
+
+
+def _topics_left(update: GroupUpdate, leaving: Sequence[Member]) -> set[str]:
+    """Topics that the others subscribe to; expressions that nobody else uses are removed."""
+    left = update.state.subscriptions
+    for member in leaving:
+        left = left.replaced(member.subscription, None)
+    used = left.expressions
+    for expression in dict.fromkeys(member.subscription_or_empty.regex for member in leaving):
+        if expression is not None and expression not in used:
+            update.records.append(
+                record_helpers.tombstone(
+                    "ConsumerGroupRegularExpression", groupId=update.group_id, regularExpression=expression
+                )
+            )
+    return left.topics(update.group.regexes)
+
+
+def cancel_timers(shard: Shard, group_id: str, member_id: str) -> None:
+    """Stop all timers of a member."""
+    for name in MEMBER_TIMERS:
+        shard.timers.cancel((name, group_id, member_id))
+
+
+def load(shard: Shard) -> None:
+    """To a new leader all topics are new: expressions are resolved again."""
+    shard.topics.version_with_new = shard.topics.version
+
+
+def load_group(shard: Shard, group_id: str) -> None:
+    """Begin with a consumer group of a loaded partition: sessions and revocations count from now on."""
+    group = shard.group(group_id)
+    if not isinstance(group, ConsumerGroup):
+        return
+    for member_id in shard.consumer_states[group_id].members:
+        start_session(shard, group_id, member_id)
+        member = group.members[member_id]
+        if current_of(member).state is MemberState.UNREVOKED_PARTITIONS:
+            start_rebalance(shard, group_id, member)
+
+
+def topics_changed(shard: Shard, topics: TopicChange) -> None:
+    """Have groups that subscribe to a topic that changed look at it with their next heartbeat."""
+    for group_id, state in shard.consumer_states.items():
+        group = shard.group(group_id)
+        if isinstance(group, ConsumerGroup) and topics.names & state.subscriptions.topics(group.regexes):
+            state.request_refresh()

@@ -1,0 +1,212 @@
+"""The group coordinator of one log partition: requests and time go in, responses and records come out.
+
+Rules of this package:
+
+- No I/O, no clock, no threads, no randomness: time is given, member ids are counted.
+- The hard state is the engine's. Every record is replayed by the engine as soon as it is written, and no operation
+  changes that state in another way.
+- One operation at a time. It reads the state, checks, and gives back an ``Outcome`` with records and a response; a
+  check that fails raises ``RequestError`` and nothing is changed.
+
+A protocol plugs in with functions ``(shard, request, reply) -> Outcome``, listed in ``HANDLERS``. An answer that has to
+wait is sent later, by keeping the ``Reply`` and calling ``send`` in another operation. Timers are set with
+``Shard.schedule``, whose operation is run like a request. What follows a change of topics or a reload stands in
+``Coordinator`` itself.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from coordinator_replay.engine.replay import StateReplay
+from coordinator_replay.errors import UsageError
+from coordinator_replay.simulation.coordinator import group_metadata_manager
+from coordinator_replay.simulation.coordinator.classic import members
+from coordinator_replay.simulation.coordinator.config import Config
+from coordinator_replay.simulation.coordinator.consumer import describe, heartbeat, timers
+from coordinator_replay.simulation.coordinator.draft import client_assignment
+from coordinator_replay.simulation.coordinator.messages import Request, complete
+from coordinator_replay.simulation.coordinator.offsets import commit, expiration, fetch
+from coordinator_replay.simulation.coordinator.operations import Outcome, Reply, Result
+from coordinator_replay.simulation.coordinator.shard import Shard
+from coordinator_replay.simulation.coordinator.state_dump import dump
+from coordinator_replay.simulation.coordinator.topics import Topic, Topics
+
+Handler = Callable[[Shard, Request, Reply], Outcome]
+
+HANDLERS: Mapping[str, Handler] = {
+    "ConsumerGroupHeartbeat": heartbeat.heartbeat,
+    "ConsumerGroupDescribe": describe.describe,
+    "JoinGroup": group_metadata_manager.join_group,
+    "SyncGroup": group_metadata_manager.sync_group,
+    "Heartbeat": group_metadata_manager.heartbeat,
+    "LeaveGroup": group_metadata_manager.leave_group,
+    "ListGroups": group_metadata_manager.list_groups,
+    "DeleteGroups": group_metadata_manager.delete_groups,
+    "DescribeGroups": members.describe_groups,
+    "OffsetCommit": commit.commit,
+    "TxnOffsetCommit": commit.commit_in_transaction,
+    "OffsetFetch": fetch.fetch,
+    "OffsetDelete": fetch.delete,
+}
+"""Which function handles a request."""
+
+DRAFT_HANDLERS: Mapping[str, Handler] = {
+    **HANDLERS,
+    "ConsumerGroupHeartbeat": client_assignment.heartbeat,
+    "PrepareAssignment": client_assignment.prepare,
+    "InstallAssignment": client_assignment.install,
+}
+"""The same with the assignment on the client's side, where that is configured."""
+
+
+class Coordinator:
+    """Kafka's group coordinator for the groups of one partition of ``__consumer_offsets``."""
+
+    def __init__(
+        self,
+        config: Config | None = None,
+        topics: Iterable[Topic] = (),
+        *,
+        now_ms: int = 0,
+    ) -> None:
+        """Begin with an empty log.
+
+        Args:
+            config: settings; Kafka's defaults without them.
+            topics: the topics of the cluster.
+            now_ms: time at the beginning, ms since the epoch.
+
+        Raises:
+            UsageError: the topics contradict each other.
+        """
+        present = tuple(topics)
+        image = Topics(present, version=1 if present else 0)
+        self._shard = Shard(config or Config(), image, now_ms)
+        self._load()
+
+    @property
+    def now_ms(self) -> int:
+        """The time of now."""
+        return self._shard.now_ms
+
+    @property
+    def end_offset(self) -> int:
+        """Offset of the next record in the log."""
+        return self._shard.end_offset
+
+    @property
+    def topics(self) -> Topics:
+        """The topics of now."""
+        return self._shard.topics
+
+    @property
+    def next_due_ms(self) -> int | None:
+        """When the next timer fires, None where none runs."""
+        return self._shard.timers.next_at()
+
+    def handle(self, request: Request, at_ms: int) -> list[Result]:
+        """Take a request; what is due until then happens first.
+
+        Returns:
+            Batches written and responses sent, in order; the request's own answer may come later.
+
+        Raises:
+            UsageError: the request is malformed, or time goes back; nothing changes.
+        """
+        full = complete(request, is_draft=self._shard.config.client_assignors)
+        self._check_time(at_ms)
+        handlers = DRAFT_HANDLERS if self._shard.config.client_assignors else HANDLERS
+        handler, shard = handlers[full.api], self._shard
+        if at_ms != shard.now_ms:
+            shard.advance(at_ms)
+        reply = Reply(full, shard.send)
+        shard.run(lambda: handler(shard, full, reply), reply)
+        shard.settle()
+        return self._taken()
+
+    def advance(self, to_ms: int) -> list[Result]:
+        """Let time pass until then, the time itself included, and fire what is due in Kafka's order.
+
+        Raises:
+            UsageError: time goes back; nothing changes.
+        """
+        self._check_time(to_ms)
+        self._shard.advance(to_ms)
+        return self._taken()
+
+    def update_topics(self, topics: Iterable[Topic], at_ms: int) -> list[Result]:
+        """Replace the topics of the cluster: created, changed and deleted ones follow from the difference.
+
+        Raises:
+            UsageError: the topics contradict each other, or time goes back; nothing changes.
+        """
+        shard = self._shard
+        self._check_time(at_ms)
+        new, change = shard.topics.followed_by(topics)
+        shard.advance(at_ms)
+        shard.topics = new
+        timers.topics_changed(shard, change)
+        expiration.topics_changed(shard, change)
+        shard.settle()
+        return self._taken()
+
+    def set_group_config(self, group_id: str, settings: Mapping[str, Any]) -> None:
+        """Give a group settings of its own, by Kafka's names (``consumer.session.timeout.ms``, ...).
+
+        Raises:
+            UsageError: a setting is unknown or not allowed; nothing changes.
+        """
+        self._shard.config.set_group(group_id, settings)
+
+    def end_transaction(self, producer_id: int, producer_epoch: int, *, committed: bool, at_ms: int) -> list[Result]:
+        """End a producer's transaction with a control record.
+
+        Raises:
+            UsageError: time goes back; nothing changes.
+        """
+        self._check_time(at_ms)
+        self._shard.advance(at_ms)
+        self._shard.write_marker(producer_id, producer_epoch, committed=committed)
+        self._shard.settle()
+        return self._taken()
+
+    def hold_jobs(self, *, hold: bool) -> list[Result]:
+        """Put background jobs (the resolution of regular expressions) off, or let them run again."""
+        self._shard.jobs_are_on_hold = hold
+        self._shard.settle()
+        return self._taken()
+
+    def reload(self) -> list[Result]:
+        """The partition gets a new leader: what is in no record is lost, timers start again."""
+        group_metadata_manager.unload(self._shard)
+        self._shard.forget_soft_state()
+        self._load()
+        self._shard.settle()
+        return self._taken()
+
+    def replay(self, group_id: str) -> StateReplay:
+        """The group and its offsets as the records written so far leave them; empty where there is none."""
+        return self._shard.replays.get(group_id) or StateReplay(group_id)
+
+    def timers(self) -> dict[str, int]:
+        """Milliseconds that each running timer has left, by Kafka's key."""
+        return self._shard.timers.remaining(self._shard.now_ms)
+
+    def dump(self) -> dict[str, Any]:
+        """The inner state of all groups, what no record says included."""
+        return dump(self._shard)
+
+    def _load(self) -> None:
+        for group_id in self._shard.group_ids():
+            timers.load_group(self._shard, group_id)
+            group_metadata_manager.load_group(self._shard, group_id)
+        timers.load(self._shard)
+        expiration.load(self._shard)
+
+    def _check_time(self, at_ms: int) -> None:
+        if at_ms < self._shard.now_ms:
+            raise UsageError(f"time goes back: it is {self._shard.now_ms}, not {at_ms}")
+
+    def _taken(self) -> list[Result]:
+        results, self._shard.results = self._shard.results, []
+        return results

@@ -1,0 +1,325 @@
+"""Assignment on the client's side, as KIP-848's draft has it and no release of Kafka: behind our own setting.
+
+With ``group.consumer.client.assignors`` a member may bring assignors of its own. Where all members bring one in common,
+the coordinator computes nothing: it asks a member (``ShouldComputeAssignment``), which takes what it needs
+(PrepareAssignment), computes, and brings the result (InstallAssignment). Meanwhile the group may move on, so the
+assignment epoch may lag behind by more than one.
+
+Only the proposal's text says what is right here. Where that is silent, this was chosen: the assignor is the one most
+members name first among those that all members have in a version all can read; the member asked is the first one that
+heartbeats while an assignment is due, until it has installed one or is removed; an error it reports has the next
+heartbeat ask again. What members bring is in no record of Kafka 4.3, so a reload forgets it: members are asked for
+nothing until they send it again.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from coordinator_replay.engine.model import NOTHING, Assignment, Member, partitions_by_topic, without
+from coordinator_replay.simulation.coordinator import record_helpers
+from coordinator_replay.simulation.coordinator.consumer.current_assignment_builder import as_topics
+from coordinator_replay.simulation.coordinator.consumer.heartbeat import (
+    Check,
+    check_assignor,
+    check_fields,
+    find_member,
+    is_leaving,
+    leave,
+    progress,
+    response_of,
+)
+from coordinator_replay.simulation.coordinator.consumer.members import (
+    GroupUpdate,
+    current_of,
+    existing_group,
+    unknown_member,
+)
+from coordinator_replay.simulation.coordinator.consumer.target_assignment_builder import subscribed_names
+from coordinator_replay.simulation.coordinator.consumer.timers import start_session
+from coordinator_replay.simulation.coordinator.errors import RequestError
+from coordinator_replay.simulation.coordinator.messages import Body, Request
+from coordinator_replay.simulation.coordinator.operations import Outcome, Reply
+from coordinator_replay.simulation.coordinator.record_helpers import NewRecord
+from coordinator_replay.simulation.coordinator.shard import Shard
+
+Assignors = tuple[Mapping[str, Any], ...]
+"""What a member brings, in the order of its preference: name, versions, reason and metadata of each."""
+
+
+@dataclass(slots=True)
+class Prepared:
+    """What a member was given to compute from."""
+
+    member_id: str
+    epoch: int
+    members: frozenset[str]
+    partitions: Mapping[str, int]
+
+
+@dataclass(slots=True)
+class ClientAssignment:
+    """The state of a group's assignment on the client's side.
+
+    Attributes:
+        assignors: what each member brings.
+        computing: the member that was asked.
+        prepared: what it was given.
+        installed: error, metadata version and metadata that the last assignment has for each member.
+    """
+
+    assignors: dict[str, Assignors] = field(default_factory=dict)
+    computing: str | None = None
+    prepared: Prepared | None = None
+    installed: dict[str, tuple[int, int, str]] = field(default_factory=dict)
+
+
+class Offer(NamedTuple):
+    """What a heartbeat means for the assignment.
+
+    Attributes:
+        assignors: what each member brings, this one included.
+        is_new: this member brings something else than before.
+        name: the assignor to be used on a client's side, None where the coordinator computes.
+    """
+
+    assignors: Mapping[str, Assignors]
+    is_new: bool
+    name: str | None
+
+
+CHECKS: tuple[Check, ...] = (
+    (
+        "RebalanceTimeoutMs must be above 0 in first request.",
+        lambda body, _: body["memberEpoch"] == 0 and body["rebalanceTimeoutMs"] <= 0,
+    ),
+    (
+        "SubscribedTopicNames and SubscribedTopicRegex can't be used together.",
+        lambda body, _: body["subscribedTopicNames"] is not None and body["subscribedTopicRegex"] is not None,
+    ),
+    (
+        "ServerAssignor and ClientAssignors can't be used together.",
+        lambda body, _: body["serverAssignor"] is not None and bool(body["clientAssignors"]),
+    ),
+    (
+        "An assignor's name can't be empty.",
+        lambda body, _: any(not one["name"].strip() for one in body["clientAssignors"] or ()),
+    ),
+    (
+        "An assignor's versions must be -1 <= minimum <= version <= maximum, and maximum >= 0.",
+        lambda body, _: any(
+            one["minimumVersion"] < -1
+            or one["maximumVersion"] < 0
+            or not one["minimumVersion"] <= one["version"] <= one["maximumVersion"]
+            for one in body["clientAssignors"] or ()
+        ),
+    ),
+)
+"""What a heartbeat is refused for with INVALID_REQUEST: message and condition; the first that holds counts."""
+
+
+def client_assignment(update: GroupUpdate) -> ClientAssignment:
+    """The state of the group's assignment on the client's side."""
+    extension = update.state.extension
+    if not isinstance(extension, ClientAssignment):
+        extension = update.state.extension = ClientAssignment()
+    return extension
+
+
+def heartbeat(shard: Shard, request: Request, _: Reply) -> Outcome:
+    """ConsumerGroupHeartbeat of a member that may bring assignors.
+
+    Raises:
+        RequestError: the request is refused, nothing changes.
+    """
+    body = request.body
+    check_fields(request)
+    check_fields(request, CHECKS)
+    check_assignor(shard, body)
+    if is_leaving(body):
+        return leave(shard, body)
+    update, member, subscription = find_member(shard, request)
+    offered = offer(update, member.member_id, body["clientAssignors"])
+    updated = progress(
+        update,
+        member,
+        subscription,
+        body["topicPartitions"],
+        is_bumped=offered.is_new,
+        keeps_target=offered.name is not None,
+    )
+    start_session(shard, update.group_id, updated.member_id)
+    response = response_of(shard, body, member, updated)
+    return Outcome(update.records, response, follow_up(shard, update.group_id, updated, offered, response))
+
+
+def offer(update: GroupUpdate, member_id: str, brought: Sequence[Mapping[str, Any]] | None) -> Offer:
+    """What a heartbeat means for the assignment; what was left out of it is as in the last one."""
+    members = {*update.group.members, member_id}
+    others = {other: assignors for other, assignors in client_assignment(update).assignors.items() if other in members}
+    before = others.get(member_id, ())
+    others[member_id] = before if brought is None else tuple(dict(one) for one in brought)
+    return Offer(others, others[member_id] != before, common_assignor(others, members))
+
+
+def common_assignor(assignors: Mapping[str, Assignors], members: Collection[str]) -> str | None:
+    """The assignor that most members name first of those all have; None where there is none."""
+    shared: set[str] | None = None
+    for member_id in members:
+        names = {one["name"] for one in assignors.get(member_id, ())}
+        shared = names if shared is None else shared & names
+    candidates = {name for name in shared or () if _can_be_read(name, assignors, members)}
+    votes: dict[str, int] = {}
+    for member_id in sorted(members):
+        first = next((one["name"] for one in assignors.get(member_id, ()) if one["name"] in candidates), None)
+        if first is not None:
+            votes[first] = votes.get(first, 0) + 1
+    return min(votes, key=lambda name: (-votes[name], name), default=None)
+
+
+def _can_be_read(name: str, assignors: Mapping[str, Assignors], members: Collection[str]) -> bool:
+    """Every member's metadata is in a version that every member can read."""
+    chosen = [one for member_id in members for one in assignors.get(member_id, ()) if one["name"] == name]
+    lowest, highest = max(one["minimumVersion"] for one in chosen), min(one["maximumVersion"] for one in chosen)
+    return all(lowest <= one["version"] <= highest for one in chosen)
+
+
+def follow_up(
+    shard: Shard, group_id: str, member: Member, offered: Offer, response: dict[str, Any]
+) -> Callable[[], None]:
+    """What comes after a heartbeat's records are written: remember what was brought, ask the member where it is due.
+
+    Args:
+        shard: the shard.
+        group_id: the group.
+        member: the member after the heartbeat.
+        offered: what the heartbeat meant.
+        response: its response, completed with what the draft adds to it.
+    """
+
+    def finish() -> None:
+        update = existing_group(shard, group_id)
+        client = client_assignment(update)
+        client.assignors = dict(offered.assignors)
+        is_due = offered.name is not None and update.group.epoch > update.group.assignment_epoch
+        if client.computing not in update.group.members or not is_due:
+            client.computing = member.member_id if is_due else None
+        response["shouldComputeAssignment"] = client.computing == member.member_id
+        if response.get("assignment") is not None:
+            target = update.group.reconciliation.target_of(member.member_id)
+            assigned = current_of(member).assigned or NOTHING
+            error, version, metadata = client.installed.get(member.member_id, (0, 0, ""))
+            response["assignment"] |= {
+                "error": error,
+                "pendingTopicPartitions": as_topics(without(target.assigned, assigned)) if target is not None else [],
+                "metadataVersion": version,
+                "metadataBytes": metadata,
+            }
+
+    return finish
+
+
+def prepare(shard: Shard, request: Request, _: Reply) -> Outcome:
+    """PrepareAssignment: give the member that was asked what it needs to compute.
+
+    Raises:
+        RequestError: INVALID_REQUEST, GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID or STALE_MEMBER_EPOCH.
+    """
+    update, member = _computing_member(shard, request.body)
+    group, client = update.group, client_assignment(update)
+    name = common_assignor(client.assignors, group.members)
+    described = [_described(update, one, name) for one in group.members.values()]
+    topic_ids = sorted({topic_id for one in described for topic_id in one["subscribedTopicIds"]})
+    partitions = {topic_id: shard.topics.by_id[topic_id].partitions for topic_id in topic_ids}
+    client.prepared = Prepared(member.member_id, group.epoch, frozenset(group.members), partitions)
+    response: Body = {
+        "groupEpoch": group.epoch,
+        "assignorName": name,
+        "members": described,
+        "topics": [{"topicId": topic_id, "numPartitions": count} for topic_id, count in partitions.items()],
+    }
+    return Outcome(response=response)
+
+
+def install(shard: Shard, request: Request, _: Reply) -> Outcome:
+    """InstallAssignment: make what a member computed the target assignment, at the epoch it was computed for.
+
+    Raises:
+        RequestError: as for PrepareAssignment, or INVALID_ASSIGNMENT.
+    """
+    body = request.body
+    update, member = _computing_member(shard, body)
+    group, client = update.group, client_assignment(update)
+    prepared = client.prepared
+    if prepared is None or prepared.member_id != member.member_id or body["groupEpoch"] != prepared.epoch:
+        raise RequestError("INVALID_ASSIGNMENT", f"Group epoch {body['groupEpoch']} was not prepared for this member.")
+    if body["error"]:
+        client.computing, client.prepared = None, None
+        return Outcome(response={})
+    targets = _checked(body["members"], prepared)
+    records: list[NewRecord] = []
+    for member_id in group.members:
+        before = group.reconciliation.target_of(member_id)
+        target = targets.get(member_id, NOTHING)
+        if before is None or before.assigned != target:
+            records.append(record_helpers.target(update.group_id, member_id, target))
+    records.append(record_helpers.target_epoch(update.group_id, prepared.epoch, shard.now_ms))
+
+    def remember() -> None:
+        client.computing, client.prepared = None, None
+        client.installed = {one["memberId"]: (one["error"], one["version"], one["metadata"]) for one in body["members"]}
+
+    return Outcome(records, {}, remember)
+
+
+def _computing_member(shard: Shard, body: Mapping[str, Any]) -> tuple[GroupUpdate, Member]:
+    if not body["groupId"] or not body["memberId"] or body["memberEpoch"] < 0:
+        raise RequestError("INVALID_REQUEST", "GroupId and MemberId can't be empty, MemberEpoch can't be below 0.")
+    update = existing_group(shard, body["groupId"])
+    member_id = body["memberId"]
+    member = update.group.members.get(member_id)
+    if member is None:
+        raise unknown_member(update.group_id, member_id)
+    if current_of(member).epoch != body["memberEpoch"]:
+        raise RequestError("STALE_MEMBER_EPOCH", f"The member's epoch is {current_of(member).epoch}.")
+    if client_assignment(update).computing != member_id:
+        raise RequestError("UNKNOWN_MEMBER_ID", f"Member {member_id} is not asked to compute an assignment.")
+    return update, member
+
+
+def _described(update: GroupUpdate, member: Member, name: str | None) -> Body:
+    subscription, current = member.subscription_or_empty, current_of(member)
+    brought = client_assignment(update).assignors.get(member.member_id, ())
+    assignor: Mapping[str, Any] = next((one for one in brought if one["name"] == name), {})
+    by_name = update.shard.topics.by_name
+    names = subscribed_names(update.group, subscription)
+    return {
+        "memberId": member.member_id,
+        "memberEpoch": current.epoch,
+        "instanceId": subscription.instance_id,
+        "subscribedTopicIds": sorted(by_name[topic].topic_id for topic in names if topic in by_name),
+        "assignorVersion": assignor.get("version", 0),
+        "reason": assignor.get("reason", 0),
+        "metadata": assignor.get("metadata", ""),
+        "topicPartitions": as_topics(current.owned()),
+    }
+
+
+def _checked(members: Sequence[Mapping[str, Any]], prepared: Prepared) -> dict[str, Assignment]:
+    """The assignment by member, where it fits what it was computed from."""
+    taken: set[tuple[str, int]] = set()
+    targets: dict[str, Assignment] = {}
+    for one in members:
+        member_id = one["memberId"]
+        if member_id not in prepared.members or member_id in targets:
+            raise RequestError("INVALID_ASSIGNMENT", f"Member {member_id} is unknown, or there twice.")
+        for topic in one["topicPartitions"]:
+            for partition in topic["partitions"]:
+                place = topic["topicId"], partition
+                if not 0 <= partition < prepared.partitions.get(topic["topicId"], 0):
+                    raise RequestError("INVALID_ASSIGNMENT", f"Partition {place[0]}-{partition} does not exist.")
+                if place in taken:
+                    raise RequestError("INVALID_ASSIGNMENT", f"Partition {place[0]}-{partition} is assigned twice.")
+                taken.add(place)
+        targets[member_id] = partitions_by_topic(one["topicPartitions"])
+    return targets

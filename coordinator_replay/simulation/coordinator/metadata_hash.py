@@ -1,0 +1,47 @@
+"""The metadata hash of a group's topics, by which the coordinator knows that they changed.
+
+Mirrors ``Utils.computeTopicHash`` and ``computeGroupHash``: XXH3 with 64 bits over the fields in little-endian order,
+a string as its UTF-16 units followed by their number. Tests compare them with the hashes in Kafka's own records.
+"""
+
+import struct
+from collections.abc import Iterable
+from functools import lru_cache
+
+from xxhash import xxh3_64_intdigest
+
+from coordinator_replay.simulation.coordinator.messages import uuid_bytes
+from coordinator_replay.simulation.coordinator.topics import Topic, Topics
+
+MAGIC = b"\x00"
+"""Version of the layout."""
+
+
+def group_hash(names: Iterable[str], topics: Topics) -> int:
+    """The hash over all of the topics that exist, 0 where none does; a signed number."""
+    hashes = [topic_hash(topics.by_name[name]) for name in sorted(names) if name in topics.by_name]
+    if not hashes:
+        return 0
+    return _signed(xxh3_64_intdigest(struct.pack(f"<{len(hashes)}Q", *hashes)))
+
+
+@lru_cache(maxsize=1 << 12)
+def topic_hash(topic: Topic) -> int:
+    """The hash of one topic: id, name, partitions with the racks of their replicas."""
+    topic_id = uuid_bytes(topic.topic_id)
+    parts = [MAGIC, topic_id[7::-1], topic_id[:7:-1], _string(topic.name), struct.pack("<i", topic.partitions)]
+    for partition in range(topic.partitions):
+        parts.append(struct.pack("<i", partition))
+        racks = topic.racks[partition] if partition < len(topic.racks) else ()
+        for rack in sorted(racks):
+            parts += [struct.pack("<i", len(rack.encode("utf-16-le")) // 2), _string(rack)]
+    return xxh3_64_intdigest(b"".join(parts))
+
+
+def _string(text: str) -> bytes:
+    units = text.encode("utf-16-le", "surrogatepass")
+    return units + struct.pack("<i", len(units) // 2)
+
+
+def _signed(number: int) -> int:
+    return number - (1 << 64) if number >> 63 else number

@@ -1,0 +1,122 @@
+"""Offsets that go without a request: retention is over, or their topic was deleted.
+
+Mirrors ``GroupCoordinatorShard.cleanupGroupMetadata``, ``OffsetMetadataManager.cleanupExpiredOffsets`` and
+``onTopicsDeleted``.
+"""
+
+from collections.abc import Callable
+
+from coordinator_replay.engine.classic_group import CONSUMER_PROTOCOL_TYPE
+from coordinator_replay.engine.consumer_group import ConsumerGroup
+from coordinator_replay.engine.model import GroupState
+from coordinator_replay.engine.notes import Group
+from coordinator_replay.engine.offsets import StoredOffset
+from coordinator_replay.simulation.coordinator import record_helpers
+from coordinator_replay.simulation.coordinator.classic.classic_group import LiveClassicGroup
+from coordinator_replay.simulation.coordinator.group_metadata_manager import group_tombstones
+from coordinator_replay.simulation.coordinator.messages import ZERO_UUID
+from coordinator_replay.simulation.coordinator.offsets.fetch import is_subscribed
+from coordinator_replay.simulation.coordinator.operations import NOTHING_TO_DO, Outcome
+from coordinator_replay.simulation.coordinator.record_helpers import NewRecord
+from coordinator_replay.simulation.coordinator.shard import Shard
+from coordinator_replay.simulation.coordinator.topics import TopicChange
+
+CLEANUP = ("expire-group-metadata",)
+GROUP_SIZE_COUNTER = ("group-size-counter",)
+GROUP_SIZE_INTERVAL_MS = 60_000
+MINUTE_MS = 60_000
+
+Since = Callable[[StoredOffset], int]
+"""From when on the retention of an offset counts."""
+
+
+def load(shard: Shard) -> None:
+    """Begin to look for expired offsets, and count groups as Kafka does for its metrics."""
+    _schedule_cleanup(shard)
+    _schedule_counter(shard)
+
+
+def topics_changed(shard: Shard, change: TopicChange) -> None:
+    """Remove the offsets of topics that were deleted, in every group."""
+    if change.deleted_ids:
+        shard.run(lambda: Outcome(_offsets_of_deleted(shard, change)))
+
+
+def clean_up(shard: Shard) -> Outcome:
+    """Remove expired offsets, and groups that are Empty and have no offsets left."""
+    records: list[NewRecord] = []
+    for group_id in shard.group_ids():
+        group = shard.group(group_id)
+        if group is None:
+            continue
+        expired, is_without = _expired(shard, group_id, group)
+        records += expired
+        if is_without and group.state is GroupState.EMPTY:
+            records += group_tombstones(shard, group)
+    _schedule_cleanup(shard)
+    return Outcome(records)
+
+
+def _schedule_cleanup(shard: Shard) -> None:
+    interval_ms = shard.config.number("offsets.retention.check.interval.ms")
+    shard.schedule(CLEANUP, interval_ms, lambda: clean_up(shard), is_retried=True)
+
+
+def _schedule_counter(shard: Shard) -> None:
+    def count() -> Outcome:
+        _schedule_counter(shard)
+        return NOTHING_TO_DO
+
+    shard.schedule(GROUP_SIZE_COUNTER, GROUP_SIZE_INTERVAL_MS, count, is_retried=True)
+
+
+def _expired(shard: Shard, group_id: str, group: Group) -> tuple[list[NewRecord], bool]:
+    """Tombstones of a group's expired offsets, and whether the group has none left then."""
+    offsets = shard.offsets(group_id)
+    if not offsets.stored:
+        return [], not offsets.pending
+    since = _since(group)
+    if since is None:
+        return [], False
+    retention_ms = shard.config.number("offsets.retention.minutes") * MINUTE_MS
+    unstable = offsets.unstable
+    records = []
+    for (topic, partition), offset in offsets.stored.items():
+        if is_subscribed(shard, group, topic) or (topic, partition) in unstable:
+            continue
+        if offset.expire_timestamp_ms is not None:
+            is_over = shard.now_ms >= offset.expire_timestamp_ms
+        else:
+            is_over = shard.now_ms - since(offset) >= retention_ms
+        if is_over:
+            records.append(record_helpers.tombstone("OffsetCommit", group=group_id, topic=topic, partition=partition))
+    return records, len(records) == len(offsets.stored) and not offsets.pending
+
+
+def _since(group: Group) -> Since | None:
+    """From when on retention counts in a group, None where nothing expires."""
+    if isinstance(group, ConsumerGroup):
+        return lambda offset: offset.commit_timestamp_ms
+    if not isinstance(group, LiveClassicGroup):
+        return None
+    emptied_ms = group.state_timestamp_ms
+    if group.protocol_type is None:
+        return lambda offset: offset.commit_timestamp_ms
+    if group.state is GroupState.EMPTY:
+        return lambda offset: emptied_ms if emptied_ms is not None else offset.commit_timestamp_ms
+    if group.state is GroupState.STABLE and group.protocol_type == CONSUMER_PROTOCOL_TYPE and group.topics is not None:
+        return lambda offset: offset.commit_timestamp_ms
+    return None
+
+
+def _offsets_of_deleted(shard: Shard, change: TopicChange) -> list[NewRecord]:
+    records = []
+    for group_id in shard.group_ids():
+        of_group = shard.offsets(group_id)
+        for offsets in (of_group.stored, *of_group.pending.values()):
+            records += [
+                record_helpers.tombstone("OffsetCommit", group=group_id, topic=topic, partition=partition)
+                for (topic, partition), offset in offsets.items()
+                if topic in change.deleted_ids and offset.topic_id in (None, ZERO_UUID, change.deleted_ids[topic])
+            ]
+    return records

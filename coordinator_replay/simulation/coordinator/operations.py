@@ -1,0 +1,111 @@
+"""What an operation of the coordinator is given and gives back, and what the coordinator gives back of all of them.
+
+An operation is a request that is handled, a timer that fired, or a background job that is done. It reads the state,
+checks, and gives back an ``Outcome``; nothing of the state changes before its records are written. An operation that
+raises ``RequestError`` writes nothing. Results are records written and responses sent, in the order they happened.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from coordinator_replay.engine.model import Marker, Record
+from coordinator_replay.simulation.coordinator.errors import RequestError
+from coordinator_replay.simulation.coordinator.messages import Body, Request
+from coordinator_replay.simulation.coordinator.record_helpers import NewRecord
+
+
+class Outcome(NamedTuple):
+    """The result of an operation.
+
+    Attributes:
+        records: what it writes, as one batch.
+        response: body of its response, sent when the records are written; None where the answer was sent already, or
+            comes later through the request's ``Reply``.
+        when_written: called when the records are in the log, before the response goes out.
+        producer: id and epoch of the producer whose transaction the records belong to.
+    """
+
+    records: Sequence[NewRecord] = ()
+    response: Mapping[str, Any] | None = None
+    when_written: Callable[[], None] | None = None
+    producer: tuple[int, int] | None = None
+
+
+NOTHING_TO_DO = Outcome()
+
+Answer = Mapping[str, Any] | RequestError
+
+
+@dataclass(slots=True, eq=False)
+class Reply:
+    """The way back to the sender of a request; good for one answer, whenever it is due.
+
+    Attributes:
+        request: the request, complete.
+        answer: the body of the response, or why the request is refused; None until it is answered.
+        is_running: the request's own operation runs, and its answer comes after all else.
+    """
+
+    request: Request
+    send_now: Callable[[Request, Answer], None]
+    answer: Answer | None = None
+    is_running: bool = False
+
+    def send(self, answer: Answer) -> None:
+        """Answer; fields left out have their defaults. A second answer is not sent."""
+        if self.answer is None:
+            self.answer = answer
+            if not self.is_running:
+                self.send_now(self.request, answer)
+
+
+class Batch(NamedTuple):
+    """Records of one operation, written together.
+
+    Attributes:
+        at_ms: when they were written.
+        records: the records, as the engine replayed them.
+        producer_id: producer of a transactional batch, -1 for none.
+        producer_epoch: its epoch, -1 for none.
+    """
+
+    at_ms: int
+    records: tuple[Record, ...]
+    producer_id: int = -1
+    producer_epoch: int = -1
+
+
+class MarkerWritten(NamedTuple):
+    """A control record was written: the end of a producer's transaction."""
+
+    at_ms: int
+    marker: Marker
+    producer_epoch: int
+
+
+class Response(NamedTuple):
+    """A response, to the request with this correlation id; JoinGroup and SyncGroup may be answered long after."""
+
+    at_ms: int
+    correlation_id: int
+    api: str
+    body: Body
+
+
+class Failure(NamedTuple):
+    """A call that has no error response of its own failed.
+
+    Attributes:
+        error: Kafka's name of the error.
+        message: what it says.
+    """
+
+    at_ms: int
+    correlation_id: int
+    api: str
+    error: str
+    message: str | None
+
+
+Result = Batch | MarkerWritten | Response | Failure

@@ -1,0 +1,5 @@
+"""Scripts of requests, topics and time, as JSON lines, and what came of them in the same form."""
+
+from coordinator_replay.simulation.coordinator.script.run import COMMANDS, ScriptRun, as_written
+
+__all__ = ["COMMANDS", "ScriptRun", "as_written"]

@@ -1,0 +1,272 @@
+"""The state of the coordinator of one log partition, and how operations on it run.
+
+The hard state is a ``StateReplay`` of the engine for each group, fed with every record that is written: what an audit
+of the log would show. What the log does not hold is here too: timers, background jobs, classic groups between two
+records, and what a consumer group's members wait for. Mirrors ``GroupCoordinatorShard`` with ``CoordinatorRuntime``.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from coordinator_replay.engine.classic_group import ClassicGroup
+from coordinator_replay.engine.consumer_group import ConsumerGroup
+from coordinator_replay.engine.model import Marker, Record
+from coordinator_replay.engine.notes import Group
+from coordinator_replay.engine.offsets import Offsets
+from coordinator_replay.engine.replay import StateReplay
+from coordinator_replay.java_strings import string_hash
+from coordinator_replay.simulation.coordinator.classic.classic_group import LiveClassicGroup
+from coordinator_replay.simulation.coordinator.config import Config
+from coordinator_replay.simulation.coordinator.consumer.group import ConsumerState
+from coordinator_replay.simulation.coordinator.errors import IllegalStateError, RequestError, error_response
+from coordinator_replay.simulation.coordinator.ids import MemberIds
+from coordinator_replay.simulation.coordinator.java_order import TimelineOrder
+from coordinator_replay.simulation.coordinator.messages import Request, respond
+from coordinator_replay.simulation.coordinator.operations import (
+    Answer,
+    Batch,
+    Failure,
+    MarkerWritten,
+    Outcome,
+    Reply,
+    Response,
+    Result,
+)
+from coordinator_replay.simulation.coordinator.record_helpers import NewRecord
+from coordinator_replay.simulation.coordinator.timers import Key, Timers
+from coordinator_replay.simulation.coordinator.topics import Topics
+
+PARTITION = 0
+"""Number of the log partition: a coordinator here has one."""
+
+RETRY_BACKOFF_MS = 500
+"""How long a timer whose operation failed waits before it is tried again (``CoordinatorTimerImpl``)."""
+
+Operation = Callable[[], Outcome]
+
+
+@dataclass(slots=True, eq=False)
+class Shard:
+    """All groups of one log partition.
+
+    Attributes:
+        config: the settings.
+        topics: the topics of now.
+        now_ms: the time of now.
+        ids: makes member ids.
+        timers: what fires when.
+        replays: the engine's replay of each group that records were written for.
+        classic_groups: classic groups as they stand now; read them through ``group``.
+        consumer_states: what consumer groups have apart from their records.
+        end_offset: offset of the next record.
+        results: what came of the operations since the results were last taken.
+        jobs_are_on_hold: background jobs are put off until this is False again.
+    """
+
+    config: Config
+    topics: Topics
+    now_ms: int
+    ids: MemberIds = field(default_factory=MemberIds)
+    timers: Timers = field(default_factory=Timers)
+    replays: dict[str, StateReplay] = field(default_factory=dict)
+    classic_groups: dict[str, LiveClassicGroup] = field(default_factory=dict)
+    consumer_states: defaultdict[str, ConsumerState] = field(default_factory=lambda: defaultdict(ConsumerState))
+    end_offset: int = 0
+    results: list[Result] = field(default_factory=list)
+    jobs_are_on_hold: bool = False
+    _forgotten: set[str] = field(default_factory=set)
+    _group_order: TimelineOrder[str, None] = field(default_factory=lambda: TimelineOrder(string_hash))
+    _jobs: deque[tuple[str, Callable[[], Operation]]] = field(default_factory=deque)
+
+    # -- the state ---------------------------------------------------------------------------------------------------
+
+    def group(self, group_id: str) -> Group | None:
+        """The group as it stands: a classic one with what its rebalance has come to, others as their records say."""
+        live = self.classic_groups.get(group_id)
+        if live is not None:
+            return live
+        replay = self.replays.get(group_id)
+        if replay is None or group_id in self._forgotten:
+            return None
+        if isinstance(replay.group, ClassicGroup):
+            # One that only its records know begins to live as they left it.
+            live = self.classic_groups[group_id] = LiveClassicGroup.loaded(replay.group)
+            return live
+        return replay.group
+
+    def offsets(self, group_id: str) -> Offsets:
+        """What is committed and pending for a group."""
+        replay = self.replays.get(group_id)
+        return replay.offsets if replay is not None else Offsets()
+
+    def forget_group(self, group_id: str) -> None:
+        """Lose sight of a group without a record of it, until one is written or the partition is loaded again."""
+        self._forgotten.add(group_id)
+
+    def group_ids(self) -> list[str]:
+        """Ids of all groups, in the order of Kafka's table."""
+        for group_id in [other for other in self._group_order if self.group(other) is None]:
+            del self._group_order[group_id]
+        for group_id in (*self.replays, *self.classic_groups):
+            if group_id not in self._group_order and self.group(group_id) is not None:
+                self._group_order[group_id] = None
+        return list(self._group_order)
+
+    # -- operations --------------------------------------------------------------------------------------------------
+
+    def run(self, operation: Operation, reply: Reply | None = None) -> bool:
+        """Run an operation: write its records, then answer; False where it was refused."""
+        if reply is None:
+            return self._run(operation, None)
+        reply.is_running = True
+        is_done = self._run(operation, reply)
+        reply.is_running = False
+        if reply.answer is not None:
+            self.send(reply.request, reply.answer)
+        return is_done
+
+    def _run(self, operation: Operation, reply: Reply | None) -> bool:
+        try:
+            outcome = operation()
+        except RequestError as error:
+            if reply is not None:
+                reply.send(error)
+            return False
+        except IllegalStateError as error:
+            if reply is not None:
+                reply.send(RequestError("UNKNOWN_SERVER_ERROR", str(error)))
+            return False
+        self.write(outcome.records, outcome.producer)
+        if outcome.when_written is not None:
+            outcome.when_written()
+        if outcome.response is not None and reply is not None:
+            reply.send(outcome.response)
+        return True
+
+    def write(self, records: Sequence[NewRecord], producer: tuple[int, int] | None = None) -> None:
+        """Append records as one batch and replay them."""
+        if not records:
+            return
+        producer_id, producer_epoch = producer if producer is not None else (-1, -1)
+        written = []
+        touched: dict[str, StateReplay] = {}
+        for kind, key, value, value_version in records:
+            record = Record(kind, key, value, PARTITION, self.end_offset, self.now_ms, 0, value_version, producer_id)
+            self.end_offset += 1
+            written.append(record)
+            group_id = key["groupId"] if "groupId" in key else key["group"]
+            touched[group_id] = self._replay(group_id, record)
+        for group_id, replay in touched.items():
+            replay.settle()
+            if replay.group is None and not replay.offsets:
+                del self.replays[group_id]
+        self.results.append(Batch(self.now_ms, tuple(written), producer_id, producer_epoch))
+
+    def write_marker(self, producer_id: int, producer_epoch: int, *, committed: bool) -> None:
+        """Append the control record that ends a producer's transaction, and replay it."""
+        marker = Marker(producer_id, committed, PARTITION, self.end_offset, self.now_ms)
+        self.end_offset += 1
+        for replay in self.replays.values():
+            replay.apply_marker(marker)
+        self.results.append(MarkerWritten(self.now_ms, marker, producer_epoch))
+
+    # -- time --------------------------------------------------------------------------------------------------------
+
+    def schedule(self, key: Key, delay_ms: int, operation: Operation, *, is_retried: bool = False) -> None:
+        """Run an operation after a while, in place of what the key's timer was to do.
+
+        Args:
+            key: the timer.
+            delay_ms: how long from now; what is below 0 counts as 0.
+            operation: what runs then.
+            is_retried: run it again after ``RETRY_BACKOFF_MS`` where it is refused.
+        """
+        self.timers.set(key, self.now_ms + max(0, delay_ms), self._firing(key, operation, is_retried=is_retried))
+
+    def advance(self, to_ms: int) -> None:
+        """Let time pass and fire what is due, each at its own time; the time itself is included."""
+        self.settle()
+        while (timer := self.timers.take_due(to_ms)) is not None:
+            self.now_ms = max(self.now_ms, timer.at_ms)
+            timer.fire()
+            self.settle()
+        self.now_ms = to_ms
+
+    def settle(self) -> None:
+        """Run what is due now: background jobs first, then timers."""
+        while True:
+            if self._jobs and not self.jobs_are_on_hold:
+                self._run_job()
+                continue
+            timer = self.timers.take_due(self.now_ms)
+            if timer is None:
+                return
+            timer.fire()
+
+    def start_job(self, key: str, job: Callable[[], Operation]) -> None:
+        """Run a job in the background.
+
+        Args:
+            key: names the job; none of that name may be under way.
+            job: looks at the state when it runs, and gives the operation that takes its result in.
+        """
+        self._jobs.append((key, job))
+
+    def job_is_running(self, key: str) -> bool:
+        """Whether a job with this key is not done yet."""
+        return any(key == name for name, _ in self._jobs)
+
+    def forget_soft_state(self) -> None:
+        """Keep only what records say, as a new leader of the partition would have it."""
+        self.timers.clear()
+        self._jobs.clear()
+        self.classic_groups.clear()
+        for state in self.consumer_states.values():
+            state.forget_soft_state()
+        self._forgotten.clear()
+
+    def _firing(self, key: Key, operation: Operation, *, is_retried: bool) -> Callable[[], None]:
+        def fire() -> None:
+            if not self.run(operation) and is_retried:
+                self.schedule(key, RETRY_BACKOFF_MS, operation, is_retried=True)
+
+        return fire
+
+    def _run_job(self) -> None:
+        _, job = self._jobs.popleft()
+        self.run(job())
+
+    def _replay(self, group_id: str, record: Record) -> StateReplay:
+        replay = self.replays.get(group_id)
+        if replay is None:
+            replay = self.replays[group_id] = StateReplay(group_id)
+        replay.apply(record)
+        if record.kind != "OffsetCommit":
+            self._forgotten.discard(group_id)
+        if replay.group is None:
+            self._group_order.pop(group_id, None)
+        elif group_id not in self._group_order:
+            # Only a new group is put into the table; a put may make the table larger and change its order.
+            self._group_order[group_id] = None
+        if record.value is None and record.kind == "GroupMetadata":
+            self.classic_groups.pop(group_id, None)
+        elif record.kind.startswith("ConsumerGroup"):
+            if isinstance(replay.group, ConsumerGroup):
+                self.consumer_states[group_id].take(record, replay.group)
+            else:
+                self.consumer_states.pop(group_id, None)
+        return replay
+
+    def send(self, request: Request, answer: Answer) -> None:
+        """Send a response, or report that a call without an error response failed."""
+        version = request.version or 0
+        if isinstance(answer, RequestError):
+            body = error_response(request, answer)
+            if body is None:
+                failure = Failure(self.now_ms, request.correlation_id, request.api, answer.error, answer.message)
+                self.results.append(failure)
+                return
+            answer = body
+        response = respond(request.api, version, answer, is_draft=self.config.client_assignors)
+        self.results.append(Response(self.now_ms, request.correlation_id, request.api, response))

@@ -1,0 +1,477 @@
+"""Builds the visits of every client of a group out of the group's operations."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
+from typing import Any
+
+from coordinator_replay.engine.model import Member, Subscription
+from coordinator_replay.simulation.what_if.libraries import (
+    JAVA,
+    LIBRDKAFKA,
+    libraries_sentence,
+    library_of,
+    one_library,
+)
+from coordinator_replay.simulation.what_if.operations import RecordedOperation
+from coordinator_replay.simulation.what_if.rollouts import RecordedPhase, roll_out
+from coordinator_replay.simulation.what_if.script import CLOSED, CRASHED, ClientLife, Ending, Visit, Window
+from coordinator_replay.simulation.what_if.settings import COOPERATIVE, Settings
+
+TIMEOUTS = frozenset({"SESSION_TIMEOUT"})
+SURE = "certain"
+QUICK_MS = 1_000
+"""In so short a time no client is closed and back again."""
+SOON = 0.5
+"""A client that was back after this share of its session timeout was probably closed."""
+STEPS = frozenset({"MEMBER_RECONCILING", "MEMBER_RECONCILED"})
+"""What a member of a consumer group does with a heartbeat."""
+COORDINATORS = frozenset({"POLL_TIMEOUT_REJOIN", "REBALANCE_TIMEOUT"})
+"""Causes of departures at their own time, whichever way they end: the client lives on."""
+
+
+ASSUMPTIONS: Mapping[str, str] = {
+    "unsure_leaves": (
+        "Departures that may be a leave or a session timeout: {unsure_leaves}. The log doesn't show "
+        "which; they are simulated as a leave. In the variants that make a range some are session timeouts; of "
+        "those whose client was back within half its session timeout ({unlikely_timeouts}) hardly any."
+    ),
+    "unsure_timeouts": (
+        "Session timeouts that may be leaves: {unsure_timeouts}. Missing commits make timeouts likely; "
+        "ranges cover leaves."
+    ),
+    "crashed": (
+        "Session timeouts: {crashed}. The client is simulated to stop one session timeout before it was "
+        "removed, or after its last commit."
+    ),
+    "silent": (
+        "Members that probably went without a LeaveGroup: {silent}. Cooperative ones of librdkafka that "
+        "have no partitions do when they are closed; others were back in the generation that removed them. "
+        "They are simulated to stop one session timeout before they were removed."
+    ),
+    "static_restarts": (
+        "Restarts of static members: {static_restarts}. The log has when they came back, not since when "
+        "they were away (their last commit and session.timeout.ms bound it), nor whether they were closed or "
+        "killed. Some seconds, or since their last commit, and closed are assumed; ranges cover the rest."
+    ),
+    "static_removals": (
+        "Static members removed when their session was over: {static_removals}. Whether they were closed "
+        "or killed the log doesn't show. Closed is assumed; ranges cover the rest."
+    ),
+    "rolled_out": (
+        "Static members that a deployment replaced one after the other: {rolled_out}. Members that were "
+        "closed while a join phase lasted show it, or a generation that nobody assigned partitions in. Under "
+        "other settings it is simulated to take half of the longest time that it can have taken; ranges cover "
+        "the rest."
+    ),
+    "not_back": (
+        "Static members whose session timed out and that did not come back: {not_back}. A consumer of "
+        "librdkafka that came back before it did got UNRELEASED_INSTANCE_ID, and left no record. They are "
+        "simulated to stay away; ranges don't cover that they were back."
+    ),
+    "static_ends": (
+        "Static members that may have left in the last session.timeout.ms of the log: {static_ends}. It "
+        "shows that only when the session is over. It is assumed that they stayed; ranges cover the rest."
+    ),
+}
+"""What is assumed of departures, by what is counted; the answer has it where there is one."""
+
+
+@dataclass
+class _Client:
+    key: tuple[str, ...]
+    member: Member
+    visits: list[Visit] = field(default_factory=list)
+    now: Visit | None = None
+
+
+class ClientLives:
+    """Builds the visits of every client out of operations."""
+
+    def __init__(
+        self, settings: Settings, reasons: Mapping[str, tuple[str, str]], last_commits: Mapping[str, int]
+    ) -> None:
+        """Begin.
+
+        Args:
+            settings: of the recorded life.
+            reasons: cause and confidence of each departure, by member id.
+            last_commits: when each member committed last, by member id.
+        """
+        self.settings = settings
+        self.reasons = reasons
+        self.last_commits = last_commits
+        self.clients: list[_Client] = []
+        self.by_member: dict[str, _Client] = {}
+        self.libraries: list[str | None] = []
+        self._silent: set[str] = set()
+        self.phases: list[RecordedPhase] = []
+        self._leader: str | None = None
+        self.counts: Counter[str] = Counter()
+
+    def take(self, operation: RecordedOperation) -> None:
+        """Take the next operation."""
+        self._silent = set(self._silent_departures(operation))
+        at_ms = self._began_ms(operation)
+        self._begin_phase(operation)
+        for event in operation.events:
+            member, before, kind = event.member, event.before, str(event.kind)
+            if kind == "MEMBER_LEFT" and (departed := before or member) is not None:
+                self._leave(departed, at_ms, operation)
+            elif member is None:
+                continue
+            elif kind == "MEMBER_AWAY":
+                self._away(member, operation.at_ms)
+            elif kind == "MEMBER_REPLACED":
+                self._replace(before, member, operation)
+            elif kind == "MEMBER_REJOINED" or (kind == "MEMBER_JOINED" and member.member_id in self.by_member):
+                self._rejoin(member, operation.at_ms)
+            elif kind == "MEMBER_JOINED":
+                self._arrive(member, at_ms, max((operation.join_done_ms or at_ms) - at_ms, 0))
+            elif kind == "SUBSCRIPTION_CHANGED" and member.subscription is not None:
+                self._subscribe(member.member_id, at_ms, member.subscription)
+        self._are_alive(operation)
+        self._leader = _generation_of(operation).get("leader", self._leader)
+
+    def _begin_phase(self, operation: RecordedOperation) -> None:
+        left_out = max((_generation_of(operation).get("attempts") or 1) - 1, 0)
+        self.phases.append(RecordedPhase(done_ms=operation.join_done_ms or operation.at_ms, left_out=left_out))
+
+    def _are_alive(self, operation: RecordedOperation) -> None:
+        """Who takes part in a rebalance is alive: all members of a generation, and who takes a step of KIP-848."""
+        for event in operation.events:
+            if str(event.kind) in STEPS:
+                lives = [self.by_member.get(event.member_id or "")]
+            elif operation.join_done_ms is not None and str(event.kind) == "REBALANCE_COMPLETED":
+                lives = list(self.by_member.values())
+            else:
+                continue
+            for client in lives:
+                if client is not None and client.now is not None:
+                    client.now = replace(client.now, alive_ms=operation.join_done_ms or operation.at_ms)
+
+    def _began_ms(self, operation: RecordedOperation) -> int:
+        """When the rebalance of an operation began: its members came or left then.
+
+        A join phase waits for members that go without a word until their sessions are over: who joined or left in a
+        generation that some were removed with did so before that, most likely when these went.
+        """
+        began_ms = operation.began_ms(self.settings.heartbeat(), self.settings.initial_delay())
+        removed_ms = operation.join_done_ms or operation.at_ms
+        died_ms = [
+            self._died_ms(client.now, removed_ms)
+            for member, client in self._departing(operation)
+            if client.now is not None and (_is_static_classic(client.now) or member.member_id in self._silent)
+        ]
+        if not died_ms:
+            return began_ms
+        return max(min(began_ms, max(died_ms) + 1), (operation.before_ms or 0) + 1)
+
+    def _arrive(self, member: Member, at_ms: int, later_ms: int = 0) -> None:
+        subscription = member.subscription_or_empty
+        key = _key(member)
+        client = next((one for one in self.clients if one.key == key and one.now is None), None)
+        if client is None:
+            client = _Client(key, member)
+            self.clients.append(client)
+        elif client.visits and (last := client.visits[-1].departed_ms) is not None:
+            at_ms = max(at_ms, last + 1)
+        client.now = Visit(at_ms, member.member_id, ((at_ms, subscription),), later_ms=later_ms)
+        self.phases[-1].arrived.append((client.visits, len(client.visits)))
+        self.by_member[member.member_id] = client
+
+    def _leave(self, member: Member, at_ms: int, operation: RecordedOperation) -> None:
+        client = self.by_member.pop(member.member_id, None)
+        if client is None or client.now is None:
+            return
+        cause, confidence = self._reason(member)
+        is_static = _is_static_classic(client.now)
+        if client.now.departed_ms is not None:
+            _close(client, client.now.departed_ms)
+        elif cause in TIMEOUTS or is_static:
+            removed_ms = operation.join_done_ms or operation.at_ms
+            self.counts["crashed"] += 1
+            departed_ms, window, other = self._died_ms(client.now, removed_ms), None, None
+            if is_static:
+                self.counts["static_removals"] += 1
+                window = Window(departed_ms, min(departed_ms + self.settings.heartbeat(), removed_ms - 1))
+                self.phases[-1].session_ms = self._session(client.now.subscriptions[-1][1])
+            elif confidence != SURE:
+                self.counts["unsure_timeouts"] += 1
+                other = Ending(max(at_ms, client.now.arrived_ms + 1), CLOSED, is_unlikely=True)
+            _close(client, departed_ms, CLOSED if is_static else CRASHED, window, other)
+            if is_static:
+                place = client.visits, len(client.visits) - 1
+                self.phases[-1].remove(place, is_leader=member.member_id == self._leader)
+            self._continue_as(client, self._back_by_then(client, departed_ms))
+        elif member.member_id in self._silent:
+            departed_ms = self._died_ms(client.now, operation.join_done_ms or operation.at_ms)
+            self.counts["silent"] += 1
+            if _has_nothing(member):
+                how, other = CLOSED, Ending(departed_ms, CRASHED, is_unlikely=True)
+            else:
+                how, other = CRASHED, Ending(departed_ms, CLOSED)
+            _close(client, departed_ms, how, other=other)
+        else:
+            other = self._timeout(client.now, member, operation)
+            back = None if other is None else self._back_by_then(client, other.departed_ms)
+            if other is not None and back is not None:
+                self.counts["crashed"] += 1
+                _close(client, other.departed_ms, CRASHED)
+                self._continue_as(client, back)
+                return
+            self.counts["unsure_leaves"] += other is not None
+            _close(client, max(at_ms, client.now.arrived_ms + 1), other=other)
+
+    def _back_by_then(self, client: _Client, died_ms: int) -> _Client | None:
+        """Who came under the same client id and host after a client had died, and before it was removed: itself.
+
+        Args:
+            client: who died.
+            died_ms: when.
+        """
+        return next(
+            (
+                one
+                for one in self.clients
+                if one is not client
+                and one.key == client.key
+                and not one.visits
+                and one.now is not None
+                and one.now.arrived_ms > died_ms
+            ),
+            None,
+        )
+
+    def _continue_as(self, client: _Client, back: _Client | None) -> None:
+        """A client that died goes on as the one that it came back as."""
+        if back is not None and back.now is not None:
+            client.now = back.now
+            self.by_member[back.now.member_id] = client
+            self.clients = [one for one in self.clients if one is not back]
+
+    def _departing(self, operation: RecordedOperation) -> Iterable[tuple[Member, _Client]]:
+        """Members that leave with an operation, and their clients."""
+        for event in operation.events:
+            member = event.before or event.member
+            if str(event.kind) == "MEMBER_LEFT" and member is not None and member.member_id in self.by_member:
+                yield member, self.by_member[member.member_id]
+
+    def _silent_departures(self, operation: RecordedOperation) -> Iterable[str]:
+        """Dynamic members under the classic protocol that went without a LeaveGroup, so that their sessions timed out.
+
+        librdkafka's do where they are cooperative and have no partitions (``ClassicConsumer.leaves``). And where a
+        client left and joined in one generation, its return waited for its session. Else it would have been back
+        within a heartbeat of the others, which takes a long one; and without others the group would have been empty.
+        """
+        if not operation.is_classic:
+            return
+        joined = {_key(one.member) for one in operation.events if str(one.kind) == "MEMBER_JOINED" and one.member}
+        is_quick = self.settings.heartbeat() > QUICK_MS and len(self.by_member) > 1
+        for member, client in self._departing(operation):
+            may_be_silent = client.now is not None and self._timeout(client.now, member, operation) is not None
+            is_back = client.key in joined and not is_quick
+            if may_be_silent and (is_back or (_has_nothing(member) and _is_cooperative_librdkafka(member))):
+                yield member.member_id
+
+    def _reason(self, member: Member) -> tuple[str, str]:
+        """The cause of a departure, and how sure it is."""
+        return self.reasons.get(member.member_id, ("", "possible"))
+
+    def _timeout(self, now: Visit, member: Member, operation: RecordedOperation) -> Ending | None:
+        """The session timeout that a departure may be that is more likely a leave; None where it can be none.
+
+        A session runs from the last heartbeat. Under the classic protocol a commit renews it
+        (``GroupMetadataManager.rescheduleClassicGroupMemberHeartbeat``); under the other one the last heartbeat may lie
+        one interval before the last commit.
+        """
+        subscription = now.subscriptions[-1][1]
+        cause, confidence = self._reason(member)
+        if (cause == "MEMBER_LEAVE" and confidence == SURE) or cause in COORDINATORS:
+            return None
+        removed_ms = operation.join_done_ms or operation.at_ms
+        slack_ms = 0 if subscription.uses_classic_protocol else self.settings.heartbeat()
+        if self._last_sign(now) > removed_ms - self._session(subscription) + slack_ms:
+            return None
+        return Ending(self._died_ms(now, removed_ms), CRASHED)
+
+    def _died_ms(self, now: Visit, removed_ms: int) -> int:
+        """When a member died whose session was over at a moment: a session before, but not before it was last alive."""
+        return max(removed_ms - self._session(now.subscriptions[-1][1]), self._last_sign(now))
+
+    def _away(self, member: Member, at_ms: int) -> None:
+        client = self.by_member.get(member.member_id)
+        if client is not None and client.now is not None:
+            client.now = replace(client.now, departed_ms=at_ms)
+
+    def _rejoin(self, member: Member, at_ms: int) -> None:
+        client = self.by_member.get(member.member_id)
+        if client is None or client.now is None:
+            self._arrive(member, at_ms)
+        elif client.now.departed_ms is not None:
+            subscription = member.subscription or client.now.subscriptions[-1][1]
+            _close(client, client.now.departed_ms)
+            client.now = Visit(at_ms, member.member_id, ((at_ms, subscription),))
+
+    def _replace(self, before: Member | None, member: Member, operation: RecordedOperation) -> None:
+        """A static member under a new id: of a classic one no record shows since when it was away."""
+        client = self.by_member.pop(before.member_id, None) if before is not None else None
+        if client is None or client.now is None:
+            self._arrive(member, operation.at_ms)
+            return
+        subscription = member.subscription or client.now.subscriptions[-1][1]
+        departed_ms, window = client.now.departed_ms, None
+        if departed_ms is None:
+            self.counts["static_restarts"] += 1
+            # Away for longer than its session, it would have been removed.
+            earliest_ms = max(self._unnoticed_ms(operation.at_ms, subscription), self._last_sign(client.now))
+            # Where nobody commits any more, there may have been nothing to commit.
+            group_commits_later = max(self.last_commits.values(), default=0) > operation.at_ms
+            is_committed = group_commits_later and earliest_ms == self._last_commit(client.now) + 1
+            latest_ms = max(operation.at_ms - 1, earliest_ms)
+            window = Window(earliest_ms, latest_ms, is_restart=True, is_committed=is_committed)
+            departed_ms = window.at(0.5)
+        _close(client, departed_ms, window=window)
+        arrived_ms = max(operation.at_ms, departed_ms + 1)
+        client.now = Visit(arrived_ms, member.member_id, ((operation.at_ms, subscription),))
+        self.by_member[member.member_id] = client
+
+    def _subscribe(self, member_id: str, at_ms: int, subscription: Subscription) -> None:
+        client = self.by_member.get(member_id)
+        if client is not None and client.now is not None:
+            asked = (*client.now.subscriptions, (at_ms, subscription))
+            client.now = replace(client.now, subscriptions=asked)
+
+    def _session(self, subscription: Subscription) -> int:
+        return subscription.session_timeout_ms or self.settings.consumer_session()
+
+    def _unnoticed_ms(self, at_ms: int, subscription: Subscription) -> int:
+        """Since when a static member can be away without having been removed by a moment.
+
+        Its session ran from its last heartbeat, which may lie one interval before it went.
+        """
+        return at_ms - max(self._session(subscription) - self.settings.heartbeat(), 1)
+
+    def _last_sign(self, now: Visit) -> int:
+        """The first time at which a client can have left: after it joined, its last rebalance, and its last commit."""
+        return max(now.arrived_ms, now.alive_ms, self._last_commit(now)) + 1
+
+    def _last_commit(self, now: Visit) -> int:
+        return self.last_commits.get(now.member_id, 0)
+
+    def _weighed(self, visit: Visit, following: Visit | None) -> Visit:
+        """A visit that may have ended with a session timeout: unlikely where its client was back soon after.
+
+        Who died comes back as likely before its session is over as after; who was closed comes back after its removal,
+        mostly at once.
+        """
+        other = visit.other_ending
+        if other is None or other.how != CRASHED or following is None or visit.departed_ms is None:
+            return visit
+        away_ms = following.arrived_ms - visit.departed_ms
+        # In one generation, its return may have waited for its session.
+        is_soon = 1 < away_ms < self._session(visit.subscriptions[-1][1]) * SOON
+        self.counts["unlikely_timeouts"] += is_soon
+        return replace(visit, other_ending=other._replace(is_unlikely=is_soon))
+
+    def finish(self, end_ms: int) -> tuple[ClientLife, ...]:
+        """End what is still open: it stayed to the end, unless it is away.
+
+        Args:
+            end_ms: the end of the record.
+        """
+        for client in self.clients:
+            now = client.now
+            if now is None:
+                continue
+            subscription, window = now.subscriptions[-1][1], None
+            if now.departed_ms is None and subscription.instance_id and subscription.uses_classic_protocol:
+                # A static member does not say that it goes: until its session is over, nothing shows it.
+                earliest_ms = max(self._unnoticed_ms(end_ms, subscription), self._last_sign(now))
+                if earliest_ms < end_ms:
+                    self.counts["static_ends"] += 1
+                    window = Window(earliest_ms, end_ms - 1, may_have_stayed=True)
+            _close(client, now.departed_ms, window=window)
+        phases = [phase for phase in self.phases if phase.removed or phase.arrived]
+        self.counts["rolled_out"] = roll_out(phases, self.settings.heartbeat())
+        for client in self.clients:
+            client.visits = [self._weighed(*pair) for pair in zip_longest(client.visits, client.visits[1:])]
+        lives = [_client_life(number, client) for number, client in enumerate(self.clients, 1)]
+        self.libraries = [client.library for client in lives]
+        self.counts["not_back"] = sum(_may_be_back(client) for client in lives)
+        library = one_library(self.libraries)
+        return tuple(client if library is None else replace(client, library=library) for client in lives)
+
+    def assumptions(self) -> Iterable[str]:
+        """What was assumed of departures, and what is known of libraries."""
+        if self.libraries and self.settings.library is None:
+            yield libraries_sentence(self.libraries)
+        yield from (sentence.format_map(self.counts) for name, sentence in ASSUMPTIONS.items() if self.counts[name])
+
+
+def _close(
+    client: _Client,
+    departed_ms: int | None,
+    how: str = CLOSED,
+    window: Window | None = None,
+    other: Ending | None = None,
+) -> None:
+    """End a client's visit."""
+    if client.now is not None:
+        ended = replace(client.now, departed_ms=departed_ms, how=how, window=window, other_ending=other)
+        client.visits.append(ended)
+    client.now = None
+
+
+def _is_static_classic(now: Visit) -> bool:
+    """Whether a client is a static member under the classic protocol: it sends no LeaveGroup when it is closed."""
+    subscription = now.subscriptions[-1][1]
+    return bool(subscription.instance_id) and subscription.uses_classic_protocol
+
+
+def _generation_of(operation: RecordedOperation) -> Mapping[str, Any]:
+    """What the record has of a new classic generation; empty where the operation is none."""
+    return next((event.changes for event in operation.events if "attempts" in event.changes), {})
+
+
+def _has_nothing(member: Member) -> bool:
+    """Whether a member's record shows that it has no partitions."""
+    assigned = None if member.current is None else member.current.assigned
+    return assigned is not None and not any(assigned.values())
+
+
+def _is_cooperative_librdkafka(member: Member) -> bool:
+    subscription = member.subscription
+    if subscription is None or library_of((), [subscription]) != LIBRDKAFKA:
+        return False
+    return any(one.name == COOPERATIVE for one in subscription.protocols)
+
+
+def _key(member: Member) -> tuple[str, ...]:
+    """What a client is known by."""
+    subscription = member.subscription_or_empty
+    if subscription.instance_id:
+        return "static", subscription.instance_id
+    return subscription.client_id or "", subscription.client_host or ""
+
+
+def _may_be_back(client: ClientLife) -> bool:
+    """Whether a client died, and may have been refused when it came back (``ModernConsumer.is_stuck``)."""
+    last = client.visits[-1]
+    is_static = client.instance_id is not None and not last.subscriptions[-1][1].uses_classic_protocol
+    return is_static and last.how == CRASHED and client.library != JAVA
+
+
+def _client_life(number: int, client: _Client) -> ClientLife:
+    subscription = client.member.subscription_or_empty
+    name = subscription.instance_id or subscription.client_id or "client"
+    subscriptions = [one for visit in client.visits for _, one in visit.subscriptions]
+    return ClientLife(
+        f"{name}#{number}",
+        subscription.client_id or "client",
+        (subscription.client_host or "/127.0.0.1").lstrip("/"),
+        subscription.instance_id,
+        tuple(client.visits),
+        library_of((visit.member_id for visit in client.visits), subscriptions),
+    )

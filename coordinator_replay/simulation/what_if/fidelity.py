@@ -1,0 +1,185 @@
+"""How well a simulation with the recorded settings reproduces the record.
+
+Two rebalances are the same where the same clients joined and left in them, as many members were there after them, and
+they lie near each other in time. The order of both lives is kept. Of clients that came or went one right after the
+other, such as all those that a deployment replaces, which one was first is left to chance: there, other clients of
+those may have joined and left.
+"""
+
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from coordinator_replay.listing import counted_as
+from coordinator_replay.simulation.what_if.measure import Lived, moment_of
+from coordinator_replay.times import time_order
+
+_Rebalance = Mapping[str, Any]
+_Pair = tuple[_Rebalance, _Rebalance]
+
+LOWEST = 0.7
+"""Share of rebalances, recorded and simulated, that must match before anything is predicted."""
+
+NEAR_MS = 10_000
+"""Rebalances farther apart than this are not the same; timeouts and intervals differ by seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fidelity:
+    """How well the record is reproduced.
+
+    Attributes:
+        recorded: rebalances on record.
+        simulated: rebalances of the simulation with the recorded settings.
+        matched: rebalances of both with the same clients.
+        same_targets: of the matched ones: each client got as many partitions.
+        share: matched rebalances of all there are in either life.
+        recorded_unowned_ms: time without owner on record, summed; null where it is not.
+        simulated_unowned_ms: the same in the simulation.
+        misses: what does not match, in sentences.
+    """
+
+    recorded: int
+    simulated: int
+    matched: int
+    same_targets: int
+    share: float
+    recorded_unowned_ms: int | None
+    simulated_unowned_ms: int | None
+    misses: tuple[str, ...]
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether predictions may rest on it."""
+        return self.share >= LOWEST
+
+    def __str__(self) -> str:
+        text = (
+            f"With the recorded settings the simulation reproduces {self.matched} of {self.recorded} rebalances with "
+            f"the same members ({self.simulated} were simulated), as many partitions for each client in "
+            f"{self.same_targets} of {self.matched}"
+        )
+        if self.recorded_unowned_ms is not None and self.simulated_unowned_ms is not None:
+            recorded, simulated = f"{self.recorded_unowned_ms:,} ms", f"{self.simulated_unowned_ms:,} ms"
+            text += f", time without owner {simulated} against {recorded} recorded"
+        return f"{text}."
+
+
+def compare(recorded: Lived, simulated: Lived, recorded_ms: int | None, simulated_ms: int | None) -> Fidelity:
+    """Compare two lives, the second one the simulation of the first.
+
+    Args:
+        recorded: as the record has it.
+        simulated: as it was simulated.
+        recorded_ms: time without owner on record.
+        simulated_ms: the same in the simulation.
+    """
+    pairs, missed, left = _pairs(recorded, simulated)
+    shares, simulated_shares = _shares(recorded), _shares(simulated)
+    same_targets = sum(
+        shares.get(row["completed_at"]) == simulated_shares.get(other["completed_at"]) for row, other in pairs
+    )
+    matched = len(pairs)
+    misses = [f"Recorded only: {_sentence(row)}." for row in missed]
+    # What comes after the time range counts where it is on record a moment earlier only.
+    late = {row["rebalance_id"] for row in simulated.late}
+    misses += [f"Simulated only: {_sentence(row)}." for row in left if row["rebalance_id"] not in late]
+    late_matched = len(late) - sum(row["rebalance_id"] in late for row in left)
+    count = matched + len(misses)
+    return Fidelity(
+        recorded=len(recorded.rebalances),
+        simulated=len(simulated.rebalances) + late_matched,
+        matched=matched,
+        same_targets=same_targets,
+        share=round(matched / count, 4) if count else 1.0,
+        recorded_unowned_ms=recorded_ms,
+        simulated_unowned_ms=simulated_ms,
+        misses=tuple(misses),
+    )
+
+
+def _pairs(recorded: Lived, simulated: Lived) -> tuple[list[_Pair], list[_Rebalance], list[_Rebalance]]:
+    """Rebalances that are the same in both lives, those that are in the record only, and in the simulation only."""
+    pairs: list[_Pair] = []
+    missed: list[_Rebalance] = list(recorded.rebalances)
+    left: list[_Rebalance] = [*simulated.rebalances, *simulated.late]
+    # Those with the same clients first: what then remains of both lives may be an exchange.
+    for may_be_exchanged in (False, True):
+        remaining, unmatched = [], list(left)
+        for row in missed:
+            exchanged: set[str] = set()
+            if may_be_exchanged:
+                exchanged = _clients_near(row, missed, recorded) & _clients_near(row, unmatched, simulated)
+            wanted = _mark(row, recorded.by_member, exchanged)
+            place = next(
+                (
+                    place
+                    for place, other in enumerate(left)
+                    if _are_near(row, other) and _mark(other, simulated.by_member, exchanged) == wanted
+                ),
+                None,
+            )
+            if place is None:
+                remaining.append(row)
+            else:
+                pairs.append((row, left.pop(place)))
+        missed = remaining
+    return pairs, missed, left
+
+
+def _are_near(row: _Rebalance, other: _Rebalance) -> bool:
+    return abs(moment_of(other) - moment_of(row)) <= NEAR_MS
+
+
+def _clients_near(row: _Rebalance, rows: Iterable[_Rebalance], life: Lived) -> set[str]:
+    """The clients that joined or left near a rebalance."""
+    return {
+        life.by_member.get(member_id, member_id)
+        for other in rows
+        if _are_near(row, other)
+        for member_id in (*other["members_joined"], *other["members_left"])
+    }
+
+
+def _mark(row: _Rebalance, by_member: Mapping[str, str], exchanged: Container[str]) -> tuple[Any, ...]:
+    """What a rebalance is known by: how many members were there after it, and who joined and left.
+
+    Args:
+        row: the rebalance.
+        by_member: the client behind each member id.
+        exchanged: clients of whom only the number counts.
+    """
+
+    def names(member_ids: Iterable[str]) -> list[str]:
+        clients = (by_member.get(member_id, member_id) for member_id in member_ids)
+        return sorted("" if client in exchanged else client for client in clients)
+
+    return row["members_after"], names(row["members_joined"]), names(row["members_left"])
+
+
+def _sentence(row: _Rebalance) -> str:
+    number = "generation" if row["group_type"] == "classic" else "epoch"
+    on_record = "" if row["is_exact"] else "on record "
+    members = f"{on_record}{counted_as(row['members_before'])} to {row['members_after']} members"
+    return f"{number} {row['epoch']}, {row['cause']}, {members}"
+
+
+def _shares(life: Lived) -> dict[int, list[tuple[str, int]]]:
+    """How many partitions each client owned at each moment at which a rebalance was over."""
+    moments = sorted({row["completed_at"] for row in life.rebalances if row["completed_at"] is not None})
+    changes: list[tuple[int, int, str]] = []
+    for row in life.rows.get("partition_ownership", ()):
+        name = life.by_member.get(row["member_id"], row["member_id"])
+        changes.append((time_order(row["owned_from"]), 1, name))
+        if row["to_offset"] is not None:
+            changes.append((time_order(row["owned_to"]), -1, name))
+    changes.sort()
+    owned: Counter[str] = Counter()
+    counts, place = {}, 0
+    for at_ms in moments:
+        while place < len(changes) and changes[place][0] <= at_ms:
+            owned[changes[place][2]] += changes[place][1]
+            place += 1
+        counts[at_ms] = sorted((name, count) for name, count in owned.items() if count)
+    return counts

@@ -1,0 +1,226 @@
+"""The rows of answers: what a life cost, and what an alternative would change for a group.
+
+Apart from the code that measures, so that whoever only names these types need not load the coordinator.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from coordinator_replay.answer_columns import column, columns_of
+
+FEW = 3
+"""Fewer rebalances than this count as so many where it is asked whether others have twice as many."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measures:
+    """What a life cost.
+
+    Attributes:
+        group_id: the group; empty while only its lives are compared.
+        name: ``recorded``, or the alternative's settings.
+        rebalances: how many.
+        causes: how many by cause, most frequent first.
+        partitions_reassigned: partitions that got another owner, summed over rebalances.
+        unowned_ms_max: longest time in ms that the records show a partition without an owner; null where they can't
+            (an eager classic rebalance happens within one join phase), or records are missing and none shows one.
+        unowned_ms_total: the same, summed over partitions.
+        members_interrupted: how often a member that stayed had to give up partitions: in an eager rebalance every
+            member all of them, in an incremental one only who lost some.
+        stop_the_world: rebalances in which every member stopped.
+        pause_ms_max: simulated: longest time in ms for which nobody worked on a partition, dead consumers included.
+        pause_ms_total: the same, summed over partitions.
+        commit_pause_ms_max: on record: longest time in ms for which commits paused around a rebalance; null where no
+            audit has measured it, and in a simulation, whose consumers do not commit.
+        stable_share: share of the time that the group was Stable; null for classic groups, whose join phases are not
+            on record.
+        ranges: least and most of each measure that depends on what is not on record, by field, and of the rebalances of
+            a cause by the cause; empty where none does.
+        is_predictable: whether the record bounds the number of rebalances: the variant with most of them has less than
+            twice those of the variant with least.
+        variants_left_out: how many variants that the record allows were not simulated: with any, ranges may be too
+            narrow, and a value without a range may have one.
+    """
+
+    group_id: str = ""
+    name: str
+    causes: dict[str, int]
+    rebalances: int = column("rebalances")
+    partitions_reassigned: int = column("partitions reassigned")
+    unowned_ms_max: int | None = column("longest without owner, ms")
+    unowned_ms_total: int | None = column("without owner in total, ms")
+    members_interrupted: int = column("members interrupted")
+    stop_the_world: int = column("rebalances that stopped all members")
+    pause_ms_max: int | None = column("longest pause of a partition, ms")
+    pause_ms_total: int | None = column("pauses in total, ms")
+    commit_pause_ms_max: int | None = column("longest pause of commits, ms")
+    stable_share: float | None = column("share of the time Stable")
+    ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
+    is_predictable: bool = True
+    variants_left_out: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gain:
+    """What an alternative would change for one group, against the simulation of its recorded settings.
+
+    Attributes:
+        share: rebalances that the simulation reproduces, of all there are in either life.
+        recorded_rebalances: on record.
+        rebalances: of the alternative.
+        rebalances_spared: how many fewer there would be; negative where there would be more.
+        interruptions: times that a member which stays would have to give up partitions.
+        interruptions_spared: how many fewer there would be.
+        pause_ms_spared: by how much less partitions would stand still, in ms, summed over partitions.
+        ranges: least and most of predictions and of what is spared, where the log and the question leave them open, by
+            field; null where that was not tried.
+    """
+
+    group_id: str = column("GROUP", 1, is_id=True)
+    recorded_rebalances: int = column("RECORDED", 2)
+    rebalances: int = column("PREDICTED", 2)
+    rebalances_spared: int = column("SPARED", 1)
+    interruptions: int = column("INTERRUPTIONS", 4)
+    interruptions_spared: int = column("INTERRUPTIONS-SPARED", 1)
+    pause_ms_spared: int = column("PAUSE-MS-SPARED", 3)
+    ranges: dict[str, tuple[int, int]] | None = column("RANGES", 4, default=None)
+    share: float = column("REPRODUCED", 5)
+
+
+MEASURES = [(one.name, one.heading) for one in columns_of(Measures) if one.heading]
+"""Fields of ``Measures``, and what a table calls them."""
+
+
+AT_LEAST = {
+    "rebalances": (0.0, 0.14),
+    "partitions_reassigned": (0.2, 0.25),
+    "members_interrupted": (0.25, 0.25),
+    "stop_the_world": (0.0, 0.14),
+}
+"""Counts: so much of the value a range reaches at least down and up, rounded: simulations rather miss rebalances."""
+
+UNSEEN = 0.15
+"""Counts: so much farther up a range reaches where the whole life would be unseen (``Life.unseen``)."""
+
+SPREAD = 0.15
+"""Counts: by so much of the distance from the least to the most variant a range reaches beyond either, rounded: of ten
+variants, further ones lie outside more often than a range is meant to miss."""
+
+BEYOND = {
+    "unowned_ms_max": 0.3,
+    "unowned_ms_total": 0.3,
+    "pause_ms_max": 0.3,
+    "pause_ms_total": 0.3,
+}
+"""Times: so much of the value a range reaches beyond what was simulated.
+
+Simulated consumers and coordinators are no real ones: these shares and those of counts were measured with the lives
+that were looked at, so that ranges hold about nine of ten of what a broker recorded (docs/what-if-judged.md). Pauses,
+which no record has, are taken to be off by as much as times without owner.
+"""
+
+RANGED = (*AT_LEAST, *BEYOND)
+"""Measures that get a range."""
+
+CREATED = "GROUP_CREATED"
+"""The cause that a life has once, whatever else happens."""
+
+MOST_TIMES = 2
+"""No prediction where the variant with most rebalances has more than so many times those of the one with least."""
+
+
+def with_ranges(likely: Measures, others: Sequence[Measures], left_out: int, unseen: float) -> Measures:
+    """A life's measures with the least and the most that it and other variants of the same life have.
+
+    Args:
+        likely: the likeliest variant.
+        others: the other ones that were simulated.
+        left_out: how many were not.
+        unseen: share of the life in which members may have joined and left without a record.
+    """
+    if not others:
+        return replace(likely, variants_left_out=left_out)
+    lives = (likely, *others)
+    ranges = {
+        name: _bounds(name, [getattr(one, name) for one in lives], unseen)
+        for name in RANGED
+        if getattr(likely, name) is not None
+    }
+    for cause in dict.fromkeys(cause for one in lives for cause in one.causes if cause != CREATED):
+        ranges[cause] = _bounds_of_cause([one.causes.get(cause, 0) for one in lives], unseen)
+    ranges = {name: bounds for name, bounds in ranges.items() if bounds[0] < bounds[1]}
+    counts = [one.rebalances for one in lives]
+    is_predictable = max(counts) < MOST_TIMES * max(min(counts), FEW)
+    return replace(likely, ranges=ranges, is_predictable=is_predictable, variants_left_out=left_out)
+
+
+def _bounds_of_cause(counts: Sequence[int], unseen: float) -> tuple[int, int]:
+    """The range of the rebalances of a cause: at least one to either side, for which cause one has may be chance."""
+    least, most = _bounds("rebalances", counts, unseen)
+    return max(min(least, counts[0] - 1), 0), max(most, counts[0] + 1)
+
+
+def _bounds(name: str, numbers: Sequence[int], unseen: float) -> tuple[int, int]:
+    """The range of a measure.
+
+    Args:
+        name: the measure.
+        numbers: in the likeliest variant, and in the others.
+        unseen: share of the life that is unseen.
+    """
+    value, least, most = numbers[0], min(numbers), max(numbers)
+    if name in AT_LEAST:
+        least_down, least_up = AT_LEAST[name]
+        down, up = int(least_down * value + 0.5), int((least_up + UNSEEN * unseen) * value + 0.5)
+        beyond = int(SPREAD * (most - least) + 0.5)
+        return max(min(least - beyond, value - down), 0), max(most + beyond, value + up)
+    margin = max(round(BEYOND[name] * value), 1) if most else 0
+    return max(least - margin, 0), most + margin
+
+
+def open_rankings(lives: Sequence[Measures]) -> list[list[str]]:
+    """Alternatives of which it stays open which has fewer rebalances, since their ranges overlap: their names."""
+    placed = sorted(((one.ranges.get("rebalances", (one.rebalances,) * 2), one) for one in lives), key=lambda it: it[0])
+    clusters: list[list[Measures]] = []
+    most = -1
+    for (least, highest), one in placed:
+        if clusters and least <= most:
+            clusters[-1].append(one)
+        else:
+            clusters.append([one])
+        most = max(most, highest)
+    return [
+        [one.name for one in together]
+        for together in clusters
+        if len(together) > 1 and any("rebalances" in one.ranges for one in together)
+    ]
+
+
+def table_of(lives: Sequence[Measures]) -> list[tuple[str, list[object]]]:
+    """Lives side by side: each measure with its value in every life, rebalances by cause beneath their number.
+
+    A value with a range is a text: ``7 (5 to 9)``.
+    """
+    causes = sorted({cause for one in lives for cause in (*one.causes, *(one.ranges.keys() - set(RANGED)))})
+    rows = [(label, [_cell(one, name, getattr(one, name)) for one in lives]) for name, label in MEASURES]
+    by_cause = [(cause, [_cell(one, cause, one.causes.get(cause, 0)) for one in lives]) for cause in causes]
+    return [rows[0], *by_cause, *rows[1:]]
+
+
+def _cell(one: Measures, name: str, value: object) -> object:
+    bounds = one.ranges.get(name)
+    if name == "rebalances" and bounds is not None and not one.is_predictable:
+        return f"{bounds[0]:,} to {bounds[1]:,}"
+    if one.variants_left_out and value is not None and name in RANGED:
+        return f"{with_range(value, bounds)}, not all variants"
+    return with_range(value, bounds)
+
+
+def with_range(value: object, bounds: tuple[int, int] | None) -> object:
+    """A value as a table shows it, with the least and the most of its range where it has one."""
+    return value if bounds is None else f"{value:,}{range_text(bounds)}"
+
+
+def range_text(bounds: tuple[int, int] | None) -> str:
+    """What stands behind a value that has a range; nothing where it has none."""
+    return "" if bounds is None else f" ({bounds[0]:,} to {bounds[1]:,})"

@@ -1,0 +1,142 @@
+"""The life of a group from its records: which clients came, went, came back, and when topics changed.
+
+A client is whoever has the same instance id, or the same client id and host while no other has: a member id is new
+with every start. What the log does not hold is assumed, and every assumption is a sentence in ``Life.assumptions``.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from coordinator_replay.engine.model import Subscription
+from coordinator_replay.simulation.coordinator import Topic
+from coordinator_replay.simulation.what_if.settings import Settings
+
+CLOSED, CRASHED = "closed", "crashed"
+
+COMMITTED = 0.8
+"""How often a client is taken to have stopped with its last commit: a consumer that is closed commits."""
+
+RESTART_MS = 300
+"""No client is away for less where it is started again."""
+
+
+class Window(NamedTuple):
+    """When a client may have departed, where that is not on record; nor is then whether it closed or died.
+
+    Attributes:
+        earliest_ms: right after the last sign of life, or one session timeout before it would have been removed.
+        latest_ms: right before it was back, or the end of the record.
+        may_have_stayed: it may not have departed at all.
+        is_restart: it was back right after the window: away for a short time as likely as for one twice as long, and so
+            on, so that most are away for seconds (log-uniform).
+        is_committed: the last sign of life was a commit.
+        rollout_ms: when the deployment began that it belongs to: its members are replaced at one pace.
+    """
+
+    earliest_ms: int
+    latest_ms: int
+    may_have_stayed: bool = False
+    is_restart: bool = False
+    is_committed: bool = False
+    rollout_ms: int | None = None
+
+    def at(self, share: float) -> int:
+        """A moment within it.
+
+        Args:
+            share: how much of what is possible lies before it, from 0 to 1.
+        """
+        length_ms = self.latest_ms - self.earliest_ms
+        if self.is_committed:
+            share = max(share - COMMITTED, 0) / (1 - COMMITTED)
+        if not share or not self.is_restart:
+            return self.earliest_ms + round(share * length_ms)
+        away_ms: float = RESTART_MS * (max(length_ms, 1) / RESTART_MS) ** (1 - share)
+        return self.latest_ms - round(min(away_ms, length_ms))
+
+
+class Ending(NamedTuple):
+    """How a visit may have ended, too, where the log doesn't show whether a member left or its session timed out.
+
+    Attributes:
+        departed_ms: when it closed or died then.
+        how: ``closed`` or ``crashed``.
+        is_unlikely: it takes a coincidence, or is at odds with commits.
+    """
+
+    departed_ms: int
+    how: str
+    is_unlikely: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """A client's time in the group, from its start to its end.
+
+    Attributes:
+        arrived_ms: when it started to join.
+        member_id: the id it had; empty for a client that is not on record.
+        subscriptions: what it asked for, and from when on.
+        departed_ms: when it closed or died; None where it stayed to the end.
+        how: ``closed`` or ``crashed``.
+        window: where it is not on record when and how it departed; ``departed_ms`` and ``how`` are assumed then.
+        later_ms: for so much longer it may have come: the join phase of a classic group is not on record.
+        other_ending: the other reading of its departure, where the record has two.
+        arrival: when it may have arrived, where it took the place of another one in a deployment.
+        alive_ms: the last rebalance that it took part in; 0 for none.
+    """
+
+    arrived_ms: int
+    member_id: str
+    subscriptions: tuple[tuple[int, Subscription], ...]
+    departed_ms: int | None = None
+    how: str = CLOSED
+    window: Window | None = None
+    later_ms: int = 0
+    other_ending: Ending | None = None
+    arrival: Window | None = None
+    alive_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ClientLife:
+    """One client with all its visits, oldest first.
+
+    Attributes:
+        library: the library that it uses (``libraries``); None where that is not on record.
+    """
+
+    name: str
+    client_id: str
+    host: str
+    instance_id: str | None
+    visits: tuple[Visit, ...]
+    library: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """What happened to a group between two moments.
+
+    Attributes:
+        settings: the ones it had, as far as the record shows.
+        topics: the cluster's topics as of each moment at which they changed; the first entry is the beginning.
+        assumptions: what the log does not show, in sentences.
+        unseen: share of the life in which join phases waited for static members: who came and went meanwhile left no
+            record.
+    """
+
+    group_id: str
+    start_ms: int
+    end_ms: int
+    settings: Settings
+    clients: tuple[ClientLife, ...]
+    topics: tuple[tuple[int, tuple[Topic, ...]], ...]
+    assumptions: tuple[str, ...]
+    unseen: float = 0.0
+
+    @property
+    def by_member(self) -> Mapping[str, str]:
+        """The client behind each member id."""
+        return {visit.member_id: client.name for client in self.clients for visit in client.visits}

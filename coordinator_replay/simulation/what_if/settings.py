@@ -1,0 +1,154 @@
+"""The settings that can be tried, by Kafka's names, and the ones that a recorded life had."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from coordinator_replay.errors import UsageError
+from coordinator_replay.simulation.what_if.libraries import LIBRARIES
+
+COOPERATIVE = "cooperative-sticky"
+STRATEGIES = ("range", "roundrobin", "sticky", COOPERATIVE)
+PROTOCOLS = ("classic", "consumer")
+PER_CLIENT, NO_INSTANCE = "per-client", "none"
+
+METADATA_MS, INITIAL_DELAY_MS = 300_000, 3_000
+"""Kafka's defaults of ``metadata.max.age.ms`` and ``group.initial.rebalance.delay.ms``."""
+
+
+class Setting(NamedTuple):
+    """A setting that can be tried.
+
+    Attributes:
+        name: Kafka's name.
+        field: the field of ``Settings`` that it is kept in.
+        values: the words it takes; empty for a whole number.
+        lowest: lowest number.
+        meaning: what it changes.
+    """
+
+    name: str
+    field: str
+    values: tuple[str, ...]
+    lowest: int
+    meaning: str
+
+
+SETTINGS: Sequence[Setting] = (
+    Setting("group.protocol", "protocol", PROTOCOLS, 0, "classic, or consumer for KIP-848"),
+    Setting("partition.assignment.strategy", "strategy", STRATEGIES, 0, "assignor of clients; classic protocol only"),
+    Setting("group.remote.assignor", "assignor", ("uniform", "range"), 0, "assignor of the coordinator; consumer only"),
+    Setting(
+        "group.instance.id",
+        "instance",
+        (PER_CLIENT, NO_INSTANCE),
+        0,
+        "per-client: every client is a static member; none: no client is",
+    ),
+    Setting("session.timeout.ms", "session_ms", (), 1, "of a consumer group: group.consumer.session.timeout.ms"),
+    Setting(
+        "heartbeat.interval.ms", "heartbeat_ms", (), 1, "of a consumer group: group.consumer.heartbeat.interval.ms"
+    ),
+    Setting("max.poll.interval.ms", "rebalance_ms", (), 1, "the time that a member has to revoke, or to join again"),
+    Setting("metadata.max.age.ms", "metadata_ms", (), 1, "how soon a classic consumer sees that a topic changed"),
+    Setting("group.initial.rebalance.delay.ms", "initial_delay_ms", (), 0, "wait for more members; classic only"),
+    Setting(
+        "group.consumer.assignment.interval.ms",
+        "assignment_ms",
+        (),
+        0,
+        "shortest time between two target assignments; consumer only",
+    ),
+    Setting(
+        "client.library", "library", LIBRARIES, 0, "client library whose behaviour is simulated; classic protocol only"
+    ),
+)
+"""What can be set."""
+
+BY_NAME: Mapping[str, Setting] = {setting.name: setting for setting in SETTINGS} | {
+    f"group.consumer.{short}": next(one for one in SETTINGS if one.name == short)
+    for short in ("session.timeout.ms", "heartbeat.interval.ms")
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Settings of a life. What is None is as the record has it for each member, or Kafka's default.
+
+    Attributes:
+        instance: ``per-client``, ``none``, or None for the instance ids on record.
+        rebalance_ms: ``max.poll.interval.ms``.
+        metadata_ms: ``metadata.max.age.ms``: the delay with which a classic consumer sees a changed topic.
+        library: ``java`` or ``librdkafka``; None for each client's own, as far as the record shows.
+        revoke_ms: how long a consumer takes to give up partitions under KIP-848; not a setting, measured where the
+            record shows it.
+    """
+
+    protocol: str
+    strategy: str = "range"
+    assignor: str = "uniform"
+    instance: str | None = None
+    session_ms: int | None = None
+    heartbeat_ms: int | None = None
+    rebalance_ms: int | None = None
+    metadata_ms: int | None = None
+    initial_delay_ms: int | None = None
+    assignment_ms: int = 1000
+    library: str | None = None
+    revoke_ms: int | None = None
+
+    def heartbeat(self) -> int:
+        """The interval of heartbeats in ms: Kafka's default for the protocol where it is not given."""
+        if self.heartbeat_ms is not None:
+            return self.heartbeat_ms
+        return 5000 if self.protocol == "consumer" else 3000
+
+    def initial_delay(self) -> int:
+        """``group.initial.rebalance.delay.ms``: Kafka's default where it is not given."""
+        return INITIAL_DELAY_MS if self.initial_delay_ms is None else self.initial_delay_ms
+
+    def metadata_age(self) -> int:
+        """``metadata.max.age.ms``: Kafka's default where it is not given."""
+        return METADATA_MS if self.metadata_ms is None else self.metadata_ms
+
+    def consumer_session(self) -> int:
+        """Session timeout of a consumer group in ms; the members of a classic group give their own."""
+        return self.session_ms if self.session_ms is not None else 45_000
+
+    def is_eager(self) -> bool:
+        """Whether every member gives up everything in each rebalance."""
+        return self.protocol == "classic" and self.strategy != COOPERATIVE
+
+
+def changed(settings: Settings, values: Mapping[str, str]) -> Settings:
+    """Settings with some of them changed.
+
+    Args:
+        settings: as they were.
+        values: new values by Kafka's names.
+
+    Raises:
+        UsageError: a name or value is not one that can be tried.
+    """
+    fields: dict[str, str | int] = {}
+    for name, value in values.items():
+        setting = BY_NAME.get(name)
+        if setting is None:
+            raise UsageError(f"{name} can't be tried; what-if --list-settings shows what can")
+        fields[setting.field] = _value(setting, str(value).strip())
+    protocol = fields.get("protocol", settings.protocol)
+    if protocol != settings.protocol:
+        # Intervals and timeouts that the record has belong to the protocol that it was written under.
+        for name in ("heartbeat_ms", "session_ms"):
+            fields.setdefault(name, None)  # type: ignore[arg-type]
+    return replace(settings, **fields)  # type: ignore[arg-type]
+
+
+def _value(setting: Setting, value: str) -> str | int:
+    if setting.values:
+        if value.lower() not in setting.values:
+            raise UsageError(f"{setting.name} is {value!r}; it must be one of {', '.join(setting.values)}")
+        return value.lower()
+    if not value.isdecimal() or not setting.lowest <= int(value) < 2**31:
+        raise UsageError(f"{setting.name} is {value!r}; it must be a whole number of at least {setting.lowest}")
+    return int(value)

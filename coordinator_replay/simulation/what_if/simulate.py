@@ -1,0 +1,330 @@
+"""A life lived by simulated consumers against our own coordinator.
+
+Heartbeats that change nothing are left out (``heartbeats``), and long rests altogether: the simulation has a clock of
+its own, which stands still for as long. Its output has the times of the life.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from coordinator_replay.engine.model import Record, Subscription
+from coordinator_replay.simulation.coordinator import (
+    Batch,
+    Config,
+    Coordinator,
+    Request,
+    Response,
+    Result,
+    Topic,
+    Topics,
+)
+from coordinator_replay.simulation.coordinator.assignor.client import Partition
+from coordinator_replay.simulation.what_if.agenda import Agenda
+from coordinator_replay.simulation.what_if.arrivals import consumer_of, topics_matched
+from coordinator_replay.simulation.what_if.classic_client import ClassicConsumer
+from coordinator_replay.simulation.what_if.clients import Consumer
+from coordinator_replay.simulation.what_if.closing import Closing
+from coordinator_replay.simulation.what_if.heartbeats import Heartbeats
+from coordinator_replay.simulation.what_if.life_topics import matches
+from coordinator_replay.simulation.what_if.pauses import Pauses
+from coordinator_replay.simulation.what_if.script import CLOSED, ClientLife, Life, Visit
+from coordinator_replay.simulation.what_if.settings import Settings
+from coordinator_replay.simulation.what_if.timing import LIKELIEST, Timing, moved
+
+LATENCY_MS = 1
+"""From the coordinator's answer to a consumer's next step."""
+
+TAIL_MS = 10_000
+"""The simulation goes on for so long after the end of the life: what comes a moment later than on record came too."""
+
+TIMER_MS = 10
+"""So long a broker's timer takes at least: who joins at the same time as the first member is in its generation."""
+
+MOST_STEPS = 3_000_000
+"""Steps after which a simulation is given up; a life that long is asked for in parts."""
+
+
+class TooLong(Exception):  # noqa: N818 - it says that a limit was reached
+    """The simulation takes more steps than it may."""
+
+
+@dataclass
+class Simulated:
+    """What came of a simulation.
+
+    Attributes:
+        records: what the coordinator wrote.
+        by_member: the client behind each member id.
+        left: ids of members that sent LeaveGroup.
+        pauses: for how long partitions stood still, as the consumers saw it.
+        steps: steps that the simulation took.
+    """
+
+    pauses: Pauses
+    records: list[Record] = field(default_factory=list)
+    by_member: dict[str, str] = field(default_factory=dict)
+    left: set[str] = field(default_factory=set)
+    steps: int = 0
+
+
+class Fleet:
+    """Consumers of one group, the coordinator, and time."""
+
+    def __init__(self, life: Life, settings: Settings, clients: Sequence[ClientLife], timing: Timing) -> None:
+        self.settings = settings
+        self.timing = timing
+        self.group_id = life.group_id
+        self.result = Simulated(Pauses(life.start_ms))
+        first, *self._later = life.topics
+        self._agenda = Agenda(min([life.start_ms, *(visit.arrived_ms for one in clients for visit in one.visits)]) - 1)
+        self.coordinator = Coordinator(config_of(settings), first[1], now_ms=self.now_ms)
+        self._unsettled_until = self.now_ms
+        self._requests = 0
+        self._senders: dict[int, tuple[Consumer, str]] = {}
+        self._alive: dict[Consumer, None] = {}
+        self._arrivals = 0
+        self._heartbeats = Heartbeats(settings, timing, self.now_ms, self._agenda.at, self._act)
+        self._closing = Closing(self._agenda.at)
+        self._last_owned: dict[str, tuple[Sequence[Partition], int]] = {}
+        for at_ms, image in self._later:
+            self._agenda.happen(at_ms, self._topics_changed(image))
+        for client in moved(clients, timing):
+            for visit in client.visits:
+                self._agenda.happen(visit.arrived_ms, self._arrival(client, visit))
+
+    @property
+    def now_ms(self) -> int:
+        """The time of the simulation."""
+        return self._agenda.now_ms
+
+    @property
+    def topics(self) -> Topics:
+        """The topics of now."""
+        return self.coordinator.topics
+
+    def run(self, until_ms: int, tail_ms: int) -> Simulated:
+        """Let everything happen until a moment, itself not included.
+
+        Args:
+            until_ms: the end of the life.
+            tail_ms: for so long the coordinator goes on, so that what is under way at the end is on record.
+
+        Raises:
+            TooLong: it takes more steps than a simulation may.
+        """
+        is_over = False
+        for self.result.steps in range(MOST_STEPS):
+            self._leave_out_rest(until_ms + tail_ms)
+            event_ms, timer = self._agenda.next_event_ms, self.coordinator.next_due_ms
+            due = (event_ms, self._agenda.next_put_off_ms, timer)
+            at_ms = min((one for one in due if one is not None), default=None)
+            next_ms = until_ms + tail_ms if at_ms is None else at_ms + self._agenda.left_out_ms
+            if next_ms >= until_ms and not is_over:
+                is_over = True
+                self.result.pauses.end(until_ms, self._topics_wanted())
+            if at_ms is None or next_ms >= until_ms + tail_ms:
+                return self.result
+            self._agenda.now_ms = max(self.now_ms, at_ms)
+            if timer is not None and timer <= at_ms:
+                self._take(self.coordinator.advance(self.now_ms))
+                self._stir()
+            elif event_ms is not None and event_ms <= at_ms:
+                self._stir()
+                self._agenda.take_event()()
+            else:
+                self._agenda.take_put_off()()
+        raise TooLong
+
+    def _topics_wanted(self) -> set[str]:
+        """The topics that consumers subscribe to."""
+        wanted = {name for one in self._alive for name in one.topics}
+        regexes = {one.regex for one in self._alive if one.regex}
+        return wanted | {name for name in self.topics.by_name for regex in regexes if matches(regex, name)}
+
+    def _leave_out_rest(self, until_ms: int) -> None:
+        """Where the group is at rest until long after now, go to shortly before the next event of the script.
+
+        Nothing is waited for then but heartbeats and what is due to them: every consumer has what it is to have, and
+        whoever died was removed.
+        """
+        if self.now_ms < max(self._heartbeats.restless_until_ms, self._unsettled_until):
+            return
+        rest_ms = self._agenda.rest_ms(until_ms, self.settings.heartbeat())
+        if rest_ms and all(one.is_calm and not one.is_waiting for one in self._alive):
+            self._agenda.left_out_ms += rest_ms
+
+    # What consumers ask for.
+
+    def send(self, consumer: Consumer, api: str, body: dict[str, Any]) -> None:
+        """Send a request of a consumer."""
+        self._requests += 1
+        self._senders[self._requests] = (consumer, api)
+        consumer.is_waiting = True
+        request = Request(
+            api,
+            {"groupId": self.group_id, **body},
+            client_id=consumer.client_id,
+            client_host=consumer.host,
+            correlation_id=self._requests,
+        )
+        if api == "ConsumerGroupHeartbeat" and consumer.member_id not in self.result.by_member:
+            self.result.by_member[consumer.member_id] = consumer.name
+        self._take(self.coordinator.handle(request, self.now_ms))
+
+    def act_after(self, consumer: Consumer, delay_ms: int) -> None:
+        """Let a consumer act so much later."""
+        self._stir()
+        self._heartbeats.forget(consumer)
+        self._agenda.at(self.now_ms + delay_ms + LATENCY_MS, lambda: self._act(consumer))
+
+    def holds(self, consumer: Consumer, owned: Sequence[Partition]) -> None:
+        """Take note of what a consumer owns from now on."""
+        self.result.pauses.holds(consumer.name, owned, self._agenda.life_ms)
+        if owned:
+            self._last_owned[consumer.member_id] = (tuple(owned), consumer.generation)
+
+    def last_owned(self, member_id: str) -> tuple[Sequence[Partition], int]:
+        """What a member owned last, and in which generation."""
+        return self._last_owned.get(member_id, ((), -1))
+
+    # What happens to consumers.
+
+    def _arrival(self, client: ClientLife, visit: Visit) -> Callable[[], None]:
+        def arrive() -> None:
+            if self._closing.wait(client.name, arrive):
+                return
+            number = sum(name == client.name for name in self.result.by_member.values()) + 1
+            names = self.topics.by_name
+            consumer = consumer_of(client, visit, self.settings, self.timing, number=number, topic_names=names)
+            consumer.number = self._arrivals = self._arrivals + 1
+            consumer.arrived_ms = self._agenda.life_ms
+            self._alive[consumer] = None
+            self._act(consumer)
+            for at_ms, one in visit.subscriptions[1:]:
+                if at_ms > self._agenda.life_ms:
+                    self._agenda.happen(at_ms, lambda one=one: self._subscribe(consumer, one))  # type: ignore[misc]
+            if visit.departed_ms is not None:
+                self._agenda.happen(visit.departed_ms, lambda: self._depart(consumer, visit))
+
+        return arrive
+
+    def _subscribe(self, consumer: Consumer, subscription: Subscription) -> None:
+        if consumer not in self._alive:
+            return
+        self._stir()
+        if isinstance(consumer, ClassicConsumer):
+            consumer.topics = topics_matched(subscription, self.topics.by_name)
+            consumer.rejoin(self)
+        elif consumer.generation > 0:
+            consumer.topics = subscription.topics or ()
+            self.send(
+                consumer,
+                "ConsumerGroupHeartbeat",
+                {
+                    "memberId": consumer.member_id,
+                    "instanceId": consumer.instance_id,
+                    "memberEpoch": consumer.generation,
+                    "subscribedTopicNames": list(consumer.topics),
+                },
+            )
+
+    def _depart(self, consumer: Consumer, visit: Visit) -> None:
+        if consumer not in self._alive:
+            return
+        del self._alive[consumer]
+        self._heartbeats.forget(consumer)
+        leaves = visit.how == CLOSED and consumer.leaves
+        if leaves and consumer.instance_id is None:
+            self.result.left.add(consumer.member_id)
+        if leaves and consumer.is_waiting:
+            self._closing.begin(consumer, self.now_ms)
+        elif leaves:
+            consumer.leave(self)
+        if not leaves or consumer.is_waiting or consumer.instance_id is not None:
+            self._unsettled_until = self.now_ms + consumer.session_ms + self._heartbeats.restless_ms
+        self.result.pauses.holds(consumer.name, (), self._agenda.life_ms)
+        self._stir()
+
+    def _topics_changed(self, image: Iterable[Topic]) -> Callable[[], None]:
+        def change() -> None:
+            self._take(self.coordinator.update_topics(image, self.now_ms))
+            self._stir()
+            for consumer in self._alive:
+                if isinstance(consumer, ClassicConsumer):
+                    renewed_ms = consumer.metadata_renewed_ms(self._agenda.life_ms, self.settings.metadata_age())
+                    self._agenda.happen(renewed_ms, partial(self._see_topics, consumer))
+
+        return change
+
+    def _see_topics(self, consumer: ClassicConsumer) -> None:
+        if consumer in self._alive:
+            self._stir()
+            consumer.see_topics(self)
+
+    # Time.
+
+    def _act(self, consumer: Consumer) -> None:
+        if consumer in self._alive and not consumer.is_waiting:
+            consumer.act(self)
+
+    def _take(self, results: Iterable[Result]) -> None:
+        for result in results:
+            if isinstance(result, Batch):
+                self.result.records += map(self._agenda.in_life, result.records)
+                self._stir()
+            elif isinstance(result, Response) and result.correlation_id in self._senders:
+                consumer, api = self._senders.pop(result.correlation_id)
+                consumer.is_waiting = False
+                if member_id := result.body.get("memberId"):
+                    # A consumer that has left before its JoinGroup is answered was a member, too.
+                    self.result.by_member.setdefault(member_id, consumer.name)
+                if consumer in self._alive:
+                    self._answer(consumer, api, result)
+                elif self._closing.answered(consumer):
+                    self._agenda.at(self.now_ms, partial(consumer.leave, self))
+
+    def _answer(self, consumer: Consumer, api: str, response: Response) -> None:
+        if api == "LeaveGroup":
+            return
+        consumer.answered(self, api, response.body)
+        if consumer.is_joined:
+            self._heartbeats.after(consumer, self.now_ms, self._agenda.next_event_ms)
+
+    def _stir(self) -> None:
+        """Something happened: everybody beats in its usual interval for a while."""
+        self._heartbeats.stir(self.now_ms)
+
+
+def simulate(life: Life, settings: Settings, clients: Sequence[ClientLife], timing: Timing = LIKELIEST) -> Simulated:
+    """Let clients live a life under some settings.
+
+    Args:
+        life: what happens.
+        settings: to be tried.
+        clients: who lives it.
+        timing: of what no record has.
+
+    Raises:
+        TooLong: it takes more steps than a simulation may.
+    """
+    return Fleet(life, settings, clients, timing).run(life.end_ms, TAIL_MS)
+
+
+def config_of(settings: Settings) -> Config:
+    """The coordinator's settings. Bounds of brokers give way: a simulated broker may allow any value."""
+    session = settings.consumer_session()
+    numbers = {"session.timeout.ms": session, "heartbeat.interval.ms": min(settings.heartbeat(), session)}
+    bounds = {f"group.consumer.{end}.{name}": value for name, value in numbers.items() for end in ("min", "max")}
+    return Config(
+        {
+            **bounds,
+            **{f"group.consumer.{name}": value for name, value in numbers.items()},
+            "group.consumer.max.assignment.interval.ms": max(settings.assignment_ms, 15_000),
+            "group.consumer.assignment.interval.ms": settings.assignment_ms,
+            "group.initial.rebalance.delay.ms": max(settings.initial_delay(), TIMER_MS),
+            "group.min.session.timeout.ms": 1,
+            "group.max.session.timeout.ms": 2**31 - 1,
+        }
+    )

@@ -1,0 +1,201 @@
+"""The timing of clients that records do not show, and other timings that are as possible as the simulated one.
+
+* A heartbeat is sent one interval after the answer to the last one. So the moments drift: when an event comes, the next
+  heartbeat of each member may lie anywhere in its interval. While something goes on they differ less, but which of two
+  members comes first decides whether the other one waits for another interval.
+* A client that starts connects, finds its coordinator and joins, under each protocol with other requests; one that
+  closes finishes its work first. Which of two that come or go together is first is open.
+* librdkafka joins when its main loop wakes, which it does for whatever there is to do, and at least once a second
+  (``rd_kafka_thread_main``); or it need not wait at all, where its last join was long enough ago.
+* Clients that come or go one right after the other do so because something starts or ends them together. How long each
+  of them takes differs from one time to the next: under other settings they may be closer together, or farther apart.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import count
+from random import Random
+from typing import NamedTuple
+
+from coordinator_replay.simulation.what_if.libraries import JAVA, JOIN_INTERVAL_MS, LIBRDKAFKA, NAMES
+from coordinator_replay.simulation.what_if.script import ClientLife, Visit
+from coordinator_replay.simulation.what_if.settings import COOPERATIVE, NO_INSTANCE, PER_CLIENT, Settings
+
+SHIFT_MS = 1_000
+"""So much later a client may come, or earlier depart, than its record under other settings says."""
+
+GOLDEN = 0.618_033_988_749_895
+"""Multiples of it, modulo one, lie evenly spread, however many there are."""
+
+
+class Timing(NamedTuple):
+    """The timing of the clients of a simulation.
+
+    Attributes:
+        drift: which set of moments; 0: heartbeats keep the moments that they had when their member joined.
+        wake_ms: how long librdkafka's main loop sleeps after a member may join; negative: by how much less it waits.
+        pace: how much slower revocations are than usual.
+        is_together: whether clients that come one right after the other come together.
+        is_restarted: whether applications start librdkafka's consumers again that reported a fatal error.
+    """
+
+    drift: int = 0
+    wake_ms: int = 0
+    pace: float = 1.0
+    is_together: bool = False
+    is_restarted: bool = False
+
+    def offset_ms(self, number: int, interval_ms: int) -> int:
+        """By how much a member's heartbeats have drifted while the group was at rest.
+
+        Args:
+            number: which member, by arrival.
+            interval_ms: between its heartbeats.
+        """
+        return round(interval_ms * ((number + self.drift * (number + 1)) * GOLDEN % 1)) if self.drift else 0
+
+    def revocation_ms(self, recorded_ms: int | None, library: str) -> int:
+        """How long a consumer takes to give up partitions under KIP-848.
+
+        Args:
+            recorded_ms: as its group's records show it; None where they don't.
+            library: its library.
+        """
+        return round(self.pace * (REVOKE_MS[library] if recorded_ms is None else recorded_ms))
+
+    def shift_ms(self, number: int) -> int:
+        """By how much a client comes later, or departs earlier.
+
+        Args:
+            number: which arrival or departure, in any order.
+        """
+        return round(SHIFT_MS * ((number + 1) * (self.drift + 1) * GOLDEN % 1)) if self.drift else 0
+
+
+LIKELIEST = Timing()
+
+REVOKE_MS = {JAVA: 250, LIBRDKAFKA: 20}
+"""How long consumers of KIP-848 took to give up partitions, on average (``scripts/lab``): they do when they poll."""
+
+TOGETHER = 0.3
+"""How often clients that come within one shift are drawn as coming together, in place of each with its own shift."""
+
+RESTARTED = 0.5
+"""How often an application is drawn as one that starts its consumer again after a fatal error; Java's throws it."""
+
+WAKE_MS = 1_000
+"""librdkafka's main loop sleeps so long at most."""
+
+
+def drawn_timing(draw: Random, settings: Settings, clients: Sequence[ClientLife]) -> Timing:
+    """Another timing than the likeliest: other moments of heartbeats, and late or early joins where librdkafka waits.
+
+    Args:
+        draw: where chance comes from.
+        settings: to be tried.
+        clients: who lives them.
+    """
+    wake_ms = draw.choice((0, WAKE_MS, -JOIN_INTERVAL_MS)) if _is_waiting(settings, clients) else 0
+    return Timing(
+        drift=draw.randint(1, 1_000),
+        wake_ms=wake_ms,
+        pace=2 ** draw.uniform(-1, 1),
+        is_together=draw.random() < TOGETHER,
+        is_restarted=draw.random() < RESTARTED,
+    )
+
+
+def timings_sentences(alternatives: Sequence[Settings], clients: Sequence[ClientLife]) -> Iterable[str]:
+    """What to say of the clients' timing, in a sentence for each thing that is open.
+
+    Args:
+        alternatives: the settings of each alternative.
+        clients: who lives them.
+    """
+    yield (
+        "The log does not show when in their interval heartbeats were sent: in the variants that make a range these "
+        f"moments are drawn, and clients come up to {SHIFT_MS:,} ms later and go as much earlier, or come together."
+    )
+    yield from dict.fromkeys(_revocations(one) for one in alternatives if one.protocol == "consumer")
+    if any(_is_fatal(settings, clients) for settings in alternatives):
+        yield (
+            "A static consumer of librdkafka that died and is back before its session of KIP-848 is over has a fatal "
+            "error: it does nothing more. In half of the variants its application starts it again until it gets in."
+        )
+    if any(_is_waiting(settings, clients) for settings in alternatives):
+        yield f"librdkafka may wait up to {WAKE_MS:,} ms longer before it rejoins, or not at all: ranges include that."
+
+
+def _revocations(settings: Settings) -> str:
+    if settings.revoke_ms is not None:
+        took = f"in {settings.revoke_ms:,} ms, the mean on record"
+    else:
+        took = " and ".join(f"in {ms:,} ms ({NAMES[library]})" for library, ms in REVOKE_MS.items())
+    return (
+        f"Consumers are simulated to revoke partitions {took}; in the variants that make a range in half to twice that."
+    )
+
+
+def _is_fatal(settings: Settings, clients: Sequence[ClientLife]) -> bool:
+    """Whether members may get UNRELEASED_INSTANCE_ID, and applications have to do something about it."""
+    is_static = settings.instance == PER_CLIENT or any(client.instance_id is not None for client in clients)
+    libraries = {settings.library or client.library for client in clients}
+    is_consumer = settings.protocol == "consumer" and settings.instance != NO_INSTANCE
+    return is_consumer and is_static and LIBRDKAFKA in libraries
+
+
+def _is_waiting(settings: Settings, clients: Sequence[ClientLife]) -> bool:
+    """Whether clients wait before they join again."""
+    libraries = {settings.library or client.library for client in clients}
+    return settings.protocol == "classic" and settings.strategy == COOPERATIVE and LIBRDKAFKA in libraries
+
+
+def moved(clients: Sequence[ClientLife], timing: Timing) -> list[ClientLife]:
+    """Clients with the moments that a timing gives them.
+
+    Args:
+        clients: as on record.
+        timing: of a simulation.
+    """
+    if timing.is_together:
+        arrivals = _gathered([visit.arrived_ms for client in clients for visit in client.visits])
+        return [
+            replace(one, visits=tuple(replace(v, arrived_ms=arrivals[v.arrived_ms]) for v in one.visits))
+            for one in clients
+        ]
+    numbers = count()
+    return [replace(client, visits=tuple(_shifted(client, timing, numbers))) for client in clients]
+
+
+def _gathered(moments: Sequence[int]) -> Mapping[int, int]:
+    """By each moment the last one of those that lie within one shift of the first of them."""
+    last: dict[int, int] = {}
+    first_ms = None
+    together: list[int] = []
+    for at_ms in sorted(set(moments)):
+        if first_ms is None or at_ms > first_ms + SHIFT_MS:
+            first_ms, together = at_ms, []
+        together.append(at_ms)
+        last |= dict.fromkeys(together, at_ms)
+    return last
+
+
+def _shifted(client: ClientLife, timing: Timing, numbers: Iterator[int]) -> Iterator[Visit]:
+    """When a client comes and departs with a timing: it stays for a moment at least; a restart takes as long as ever.
+
+    Args:
+        client: whose visits.
+        timing: of the simulation.
+        numbers: of arrivals and departures.
+    """
+    later_ms = timing.shift_ms(next(numbers))
+    for visit in client.visits:
+        if visit.departed_ms is None:
+            yield replace(visit, arrived_ms=visit.arrived_ms + later_ms)
+            return
+        spare_ms = max((visit.departed_ms - visit.arrived_ms) // 2, 0)
+        earlier_ms = min(timing.shift_ms(next(numbers)), spare_ms)
+        yield replace(
+            visit, arrived_ms=visit.arrived_ms + min(later_ms, spare_ms), departed_ms=visit.departed_ms - earlier_ms
+        )
+        later_ms = -earlier_ms

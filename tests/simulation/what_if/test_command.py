@@ -1,0 +1,175 @@
+"""``what-if`` over a warehouse: from the tables to the terminal."""
+
+import csv
+import io
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from coordinator_replay import Warehouse
+from coordinator_replay.cli.main import main
+from coordinator_replay.query.tables import Tables
+from coordinator_replay.query.what_if import recorded_of
+from tests.query.small_warehouse import write_rows
+from tests.simulation.what_if.variants import record_rows, write_variants
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_variants(tmp_path_factory.mktemp("variants"))
+
+
+def run(folder: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(main, ["what-if", *arguments, "--warehouse", str(folder)])
+
+
+def test_the_answer_begins_with_how_well_the_record_is_reproduced(folder: Path) -> None:
+    result = run(folder, "shop-v-dynamic", "--alternative", "group.protocol=consumer,heartbeat.interval.ms=500")
+    assert result.exit_code == 0, result.output
+    lines = result.output.splitlines()
+    assert lines[0].startswith("With the recorded settings the simulation reproduces 13 of 13 rebalances")
+    row = next(line for line in lines if line.startswith("rebalances ")).split()
+    assert row == ["rebalances", "13", "13", "14", "(13", "to", "16)"]
+    assert any(line.startswith("group.protocol=consumer") and "13 rebalances become 14" in line for line in lines)
+
+
+def test_several_alternatives_as_json_and_csv(folder: Path) -> None:
+    asked = ("shop-v-new", "--set", "heartbeat.interval.ms=500", "--alternative", "group.instance.id=per-client")
+    asked += ("--alternative", "group.remote.assignor=range")
+    found = [json.loads(line) for line in run(folder, *asked, "--output", "json").stdout.splitlines()]
+    assert [one["name"] for one in found] == [
+        "recorded",
+        "recorded settings, simulated",
+        "heartbeat.interval.ms=500, group.instance.id=per-client",
+        "heartbeat.interval.ms=500, group.remote.assignor=range",
+    ]
+    rows = list(csv.DictReader(io.StringIO(run(folder, *asked, "--output", "csv").stdout)))
+    assert [int(row["rebalances"]) for row in rows] == [one["rebalances"] for one in found]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "give either the group or --all"),
+        (("shop-v-new", "--all", "--members", "2"), "give either the group or --all"),
+        (("--all", "--set", "linger.ms=5"), "linger.ms can't be tried"),
+        (("shop-v-new",), "give what to try"),
+        (("shop-v-new", "--set", "group.protocol"), "not of the form NAME=VALUE"),
+        (("shop-v-new", "--set", "linger.ms=5"), "linger.ms can't be tried"),
+        (("nobody", "--members", "2"), "no group 'nobody'"),
+        (("shop-v-new", "--alternative", "members=none"), "members is 'none'"),
+        (("shop-v-new", "--alternative", "without-restarts=perhaps"), "without-restarts is 'perhaps'"),
+    ],
+)
+def test_what_can_not_be_asked_is_said_in_a_sentence(folder: Path, arguments: tuple[str, ...], said: str) -> None:
+    result = run(folder, *arguments)
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
+def test_an_alternative_may_be_a_life_without_restarts_or_with_more_members(folder: Path) -> None:
+    asked = ("--alternative", "without-restarts", "--alternative", "members=6,group.instance.id=per-client")
+    found = [json.loads(line) for line in run(folder, "shop-v-new", *asked, "--output", "json").stdout.splitlines()]
+    assert [one["name"] for one in found[2:]] == ["without restarts", "group.instance.id=per-client, 6 members"]
+    assert "MEMBER_RESTART" not in found[2]["causes"]
+
+
+def test_every_setting_of_the_list_can_be_tried(folder: Path) -> None:
+    listed = [json.loads(line) for line in run(folder, "--list-settings", "--output", "json").stdout.splitlines()]
+    tried = [f"{one['name']}={'7' if one['values'] == 'a number' else one['values'].split(', ')[-1]}" for one in listed]
+    asked = [part for text in tried for part in ("--alternative", text)]
+    result = run(folder, "shop-v-new", "--to", "2026-11-22T21:07:25Z", *asked, "--output", "json")
+    assert result.exit_code == 0, result.output
+    assert len(result.stdout.splitlines()) == len(tried) + 2
+
+
+def test_python_gets_typed_rows(folder: Path) -> None:
+    answer = Warehouse(folder).what_if("shop-v-new", {"heartbeat.interval.ms": 500}, members=2)
+    assert [one.rebalances for one in answer][:2] == [14, 14]
+    assert answer.fidelity.matched == 14
+    assert answer.to_pandas()["rebalances"].tolist() == [one.rebalances for one in answer]
+    assert {one.name for one in Warehouse.what_if_settings()} >= {"group.protocol", "session.timeout.ms"}
+
+
+def test_all_groups_are_ranked_by_what_they_would_gain(folder: Path) -> None:
+    result = run(folder, "--all", "--set", "group.instance.id=per-client", "--output", "json")
+    found = [json.loads(line) for line in result.stdout.splitlines()]
+    assert len(found) == 6
+    spared = [one["interruptions_spared"] for one in found]
+    assert spared == sorted(spared, reverse=True)
+    by_group = {one["group_id"]: one for one in found}
+    assert by_group["shop-v-dynamic"]["rebalances"] == 7
+    assert by_group["shop-v-static"]["rebalances_spared"] == 0
+
+
+def test_all_groups_have_ranges_where_the_log_leaves_something_open(tmp_path: Path) -> None:
+    groups = ("shop-v-patient", "shop-v-static")
+    folder = write_variants(tmp_path, [row for row in record_rows() if row["group_id"] in groups])
+    asked = ("--all", "--set", "group.instance.id=none")
+    found = [json.loads(line) for line in run(folder, *asked, "--output", "json").stdout.splitlines()]
+    patient = next(one for one in found if one["group_id"] == "shop-v-patient")
+    least, most = patient["ranges"]["rebalances"]
+    assert least <= patient["rebalances"] <= most
+    # What is spared is as open as what is predicted.
+    spared = patient["rebalances_spared"]
+    assert patient["ranges"]["rebalances_spared"] == [spared + patient["rebalances"] - bound for bound in (most, least)]
+    shown = run(folder, *asked).stdout
+    assert f"{patient['rebalances']} ({least} to {most})" in shown
+    assert "{} ({} to {})".format(spared, *patient["ranges"]["rebalances_spared"]) in shown
+
+
+def test_last_commits_of_members_come_from_the_tables(tmp_path: Path) -> None:
+    folder = write_variants(tmp_path)
+    at = datetime(2026, 11, 22, 21, 7, tzinfo=UTC)
+    rows = [
+        {
+            "cluster": "default",
+            "group_id": "shop-v-static",
+            "owner_member_id": owner,
+            "valid_from": at + timedelta(seconds=n),
+        }
+        for n, owner in enumerate(("one", "one", "two", None))
+    ]
+    write_rows(folder, "offset_history", rows)
+    recorded = recorded_of(Tables(str(folder)), "shop-v-static")
+    first_ms = round(at.timestamp() * 1000)
+    assert recorded.last_commits == {"one": first_ms + 1000, "two": first_ms + 2000}
+
+
+def test_a_record_without_a_key_is_one_that_is_missing(tmp_path: Path) -> None:
+    records = record_rows()
+    own = [row for row in records if row["group_id"] == "shop-v-new"]
+    own[len(own) // 2]["key_json"] = None
+    result = run(write_variants(tmp_path, records), "shop-v-new", "--members", "3")
+    assert result.exit_code == 0, result.output
+    assert "Records are missing before 1 operation of that time" in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--what-if", "group.protocol=consumer", "--out", "page.html"), "give the group whose life is to be drawn"),
+        (("--what-if", "group.protocol=consumer", "--out", "pages/"), "--what-if draws one group"),
+        (("shop-v-new", "--what-if", "group.protocol", "--out", "page.html"), "not of the form NAME=VALUE"),
+        (("shop-v-new", "--known", "heartbeat.interval.ms=500", "--out", "page.html"), "give what to try, too"),
+    ],
+)
+def test_a_report_of_lives_that_can_not_be_drawn_is_refused_in_a_sentence(
+    folder: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    result = CliRunner().invoke(main, ["report", *arguments, "--warehouse", str(folder)])
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
+def test_a_report_draws_the_recorded_life_beside_an_alternative(folder: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    asked = ("shop-v-new", "--what-if", "group.instance.id=per-client", "--out", str(page))
+    result = CliRunner().invoke(main, ["report", *asked, "--warehouse", str(folder), "--output", "json"])
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    assert (told["rebalances"], told["alternatives"]) == (14, 1)
+    assert "what if 1: group.instance.id=per-client" in page.read_text("utf-8")
