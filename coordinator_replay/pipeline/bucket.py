@@ -8,9 +8,9 @@ and open rows, or is rebuilt from its first record.
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from coordinator_replay.completeness.copies import CopyOffsets, copy_of, without
 from coordinator_replay.pipeline.bucket_files import BucketFiles, Place, TableWriter
 from coordinator_replay.pipeline.bucket_share import BucketShare
-from coordinator_replay.pipeline.completeness import COPIES, CopyOffsets, completeness, copy_of, read_copies, without
 from coordinator_replay.pipeline.group_moves import GroupMoves
 from coordinator_replay.pipeline.groups.group_step import GroupStep, groups_not_to_continue
 from coordinator_replay.pipeline.groups.replay import ReplayContext
@@ -18,6 +18,7 @@ from coordinator_replay.pipeline.log_partitions import PartitionStep
 from coordinator_replay.pipeline.offsets.offset_step import OffsetContext, OffsetStep
 from coordinator_replay.pipeline.rebalance_pauses import PauseStep
 from coordinator_replay.pipeline.settle import OffsetsByCopy, Settled, Settlement, offsets_by_copy
+from coordinator_replay.pipeline.stored_copies import COPIES, completeness, read_copies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

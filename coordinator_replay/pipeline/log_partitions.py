@@ -8,9 +8,10 @@ import numpy as np
 
 from coordinator_replay.analysis.exact_spans import ExactSpan
 from coordinator_replay.columns import LATEST, NONE, numbers_of, plain_rows
+from coordinator_replay.completeness.history import HistoryRange
 from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
 from coordinator_replay.pipeline.bucket_share import BucketShare
-from coordinator_replay.pipeline.completeness import COPIES, BucketCompleteness, HistoryRange
+from coordinator_replay.pipeline.stored_copies import COPIES, BucketCompleteness, copy_rows
 from coordinator_replay.store.scan import read_paths
 from coordinator_replay.tables.definition import table
 from coordinator_replay.times import latest_ms, milliseconds, moment_of_ms
@@ -161,7 +162,7 @@ class PartitionStep:
     def write(self, writer: TableWriter) -> None:
         """Write the copies that are new, and a row for each log partition of the bucket."""
         for copy in self.completeness.new:
-            writer.add(COPIES, copy.rows())
+            writer.add(COPIES, copy_rows(copy))
         rows = list(self._rows())
         if rows == [self.old[partition] for partition in sorted(self.old)]:
             return

@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from coordinator_replay.analysis.findings.thresholds import Thresholds
+from coordinator_replay.completeness.copies import LAST_OFFSET
 from coordinator_replay.pipeline.bucket_share import Action, BucketShare
 from coordinator_replay.pipeline.commit_sums import SumsRange
-from coordinator_replay.pipeline.completeness import LAST_OFFSET
 from coordinator_replay.pipeline.group_moves import GroupMove, rebuilt_for
 from coordinator_replay.pipeline.ledger import History
 from coordinator_replay.pipeline.options import Options

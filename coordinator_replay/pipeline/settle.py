@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_replay.columns import Bools, Numbers, as_bools, distinct, numbers_of
+from coordinator_replay.completeness.copies import CopyOffsets
 from coordinator_replay.log.schema import DamageClass
 from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
 from coordinator_replay.pipeline.bucket_share import BucketShare
-from coordinator_replay.pipeline.completeness import CopyOffsets
 from coordinator_replay.pipeline.read.decode import STAGED, StagedFile
 from coordinator_replay.pipeline.read.tally import BATCH_EPOCH, COMMIT, CONTROL, QUARANTINE, RECORD, Ranges, kinds_of
 from coordinator_replay.records.damage import ErrorClass

@@ -14,8 +14,8 @@ import pyarrow as pa
 from duckdb import DuckDBPyConnection
 
 from coordinator_replay.columns import Bools, Numbers, numbers_of
+from coordinator_replay.completeness.history import HistoryRange
 from coordinator_replay.engine.model import Record
-from coordinator_replay.pipeline.completeness import HistoryRange
 from coordinator_replay.pipeline.groups.input_rows import AS_INPUT, input_rows
 from coordinator_replay.pipeline.log_partitions import PartitionStep
 from coordinator_replay.store.scan import BATCH_ROWS

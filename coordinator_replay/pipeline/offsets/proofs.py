@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from coordinator_replay.columns import Bools, Numbers, numbers_of
-from coordinator_replay.pipeline.completeness import HistoryRange
+from coordinator_replay.completeness.history import HistoryRange
 from coordinator_replay.pipeline.log_partitions import PartitionStep
 
 NEVER = int(np.iinfo(np.int64).max)

@@ -4,8 +4,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from coordinator_replay.completeness.copies import LAST_OFFSET, CopyBounds
 from coordinator_replay.log.dump import Dump, DumpFile, base_offset
-from coordinator_replay.pipeline.completeness import LAST_OFFSET, CopyBounds
 from coordinator_replay.pipeline.read.decode import copy_name
 from coordinator_replay.pipeline.read.extents import Extent
 from coordinator_replay.pipeline.read.tally import Ranges, Tally

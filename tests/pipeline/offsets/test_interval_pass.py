@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_replay.pipeline.completeness import CopyBounds, CopyOffsets, copy_of, history_of
+from coordinator_replay.completeness.copies import CopyBounds, CopyOffsets, copy_of
+from coordinator_replay.completeness.history import history_of
 from coordinator_replay.pipeline.interval_rows import STAGED, Staged
 from coordinator_replay.pipeline.offsets.events import EVENTS
 from coordinator_replay.pipeline.offsets.interval_pass import find_offset_intervals

@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from coordinator_replay.pipeline.completeness import CopyBounds, CopyOffsets, copy_of, history_of
+from coordinator_replay.completeness.copies import CopyBounds, CopyOffsets, copy_of
+from coordinator_replay.completeness.history import history_of
 
 
 @pytest.mark.parametrize("gap", [(14, 24), (20, 24)])

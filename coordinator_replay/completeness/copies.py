@@ -1,0 +1,148 @@
+"""Copies of a log partition, as the offsets that they have."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from coordinator_replay.columns import Bools, Numbers, distinct
+
+LAST_OFFSET = int(np.iinfo(np.int64).max)
+"""The largest offset that a record can have."""
+
+NO_OFFSETS: Numbers = np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class CopyBounds:
+    """Bounds of a copy, known before its records are looked at.
+
+    Attributes:
+        name: its folder, or the input if it is an export.
+        is_export: it was read through a consumer, which shows no control records.
+        covered_from: the lowest offset that the run looked at in it.
+        cleaned_to: the cleaner may have been at work below this offset, in a log that may go on behind the copy's end.
+        end: the offset behind the last one that it covers.
+        gaps: half-open ranges below the end that none of its files covers.
+    """
+
+    log_partition: int
+    name: str
+    is_export: bool
+    covered_from: int
+    cleaned_to: int
+    end: int
+    gaps: tuple[tuple[int, int], ...] = ()
+
+
+class CopyOffsets(NamedTuple):
+    """Offsets of a copy's records, in any order.
+
+    Attributes:
+        records: offsets of records and control records, and of quarantined records whose key is known.
+        unreadable: offsets of records whose key can't be read: they may have been of any key.
+    """
+
+    records: Numbers = NO_OFFSETS
+    unreadable: Numbers = NO_OFFSETS
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A copy with the offsets that it has.
+
+    Attributes:
+        starts: where ranges of offsets begin of which it has every one, in order.
+        stops: where they end, not included.
+        gap_before: before which of them an offset is missing that no file covers, or whose record can't be read.
+    """
+
+    run_id: str
+    bounds: CopyBounds
+    starts: Numbers
+    stops: Numbers
+    gap_before: Bools
+
+    def has(self, offsets: Numbers) -> Bools:
+        """Return which of some offsets the copy has."""
+        if not len(self.starts):
+            return np.zeros(len(offsets), np.bool_)
+        at = np.searchsorted(self.starts, offsets, "right") - 1
+        has: Bools = (at >= 0) & (offsets < self.stops[at])
+        return has
+
+    def have_gap_between(self, offsets: Numbers, later: Numbers) -> Bools:
+        """Return for which pairs of offsets a gap lies between them, or in the hole that the later one lies in.
+
+        Args:
+            offsets: the copy has a record at each of them.
+            later: an offset behind each of them.
+        """
+        gaps_to = np.append(0, np.cumsum(self.gap_before))
+        first, last = (np.searchsorted(self.starts, of_pair, "right") for of_pair in (offsets, later))
+        last = np.where(self.has(later), last, np.minimum(last + 1, len(self.starts)))
+        have_gap: Bools = gaps_to[last] > gaps_to[first]
+        return have_gap
+
+    def missing(self, since: int) -> list[tuple[int, int, bool]]:
+        """Return the ranges of offsets that the copy lacks from an offset on: from, to, and whether it is a gap."""
+        begins = np.append(self.starts, self.bounds.end)
+        ends = np.append(min(self.bounds.covered_from, int(begins[0])), self.stops)
+        is_gap = np.append(self.gap_before, False)
+        [lacking] = np.nonzero((begins > ends) & (begins > since))
+        return [(max(int(ends[at]), since), int(begins[at]), bool(is_gap[at])) for at in lacking.tolist()]
+
+    def below(self, limit: int) -> "Copy":
+        """Return the copy without what lies at or behind an offset."""
+        kept = self.starts < limit
+        starts, stops, gap_before = self.starts[kept], np.minimum(self.stops[kept], limit), self.gap_before[kept]
+        if not kept.any():
+            starts, stops, gap_before = np.array([limit]), np.array([limit]), np.zeros(1, np.bool_)
+        bounds = replace(self.bounds, end=min(self.bounds.end, limit))
+        return Copy(self.run_id, bounds, starts, stops, gap_before)
+
+
+def copy_of(run_id: str, bounds: CopyBounds, offsets: CopyOffsets) -> Copy:
+    """Return a copy, given the offsets of its records.
+
+    Args:
+        run_id: the run that reads it.
+        bounds: its folder, its end, and where the cleaner has been.
+        offsets: of its records.
+    """
+    # No offset comes after the largest there is.
+    records, unreadable = (
+        distinct(of_kind[(of_kind >= bounds.covered_from) & (of_kind < LAST_OFFSET)]) for of_kind in offsets
+    )
+    end = max([bounds.end, *(int(of_kind[-1]) + 1 for of_kind in (records, unreadable) if len(of_kind))])
+    breaks = np.flatnonzero(records[1:] != records[:-1] + 1)
+    starts = records[np.append(0, breaks + 1)] if len(records) else np.array([end], np.int64)
+    stops = records[np.append(breaks, len(records) - 1)] + 1 if len(records) else np.array([end], np.int64)
+    if stops[-1] < end:
+        # Behind the last record there may be a gap, too: then an empty range at the end stands behind it.
+        starts, stops = np.append(starts, end), np.append(stops, end)
+    before = np.append(bounds.covered_from, stops[:-1])
+    gap_before = np.searchsorted(unreadable, starts) > np.searchsorted(unreadable, before)
+    for low, high in bounds.gaps:
+        gap_before |= (before < high) & (starts > low)
+    if starts[-1] == stops[-1] and len(starts) > 1 and not gap_before[-1]:
+        starts, stops, gap_before = starts[:-1], stops[:-1], gap_before[:-1]
+    if bounds.end != end:
+        bounds = replace(bounds, end=end)
+    return Copy(run_id, bounds, starts, stops, gap_before)
+
+
+def without(copies: Mapping[int, Sequence[Copy]], lost_from: Mapping[int, int]) -> list[Copy]:
+    """Return copies without what the log has lost since.
+
+    Args:
+        copies: by log partition.
+        lost_from: the first offset that was lost, for log partitions that were truncated.
+    """
+    return [
+        copy if partition not in lost_from else copy.below(lost_from[partition])
+        for partition, of_partition in copies.items()
+        for copy in of_partition
+        if copy.bounds.covered_from < lost_from.get(partition, copy.bounds.covered_from + 1)
+    ]

@@ -1,0 +1,123 @@
+"""History of a log partition: the ranges in which nothing is missing, from all its copies.
+
+A range goes on as long as newer copies have every offset behind it. If a newer copy lacks some, the cleaner was there
+in between: a new range begins, and what was known holds up to the first missing offset. Offsets that no file of a copy
+covers are a gap, which proves nothing.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from coordinator_replay.completeness.copies import Copy, CopyBounds
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryRange:
+    """A range of a log partition's history.
+
+    Attributes:
+        complete_from: the offset after the last one that is missing.
+        exact_from: from where on everything is proven; None where nothing ever is.
+        to_offset: the offset after the last one.
+        copy: whose records below ``complete_from`` prove anything.
+        begins_at: where the range before ends: the first offset that is missing; 0 for the first range.
+        is_gap: what is missing there was in no copy, or in none from the beginning: it may have been anything.
+    """
+
+    complete_from: int
+    exact_from: int | None
+    to_offset: int
+    copy: Copy
+    begins_at: int = 0
+    is_gap: bool = False
+
+    @property
+    def is_whole(self) -> bool:
+        """Nothing is missing from the beginning of the log on."""
+        return not self.complete_from and not self.is_gap
+
+
+def history_of(copies: Iterable[Copy]) -> list[HistoryRange]:
+    """The history of a log partition by its copies, whatever order they were read in."""
+    ranges: list[HistoryRange] = []
+    for copy in sorted(copies, key=_age):
+        _add(ranges, copy)
+    return ranges
+
+
+def _age(copy: Copy) -> tuple[int, int, int, str]:
+    """Sorts copies by how far they go; of two that go as far, the one that lacks more comes last."""
+    missing = sum(high - low for low, high, _ in copy.missing(0))
+    return copy.bounds.end, missing, copy.bounds.covered_from, copy.run_id
+
+
+def _add(ranges: list[HistoryRange], copy: Copy) -> None:
+    """Continue the history with a copy, where the older ones end."""
+    reached = ranges[-1].to_offset if ranges else 0
+    bounds = copy.bounds
+    missing = copy.missing(reached)
+    if bounds.covered_from > reached and not bounds.is_export:
+        missing = [(reached, bounds.covered_from, True), *missing]
+    elif bounds.covered_from > reached:
+        missing = [(reached, bounds.covered_from, bool(ranges)), *missing]
+    if not missing:
+        _continue(ranges, copy)
+        return
+    starts_over = not ranges or bounds.covered_from == 0
+    gaps = [low for low, _, is_gap in missing if is_gap] if starts_over else [missing[0][0]]
+    until = gaps[0] if gaps else bounds.end
+    lacking = [(low, high) for low, high, is_gap in missing if not is_gap and high <= until]
+    if lacking and starts_over:
+        behind = lacking[-1][1]
+        exact_from = None if gaps else _exact_from(bounds, behind)
+        begins_at = lacking[0][0] if ranges else 0
+        if ranges and ranges[-1].to_offset < begins_at:
+            # The newer copy has all before the first offset that is missing.
+            _extend(ranges, begins_at)
+        ranges.append(HistoryRange(behind, exact_from, until, copy, begins_at))
+    elif until > reached and ranges:
+        _extend(ranges, until)
+    elif until > reached:
+        ranges.append(HistoryRange(0, 0, until, copy))
+    for low, end in pairwise([*gaps, bounds.end]):
+        behind = max(high for at, high, _ in missing if at < end)
+        ranges.append(HistoryRange(behind, None, end, copy, begins_at=low, is_gap=True))
+
+
+def _exact_from(bounds: CopyBounds, behind: int) -> int | None:
+    """From where on everything is proven in a copy that lacks offsets below some offset; None where nothing ever is."""
+    if bounds.cleaned_to > bounds.end:
+        # A record may have been removed because of one behind the copy's end.
+        return None
+    # Offsets that are missing in the newest segment were cleaned elsewhere, so that nothing bounds the cleaner's work.
+    return bounds.cleaned_to if behind <= bounds.cleaned_to else bounds.end
+
+
+def _extend(ranges: list[HistoryRange], to_offset: int) -> None:
+    ranges[-1] = replace(ranges[-1], to_offset=to_offset)
+
+
+def _continue(ranges: list[HistoryRange], copy: Copy) -> None:
+    """Add a copy that lacks no offset after the history's end: it extends it, and may prove more of the time before."""
+    bounds = copy.bounds
+    missing = copy.missing(0)
+    is_from_start = bounds.covered_from == 0 and not any(is_gap for _, _, is_gap in missing)
+    behind = missing[-1][1] if missing else 0
+    exact_from = _exact_from(bounds, behind) if behind else 0
+    if not is_from_start or exact_from is None:
+        if ranges:
+            _extend(ranges, bounds.end)
+        return
+    while ranges and (ranges[-1].exact_from is None or ranges[-1].exact_from >= exact_from):
+        last = ranges[-1]
+        if behind > last.begins_at and len(ranges) > 1:
+            break
+        ranges.pop()
+    if not ranges:
+        ranges.append(HistoryRange(behind, exact_from, bounds.end, copy))
+    elif ranges[-1].exact_from is None or ranges[-1].exact_from > exact_from:
+        # What older copies lacked without a trace was compacted away in this one, which covers it.
+        ranges[-1] = HistoryRange(behind, exact_from, bounds.end, copy, ranges[-1].begins_at)
+    else:
+        _extend(ranges, bounds.end)

@@ -1,0 +1,76 @@
+"""Copies of log partitions as files of ``log_copies``, and what those of a bucket prove together."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from coordinator_replay.completeness.copies import Copy, CopyBounds
+from coordinator_replay.completeness.history import HistoryRange, history_of
+from coordinator_replay.store.scan import read_paths, rows_of
+from coordinator_replay.store.writer import conform
+from coordinator_replay.tables.definition import table
+
+COPIES = "log_copies"
+"""The table of copies."""
+
+_BOUNDS = ("log_partition", "copy", "is_export", "covered_from_offset", "cleaned_to_offset", "end_offset")
+"""The columns of the fields of ``CopyBounds`` but the last one."""
+_RANGES = ("from_offset", "to_offset", "is_gap_before")
+_SCHEMA = table(COPIES).arrow_schema(["run_id", *_BOUNDS, *_RANGES]).remove_metadata()
+
+
+def copy_rows(copy: Copy) -> pa.RecordBatch:
+    """Return a copy as rows of ``log_copies``, without the cluster."""
+    about = dict(zip(_BOUNDS, astuple(copy.bounds), strict=False)) | {"run_id": copy.run_id}
+    ranges = pa.record_batch([copy.starts, copy.stops, copy.gap_before], _RANGES)
+    return conform(ranges, _SCHEMA, **about)
+
+
+def read_copies(uris: Iterable[str]) -> dict[int, list[Copy]]:
+    """The copies that earlier runs have read, by log partition.
+
+    Args:
+        uris: files of ``log_copies``.
+    """
+    rows = rows_of(read_paths(uris, _SCHEMA.names), _SCHEMA)
+    about = ["run_id", *_BOUNDS]
+    # One thread keeps the order.
+    by_copy = rows.group_by(about, use_threads=False).aggregate([(name, "list") for name in _RANGES]).combine_chunks()
+    ranges = zip(*(by_copy.column(f"{name}_list").combine_chunks() for name in _RANGES), strict=True)
+    copies: dict[int, list[Copy]] = {}
+    for row, of_copy in zip(by_copy.select(about).to_pylist(), ranges, strict=True):
+        run_id, *bounds = row.values()
+        starts, *others = (one.values.to_numpy(zero_copy_only=False) for one in of_copy)
+        order = np.argsort(starts, kind="stable")
+        copy = Copy(run_id, CopyBounds(*bounds), starts[order], *(one[order] for one in others))
+        copies.setdefault(copy.bounds.log_partition, []).append(copy)
+    return copies
+
+
+@dataclass(slots=True)
+class BucketCompleteness:
+    """What the copies of a bucket's log partitions prove.
+
+    Attributes:
+        ranges: the history of each log partition.
+        new: copies that this run has read.
+    """
+
+    ranges: Mapping[int, Sequence[HistoryRange]]
+    new: Sequence[Copy] = field(default_factory=list)
+
+    def open_partitions(self) -> Iterator[int]:
+        """Log partitions of whose history anything is missing."""
+        for partition, ranges in self.ranges.items():
+            if len(ranges) != 1 or not ranges[0].is_whole:
+                yield partition
+
+
+def completeness(earlier: Mapping[int, Sequence[Copy]], new: Sequence[Copy]) -> BucketCompleteness:
+    """What copies that earlier runs have read, and those of this one, prove together."""
+    every: dict[int, list[Copy]] = {partition: list(copies) for partition, copies in earlier.items()}
+    for copy in new:
+        every.setdefault(copy.bounds.log_partition, []).append(copy)
+    return BucketCompleteness({partition: history_of(copies) for partition, copies in sorted(every.items())}, new)
