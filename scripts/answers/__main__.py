@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 from scripts.answers.compared import differences
+from scripts.answers.environments import python_of
 
 REPOSITORY = Path(__file__).parents[2]
 DATA = REPOSITORY / "tests" / "data"
@@ -26,13 +27,14 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as temporary:
         work = (asked.work or Path(temporary)).resolve()
         tree = checked_out(asked.commit, work)
+        python = python_of(tree)
         is_equal = True
         for dump in dumps:
             name = f"{dump.name}-{asked.nights}"
             before, after = work / "before" / tree.name / name, work / "after" / name
             if not (before / "done").exists():
-                write(tree, dump, work, before, asked.nights)
-            write(REPOSITORY, dump, work, after, asked.nights)
+                write(python, tree, dump, work, before, asked.nights)
+            write(Path(sys.executable), REPOSITORY, dump, work, after, asked.nights)
             found = differences(before, after)
             is_equal = is_equal and not found
             print(f"{name}: {'; '.join(found) if found else 'equal'}", flush=True)
@@ -58,15 +60,15 @@ def checked_out(commit: str, work: Path) -> Path:
     return tree
 
 
-def write(tree: Path, dump: Path, work: Path, out: Path, nights: int) -> None:
-    """Write the answers of a tree, in a process of its own: two trees have modules of the same names."""
+def write(python: Path, tree: Path, dump: Path, work: Path, out: Path, nights: int) -> None:
+    """Write the answers of a tree, by the Python of its environment: two trees have modules of the same names."""
     program = Path(__file__).with_name("written.py")
     # Sentences with a path are folded by its length: both trees write to the same place.
     place = work / "written"
     arguments = [str(dump), str(place), str(nights)]
     # Sets are in the same order in both.
     env = {**os.environ, "PYTHONPATH": str(tree), "PYTHONHASHSEED": "0"}
-    subprocess.run([sys.executable, str(program), *arguments], cwd=tree, env=env, check=True)
+    subprocess.run([str(python), str(program), *arguments], cwd=tree, env=env, check=True)
     shutil.rmtree(out, ignore_errors=True)
     out.parent.mkdir(parents=True, exist_ok=True)
     place.rename(out)
