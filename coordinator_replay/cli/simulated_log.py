@@ -1,6 +1,7 @@
 """What a simulated coordinator wrote, as the log segments and the list of topics that ``audit`` reads."""
 
 import csv
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,8 @@ from coordinator_replay.errors import UsageError
 from coordinator_replay.log.message_set import NO_TIMESTAMP
 from coordinator_replay.log.writer import LogEntry, write_control, write_records
 from coordinator_replay.records.plain import encode_key, encode_value
-from coordinator_replay.simulation.coordinator import Batch, MarkerWritten, Topic
-from coordinator_replay.simulation.coordinator.script import as_written
+from coordinator_replay.simulation.coordinator import Batch, Event, MarkerWritten, Topic
+from coordinator_replay.simulation.coordinator.script import as_written, truth_line
 from coordinator_replay.simulation.coordinator.shard import PARTITION
 
 SEGMENT = "00000000000000000000.log"
@@ -47,6 +48,19 @@ def write_log(folder: Path, written: Sequence[Batch | MarkerWritten], topics: It
     except OSError as problem:
         raise UsageError(f"{folder}: can't be written: {problem}") from problem
     return segment
+
+
+def write_truth(file: Path, events: Iterable[Event]) -> None:
+    """Write what a coordinator told its observer, a JSON object a line.
+
+    Raises:
+        UsageError: the file can't be written.
+    """
+    lines = [json.dumps(truth_line(event), ensure_ascii=False) for event in events]
+    try:
+        file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    except OSError as problem:
+        raise UsageError(f"{file}: can't be written: {problem}") from problem
 
 
 def _encoded(written: Batch | MarkerWritten) -> bytes:

@@ -29,6 +29,42 @@ coordinator-replay audit simulated/segments --topics simulated/topics.csv --ware
 `handle(request, at_ms)` and `advance(to_ms)` return the batches written and the responses sent.
 """
 
+TRUTH = """\
+## Why it did what it did
+
+`--truth FILE` writes, as JSON lines, what set the coordinator going each time. No answer and no record depends on it,
+so it can judge what an audit infers from the records alone.
+
+```sh
+coordinator-replay simulate incident.jsonl --out simulated --truth truth.jsonl
+```
+
+| event | when | fields |
+|---|---|---|
+| `batch` | records or a control record are written | `first_offset`, `last_offset` |
+| `rebalance` | a classic group enters PreparingRebalance | `group_id`, `generation`, `state`, `end_offset`, `reason` |
+| `epoch` | the epoch of a consumer group is raised | `group_id`, `epoch`, `offset` of its record, `reason` |
+| `removal` | a member is removed, on record or in memory | `group_id`, `member_id`, `end_offset`, `reason` |
+
+`at` counts milliseconds from the beginning of the script, as in the answers. Ids of members are those in the segments.
+`end_offset` is the offset of the next record then, `state` the state that the group leaves. `reason` is Kafka's own
+text: of a rebalance the reason that brokers log with "Preparing to rebalance group", of an epoch the lines that they
+log for the same request, joined by a semicolon.
+
+`trigger` says what set it off. Its `kind` is one of these:
+
+| kind | what it is | fields |
+|---|---|---|
+| `request` | one came | `name`, `version`, `group_id`, `member_ids`, `instance_ids`, `client_id`, `client_host` |
+| `timer` | a timer that ended | `name` of the timer, `group_id`, `member_ids` |
+| `job` | background work is done: expressions are resolved | the fields of the request that asked for it |
+| `topics` | topics were deleted | `name` |
+| `marker` | a transaction ended | `name`: COMMIT or ABORT |
+| `load` | the partition was loaded | `name` |
+
+A classic group removes members in memory; the record that shows it comes later, with the end of the rebalance.
+"""
+
 SCRIPTS = {
     "config": '`{"config": {...}}`: settings by the brokers\' names, as the first line only.',
     "topics": '`{"topics": [{"name", "id", "partitions", "racks"?}]}`: all topics from now on; created, grown and '
@@ -161,4 +197,5 @@ def write() -> str:
         "order of appearance, and may be used so in later lines. A line that can't be run, or has a field "
         "that is not listed here, ends the run with its number.\n"
     )
-    return "\n".join([HEAD, scripts, _requests(), _protocols(), _checks(), _settings(), DRAFT, AUDITED, LEFT_OUT])
+    parts = [HEAD, TRUTH, scripts, _requests(), _protocols(), _checks(), _settings(), DRAFT, AUDITED, LEFT_OUT]
+    return "\n".join(parts)

@@ -44,6 +44,20 @@ def test_topics_are_written_beside_the_log(tmp_path: Path) -> None:
     assert lines == ["topic_id,topic,partition_count", "AAAAAAAAAAAAAAAAAAAAAQ,foo,4"]
 
 
+def test_the_truth_is_written_as_json_lines(tmp_path: Path) -> None:
+    file = tmp_path / "truth.jsonl"
+    name = "01-k848-join-leave"
+    answers = simulate(str(FOLDER / f"{name}.jsonl")).output
+    assert simulate(str(FOLDER / f"{name}.jsonl"), "--truth", str(file)).output == answers
+    told = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    epochs = [event for event in told if event["event"] == "epoch"]
+    assert epochs[0]["trigger"]["name"] == "ConsumerGroupHeartbeat"
+    assert [event["epoch"] for event in epochs] == list(range(2, 2 + len(epochs)))
+    result = simulate(str(FOLDER / f"{name}.jsonl"), "--truth", str(tmp_path / "none" / "truth.jsonl"))
+    assert result.exit_code == 2
+    assert "can't be written" in result.output
+
+
 @pytest.mark.parametrize(
     ("script", "problem"),
     [

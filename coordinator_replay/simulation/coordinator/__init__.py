@@ -9,13 +9,25 @@ from coordinator_replay.simulation.coordinator.coordinator import Coordinator
 from coordinator_replay.simulation.coordinator.messages import Request
 from coordinator_replay.simulation.coordinator.operations import Batch, Failure, MarkerWritten, Response, Result
 from coordinator_replay.simulation.coordinator.topics import Topic, Topics
+from coordinator_replay.simulation.coordinator.truth import (
+    BatchWritten,
+    EpochBumped,
+    Event,
+    MemberRemoved,
+    RebalanceStarted,
+)
 
 __all__ = [
     "Batch",
+    "BatchWritten",
     "Config",
     "Coordinator",
+    "EpochBumped",
+    "Event",
     "Failure",
     "MarkerWritten",
+    "MemberRemoved",
+    "RebalanceStarted",
     "Request",
     "Response",
     "Result",

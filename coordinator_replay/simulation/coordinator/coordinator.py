@@ -30,6 +30,7 @@ from coordinator_replay.simulation.coordinator.operations import Outcome, Reply,
 from coordinator_replay.simulation.coordinator.shard import Shard
 from coordinator_replay.simulation.coordinator.state_dump import dump
 from coordinator_replay.simulation.coordinator.topics import Topic, Topics
+from coordinator_replay.simulation.coordinator.truth import LOADING, Observer, ignore, request_trigger
 
 Handler = Callable[[Shard, Request, Reply], Outcome]
 
@@ -68,6 +69,7 @@ class Coordinator:
         topics: Iterable[Topic] = (),
         *,
         now_ms: int = 0,
+        observer: Observer = ignore,
     ) -> None:
         """Begin with an empty log.
 
@@ -75,13 +77,14 @@ class Coordinator:
             config: settings; Kafka's defaults without them.
             topics: the topics of the cluster.
             now_ms: time at the beginning, ms since the epoch.
+            observer: is told what set off each batch, rebalance and removal.
 
         Raises:
             UsageError: the topics contradict each other.
         """
         present = tuple(topics)
         image = Topics(present, version=1 if present else 0)
-        self._shard = Shard(config or Config(), image, now_ms)
+        self._shard = Shard(config or Config(), image, now_ms, observer=observer)
         self._load()
 
     @property
@@ -120,7 +123,7 @@ class Coordinator:
         if at_ms != shard.now_ms:
             shard.advance(at_ms)
         reply = Reply(full, shard.send)
-        shard.run(lambda: handler(shard, full, reply), reply)
+        shard.run(lambda: handler(shard, full, reply), request_trigger(full), reply)
         shard.settle()
         return self._taken()
 
@@ -197,6 +200,7 @@ class Coordinator:
         return dump(self._shard)
 
     def _load(self) -> None:
+        self._shard.trigger = LOADING
         for group_id in self._shard.group_ids():
             timers.load_group(self._shard, group_id)
             group_metadata_manager.load_group(self._shard, group_id)

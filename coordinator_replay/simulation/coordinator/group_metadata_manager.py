@@ -210,8 +210,13 @@ def load_group(shard: Shard, group_id: str) -> None:
         return
     for member_id in live.members:
         rebalance.schedule_heartbeat(shard, live, member_id)
-    if len(live.members) > shard.config.number("group.max.size"):
-        rebalance.prepare_rebalance(shard, live)
+    size, limit = len(live.members), shard.config.number("group.max.size")
+    if size > limit:
+        reason = (
+            f"Freshly-loaded group {group_id} (size {size}) is over capacity {limit}. "
+            "Rebalancing in order to give a chance for consumers to commit offsets"
+        )
+        rebalance.prepare_rebalance(shard, live, reason)
 
 
 def unload(shard: Shard) -> None:

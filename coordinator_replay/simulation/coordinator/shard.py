@@ -36,6 +36,19 @@ from coordinator_replay.simulation.coordinator.operations import (
 from coordinator_replay.simulation.coordinator.record_helpers import NewRecord
 from coordinator_replay.simulation.coordinator.timers import Key, Timers
 from coordinator_replay.simulation.coordinator.topics import Topics
+from coordinator_replay.simulation.coordinator.truth import (
+    LOADING,
+    BatchWritten,
+    EpochBumped,
+    Event,
+    MemberRemoved,
+    Observer,
+    RebalanceStarted,
+    Trigger,
+    TriggerKind,
+    ignore,
+    timer_trigger,
+)
 
 PARTITION = 0
 """Number of the log partition: a coordinator here has one."""
@@ -62,6 +75,8 @@ class Shard:
         end_offset: offset of the next record.
         results: what came of the operations since the results were last taken.
         jobs_are_on_hold: background jobs are put off until this is False again.
+        observer: is told why batches are written, rebalances begin and members are removed.
+        trigger: what set the present operation going.
     """
 
     config: Config
@@ -75,9 +90,12 @@ class Shard:
     end_offset: int = 0
     results: list[Result] = field(default_factory=list)
     jobs_are_on_hold: bool = False
+    observer: Observer = ignore
+    trigger: Trigger = LOADING
+    _notes: list[Event | str] = field(default_factory=list)
     _forgotten: set[str] = field(default_factory=set)
     _group_order: TimelineOrder[str, None] = field(default_factory=lambda: TimelineOrder(string_hash))
-    _jobs: deque[tuple[str, Callable[[], Operation]]] = field(default_factory=deque)
+    _jobs: deque[tuple[str, Trigger, Callable[[], Operation]]] = field(default_factory=deque)
 
     # -- the state ---------------------------------------------------------------------------------------------------
 
@@ -115,8 +133,10 @@ class Shard:
 
     # -- operations --------------------------------------------------------------------------------------------------
 
-    def run(self, operation: Operation, reply: Reply | None = None) -> bool:
+    def run(self, operation: Operation, trigger: Trigger, reply: Reply | None = None) -> bool:
         """Run an operation: write its records, then answer; False where it was refused."""
+        self.trigger = trigger
+        self._notes.clear()
         if reply is None:
             return self._run(operation, None)
         reply.is_running = True
@@ -162,6 +182,7 @@ class Shard:
             if replay.group is None and not replay.offsets:
                 del self.replays[group_id]
         self.results.append(Batch(self.now_ms, tuple(written), producer_id, producer_epoch))
+        self._tell(written)
 
     def write_marker(self, producer_id: int, producer_epoch: int, *, committed: bool) -> None:
         """Append the control record that ends a producer's transaction, and replay it."""
@@ -170,6 +191,48 @@ class Shard:
         for replay in self.replays.values():
             replay.apply_marker(marker)
         self.results.append(MarkerWritten(self.now_ms, marker, producer_epoch))
+        trigger = Trigger(TriggerKind.MARKER, "COMMIT" if committed else "ABORT")
+        self.observer(BatchWritten(self.now_ms, marker.offset, marker.offset, trigger))
+
+    # -- why ---------------------------------------------------------------------------------------------------------
+
+    def note(self, text: str) -> None:
+        """Note what Kafka's log says of the present operation, for the epoch that it may raise."""
+        self._notes.append(text)
+
+    def note_rebalance(self, live: LiveClassicGroup, reason: str) -> None:
+        """Tell the observer that a classic group enters PreparingRebalance."""
+        event = RebalanceStarted(
+            self.now_ms, live.group_id, live.generation, self.end_offset, live.state, reason, self.trigger
+        )
+        self.observer(event)
+
+    def note_removal(self, group_id: str, member_id: str, reason: str, *, is_written: bool = False) -> None:
+        """Tell the observer that a member is removed.
+
+        Args:
+            group_id: its group.
+            member_id: the member.
+            reason: Kafka's own text.
+            is_written: the removal counts only once the records of the operation are written.
+        """
+        event = MemberRemoved(self.now_ms, group_id, member_id, self.end_offset, reason, self.trigger)
+        if is_written:
+            self._notes.append(event)
+        else:
+            self.observer(event)
+
+    def _tell(self, written: Sequence[Record]) -> None:
+        """Tell the observer about a batch, the epochs in it, and the members that it removes."""
+        reason = "; ".join(note for note in self._notes if isinstance(note, str))
+        for event in self._notes:
+            if not isinstance(event, str):
+                self.observer(event)
+        for record in written:
+            if record.kind == "ConsumerGroupMetadata" and record.value is not None:
+                group_id, epoch = record.key["groupId"], record.value["epoch"]
+                self.observer(EpochBumped(self.now_ms, group_id, epoch, record.offset, reason, self.trigger))
+        self.observer(BatchWritten(self.now_ms, written[0].offset, written[-1].offset, self.trigger))
 
     # -- time --------------------------------------------------------------------------------------------------------
 
@@ -211,11 +274,11 @@ class Shard:
             key: names the job; none of that name may be under way.
             job: looks at the state when it runs, and gives the operation that takes its result in.
         """
-        self._jobs.append((key, job))
+        self._jobs.append((key, self.trigger._replace(kind=TriggerKind.JOB), job))
 
     def job_is_running(self, key: str) -> bool:
         """Whether a job with this key is not done yet."""
-        return any(key == name for name, _ in self._jobs)
+        return any(key == name for name, _, _ in self._jobs)
 
     def forget_soft_state(self) -> None:
         """Keep only what records say, as a new leader of the partition would have it."""
@@ -228,14 +291,14 @@ class Shard:
 
     def _firing(self, key: Key, operation: Operation, *, is_retried: bool) -> Callable[[], None]:
         def fire() -> None:
-            if not self.run(operation) and is_retried:
+            if not self.run(operation, timer_trigger(key)) and is_retried:
                 self.schedule(key, RETRY_BACKOFF_MS, operation, is_retried=True)
 
         return fire
 
     def _run_job(self) -> None:
-        _, job = self._jobs.popleft()
-        self.run(job())
+        _, trigger, job = self._jobs.popleft()
+        self.run(job(), trigger)
 
     def _replay(self, group_id: str, record: Record) -> StateReplay:
         replay = self.replays.get(group_id)

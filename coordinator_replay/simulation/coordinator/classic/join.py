@@ -15,6 +15,7 @@ from coordinator_replay.simulation.coordinator.errors import MemberSideError, Re
 from coordinator_replay.simulation.coordinator.messages import Request
 from coordinator_replay.simulation.coordinator.operations import NOTHING_TO_DO, Outcome, Reply
 from coordinator_replay.simulation.coordinator.shard import Shard
+from coordinator_replay.simulation.coordinator.truth import join_reason
 
 REQUIRES_MEMBER_ID_SINCE = 4
 SKIPS_ASSIGNMENT_SINCE = 9
@@ -48,6 +49,8 @@ class Join:
         """Take the member in, or refuse it."""
         live, member_id = self.live, self.body["memberId"]
         if not self._is_accepted(member_id):
+            if member_id in live.members:
+                self.shard.note_removal(live.group_id, member_id, "GROUP_MAX_SIZE_REACHED")
             live.remove(member_id)
             return self._refused("GROUP_MAX_SIZE_REACHED", "")
         if not live.supports(self.body["protocolType"], (entry["name"] for entry in self.body["protocols"])):
@@ -103,7 +106,8 @@ class Join:
         live.waiting_joins[member_id] = self.reply
         live.pending_members.discard(member_id)
         rebalance.schedule_heartbeat(self.shard, live, member_id, rebalance.NEW_MEMBER_JOIN_TIMEOUT_MS)
-        return _outcome(rebalance.rebalance_or_complete_join(self.shard, live))
+        instance_id = body["groupInstanceId"] or "null"
+        return self._rebalance(f"Adding new member {member_id} with group instance id {instance_id}")
 
     # -- a static member that returns without its id -----------------------------------------------------------------
 
@@ -119,9 +123,14 @@ class Join:
             case GroupState.STABLE if live.select_protocol() == live.protocol:
                 return Outcome((live.record(),), when_written=lambda: self._answer_replaced(member_id, old_leader))
             case GroupState.STABLE:
-                return _outcome(rebalance.rebalance_or_complete_join(self.shard, live))
+                return self._rebalance(
+                    f"Group's selectedProtocol will change because static member {member_id} with instance id "
+                    f"{instance_id} joined with change of protocol"
+                )
             case GroupState.COMPLETING_REBALANCE:
-                return _outcome(rebalance.prepare_rebalance(self.shard, live))
+                return self._rebalance(
+                    f"Updating metadata for static member {member_id} with instance id {instance_id}"
+                )
             case GroupState.EMPTY:
                 raise MemberSideError("UNKNOWN_SERVER_ERROR")
             case _:
@@ -162,23 +171,30 @@ class Join:
             return NOTHING_TO_DO
         match live.state:
             case GroupState.PREPARING_REBALANCE:
-                return self._rejoin(member_id)
+                return self._rejoin(member_id, f"Member {member_id} is joining group during {live.state}")
             case GroupState.COMPLETING_REBALANCE if not self._has_same_protocols(member_id):
-                return self._rejoin(member_id)
+                return self._rejoin(member_id, f"Updating metadata for member {member_id} during {live.state}")
             case GroupState.COMPLETING_REBALANCE:
                 members = live.listed_members() if member_id == live.leader else []
                 self.reply.send(join_body(live, member_id, members=members))
-            case GroupState.STABLE if member_id == live.leader or not self._has_same_protocols(member_id):
-                return self._rejoin(member_id)
+            case GroupState.STABLE if member_id == live.leader:
+                return self._rejoin(member_id, f"Leader {member_id} re-joining group during {live.state}")
+            case GroupState.STABLE if not self._has_same_protocols(member_id):
+                return self._rejoin(member_id, f"Updating metadata for member {member_id} during {live.state}")
             case GroupState.STABLE:
                 self.reply.send(join_body(live, member_id))
             case _:
                 return self._refused("UNKNOWN_MEMBER_ID", member_id)
         return NOTHING_TO_DO
 
-    def _rejoin(self, member_id: str) -> Outcome:
+    def _rejoin(self, member_id: str, reason: str) -> Outcome:
         self._update(member_id)
-        return _outcome(rebalance.rebalance_or_complete_join(self.shard, self.live))
+        return self._rebalance(reason)
+
+    def _rebalance(self, reason: str) -> Outcome:
+        """Begin a rebalance, or go on with the one in progress; the client's own reason goes with Kafka's."""
+        text = f"{reason}; client reason: {join_reason(self.request)}"
+        return _outcome(rebalance.rebalance_or_complete_join(self.shard, self.live, text))
 
     def _has_same_protocols(self, member_id: str) -> bool:
         subscription = self.live.members[member_id].subscription

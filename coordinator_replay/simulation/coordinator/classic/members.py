@@ -15,6 +15,7 @@ from coordinator_replay.simulation.coordinator.errors import CODES, RequestError
 from coordinator_replay.simulation.coordinator.messages import Request
 from coordinator_replay.simulation.coordinator.operations import NOTHING_TO_DO, Outcome, Reply
 from coordinator_replay.simulation.coordinator.shard import Shard
+from coordinator_replay.simulation.coordinator.truth import leave_reason
 
 
 def sync(shard: Shard, live: LiveClassicGroup, request: Request, reply: Reply) -> Outcome:
@@ -66,10 +67,12 @@ def heartbeat(shard: Shard, live: LiveClassicGroup, request: Request) -> Outcome
 def leave(shard: Shard, live: LiveClassicGroup, members: list[Mapping[str, Any]]) -> Outcome:
     """Let members go, one after the other; each has its own error."""
     answers = [_leave_one(shard, live, member) for member in members]
+    left = [answer["memberId"] for answer in answers if answer["errorCode"] == CODES["NONE"]]
+    reason = f"explicit `LeaveGroup` request for ({', '.join(left)}) members."
     records = rebalance.NO_RECORDS
-    if any(answer["errorCode"] == CODES["NONE"] for answer in answers):
+    if left:
         if live.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
-            records = rebalance.rebalance_or_complete_join(shard, live)
+            records = rebalance.rebalance_or_complete_join(shard, live, reason)
         elif live.state == GroupState.PREPARING_REBALANCE:
             records = rebalance.maybe_complete_join(shard, live)
     return Outcome(records, {"members": answers})
@@ -98,7 +101,8 @@ def _leave_one(shard: Shard, live: LiveClassicGroup, member: Mapping[str, Any]) 
         except RequestError as error:
             return leave_answer(member, error.error)
     shard.timers.cancel(rebalance.heartbeat_key(live.group_id, member_id))
-    rebalance.forget_member(live, member_id)
+    reason = f"explicit `LeaveGroup` request; client reason: {leave_reason(member)}"
+    rebalance.forget_member(shard, live, member_id, reason)
     return leave_answer(member)
 
 

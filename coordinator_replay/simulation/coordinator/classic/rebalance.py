@@ -102,17 +102,23 @@ def _schedule_initial_join_end(shard: Shard, live: LiveClassicGroup, delay_ms: i
 # -- the join phase --------------------------------------------------------------------------------------------------
 
 
-def rebalance_or_complete_join(shard: Shard, live: LiveClassicGroup) -> Records:
+def rebalance_or_complete_join(shard: Shard, live: LiveClassicGroup, reason: str) -> Records:
     """Begin a rebalance; if one is in its join phase already, see whether that can end."""
-    return prepare_rebalance(shard, live) if live.can_rebalance() else maybe_complete_join(shard, live)
+    return prepare_rebalance(shard, live, reason) if live.can_rebalance() else maybe_complete_join(shard, live)
 
 
-def prepare_rebalance(shard: Shard, live: LiveClassicGroup) -> Records:
+def prepare_rebalance(shard: Shard, live: LiveClassicGroup, reason: str) -> Records:
     """Begin a rebalance: members must join again.
 
     From Empty it waits for ``group.initial.rebalance.delay.ms``, also where that is 0. Otherwise the join phase ends
     at once where everybody waits already, or else after the largest rebalance timeout of the members.
+
+    Args:
+        shard: the state.
+        live: the group.
+        reason: Kafka's own text, for the observer.
     """
+    shard.note_rebalance(live, reason)
     if live.state == GroupState.COMPLETING_REBALANCE:
         live.set_assignments({})
         answer_syncs(shard, live, "REBALANCE_IN_PROGRESS")
@@ -161,6 +167,7 @@ def complete_join(shard: Shard, live: LiveClassicGroup) -> Records:
         if member_id not in live.waiting_joins and member.instance_id is None
     ]
     for member_id in late:
+        shard.note_removal(live.group_id, member_id, "removed dynamic members who haven't joined")
         live.remove(member_id)
         shard.timers.cancel(heartbeat_key(live.group_id, member_id))
     if not live.elect_leader(live.waiting_joins.keys()) and live.members:
@@ -223,17 +230,21 @@ def _expire_pending_syncs(shard: Shard, live: LiveClassicGroup, generation: int)
     is_waiting = live.state in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE)
     if live.generation != generation or not is_waiting or not live.pending_syncs:
         return NO_RECORDS
-    for member_id in sorted(live.pending_syncs):
+    pending = sorted(live.pending_syncs)
+    reason = f"Removing [{', '.join(pending)}] on pending sync request expiration"
+    for member_id in pending:
+        shard.note_removal(live.group_id, member_id, reason)
         live.remove(member_id)
         shard.timers.cancel(heartbeat_key(live.group_id, member_id))
-    return prepare_rebalance(shard, live)
+    return prepare_rebalance(shard, live, reason)
 
 
 # -- members that are removed ----------------------------------------------------------------------------------------
 
 
-def forget_member(live: LiveClassicGroup, member_id: str) -> None:
+def forget_member(shard: Shard, live: LiveClassicGroup, member_id: str, reason: str) -> None:
     """Remove a member; its parked JoinGroup is answered with UNKNOWN_MEMBER_ID."""
+    shard.note_removal(live.group_id, member_id, reason)
     reply: Reply | None = live.waiting_joins.get(member_id)
     if reply is not None:
         refuse_join(reply, "UNKNOWN_MEMBER_ID", "")
@@ -245,13 +256,15 @@ def _expire_member(shard: Shard, group_id: str, member_id: str) -> Outcome:
     if not isinstance(live, LiveClassicGroup):
         return NOTHING_TO_DO
     if member_id in live.pending_members:
+        shard.note_removal(group_id, member_id, "removed after session timeout expiration")
         live.remove(member_id)
     elif member_id not in live.members or live.waits(member_id):
         return NOTHING_TO_DO
     else:
-        forget_member(live, member_id)
+        reason = f"removing member {member_id} on heartbeat expiration."
+        forget_member(shard, live, member_id, reason)
         if live.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
-            return Outcome(rebalance_or_complete_join(shard, live))
+            return Outcome(rebalance_or_complete_join(shard, live, reason))
     if live.state == GroupState.PREPARING_REBALANCE and live.all_have_joined:
         return Outcome(complete_join(shard, live))
     return NOTHING_TO_DO

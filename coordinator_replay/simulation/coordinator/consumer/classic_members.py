@@ -102,7 +102,8 @@ def _join(shard: Shard, request: Request, reply: Reply) -> Outcome:
         shard.timers.cancel((JOIN, update.group_id, updated.member_id))
         if not downgrades:
             start_session(shard, update.group_id, updated.member_id, body["sessionTimeoutMs"])
-            start(shard, SYNC, update.group_id, updated.member_id, body["rebalanceTimeoutMs"])
+            why = "the member failed to sync within timeout"
+            start(shard, SYNC, update.group_id, updated.member_id, body["rebalanceTimeoutMs"], why)
 
     return Outcome(update.records, response, when_written=start_timers)
 
@@ -247,7 +248,9 @@ def _check_protocol(subscription: Subscription, body: Mapping[str, Any]) -> None
 
 def _start_join_if_absent(update: GroupUpdate, member: Member, subscription: Subscription) -> None:
     if not update.shard.timers.is_running((JOIN, update.group_id, member.member_id)):
-        start(update.shard, JOIN, update.group_id, member.member_id, subscription.rebalance_timeout_ms or 0)
+        timeout_ms = subscription.rebalance_timeout_ms or 0
+        why = "the classic member failed to join within the rebalance timeout"
+        start(update.shard, JOIN, update.group_id, member.member_id, timeout_ms, why)
 
 
 # -- LeaveGroup ------------------------------------------------------------------------------------------------------
@@ -265,7 +268,8 @@ def leave(shard: Shard, group_id: str, members: Sequence[Mapping[str, Any]]) -> 
             continue
         leaving[member.member_id] = member
         answers.append(leave_answer(entry))
-    return fence(update, list(leaving.values()), {"members": answers})
+    reason = "Member {} has left group through explicit `LeaveGroup` request."
+    return fence(update, list(leaving.values()), {"members": answers}, reason)
 
 
 def _leaving_member(update: GroupUpdate, member_id: str, instance_id: str | None) -> Member:

@@ -96,6 +96,7 @@ def upgrade(shard: Shard, live: LiveClassicGroup) -> tuple[GroupUpdate, dict[str
     for member in members:
         state.members[member.member_id] = None
     tombstone = record_helpers.tombstone("GroupMetadata", group=group_id)
+    shard.note("Converted the classic group to a consumer group.")
     update = GroupUpdate(shard, group_id, group, state, records=[tombstone, *records])
     return update, {key: one.subscription_or_empty.session_timeout_ms or 0 for key, one in order.items()}
 
@@ -215,7 +216,8 @@ def downgrade_after_leaving(update: GroupUpdate, leaving: Set[str], response: Ma
     """Make a classic group of what remains of a consumer group, and have it rebalance."""
     members = [update.group.members[member_id] for member_id in update.state.members if member_id not in leaving]
     update.records += consumer_group_tombstones(update.shard, update.group)
-    _become_classic(update, members, {}, rebalances=True)
+    reason = f"Downgrade group {update.group_id} from consumer to classic for member leaving."
+    _become_classic(update, members, {}, reason)
     return Outcome(update.records, response)
 
 
@@ -231,11 +233,14 @@ def downgrade_by_replacement(update: GroupUpdate, replaced: Member, joining: Mem
     renamed = {replaced.member_id: joining.member_id}
     members = [update.group.members[member_id] for member_id in update.state.members if member_id != replaced.member_id]
     update.records += consumer_group_tombstones(update.shard, update.group, renamed)
-    _become_classic(update, [*members, joining], {joining.member_id: replaced.member_id}, rebalances=rebalances)
+    reason = (
+        f"Downgrade group {update.group_id} from consumer to classic with stale assignment." if rebalances else None
+    )
+    _become_classic(update, [*members, joining], {joining.member_id: replaced.member_id}, reason)
 
 
 def _become_classic(
-    update: GroupUpdate, members: Iterable[Member], old_ids: Mapping[str, str], *, rebalances: bool
+    update: GroupUpdate, members: Iterable[Member], old_ids: Mapping[str, str], rebalance_reason: str | None
 ) -> None:
     shard = update.shard
     group = LiveClassicGroup(update.group_id, shard.now_ms)
@@ -265,8 +270,9 @@ def _become_classic(
     shard.classic_groups[update.group_id] = group
     for member_id in group.members:
         schedule_heartbeat(shard, group, member_id)
-    if rebalances:
-        prepare_rebalance(shard, group)
+    if rebalance_reason is not None:
+        prepare_rebalance(shard, group, rebalance_reason)
+    shard.note("Converted the consumer group to a classic group.")
 
 
 def target_blob(assignment: Assignment, metadata: str, topics: Topics) -> str:

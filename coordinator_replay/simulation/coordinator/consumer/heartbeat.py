@@ -226,7 +226,11 @@ def note_subscription(update: GroupUpdate, member: Member, subscription: Subscri
     if before == subscription and not update.is_new and _is_replacing(update, member):
         return False
     update.records.append(record_helpers.member_metadata(update.group_id, member.member_id, member_value(subscription)))
-    return before is None or frozenset(before.topics or ()) != frozenset(subscription.topics or ())
+    is_changed = before is None or frozenset(before.topics or ()) != frozenset(subscription.topics or ())
+    if is_changed:
+        topics = ", ".join(subscription.topics or ())
+        update.shard.note(f"Member {member.member_id} updated its subscribed topics to: [{topics}].")
+    return is_changed
 
 
 def _is_replacing(update: GroupUpdate, member: Member) -> bool:
@@ -284,6 +288,7 @@ def group_to_join(shard: Shard, group_id: str) -> GroupUpdate:
     if live.state is GroupState.EMPTY:
         update = new_group(shard, group_id)
         update.records.append(record_helpers.tombstone("GroupMetadata", group=group_id))
+        shard.note("Converted the empty classic group to a consumer group.")
         return update
     update, sessions = conversion.upgrade(shard, live)
     for member_id, timeout_ms in sessions.items():
@@ -357,7 +362,8 @@ def leave(shard: Shard, body: Mapping[str, Any]) -> Outcome:
     response = {"memberId": member_id, "memberEpoch": epoch}
     member = existing_member(update, member_id, instance_id)
     if instance_id is None or epoch == LEFT_EPOCH:
-        return fence(update, [member], response)
+        who = "Member {}" if instance_id is None else f"Static member {{}} with instance id {instance_id}"
+        return fence(update, [member], response, f"{who} left the consumer group.")
     return Outcome([_away(update, member)], response)
 
 

@@ -113,6 +113,7 @@ def dynamic_member(update: GroupUpdate, member_id: str, *, is_joining: bool) -> 
         return member
     if not is_joining:
         raise unknown_member(update.group_id, member_id)
+    update.shard.note(f"Member {member_id} joins the consumer group.")
     return Member(member_id, NEW_SUBSCRIPTION, JOINING)
 
 
@@ -193,6 +194,10 @@ def replace_member(update: GroupUpdate, old: Member, member_id: str) -> Member:
     """Give a static member's place to a new member id; its records go and come again under the new id."""
     group_id = update.group_id
     new = Member(member_id, old.subscription, current_of(old)._replace(epoch=0, previous_epoch=0), old.target)
+    update.shard.note(
+        f"Static member with instance id {old.instance_id} re-joins the consumer group. "
+        f"Created a new member {member_id} to replace the existing member {old.member_id}."
+    )
     target = update.state.targets.get(old.member_id, NOTHING)
     update.records += removal_records(group_id, old.member_id)
     update.records += (

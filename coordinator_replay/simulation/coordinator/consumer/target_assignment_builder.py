@@ -43,6 +43,8 @@ def update_epoch(update: GroupUpdate, old: Member, new: Member, *, is_bumped: bo
     regexes = {expression: regex for expression, regex in group.regexes.items() if expression in expressions}
     metadata_hash = group_hash(subscriptions.topics(regexes), shard.topics)
     epoch = group.epoch
+    if metadata_hash != group.reconciliation.metadata_hash:
+        shard.note(f"Computed new metadata hash: {metadata_hash}.")
     if is_bumped or metadata_hash != group.reconciliation.metadata_hash:
         epoch += 1
         update.records.append(record_helpers.group_epoch(update.group_id, epoch, metadata_hash))

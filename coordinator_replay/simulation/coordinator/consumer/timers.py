@@ -43,17 +43,27 @@ def start_session(shard: Shard, group_id: str, member_id: str, timeout_ms: int |
     """
     if timeout_ms is None:
         timeout_ms = shard.config.group_number(group_id, "consumer.session.timeout.ms")
-    start(shard, SESSION, group_id, member_id, timeout_ms)
+    start(shard, SESSION, group_id, member_id, timeout_ms, "the member session expired")
 
 
 def start(
-    shard: Shard, timer: str, group_id: str, member_id: str, timeout_ms: int, *, epoch: int | None = None
+    shard: Shard, timer: str, group_id: str, member_id: str, timeout_ms: int, why: str, *, epoch: int | None = None
 ) -> None:
-    """Remove a member after a while, unless its epoch is another than the one that the timer counts for."""
+    """Remove a member after a while, unless its epoch is another than the one that the timer counts for.
+
+    Args:
+        shard: the shard.
+        timer: name of the timer.
+        group_id: the group.
+        member_id: the member.
+        timeout_ms: how long it runs.
+        why: Kafka's own text for the removal.
+        epoch: epoch of the member that the timer counts for.
+    """
     shard.schedule(
         (timer, group_id, member_id),
         timeout_ms,
-        lambda: fence_if_there(shard, group_id, member_id, epoch),
+        lambda: fence_if_there(shard, group_id, member_id, why, epoch),
         is_retried=True,
     )
 
@@ -61,7 +71,9 @@ def start(
 def start_rebalance(shard: Shard, group_id: str, member: Member) -> None:
     """Count the time a member has to give up partitions."""
     timeout_ms = (member.subscription.rebalance_timeout_ms or 0) if member.subscription is not None else 0
-    start(shard, REBALANCE, group_id, member.member_id, timeout_ms, epoch=current_of(member).epoch)
+    epoch = current_of(member).epoch
+    why = f"it failed to transition from epoch {epoch} within {timeout_ms}ms"
+    start(shard, REBALANCE, group_id, member.member_id, timeout_ms, why, epoch=epoch)
 
 
 def follow_reconciliation(shard: Shard, group_id: str, member: Member) -> None:
@@ -74,7 +86,7 @@ def follow_reconciliation(shard: Shard, group_id: str, member: Member) -> None:
         shard.timers.cancel((REBALANCE, group_id, member.member_id))
 
 
-def fence_if_there(shard: Shard, group_id: str, member_id: str, epoch: int | None = None) -> Outcome:
+def fence_if_there(shard: Shard, group_id: str, member_id: str, why: str, epoch: int | None = None) -> Outcome:
     """Remove a member, unless it is removed already, or its epoch is another than the one given."""
     try:
         update = existing_group(shard, group_id)
@@ -83,14 +95,25 @@ def fence_if_there(shard: Shard, group_id: str, member_id: str, epoch: int | Non
         return NOTHING_TO_DO
     if epoch is not None and current_of(member).epoch != epoch:
         return NOTHING_TO_DO
-    return fence(update, [member], None)
+    return fence(update, [member], None, f"Member {{}} fenced from the group because {why}.")
 
 
-def fence(update: GroupUpdate, members: Sequence[Member], response: Mapping[str, Any] | None) -> Outcome:
-    """Remove members and raise the group epoch, whoever is left; or turn what is left into a classic group."""
+def fence(update: GroupUpdate, members: Sequence[Member], response: Mapping[str, Any] | None, reason: str) -> Outcome:
+    """Remove members and raise the group epoch, whoever is left; or turn what is left into a classic group.
+
+    Args:
+        update: the group.
+        members: members that go.
+        response: response to the request, None where none asked for it.
+        reason: Kafka's own text, with braces where the member's id stands.
+    """
     if not members:
         return Outcome(response=response)
     shard, group_id = update.shard, update.group_id
+    for member in members:
+        text = reason.replace("{}", member.member_id)
+        shard.note(text)
+        shard.note_removal(group_id, member.member_id, text, is_written=True)
     leaving = {member.member_id for member in members}
     if conversion.downgrade_is_due(update, leaving):
         return conversion.downgrade_after_leaving(update, leaving, response)

@@ -56,6 +56,8 @@ def update_expression(update: GroupUpdate, old: str | None, new: str | None) -> 
     """
     expressions = update.state.subscriptions.expressions
     has_changed = old != new
+    if has_changed:
+        update.shard.note(f"A member updated its subscribed regex to: {new}.")
     is_unknown = has_changed and new is not None and new not in expressions
     if has_changed and old is not None and expressions[old] == 1:
         update.records.append(
@@ -118,6 +120,7 @@ def take_resolved(
         update.records.append(record_helpers.regular_expression(group_id, expression, topics, version, started_ms))
     metadata_hash = group_hash(state.subscriptions.topics(regexes), shard.topics)
     if has_changed or metadata_hash != group.reconciliation.metadata_hash:
+        shard.note(f"Computed new metadata hash: {metadata_hash}.")
         epoch = group.epoch + 1
         update.records.append(record_helpers.group_epoch(group_id, epoch, metadata_hash))
         state.refresh_at_ms, state.refresh_epoch = shard.now_ms + METADATA_REFRESH_INTERVAL_MS, epoch

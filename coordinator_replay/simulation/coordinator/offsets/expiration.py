@@ -20,11 +20,13 @@ from coordinator_replay.simulation.coordinator.operations import NOTHING_TO_DO, 
 from coordinator_replay.simulation.coordinator.record_helpers import NewRecord
 from coordinator_replay.simulation.coordinator.shard import Shard
 from coordinator_replay.simulation.coordinator.topics import TopicChange
+from coordinator_replay.simulation.coordinator.truth import Trigger, TriggerKind
 
 CLEANUP = ("expire-group-metadata",)
 GROUP_SIZE_COUNTER = ("group-size-counter",)
 GROUP_SIZE_INTERVAL_MS = 60_000
 MINUTE_MS = 60_000
+TOPICS_CHANGED = Trigger(TriggerKind.TOPICS, "deleted")
 
 Since = Callable[[StoredOffset], int]
 """From when on the retention of an offset counts."""
@@ -39,7 +41,7 @@ def load(shard: Shard) -> None:
 def topics_changed(shard: Shard, change: TopicChange) -> None:
     """Remove the offsets of topics that were deleted, in every group."""
     if change.deleted_ids:
-        shard.run(lambda: Outcome(_offsets_of_deleted(shard, change)))
+        shard.run(lambda: Outcome(_offsets_of_deleted(shard, change)), TOPICS_CHANGED)
 
 
 def clean_up(shard: Shard) -> Outcome:

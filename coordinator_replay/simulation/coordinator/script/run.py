@@ -42,6 +42,15 @@ from coordinator_replay.simulation.coordinator.script.lines import (
     value_of,
 )
 from coordinator_replay.simulation.coordinator.topics import Topic
+from coordinator_replay.simulation.coordinator.truth import (
+    BatchWritten,
+    EpochBumped,
+    Event,
+    MemberRemoved,
+    Observer,
+    RebalanceStarted,
+    ignore,
+)
 
 START_MS = 1_000_000_000_000
 """Time at which every script begins."""
@@ -67,8 +76,14 @@ class ScriptRun:
         topics: every topic there was so far, as it was last, by id.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, observer: Observer = ignore) -> None:
+        """Begin a script.
+
+        Args:
+            observer: is told what set off each batch, rebalance and removal.
+        """
         self.coordinator: Coordinator | None = None
+        self._observer = observer
         self.written: list[Batch | MarkerWritten] = []
         self.topics: dict[str, Topic] = {}
         self._names: dict[str, str] = {}
@@ -91,7 +106,7 @@ class ScriptRun:
             "out": out,
         }
         self._index += 1
-        return self._renamed(json.dumps(answer, ensure_ascii=False, separators=(",", ":")))
+        return self.renamed(json.dumps(answer, ensure_ascii=False, separators=(",", ":")))
 
     @property
     def end_offset(self) -> int:
@@ -100,13 +115,14 @@ class ScriptRun:
 
     def _started(self) -> Coordinator:
         if self.coordinator is None:
-            self.coordinator = Coordinator(now_ms=START_MS)
+            self.coordinator = Coordinator(now_ms=START_MS, observer=self._observer)
         return self.coordinator
 
     def _config(self, command: Line) -> list[Line]:
         if self.coordinator is not None:
             raise UsageError("config must come before everything else")
-        self.coordinator = Coordinator(Config(value_of(command, "config", dict)), now_ms=START_MS)
+        config = Config(value_of(command, "config", dict))
+        self.coordinator = Coordinator(config, now_ms=START_MS, observer=self._observer)
         return []
 
     def _topics(self, command: Line) -> list[Line]:
@@ -171,7 +187,8 @@ class ScriptRun:
         self.written.extend(result for result in results if isinstance(result, Batch | MarkerWritten))
         return [event for result in results for event in _events(result)]
 
-    def _renamed(self, line: str) -> str:
+    def renamed(self, line: str) -> str:
+        """Return a text with the names of scripts in place of ids that the coordinator made."""
         for match in GENERATED_ID.finditer(line):
             member_id = match.group(1)
             if member_id not in self._names:
@@ -215,6 +232,22 @@ COMMANDS: Mapping[str, ScriptCommand] = {
 """By name; the first that stands in a line counts."""
 
 _FIELDS = {name: command.fields for name, command in COMMANDS.items()}
+
+
+def truth_line(event: Event) -> Line:
+    """Return what the coordinator told its observer, in the form of the answers: times count from the beginning."""
+    told = event._asdict()
+    trigger = {name: value for name, value in event.trigger._asdict().items() if value not in (None, "", ())}
+    return {"at": told.pop("at_ms") - START_MS, "event": TRUTHS[type(event)], **told, "trigger": trigger}
+
+
+TRUTHS: Mapping[type[Event], str] = {
+    BatchWritten: "batch",
+    RebalanceStarted: "rebalance",
+    EpochBumped: "epoch",
+    MemberRemoved: "removal",
+}
+"""Names of what a coordinator tells its observer."""
 
 
 def _events(result: Result) -> Iterator[Line]:

@@ -1,0 +1,164 @@
+"""Why the coordinator did what it did: the request, timer or change behind each batch, rebalance and removal.
+
+No record, response or timer depends on what is said here. A coordinator tells its observer, and keeps nothing.
+"""
+
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from coordinator_replay.simulation.coordinator.messages import Request
+
+NO_REASON = "not provided"
+"""What brokers log where a client does not say why it joins or leaves."""
+
+
+class TriggerKind(StrEnum):
+    """Kinds of what can set the coordinator going."""
+
+    REQUEST = "request"
+    TIMER = "timer"
+    JOB = "job"
+    TOPICS = "topics"
+    MARKER = "marker"
+    LOAD = "load"
+
+
+class Trigger(NamedTuple):
+    """A request, timer or change that set an operation going.
+
+    Attributes:
+        kind: its kind.
+        name: name of the API, the timer or the job.
+        version: version of the request, None for what is no request.
+        group_id: group of a timer or a job; the one that a request names.
+        member_ids: members of the timer, or those that the request names.
+        instance_ids: group.instance.id of members that the request names.
+        client_id: client id in the header of the request, None for what is no request.
+        client_host: address that the request came from.
+    """
+
+    kind: TriggerKind
+    name: str
+    version: int | None = None
+    group_id: str = ""
+    member_ids: tuple[str, ...] = ()
+    instance_ids: tuple[str, ...] = ()
+    client_id: str | None = None
+    client_host: str | None = None
+
+
+LOADING = Trigger(TriggerKind.LOAD, "load")
+
+
+class BatchWritten(NamedTuple):
+    """A batch of records or a control record was written.
+
+    Attributes:
+        first_offset: offset of its first record.
+        last_offset: offset of its last record.
+    """
+
+    at_ms: int
+    first_offset: int
+    last_offset: int
+    trigger: Trigger
+
+
+class RebalanceStarted(NamedTuple):
+    """A classic group entered PreparingRebalance.
+
+    Attributes:
+        generation: generation of the group then.
+        end_offset: offset of the next record of the log.
+        state: state that the group left.
+        reason: Kafka's own text.
+    """
+
+    at_ms: int
+    group_id: str
+    generation: int
+    end_offset: int
+    state: str
+    reason: str
+    trigger: Trigger
+
+
+class EpochBumped(NamedTuple):
+    """The epoch of a consumer group was raised, or set for the first time.
+
+    Attributes:
+        epoch: the new epoch.
+        offset: offset of its record.
+        reason: lines of Kafka's own log for the operation, joined by a semicolon.
+    """
+
+    at_ms: int
+    group_id: str
+    epoch: int
+    offset: int
+    reason: str
+    trigger: Trigger
+
+
+class MemberRemoved(NamedTuple):
+    """A member was removed from its group, on record or in memory.
+
+    Attributes:
+        end_offset: offset of the next record of the log.
+        reason: Kafka's own text.
+    """
+
+    at_ms: int
+    group_id: str
+    member_id: str
+    end_offset: int
+    reason: str
+    trigger: Trigger
+
+
+Event = BatchWritten | RebalanceStarted | EpochBumped | MemberRemoved
+
+Observer = Callable[[Event], None]
+
+
+def ignore(_: Event) -> None:
+    """Observe nothing."""
+
+
+def request_trigger(request: Request) -> Trigger:
+    """Return the trigger that a complete request is."""
+    body = request.body
+    members = body["members"] or () if request.api == "LeaveGroup" else ()
+    named = [body, *members]
+    return Trigger(
+        TriggerKind.REQUEST,
+        request.api,
+        request.version,
+        body.get("groupId") or "",
+        tuple(member["memberId"] for member in named if member.get("memberId")),
+        tuple(instance for member in named if (instance := _instance_id(member)) is not None),
+        request.client_id,
+        request.client_host,
+    )
+
+
+def timer_trigger(key: tuple[str, ...]) -> Trigger:
+    """Return the trigger that a timer is: its name, and as far as it has them its group and member."""
+    name, *rest = key
+    return Trigger(TriggerKind.TIMER, name, group_id=rest[0] if rest else "", member_ids=tuple(rest[1:]))
+
+
+def join_reason(request: Request) -> str:
+    """Return the reason in a JoinGroup request, as brokers log it."""
+    return request.body["reason"] or NO_REASON
+
+
+def leave_reason(member: Mapping[str, Any]) -> str:
+    """Return the reason for a member in a LeaveGroup request, as brokers log it."""
+    reason = member.get("reason")
+    return NO_REASON if reason is None else reason
+
+
+def _instance_id(member: Mapping[str, Any]) -> str | None:
+    return member.get("groupInstanceId") or member.get("instanceId")
