@@ -40,6 +40,7 @@ class AnswerColumn:
         text: makes what a table shows of the value; None where that is its usual text.
         bound: its heading in a table where it is true of a row: the log proves no more than a bound then.
         is_sentence: whether its texts stand below their rows where they don't fit beside others.
+        is_cut: whether a long text ends in ``…`` on a terminal, in place of going on in the next line.
     """
 
     name: str
@@ -54,6 +55,7 @@ class AnswerColumn:
     text: Callable[[Any], str] | None = None
     bound: str = ""
     is_sentence: bool = False
+    is_cut: bool = False
 
 
 def column(*shown: Any, default: Any = MISSING, is_computed: bool = False, **more: Any) -> Any:

@@ -6,7 +6,8 @@ times before 1970 each in their own way. Any other number is null wherever a col
 as JSON keep the number itself.
 """
 
-from datetime import UTC, datetime, timedelta
+import re
+from datetime import UTC, datetime, timedelta, tzinfo
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -62,14 +63,39 @@ def in_utc(moment: datetime) -> datetime:
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
-def moment_text(moment: datetime) -> str:
-    """ISO-8601 in UTC, in a form that every command takes back.
+def moment_text(moment: datetime, zone: tzinfo = UTC) -> str:
+    """Return a moment as ISO-8601, in a form that every command takes back.
 
     >>> moment_text(datetime(2026, 11, 20, 2, 13))
     '2026-11-20T02:13:00.000Z'
     """
     precision = "milliseconds" if moment.microsecond % 1000 == 0 else "microseconds"
-    return in_utc(moment).isoformat(timespec=precision).replace("+00:00", "Z")
+    text = in_utc(moment).astimezone(zone).isoformat(timespec=precision)
+    return text.replace("+00:00", "Z") if zone is UTC else text
+
+
+_MOMENT = re.compile(r"(?<![\w.-])\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?Z(?![\w-])")
+
+
+def moments_in_zone(text: str, zone: tzinfo) -> str:
+    """Return a sentence with its moments in a zone.
+
+    >>> from datetime import timezone
+    >>> moments_in_zone("since 2026-11-20T02:13:00Z", timezone(timedelta(hours=1)))
+    'since 2026-11-20T03:13:00+01:00'
+    """
+    if zone is UTC:
+        return text
+
+    def shown(match: re.Match[str]) -> str:
+        fraction = match[0].partition(".")[2].rstrip("Z")
+        precision = {0: "seconds", 3: "milliseconds"}.get(len(fraction), "microseconds")
+        try:
+            return datetime.fromisoformat(match[0]).astimezone(zone).isoformat(timespec=precision)
+        except (ValueError, OverflowError):
+            return match[0]
+
+    return _MOMENT.sub(shown, text)
 
 
 def time_text(at_ms: int | None) -> str:

@@ -40,9 +40,9 @@ def pytest_unconfigure() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def no_settings_of_the_shell() -> Iterator[None]:
-    """No test, and no program that one starts, takes the warehouse or the cluster of the shell that runs the tests."""
+    """No test, and no program that one starts, takes the settings of the shell that runs the tests."""
     with pytest.MonkeyPatch.context() as patch:
-        for name in [name for name in os.environ if name.startswith("COORDINATOR_REPLAY_")]:
+        for name in [name for name in os.environ if name.startswith("COORDINATOR_REPLAY_") or name == "TZ"]:
             patch.delenv(name)
         yield
 

@@ -6,7 +6,7 @@ A method imports the question that it asks: to load all of them takes as long as
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,10 +32,11 @@ from coordinator_replay.query.groups import (
 from coordinator_replay.query.join_phases import awaited_members
 from coordinator_replay.query.removed import DeletedGroup, deleted_groups, removal_notes, removed_offsets
 from coordinator_replay.query.tables import END, Coverage, Tables, shown
-from coordinator_replay.query.times import LogTime, is_run_id, parse_duration, parse_time
+from coordinator_replay.query.times import LogTime, is_run_id, parse_duration
 from coordinator_replay.simulation.what_if.alternative import TriedSetting, alternative_of, tried_settings
 from coordinator_replay.simulation.what_if.measures import Gain
 from coordinator_replay.times import in_utc
+from coordinator_replay.zones import parse_zone
 
 if TYPE_CHECKING:
     from coordinator_replay.query.consumers import TopicConsumer
@@ -66,6 +67,7 @@ class Warehouse:
     Args:
         uri: a folder or an object-store URI under which each table is a folder of its own name.
         cluster: the cluster that questions are about; not needed where only one was audited into the warehouse.
+        zone: the zone of times that are given as text and name none; UTC if not given.
 
     Every method may raise ``UsageError`` for a group, topic, time or word that the tables don't know, and
     ``WarehouseError`` where a table is missing or damaged; both say in one sentence what was found and what is wanted.
@@ -76,8 +78,8 @@ class Warehouse:
         >>> warehouse.rebalances("payments", start="-6h").to_pandas()  # doctest: +SKIP
     """
 
-    def __init__(self, uri: str | Path, cluster: str | None = None) -> None:
-        self._tables = Tables(str(uri), cluster)
+    def __init__(self, uri: str | Path, cluster: str | None = None, *, zone: str | tzinfo = UTC) -> None:
+        self._tables = Tables(str(uri), cluster, parse_zone(zone) if isinstance(zone, str) else zone)
 
     def __repr__(self) -> str:
         return f"Warehouse({self._tables.uri!r}, cluster={self.cluster!r})"
@@ -474,7 +476,7 @@ class Warehouse:
         from coordinator_replay.query.diff import Side, changes_between
 
         moment = self._time(at)
-        tables = Tables(self._tables.uri, other)
+        tables = Tables(self._tables.uri, other, self._tables.zone)
         # A cluster that the warehouse does not have is an error, not an empty one.
         tables.check_range(None, None)
         notes = [self._tables.check_moment(moment), tables.check_moment(moment)]
@@ -583,7 +585,7 @@ class Warehouse:
             UsageError: not exactly one of statement and query is given, the engine does not understand it, or it took
                 longer than the timeout.
         """
-        from coordinator_replay.query.saved import run_saved_query, saved_terms
+        from coordinator_replay.query.saved import run_saved_query, saved_query, saved_terms
         from coordinator_replay.query.sql import run_sql
 
         if (statement is None) == (query is None):
@@ -601,7 +603,9 @@ class Warehouse:
             if rows
             else [f"No rows; cluster {self.cluster!r} is covered from {self.coverage}.", saved_terms(str(query), texts)]
         )
-        return SqlAnswer(names, rows, [*nothing, undecoded_note(self._tables)], self._from())
+        full_name = saved_query(str(query)).name
+        named = None if full_name == query else f"Saved query {full_name}."
+        return SqlAnswer(names, rows, [named, *nothing, undecoded_note(self._tables)], self._from())
 
     def what_if(
         self,
@@ -813,8 +817,8 @@ class Warehouse:
             case datetime():
                 return in_utc(moment)
             case date():
-                return datetime.combine(moment, time(), UTC)
-        return self._tables.resolve(moment if isinstance(moment, LogTime) else parse_time(str(moment)))
+                return datetime.combine(moment, time(), self._tables.zone).astimezone(UTC)
+        return self._tables.resolve(moment if isinstance(moment, LogTime) else self._tables.read_time(str(moment)))
 
     def _side(self, moment: Time | None, read: Callable[[Time | None], datetime | None]) -> Side:
         """A point in time, or what an audit had read, as something to compare."""
@@ -831,7 +835,7 @@ class Warehouse:
 
     def _end(self, moment: Time | None) -> datetime | None:
         """The end of a time range; None where it is the end of the log, whose last record belongs to the range."""
-        parsed = parse_time(moment) if isinstance(moment, str) else moment
+        parsed = self._tables.read_time(moment) if isinstance(moment, str) else moment
         return None if isinstance(parsed, LogTime) and parsed.is_log_end else self._time(parsed)
 
     def _at(self, moment: datetime | None, group: str | None = None) -> Basis:
@@ -880,7 +884,9 @@ def _alternatives(rebalances: Sequence[Rebalance], causes: Sequence[str]) -> str
     others = sum(one.matched_by == "alternative" for one in rebalances)
     if not others:
         return None
-    asked = " or ".join(cause.upper() for cause in causes)
+    from coordinator_replay.query.rebalances import cause_name
+
+    asked = " or ".join(map(cause_name, causes))
     return f"{others} of {len(rebalances)} have another cause and {asked} as an alternative: it could also be that."
 
 

@@ -1,13 +1,11 @@
 """UTC of local times in a log: by a zone that is named, or by lines whose records say when it was."""
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from datetime import UTC, datetime, tzinfo
 
-from coordinator_replay.errors import UsageError
+from coordinator_replay.zones import FARTHEST
 
 QUARTER_MS = 900_000
 """Zones differ from UTC by a whole number of quarter hours."""
@@ -15,13 +13,11 @@ QUARTER_MS = 900_000
 WITHIN_MS = 2_000
 """A line and its record are so near: the coordinator logs in the same call, and the append may wait."""
 
-FARTHEST_MS = 14 * 3_600_000
+FARTHEST_MS = round(FARTHEST.total_seconds() * 1000)
 """No zone is farther from UTC."""
 
 _CHANGES_MS = (1_800_000, 3_600_000)
 """By how much daylight saving moves clocks."""
-
-_FIXED = re.compile(r"(?:UTC)?([+-])(\d\d):?(\d\d)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,25 +94,6 @@ def _two(fitting: Sequence[tuple[int, frozenset[int]]]) -> list[UtcOffset] | Non
             if abs(before - after) in _CHANGES_MS and all(after in offsets for _, offsets in fitting[turn:]):
                 return [UtcOffset(None, fitting[turn - 1][0], before), UtcOffset(fitting[turn][0], None, after)]
     return None
-
-
-def parse_zone(name: str) -> tzinfo:
-    """A time zone by its name in the IANA database (``Europe/Berlin``), or as ``+02:00``.
-
-    Raises:
-        UsageError: there is no such zone.
-    """
-    fixed = _FIXED.fullmatch(name)
-    if fixed is not None:
-        offset = timedelta(hours=int(fixed[2]), minutes=int(fixed[3]))
-        if offset <= timedelta(milliseconds=FARTHEST_MS):
-            return timezone(-offset if fixed[1] == "-" else offset)
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as problem:
-        raise UsageError(
-            f"no time zone {name!r}: name one of the IANA database, as Europe/Berlin, or +02:00"
-        ) from problem
 
 
 class ZoneClock:

@@ -31,9 +31,10 @@ _DOUBTS = {
 
 
 at_option = click.option("--at", type=TIME, help="Point in time; default: the end of the log.")
-_from_option = click.option("--from", "start", type=TIME, help="From this time on; default: the start of the log.")
+_FROM = "From this time on; default: the start of the log."
 _to_option = click.option(
     "--to",
+    "--until",
     "end",
     type=TIME,
     help="Up to this time, not included; default (and now): the end of the log, included.",
@@ -41,8 +42,13 @@ _to_option = click.option(
 
 
 def range_options(function: Function) -> Function:
-    """The two ends of a time range, as ``start`` and ``end``."""
-    return _from_option(_to_option(function))
+    """Add the two ends of a time range, as ``start`` and ``end``."""
+    return click.option("--from", "--since", "start", type=TIME, help=_FROM)(_to_option(function))
+
+
+def range_options_beside_since(function: Function) -> Function:
+    """Add the two ends of a time range to a command that has a --since of another meaning."""
+    return click.option("--from", "start", type=TIME, help=_FROM)(_to_option(function))
 
 
 group_argument = click.argument("group", type=GROUP_NAME)

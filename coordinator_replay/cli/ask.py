@@ -22,6 +22,7 @@ from coordinator_replay.cli.answers import (
     group_argument,
     last_option,
     range_options,
+    range_options_beside_since,
     say_notes,
     show,
     show_rows,
@@ -35,7 +36,7 @@ from coordinator_replay.cli.completion import (
 )
 from coordinator_replay.cli.option_types import DURATION, TIME, Time
 from coordinator_replay.cli.options import EXIT_NOTHING, Common, open_warehouse, warehouse_command
-from coordinator_replay.cli.output import print_rows, print_text, terminal_width
+from coordinator_replay.cli.output import print_rows, print_text, severity_style, terminal_width
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.choices import GROUP_STATES, GROUP_TYPES, SEVERITIES
 from coordinator_replay.times import moment_text
@@ -183,7 +184,7 @@ def owner(common: Common, **asked: Any) -> None:
 @click.option("--severity", type=click.Choice(SEVERITIES), help="Only findings of this severity or a more severe one.")
 @click.option("--rule", "rules", multiple=True, type=RULE_NAME, help="Only findings of this rule; can be given again.")
 @click.option("--group", type=GROUP_NAME, help="Only findings about this group.")
-@range_options
+@range_options_beside_since
 @click.option(
     "--new",
     "is_new",
@@ -224,7 +225,7 @@ def _print_findings(shown: Iterable["Finding"]) -> None:
     """On a terminal each finding is a sentence that goes on in the next line, below its rule, time and group."""
     for one in shown:
         parts = [one.severity, one.rule, _lasted(one), one.group_id]
-        print_text("  ".join(part for part in parts if part), style={"bold": True})
+        print_text("  ".join(part for part in parts if part), style=severity_style(one.severity))
         print_text(one.message or "", indent="  ")
 
 

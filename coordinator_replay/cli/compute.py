@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from coordinator_replay.answer_columns import AnswerColumn
-from coordinator_replay.cli.guard import ended_by_signals, log_line, spark_session
+from coordinator_replay.cli.guard import ended_by_signals, log_line, reader_may_leave, spark_session
 from coordinator_replay.cli.option_types import ABSOLUTE_TIME, DURATION, DURATION_MS, PATH, absolute
 from coordinator_replay.cli.options import EXIT_FINDINGS, Common, command, wait_option, warehouse_command
 from coordinator_replay.cli.output import print_rows
@@ -105,7 +105,10 @@ def _audit(options: "Options", common: Common, command: str, wait: timedelta = t
                 database.register(spark, options.warehouse, options.cluster)
         with closing(Tables(options.warehouse, options.cluster)) as warehouse:
             history = warehouse.completeness
-        print_summary(summary, history, common.output, seconds=time.monotonic() - began)
+        with reader_may_leave():
+            # The exit code says whether --fail-on or --strict found something, whoever reads the summary.
+            print_summary(summary, history, common.output, seconds=time.monotonic() - began)
+            sys.stdout.flush()
     return summary
 
 

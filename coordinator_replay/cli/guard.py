@@ -150,6 +150,15 @@ def _close_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+@contextmanager
+def reader_may_leave() -> Iterator[None]:
+    """Let the block end where nobody reads what it prints any longer: who runs ``| head`` has enough of it."""
+    try:
+        yield
+    except BrokenPipeError:
+        _close_output()
+
+
 def _described(problem: BaseException) -> str:
     text = " ".join(neutral(without_secrets(str(problem))).split())
     return f"{type(problem).__name__}{f': {text[:_MOST]}' if text else ''}"
@@ -168,16 +177,17 @@ def guarded(run: Callable[[], Any]) -> Any:
             with interrupts:
                 return run()
         finally:
-            sys.stdout.flush()
+            with reader_may_leave():
+                sys.stdout.flush()
     except SystemExit as end:
         if end.code == EXIT_INTERRUPTED:
             _let_go(end)
         raise
     except KeyboardInterrupt as problem:
         _end_interrupted(problem)
-    except BrokenPipeError:
-        # Whoever read the answer has enough of it.
+    except (BrokenPipeError, _ReaderLeft):
         _close_output()
+        sys.exit(0)
     except OSError as problem:
         if problem.errno in _NO_ROOM and problem.filename is None:
             _close_output()
@@ -231,12 +241,33 @@ def _report(problem: BaseException) -> None:
     _say(f"something unexpected happened ({_described(problem)}); {where}: please report it")
 
 
+class _ReaderLeft(Exception):  # noqa: N818 - no error: who runs ``| head`` has enough of it
+    """The end of a pipe that nobody reads any longer.
+
+    Click would end with code 1 for it. Whether a program meets it depends on how quick the reader is, so the code is
+    that of an answer that was read.
+    """
+
+
+@contextmanager
+def _read_as_long_as_wanted() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise _ReaderLeft from None
+
+
 class GuardedCommand(click.Command):
     """A command that never ends in a traceback."""
 
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        """Read the arguments."""
+        with _read_as_long_as_wanted():
+            return super().make_context(*args, **kwargs)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run it for arguments that were read."""
-        with interruptible("interrupted"):
+        with _read_as_long_as_wanted(), interruptible("interrupted"):
             return super().invoke(ctx)
 
     def main(self, *args: Any, **kwargs: Any) -> Any:

@@ -107,8 +107,8 @@ def _print_impact_as_json(answer: "Impacted") -> None:
     "coordinator-replay diff --cluster prod,copy --at 2026-11-20T02:10",
     compares=True,
 )
-@click.option("--from", "start", type=TIME_OR_RUN, help="The first time, or the run id of an audit.")
-@click.option("--to", "end", type=TIME_OR_RUN, help="The second one; default: the end of the log.")
+@click.option("--from", "--since", "start", type=TIME_OR_RUN, help="The first time, or the run id of an audit.")
+@click.option("--to", "--until", "end", type=TIME_OR_RUN, help="The second one; default: the end of the log.")
 @at_option
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the changes as an HTML page.")
 def diff(

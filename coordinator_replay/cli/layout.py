@@ -17,12 +17,15 @@ A table that is not for a terminal, or is asked for with ``--wide``, is aligned 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from functools import cached_property
 from itertools import zip_longest
 from math import ceil
 
+import click
+
 from coordinator_replay.answer_columns import LAST, AnswerColumn
+from coordinator_replay.cli.colours import style_of
 from coordinator_replay.times import in_utc, moment_text
 
 GAP = "  "
@@ -151,30 +154,37 @@ class _Times:
     date: str
     pattern: str
     has_milliseconds: bool
+    zone: tzinfo = UTC
 
     def text(self, moment: datetime) -> str:
         if not self.pattern:
-            return moment_text(moment)
+            return moment_text(moment, self.zone)
         text = moment.strftime(self.pattern)
         return f"{text}.{moment.microsecond // 1000:03}" if self.has_milliseconds else text
 
 
-_FULL = _Times("", "", has_milliseconds=True)
+def _full_times(zone: tzinfo) -> _Times:
+    return _Times("", "", has_milliseconds=True, zone=zone)
 
 
-def _short_times(columns: Sequence[Sequence[Cell]]) -> list[_Times]:
-    """Short forms of a table's times, the better one first; in none do two different times of a column become one."""
+def _short_times(columns: Sequence[Sequence[Cell]], zone: tzinfo) -> list[_Times]:
+    """Return short forms of a table's times, the better one first.
+
+    In none of them do two different times of a column become one. Where clocks are set back within the table, that
+    takes the offset from UTC: the times stand in full.
+    """
     times = [{cell for cell in column if isinstance(cell, datetime)} for column in columns]
     everything = set().union(*times)
-    if not everything:
-        return [_FULL]
+    if not everything or len({time.utcoffset() for time in everything}) > 1:
+        return [_full_times(zone)]
+    name = "UTC" if zone is UTC else f"{zone}"
     days = {time.date() for time in everything}
     if len(days) == 1:
-        date, pattern = f"{min(days)}, UTC", "%H:%M:%S"
+        date, pattern = f"{min(days)}, {name}", "%H:%M:%S"
     elif len({day.year for day in days}) == 1:
-        date, pattern = f"{min(days).year}, UTC", "%m-%d %H:%M:%S"
+        date, pattern = f"{min(days).year}, {name}", "%m-%d %H:%M:%S"
     else:
-        date, pattern = "UTC", "%Y-%m-%d %H:%M:%S"
+        date, pattern = name, "%Y-%m-%d %H:%M:%S"
     is_fine = any(time.microsecond for time in everything)
     is_needed = any(len({time.replace(microsecond=0) for time in column}) < len(column) for column in times)
     forms = [_Times(date, pattern, has_milliseconds=True)] if is_fine else []
@@ -184,8 +194,11 @@ def _short_times(columns: Sequence[Sequence[Cell]]) -> list[_Times]:
 class _Fitted:
     """A column while it is being fitted: its texts, and the widths it may have."""
 
-    def __init__(self, column: AnswerColumn, texts: Sequence[str], *, is_number: bool, nothing: str) -> None:
+    def __init__(
+        self, column: AnswerColumn, texts: Sequence[str], *, is_number: bool, nothing: str, has_styles: bool
+    ) -> None:
         self.column = column
+        self.has_styles = has_styles
         self.is_number = is_number
         self.nothing = nothing
         self.texts = texts
@@ -231,7 +244,7 @@ class _Fitted:
     @property
     def is_text(self) -> bool:
         """Whether its texts may take several lines."""
-        return not (self.is_number or self.column.is_id)
+        return not (self.is_number or self.column.is_id or self.column.is_cut)
 
     def is_shorter_below(self, width: int) -> bool:
         """Whether its texts take fewer lines below their rows, in so many cells, than in its column."""
@@ -253,9 +266,11 @@ class _Fitted:
         return self.column.is_id and self.column.least is None and self.rank == 1
 
     def aligned(self, text: str) -> str:
-        """A text, no longer than that, in exactly its width."""
+        """Return a text, no longer than that, in exactly its width."""
         space = " " * (self.width - _cells(text))
-        return space + text if self.is_number else text + space
+        style = style_of(self.column.name, text) if self.has_styles else None
+        shown = text if style is None else click.style(text, **style)  # type: ignore[arg-type]  # as click names them
+        return space + shown if self.is_number else shown + space
 
     def lines(self) -> Iterator[list[str]]:
         """The lines of each row, each in exactly its width."""
@@ -348,6 +363,8 @@ def lay_out(
     width: int | None,
     numbers: Sequence[bool],
     nothing: str,
+    has_styles: bool = False,
+    zone: tzinfo = UTC,
 ) -> TextTable:
     """Fit a table into a terminal.
 
@@ -357,18 +374,22 @@ def lay_out(
         width: cells of the terminal; None shows everything in full.
         numbers: for each column whether it is set to the right.
         nothing: what stands for null.
+        has_styles: whether words stand out in colours.
+        zone: the zone of the times shown.
     """
     cells = [
-        [in_utc(cell) if isinstance(cell := row[place], datetime) else cell for row in rows]
+        [in_utc(cell).astimezone(zone) if isinstance(cell := row[place], datetime) else cell for row in rows]
         for place in range(len(columns))
     ]
     fitted: list[_Fitted] = []
-    for times in [_FULL] if width is None else _short_times(cells):
+    for times in [_full_times(zone)] if width is None else _short_times(cells, zone):
         texts = [[times.text(cell) if isinstance(cell, datetime) else cell for cell in own] for own in cells]
         before: Sequence[_Fitted | None] = fitted or [None] * len(columns)
         # A column without times is measured once.
         fitted = [
-            one if one is not None and one.texts == own else _Fitted(column, own, is_number=is_number, nothing=nothing)
+            one
+            if one is not None and one.texts == own
+            else _Fitted(column, own, is_number=is_number, nothing=nothing, has_styles=has_styles)
             for one, column, own, is_number in zip(before, columns, texts, numbers, strict=True)
         ]
         table = _laid_out(fitted, times.date, width)
@@ -386,7 +407,7 @@ def _laid_out(fitted: Sequence[_Fitted], date: str, width: int | None) -> TextTa
     rows = [_joined(lines, chosen, indent) for lines in zip(*(one.lines() for one in chosen), strict=True)]
     (heading,) = _joined([[one.aligned(cut(one.column.heading, one.width))] for one in chosen], chosen, indent)
     whole = _with_neighbours(ids, rows, below, width)
-    shown = [[cut(line, width) for line in lines] for lines in whole]
+    shown = [[_cut_line(line, width) for line in lines] for lines in whole]
     return TextTable(
         date=date,
         heading=cut(heading, width),
@@ -395,6 +416,12 @@ def _laid_out(fitted: Sequence[_Fitted], date: str, width: int | None) -> TextTa
         is_cut=shown != whole or any(one.is_tight for one in chosen if not one.is_text),
         is_folded=any(one.is_tight for one in chosen),
     )
+
+
+def _cut_line(line: str, width: int) -> str:
+    """Return a line in at most so many cells; one that must be cut loses its colours."""
+    plain = click.unstyle(line)
+    return line if _cells(plain) <= width else cut(plain, width)
 
 
 def _joined(columns: Sequence[Sequence[str]], chosen: Sequence[_Fitted], indent: str) -> list[str]:

@@ -10,6 +10,7 @@ import click
 from coordinator_replay.cli.answers import say
 from coordinator_replay.cli.clock import now
 from coordinator_replay.cli.options import Common, open_warehouse, warehouse_command
+from coordinator_replay.cli.waiting import end_waiting
 from coordinator_replay.errors import PrerequisiteError, writing
 from coordinator_replay.listing import counted
 from coordinator_replay.safe_text import neutral
@@ -93,6 +94,7 @@ def metrics(common: Common, path: Path | None, gateway: str | None, **asked: Any
         say(f"Wrote {path}: {counted(written.groups, 'group')}.")
     if path is not None or gateway is not None:
         return
+    end_waiting()
     is_seen = sys.stdout.isatty()
     for line in written.text.split("\n")[:-1]:
         click.echo(neutral(line) if is_seen else line, color=True)

@@ -5,7 +5,7 @@ How times may be written is in ``query/times.py``.
 
 import re
 from collections.abc import Callable
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from pathlib import Path
 from types import NoneType
 from typing import Any
@@ -21,6 +21,15 @@ from coordinator_replay.query.times import (
     parse_time,
     parse_time_or_run,
 )
+
+ZONE_KEY = "coordinator_replay.zone"
+"""Where a command's context has the zone of its times."""
+
+
+def zone_of(ctx: click.Context | None) -> tzinfo:
+    """Return the zone in which a command reads and shows times."""
+    zone = None if ctx is None else ctx.meta.get(ZONE_KEY)
+    return UTC if zone is None else zone
 
 
 class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic in newer click only
@@ -38,33 +47,53 @@ class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic in newer cli
         self._values = values
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> object:
-        """The value of what was typed, or stands in the configuration, which can hold a time as TOML's own type."""
+        """Return the value of what was typed, or stands in the configuration, which can hold TOML's own times."""
         if isinstance(value, self._values):
             return value
         try:
-            return self._parse(value.isoformat() if isinstance(value, date | time) else str(value))
+            return self._read(value.isoformat() if isinstance(value, date | time) else str(value), ctx)
         except UsageError as problem:
             self.fail(str(problem), param, ctx)
+
+    def _read(self, text: str, _ctx: click.Context | None) -> object:
+        return self._parse(text)
+
+
+class ParsedTime(Parsed):
+    """Option type of a time, which is in the command's zone where it names none.
+
+    Args:
+        name: what the help calls the value.
+        parse: reads a text, given the zone.
+        values: the type of the values that it makes.
+    """
+
+    def __init__(self, name: str, parse: Callable[..., object], values: type = NoneType) -> None:
+        super().__init__(name, parse, values)
+        self._parse_in = parse
+
+    def _read(self, text: str, ctx: click.Context | None) -> object:
+        return self._parse_in(text, zone=zone_of(ctx))
 
 
 CLOCK_RULE = f"{ABSOLUTE_RULE}, or now (by the clock of this machine)"
 """What may be typed where no log has been read yet."""
 
 
-def _by_the_clock(text: str) -> datetime:
-    return datetime.now(UTC) if text.strip().lower() == "now" else parse_absolute_time(text, CLOCK_RULE)
+def _by_the_clock(text: str, zone: tzinfo) -> datetime:
+    return datetime.now(UTC) if text.strip().lower() == "now" else parse_absolute_time(text, CLOCK_RULE, zone)
 
 
 Time = datetime | LogTime
 """A time as a command takes it; the API resolves what is counted from the end of the log."""
 
-TIME = Parsed("time", parse_time, LogTime)
+TIME = ParsedTime("time", parse_time, LogTime)
 """A time."""
 
-TIME_OR_RUN = Parsed("time or run id", parse_time_or_run, LogTime)
+TIME_OR_RUN = ParsedTime("time or run id", parse_time_or_run, LogTime)
 """A time, or the run id of an audit for the end of the log as that one had read it."""
 
-ABSOLUTE_TIME = Parsed("time", _by_the_clock)
+ABSOLUTE_TIME = ParsedTime("time", _by_the_clock)
 """A time where no log has been read yet: only full dates, and ``now`` by this machine's clock."""
 
 DURATION = Parsed("duration", parse_duration, timedelta)

@@ -5,6 +5,7 @@ file before the default.
 """
 
 import functools
+import os
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
@@ -13,17 +14,32 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
-from coordinator_replay.cli.guard import EXIT_USAGE, GuardedCommand
-from coordinator_replay.cli.option_types import ABSOLUTE_TIME, CLOCK_RULE, DURATION, TIME, Parsed, check_warehouse
+from coordinator_replay.cli.guard import EXIT_USAGE, GuardedCommand, reader_may_leave
+from coordinator_replay.cli.help_text import write_exit_codes, write_options
+from coordinator_replay.cli.mistakes import explained
+from coordinator_replay.cli.option_types import (
+    ABSOLUTE_TIME,
+    CLOCK_RULE,
+    DURATION,
+    TIME,
+    ZONE_KEY,
+    Parsed,
+    check_warehouse,
+    zone_of,
+)
+from coordinator_replay.cli.waiting import begin_waiting, end_waiting
 from coordinator_replay.errors import CoordinatorReplayError, InputError, UsageError, WarehouseError
 from coordinator_replay.query.similar import did_you_mean
 from coordinator_replay.query.times import RULE
+from coordinator_replay.zones import parse_zone
 
 if TYPE_CHECKING:
     from coordinator_replay.api import Warehouse
 
 WAREHOUSE_VARIABLE = "COORDINATOR_REPLAY_WAREHOUSE"
+ZONE_VARIABLE = "COORDINATOR_REPLAY_ZONE"
 CLUSTER_VARIABLE = "COORDINATOR_REPLAY_CLUSTER"
 OUTPUT_FORMS = ("table", "json", "csv")
 
@@ -84,16 +100,19 @@ class CommandFailure(click.ClickException):
     exit_code = EXIT_FAILED
 
     def __init__(self, error: CoordinatorReplayError) -> None:
-        super().__init__(" ".join(str(error).split()))
+        from coordinator_replay.cli.output import in_shown_zone
+
+        super().__init__(in_shown_zone(" ".join(str(error).split())))
 
     def show(self, file: IO[Any] | None = None) -> None:
         """Print the sentence; on a terminal words stay whole where a line ends."""
         from coordinator_replay.cli.output import print_text
 
-        if file is not None:
-            super().show(file)
-        else:
-            print_text(f"Error: {self.format_message()}", err=True)
+        with reader_may_leave():
+            if file is not None:
+                super().show(file)
+            else:
+                print_text(f"Error: {self.format_message()}", err=True)
 
 
 class WrongUse(CommandFailure):
@@ -104,6 +123,11 @@ class WrongUse(CommandFailure):
 
 class WrongArguments(click.UsageError):
     """What click says of an argument that it can't read, in lines of the terminal's width."""
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print the usage and the sentence."""
+        with reader_may_leave():
+            super().show(file)
 
     def format_message(self) -> str:
         """The sentence; on a terminal words stay whole where a line ends."""
@@ -127,13 +151,18 @@ def _print_causes(error: BaseException) -> None:
 class Command(GuardedCommand):
     """A command whose errors end in a sentence and an exit code; ``-v`` adds what they came from."""
 
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write its own options, and below them those that most commands have."""
+        write_options(self.get_params(ctx), ctx, formatter)
+
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The end of its help: how times are written, where it takes any, and examples."""
+        """Write how times are written, where it takes any, the examples, and the exit codes."""
         for kind, rule in ((TIME, RULE), (ABSOLUTE_TIME, f"{CLOCK_RULE}.")):
             if any(param.type is kind for param in self.params):
                 with formatter.section("Times"):
                     formatter.write_text(rule)
         super().format_epilog(ctx, formatter)
+        write_exit_codes(str(self.name), formatter)
 
     def make_context(self, *arguments: Any, **more: Any) -> click.Context:
         """Read the arguments."""
@@ -142,7 +171,7 @@ class Command(GuardedCommand):
         except click.exceptions.NoArgsIsHelpError:
             raise
         except click.UsageError as problem:
-            raise WrongArguments(problem.format_message(), problem.ctx) from None
+            raise WrongArguments(explained(problem), problem.ctx) from None
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
@@ -229,13 +258,15 @@ def open_warehouse(common: Common) -> "Warehouse":
 
     if not common.warehouse:
         raise UsageError(f"give the warehouse, with --warehouse or in {WAREHOUSE_VARIABLE}")
-    warehouse = Warehouse(common.warehouse, common.cluster)
+    ctx = click.get_current_context()
+    warehouse = Warehouse(common.warehouse, common.cluster, zone=zone_of(ctx))
 
     def print_notes() -> None:
         for note in warehouse.notes:
             print_note(f"{note}.")
 
-    ctx = click.get_current_context()
+    begin_waiting()
+    ctx.call_on_close(end_waiting)
     ctx.call_on_close(warehouse.close)
     ctx.call_on_close(print_notes)
     return warehouse
@@ -277,11 +308,35 @@ config_option = click.option(
     help="TOML file that sets options.",
 )
 output_option = click.option(
+    "-o",
     "--output",
     type=click.Choice(OUTPUT_FORMS),
     default="table",
     show_default=True,
     help="Form of the answer; json is one object a line.",
+)
+json_option = click.option("--json", "is_json", is_flag=True, help="The same as --output json.")
+
+
+def _set_zone(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    """Let the command read and show times in a zone; the shell's TZ counts where it names one."""
+    if value is None:
+        return
+    try:
+        ctx.meta[ZONE_KEY] = parse_zone(value)
+    except UsageError as problem:
+        if ctx.get_parameter_source("zone") is not ParameterSource.ENVIRONMENT or os.environ.get(ZONE_VARIABLE):
+            raise click.BadParameter(str(problem), ctx, param) from problem
+
+
+zone_option = click.option(
+    "--zone",
+    envvar=[ZONE_VARIABLE, "TZ"],
+    show_envvar=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_set_zone,
+    help="Time zone in which times are read and shown, as Europe/Berlin or +02:00; json and csv have UTC.",
 )
 wide_option = click.option(
     "--wide", is_flag=True, help="Show all columns of a table in full, whatever the terminal's width."
@@ -315,6 +370,8 @@ def warehouse_command(
         @functools.wraps(function)
         def run(*, warehouse: str | None, cluster: str | None, **asked: Any) -> Any:
             shared = {name: asked.pop(name) for name in ("output", "wide", "verbose")}
+            if asked.pop("is_json"):
+                shared["output"] = "json"
             other = None
             if compares and cluster is not None:
                 cluster, _, other = cluster.partition(",")
@@ -326,7 +383,9 @@ def warehouse_command(
             cluster_option,
             config_option,
             output_option,
+            json_option,
             wide_option,
+            zone_option,
             verbose_option,
         ]
         decorated: Any = run

@@ -9,7 +9,6 @@ mark text. JSON keeps the data as it is.
 """
 
 import csv
-import os
 import re
 import shutil
 import sys
@@ -17,7 +16,7 @@ import textwrap
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import is_dataclass, replace
-from datetime import datetime
+from datetime import datetime, tzinfo
 from decimal import Decimal
 from itertools import accumulate, chain
 from math import inf
@@ -25,9 +24,13 @@ from math import inf
 import click
 
 from coordinator_replay.answer_columns import AnswerColumn
+from coordinator_replay.cli.colours import style_of, wants_styles
 from coordinator_replay.cli.layout import Cell, lay_out
+from coordinator_replay.cli.option_types import zone_of
+from coordinator_replay.cli.waiting import end_waiting
 from coordinator_replay.json_values import json_text, json_value
 from coordinator_replay.safe_text import UNSAFE, neutral, neutral_json
+from coordinator_replay.times import moments_in_zone
 
 NOTHING = "-"
 """What a table shows for null, as Kafka's own tools do."""
@@ -84,8 +87,8 @@ def terminal_width(*, err: bool = False) -> int | None:
     return shutil.get_terminal_size().columns if (sys.stderr if err else sys.stdout).isatty() else None
 
 
-def _styled(text: str, **style: bool) -> str:
-    return text if os.environ.get("NO_COLOR") else click.style(text, **style)
+def _styled(text: str, **style: object) -> str:
+    return click.style(text, **style) if wants_styles() else text  # type: ignore[arg-type]  # as click names them
 
 
 def print_table(
@@ -104,13 +107,17 @@ def print_table(
     """
     shown = [replace(column, heading=_heading(column)) for column in columns] if is_wide else columns
     places = [place for place, column in enumerate(shown) if column.heading]
-    width = None if is_wide else terminal_width()
+    end_waiting()
+    seen = terminal_width()
+    width = None if is_wide else seen
     table = lay_out(
         [shown[place] for place in places],
         [[_table_cell(row[place], shown[place]) for place in places] for row in rows],
         width=width,
         numbers=[_are_numbers(row[place] for row in rows) for place in places],
         nothing=NOTHING,
+        has_styles=seen is not None and wants_styles(),
+        zone=_zone(),
     )
     if table.date:
         click.echo(_styled(table.date, dim=True))
@@ -122,18 +129,40 @@ def print_table(
     if width is not None and (table.left_out or table.is_cut):
         left_out = f"Left out: {', '.join(table.left_out)}. " if table.left_out else ""
         print_note(f"{left_out}--wide shows everything in full.")
+    if is_wide and seen is not None and any(_too_wide(line, seen) for line in chain.from_iterable(printed)):
+        print_note("Lines are wider than the terminal: | less -S scrolls to the side,.")
     return len(printed)
+
+
+def _too_wide(line: str, width: int) -> bool:
+    return len(click.unstyle(line)) > width
 
 
 def _heading(column: AnswerColumn) -> str:
     return column.heading or column.name.upper().replace("_", "-")
 
 
+_SENTENCES = ("message", "evidence", "detail", "note")
+"""Columns whose texts may tell times."""
+
+
+def _zone() -> tzinfo:
+    """Return the zone in which the running command shows times."""
+    return zone_of(click.get_current_context(silent=True))
+
+
+def in_shown_zone(text: str) -> str:
+    """Return a sentence with its times in the zone of the running command."""
+    return moments_in_zone(text, _zone())
+
+
 def _table_cell(value: object, column: AnswerColumn) -> Cell:
     """A value for the layout, which writes times itself."""
     if column.text is not None and value is not None:
         value = column.text(value)
-    return value if isinstance(value, datetime) else _cell(value)
+    if isinstance(value, datetime):
+        return value
+    return in_shown_zone(_cell(value)) if column.is_sentence or column.name in _SENTENCES else _cell(value)
 
 
 def _print_csv(columns: Sequence[AnswerColumn], rows: Iterable[Row]) -> None:
@@ -159,6 +188,7 @@ def print_rows(columns: Sequence[AnswerColumn], rows: Iterable[Row], form: str, 
         form: ``table``, ``json`` or ``csv``.
         is_wide: whether a table has all columns in full, whatever the terminal's width.
     """
+    end_waiting()
     if form == "json":
         for row in rows:
             named = {column.name: value for column, value in zip(columns, row, strict=True)}
@@ -172,6 +202,7 @@ def print_rows(columns: Sequence[AnswerColumn], rows: Iterable[Row], form: str, 
 def text_lines(text: str, *, indent: str = "", err: bool = False) -> list[str]:
     """The lines that ``print_text`` prints."""
     width = terminal_width(err=err)
+    text = in_shown_zone(text)
     if width is None:
         return [indent + neutral(text)]
     lines = textwrap.wrap(
@@ -180,7 +211,7 @@ def text_lines(text: str, *, indent: str = "", err: bool = False) -> list[str]:
     return lines or [""]
 
 
-def print_text(text: str, *, indent: str = "", style: Mapping[str, bool] | None = None, err: bool = False) -> None:
+def print_text(text: str, *, indent: str = "", style: Mapping[str, object] | None = None, err: bool = False) -> None:
     """Print a sentence; on a terminal it goes on, indented by two more, where a line ends.
 
     Args:
@@ -189,8 +220,14 @@ def print_text(text: str, *, indent: str = "", style: Mapping[str, bool] | None 
         style: of the text, as click.style takes it.
         err: whether it goes to standard error.
     """
+    end_waiting()
     for line in text_lines(text, indent=indent, err=err):
         click.echo(_styled(line, **style) if style else line, err=err)
+
+
+def severity_style(severity: str) -> Mapping[str, object]:
+    """Return how the first line of a finding is shown."""
+    return {"bold": True, **(style_of("severity", severity) or {})}
 
 
 def print_note(text: str) -> None:

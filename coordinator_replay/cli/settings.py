@@ -5,7 +5,6 @@ from collections.abc import Iterable
 import click
 
 from coordinator_replay.errors import UsageError
-from coordinator_replay.simulation.what_if.alternative import WITHOUT_RESTARTS
 
 known_option = click.option(
     "--known",
@@ -21,6 +20,9 @@ def settings_of(texts: Iterable[str]) -> dict[str, str]:
     Raises:
         UsageError: a text is not of that form.
     """
+    # Loaded when there are settings to read: --help and completion do without.
+    from coordinator_replay.simulation.what_if.alternative import WITHOUT_RESTARTS
+
     values = {}
     for text in texts:
         for part in text.split(","):

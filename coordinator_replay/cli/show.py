@@ -21,12 +21,14 @@ from coordinator_replay.cli.options import Common, open_warehouse, warehouse_com
 from coordinator_replay.cli.output import print_text, to_json
 from coordinator_replay.cli.reasons import print_reason
 from coordinator_replay.cli.settings import known_option, settings_of
+from coordinator_replay.cli.waiting import end_waiting
 from coordinator_replay.errors import UsageError
 from coordinator_replay.listing import counted
 
 
 def print_written(common: Common, path: Path, text: str, **facts: object) -> None:
     """Say what was written: a sentence for people, an object for programs."""
+    end_waiting()
     if common.output == "json":
         click.echo(to_json({"file": str(path), **facts}))
     else:

@@ -12,7 +12,6 @@ from coordinator_replay.cli.options import Common, open_warehouse, warehouse_com
 from coordinator_replay.cli.output import print_rows, print_text
 from coordinator_replay.cli.settings import known_option, settings_of
 from coordinator_replay.errors import UsageError
-from coordinator_replay.simulation.what_if.measures import table_of, with_range
 
 if TYPE_CHECKING:
     from coordinator_replay.api import Answer, Replayed
@@ -97,7 +96,9 @@ def what_if(
 
 
 def _print_gains(common: Common, gains: "Answer[Gain]") -> None:
-    """A row for each group; predictions with their ranges."""
+    """Print a row for each group; predictions with their ranges."""
+    from coordinator_replay.simulation.what_if.measures import with_range
+
     columns = [column for column in columns_for(gains.row_type) if column.name != "ranges"]
     rows = [
         [with_range(getattr(one, column.name), (one.ranges or {}).get(column.name)) for column in columns]
@@ -108,7 +109,9 @@ def _print_gains(common: Common, gains: "Answer[Gain]") -> None:
 
 
 def _print(common: Common, answer: "Replayed") -> None:
-    """The fidelity first, then a column for each life, then what made the difference and what was assumed."""
+    """Print the fidelity, then a column for each life, then what made the difference and what was assumed."""
+    from coordinator_replay.simulation.what_if.measures import table_of
+
     print_text(str(answer.fidelity))
     for miss in answer.fidelity.misses:
         print_text(miss, indent="  ")

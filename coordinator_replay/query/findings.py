@@ -92,6 +92,7 @@ def findings_of(
     if group is not None and group not in {finding.group_id for finding in findings}:
         check_group(warehouse, group)
     names = {*RULES, *(finding.rule for finding in findings)}
+    rules = [rule.strip().lower().replace("-", "_") for rule in rules]
     for rule in rules:
         if rule not in names:
             hint = did_you_mean(rule, sorted(names), f"there are {', '.join(sorted(names))}")

@@ -43,7 +43,7 @@ class OffsetChange:
     group_state: str | None = column("GROUP-STATE", 4)
     is_transactional: bool | None = column("TRANSACTIONAL", 6)
     commit_timestamp: datetime | None
-    metadata: str | None = column("METADATA", 5, 8)
+    metadata: str | None = column("METADATA", 5, 8, is_cut=True)
     commits_merged: int | None
     log_partition: int
     from_offset: int = column("LOG-OFFSET", 7)

@@ -137,7 +137,7 @@ class CommittedOffset:
     partition: int = column("PARTITION", 1)
     committed_offset: int | None = column("CURRENT-OFFSET", 1)
     leader_epoch: int | None = column("LEADER-EPOCH", 6)
-    metadata: str | None = column("METADATA", 5, 8)
+    metadata: str | None = column("METADATA", 5, 8, is_cut=True)
     commit_timestamp: datetime | None = column("COMMITTED-AT", 2)
     valid_from: datetime | None
     is_transactional: bool | None

@@ -119,7 +119,7 @@ class Rebalance:
 
     def match(self, causes: Sequence[str]) -> str | None:
         """How one of the causes, in any case, matches: by the ``cause`` or by an ``alternative``; None if none does."""
-        wanted = {cause.upper() for cause in causes}
+        wanted = {cause_name(cause) for cause in causes}
         if self.cause in wanted:
             return "cause"
         return None if wanted.isdisjoint(self.alternatives or ()) else "alternative"
@@ -199,6 +199,15 @@ def rebalances_at(warehouse: Tables, group: str | None, at: datetime, *, causes:
     return [*begun[-1:], *perhaps[:1]]
 
 
+def cause_name(typed: str) -> str:
+    """Return a cause as the tables spell it.
+
+    >>> cause_name("session-timeout")
+    'SESSION_TIMEOUT'
+    """
+    return typed.strip().upper().replace("-", "_")
+
+
 def recorded_causes(warehouse: Tables) -> list[str]:
     """Every cause that a rebalance of the cluster has."""
     return [cause for (cause,) in warehouse.rows(_CAUSES)]
@@ -212,6 +221,6 @@ def check_causes(causes: Sequence[str]) -> None:
     """
     names = [str(cause) for cause in Cause]
     for cause in causes:
-        if cause.upper() not in names:
-            hint = did_you_mean(cause.upper(), names, f"there are {', '.join(names)}")
+        if cause_name(cause) not in names:
+            hint = did_you_mean(cause_name(cause), names, f"there are {', '.join(names)}")
             raise UsageError(f"there is no cause {cause}: {hint}")

@@ -22,10 +22,9 @@ from typing import Any
 
 from coordinator_replay.answer_columns import column
 from coordinator_replay.errors import DefinitionError, UsageError
-from coordinator_replay.query.similar import did_you_mean
+from coordinator_replay.query.similar import LEAST_PART, did_you_mean
 from coordinator_replay.query.sql import run_sql
 from coordinator_replay.query.tables import Tables
-from coordinator_replay.query.times import parse_time
 
 _PARAMETER = re.compile(
     r"^-- param (?P<name>[a-z][a-z_]*) (?P<type>[a-z]+)(?: = (?P<default>[^:]+))?: (?P<about>.+)$", re.MULTILINE
@@ -58,7 +57,7 @@ class Parameter:
         """
         try:
             if self.type == "time":
-                return warehouse.resolve(parse_time(text))
+                return warehouse.resolve(warehouse.read_time(text))
             if self.type == "number":
                 value = float(text)
                 return int(value) if value == int(value) else value
@@ -136,13 +135,17 @@ def saved_queries() -> dict[str, SavedQuery]:
 
 
 def saved_query(name: str) -> SavedQuery:
-    """The saved query of that name.
+    """Return the saved query of a name, or of a part of a name that no other has: ``storms`` for rebalance-storms.
 
     Raises:
         UsageError: there is none.
     """
     queries = saved_queries()
+    name = name.strip().lower().replace("_", "-")
     if name not in queries:
+        parts = [other for other in queries if len(name) >= LEAST_PART and name in other]
+        if len(parts) == 1:
+            return queries[parts[0]]
         hint = did_you_mean(name, list(queries), "coordinator-replay sql --list shows them")
         raise UsageError(f"no saved query is called {name!r}: {hint}")
     return queries[name]

@@ -7,14 +7,20 @@ _MOST_COMPARED = 20_000
 """Names beyond which only those with the same first letter are compared."""
 
 
+LEAST_PART = 4
+"""Letters of a part of a name that say more than letters in common: ``storms`` of ``rebalance-storms``."""
+
+
 def nearest(name: str, names: Sequence[str]) -> str | None:
-    """The name most like another one; None where none is like it."""
+    """Return the name most like another one, in any case: the shortest that contains it; None where none is like it."""
     lowered = name.lower()
     alike = [other for other in names if lowered in other.lower() or (other and other.lower() in lowered)]
     if not alike and len(names) > _MOST_COMPARED:
         names = [other for other in names if other[:1].lower() == lowered[:1]]
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    return next(iter([*close, *sorted(alike, key=len)]), None)
+    by_lowered = {other.lower(): other for other in names}
+    close = [by_lowered[other] for other in difflib.get_close_matches(lowered, by_lowered, n=1, cutoff=0.5)]
+    containing = [other for other in alike if len(lowered) >= LEAST_PART and lowered in other.lower()]
+    return next(iter([*sorted(containing, key=len)[:1], *close, *sorted(alike, key=len)]), None)
 
 
 def did_you_mean(name: str, names: Sequence[str], otherwise: str = "") -> str:

@@ -146,6 +146,7 @@ def _wrong_statement(problem: duckdb.Error) -> UsageError:
         return UsageError(refused)
     unknown = _UNKNOWN_TABLE.search(str(problem))
     if unknown is None:
-        return UsageError(str(problem))
+        # The engine repeats the statement, with a mark below it that only lines of their own would keep in place.
+        return UsageError(str(problem).partition("\n\nLINE ")[0])
     # The engine's own suggestion knows only the tables that the statement already named.
     return unknown_table(unknown[1])

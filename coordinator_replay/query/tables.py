@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from coordinator_replay.query.completeness import Completeness, read_completenes
 from coordinator_replay.query.fetch import fetch
 from coordinator_replay.query.group_moves import GroupMove, read_moves
 from coordinator_replay.query.table_files import Engine, select_files
-from coordinator_replay.query.times import LogTime
+from coordinator_replay.query.times import LogTime, parse_time
 from coordinator_replay.store.duckdb_files import file_names, first_line, local_path
 from coordinator_replay.store.layout import LEDGER
 from coordinator_replay.store.opening import check_place, open_table
@@ -96,12 +96,14 @@ class Tables:
     Args:
         uri: where each table is a folder of its own name.
         cluster: the cluster that questions are about; None for the only one that was audited into the warehouse.
+        zone: the zone of times that are given as text and name none.
 
     Attributes:
         notes: sentences that belong to the answers so far.
     """
 
-    def __init__(self, uri: str, cluster: str | None = None) -> None:
+    def __init__(self, uri: str, cluster: str | None = None, zone: tzinfo = UTC) -> None:
+        self.zone = zone
         self.uri = uri.rstrip("/") or uri
         self._named_cluster = cluster
         self.notes: list[str] = []
@@ -168,6 +170,9 @@ class Tables:
         root = local_path(self.uri)
         if root is not None and not Path(root).is_dir():
             raise WarehouseError(f"there is no warehouse at {self.uri}: the folder does not exist")
+        above, _, name = self.uri.rpartition("/")
+        if name in table_names() and above:
+            raise WarehouseError(f"{self.uri} is one table: give the warehouse that it lies in, {above}")
         raise WarehouseError(
             f"there is no warehouse at {self.uri}: the ledger {LEDGER} is not there; run coordinator-replay audit "
             f"first, or restore a backup"
@@ -370,6 +375,14 @@ class Tables:
         sql = f"SELECT min(log_timestamp), max(log_timestamp) FROM {name} WHERE cluster = $cluster"  # noqa: S608
         first, last = self.rows(sql)[0]
         return first, last
+
+    def read_time(self, text: str) -> datetime | LogTime:
+        """Return a time that is given as text, see ``parse_time``.
+
+        Raises:
+            UsageError: the text is no time.
+        """
+        return parse_time(text, zone=self.zone)
 
     def resolve(self, time: datetime | LogTime) -> datetime:
         """A time, which may be counted from the end of the log."""

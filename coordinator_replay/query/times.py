@@ -2,16 +2,18 @@
 
 One rule for every command: a time stands for itself (ISO-8601, epoch milliseconds), or is counted from the end of the
 log (``-6h``), or names a day or a time of day by the last day of the log (``yesterday``, ``08:34``). Dates mean their
-start, and everything is UTC unless a zone is given. Only the tables know where the log ends, so what is counted from
-there is read in two steps: ``parse_time`` when it is typed, ``LogTime.resolve`` once the end is known.
+start. A time without a zone is in the zone of the question, which is UTC unless another one is given. Only the tables
+know where the log ends, so what is counted from there is read in two steps: ``parse_time`` when it is typed,
+``LogTime.resolve`` once the end is known.
 """
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, datetime, time, timedelta, tzinfo
 
 from coordinator_replay.errors import UsageError
 from coordinator_replay.times import EPOCH
+from coordinator_replay.zones import parse_zone
 
 ABSOLUTE_RULE = (
     "2026-11-20T02:13:00Z (UTC where no zone is given), 2026-11-20 (its start) "
@@ -20,10 +22,18 @@ ABSOLUTE_RULE = (
 """What may be typed where a time must stand for itself."""
 
 RULE = (
-    f"{ABSOLUTE_RULE}. Counted from the end of the log: -6h, -1d12h, now (the end itself). "
+    "2026-11-20T02:13:00Z or 20.11.2026 02:13 (without a zone in that of --zone, else UTC; "
+    '"2026-11-20 02:13 Europe/Berlin" and "… CET" name one), 2026-11-20 (its start) or epoch milliseconds '
+    '(12 digits or more). Counted from the end of the log: -6h, -1d12h, "6 hours ago", now (the end itself). '
     'On its last day: 08:34, 08:34:05, today; on the day before: yesterday, "yesterday 08:34".'
 )
 """What may be typed where a command takes a time."""
+
+ADVICE = (
+    "2026-11-20T02:13:00Z, -6h (before the end of the log), 08:34 (on its last day), yesterday, "
+    "or epoch milliseconds (12 digits or more); --help has every form"
+)
+"""What a message about such a time advises."""
 
 _UNITS = {
     "w": timedelta(weeks=1),
@@ -35,8 +45,17 @@ _UNITS = {
 }
 _DURATION = re.compile(r"(?:[0-9]+(?:ms|[wdhms]))+")
 _PART = re.compile(r"([0-9]+)(ms|[wdhms])")
+_WORDS = re.compile(
+    r"([0-9]+)\s*(?:(w)(?:eeks?)?|(d)(?:ays?)?|(h)(?:(?:ou)?rs?)?|(m)(?:in(?:ute)?s?)?|(s)(?:ec(?:ond)?s?)?)\b,?\s*(?:and\s+)?",
+    re.IGNORECASE,
+)
+_AGO = re.compile(r"(.+?)\s+ago", re.IGNORECASE)
 _DAYS_BACK = {"today": 0, "yesterday": 1}
 _ON_A_DAY = re.compile(r"(?:(today|yesterday)(?:[ T]|$))?(\d{1,2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?)?")
+_DOTTED = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})(?:,?[ T]+(\d{1,2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?))?")
+_SLASHED = re.compile(r"(\d{1,2})/(\d{1,2})/(\d{4})(.*)")
+_CLOCK_WITH_DOT = re.compile(r"(\d{1,2})\.(\d{2})")
+_ZONED = re.compile(r"(.*\d.*?)\s+([A-Za-z]{2,5}|[A-Za-z_]+/[A-Za-z_+/-]+|(?:UTC|GMT)?[+-]\d{1,2}(?::?\d{2})?)")
 
 _SECONDS_DIGITS = range(9, 11)
 _MILLISECONDS_DIGITS = 12
@@ -52,12 +71,14 @@ class LogTime:
         back: how long before the end of the log; None where a day and a time of day are meant.
         days_back: the day, counted from the last day of the log.
         clock: the time of that day.
+        zone: the zone of day and time.
     """
 
     text: str
     back: timedelta | None = None
     days_back: int = 0
     clock: time = time()
+    zone: tzinfo = UTC
 
     @property
     def is_log_end(self) -> bool:
@@ -73,7 +94,8 @@ class LogTime:
         try:
             if self.back is not None:
                 return end - self.back
-            return datetime.combine(end.astimezone(UTC).date() - timedelta(days=self.days_back), self.clock, UTC)
+            day = end.astimezone(self.zone).date() - timedelta(days=self.days_back)
+            return datetime.combine(day, self.clock, self.zone).astimezone(UTC)
         except OverflowError:
             raise UsageError(f"invalid time {self.text!r}: it lies too far back") from None
 
@@ -83,16 +105,23 @@ def parse_duration(text: str) -> timedelta:
 
     >>> parse_duration("1d12h")
     datetime.timedelta(days=1, seconds=43200)
+    >>> parse_duration("6 hours")
+    datetime.timedelta(seconds=21600)
 
     Raises:
         UsageError: the text is no duration.
     """
+    typed = text
+    text = _WORDS.sub(lambda part: part[1] + "".join(filter(None, part.groups()[1:])).lower(), text.strip())
     if not _DURATION.fullmatch(text):
-        raise UsageError(f"invalid duration {text!r}: write a number and a unit (w, d, h, m, s, ms), as 3d or 1h30m")
+        hint = f"; {typed}d, if these are days" if typed.isascii() and typed.isdigit() else ""
+        raise UsageError(
+            f"invalid duration {typed!r}: write a number and a unit (w, d, h, m, s, ms), as 3d or 1h30m{hint}"
+        )
     try:
         return sum((int(number) * _UNITS[unit] for number, unit in _PART.findall(text)), timedelta())
     except OverflowError:
-        raise UsageError(f"invalid duration {text!r}: it is too long") from None
+        raise UsageError(f"invalid duration {typed!r}: it is too long") from None
 
 
 def _from_digits(text: str, rule: str) -> datetime:
@@ -108,34 +137,68 @@ def _from_digits(text: str, rule: str) -> datetime:
         ) from None
 
 
-def _counted_from_the_end(text: str) -> LogTime | None:
-    """What is counted from the end of the log, or names one of its last days; None for everything else."""
+def _counted_from_the_end(text: str, zone: tzinfo) -> LogTime | None:
+    """Return what is counted from the end of the log, or names one of its last days; None for everything else."""
     if text == "now":
         return LogTime(text=text, back=timedelta())
+    ago = _AGO.fullmatch(text)
+    if ago is not None:
+        return LogTime(text=text, back=parse_duration(re.sub(r"^an?\s+", "1 ", ago[1].removeprefix("-"))))
     if text.startswith("-"):
         return LogTime(text=text, back=parse_duration(text[1:]))
+    if _DURATION.fullmatch(text):
+        return LogTime(text=text, back=parse_duration(text))
     on_a_day = _ON_A_DAY.fullmatch(text)
     if on_a_day is None or not text:
         return None
     day, clock = on_a_day.groups()
-    return LogTime(
-        text=text,
-        days_back=_DAYS_BACK[day or "today"],
-        clock=time.fromisoformat(clock.zfill(5) if clock.count(":") == 1 else clock.zfill(8)) if clock else time(),
-    )
+    return LogTime(text=text, days_back=_DAYS_BACK[day or "today"], clock=_clock(clock), zone=zone)
 
 
-def parse_time(text: str, rule: str = RULE) -> datetime | LogTime:
+def _clock(text: str | None) -> time:
+    """Return a time of day, which may have one digit for the hour; midnight where there is none."""
+    if not text:
+        return time()
+    return time.fromisoformat(text.zfill(5) if text.count(":") == 1 else text.zfill(8))
+
+
+def _absolute(text: str, zone: tzinfo) -> datetime:
+    """Return a time that stands for itself, in UTC."""
+    dotted = _DOTTED.fullmatch(text)
+    if dotted is not None:
+        day, month, year, clock = dotted.groups()
+        parsed = datetime.combine(datetime(int(year), int(month), int(day), tzinfo=zone), _clock(clock), zone)
+    else:
+        parsed = datetime.fromisoformat(text)
+    return (parsed.replace(tzinfo=zone) if parsed.tzinfo is None else parsed).astimezone(UTC)
+
+
+def _form_that_works(text: str) -> str | None:
+    """Return how a time in a form that is not taken would be written; None where it could be anything."""
+    if (slashed := _SLASHED.fullmatch(text)) is not None:
+        first, second, year, rest = slashed.groups()
+        months = [(month, day) for month, day in ((first, second), (second, first)) if int(month) <= 12]
+        dates = dict.fromkeys(f"{year}-{month:>02}-{day:>02}{rest}" for month, day in months)
+        return " or ".join(f'"{date}"' if " " in date else date for date in dates) or None
+    if (clock := _CLOCK_WITH_DOT.fullmatch(text)) is not None:
+        return f"{clock[1]}:{clock[2]}, if this is a time of the log's last day"
+    return None
+
+
+def parse_time(text: str, rule: str = ADVICE, zone: tzinfo = UTC) -> datetime | LogTime:
     """Read a time.
 
     Args:
         text: what was typed.
         rule: what may be typed, for the message.
+        zone: the zone of a time that names none.
 
     >>> parse_time("2026-11-20T02:13")
     datetime.datetime(2026, 11, 20, 2, 13, tzinfo=datetime.timezone.utc)
     >>> parse_time("1795249940956").isoformat()
     '2026-11-21T08:32:20.956000+00:00'
+    >>> parse_time("20.11.2026 02:13 CET").isoformat()
+    '2026-11-20T01:13:00+00:00'
     >>> parse_time("yesterday 08:34").resolve(datetime(2026, 11, 20, 3, tzinfo=UTC)).isoformat()
     '2026-11-19T08:34:00+00:00'
 
@@ -145,17 +208,17 @@ def parse_time(text: str, rule: str = RULE) -> datetime | LogTime:
     Raises:
         UsageError: the text is no time.
     """
-    text = text.strip()
+    typed = text = text.strip()
     if text.isascii() and text.isdigit():
         return _from_digits(text, rule)
     try:
-        counted = _counted_from_the_end(text.lower())
-        if counted is not None:
-            return counted
-        parsed = datetime.fromisoformat(text)
-        return parsed.replace(tzinfo=UTC) if parsed.tzinfo is None else parsed.astimezone(UTC)
+        zoned = _ZONED.fullmatch(text)
+        if zoned is not None and zoned[2].lower() != "ago":
+            text, zone = zoned[1], parse_zone(zoned[2])
+        counted = _counted_from_the_end(text.lower(), zone)
+        return _absolute(text, zone) if counted is None else counted
     except (ValueError, OverflowError, UsageError):
-        raise UsageError(f"invalid time {text!r}: write {rule}") from None
+        raise UsageError(f"invalid time {typed!r}: write {_form_that_works(typed) or rule}") from None
 
 
 _RUN_ID = re.compile(r"\d{8}T\d{6}\.\d{6}Z\+*")
@@ -170,26 +233,31 @@ def is_run_id(text: str) -> bool:
     return _RUN_ID.fullmatch(text.strip()) is not None
 
 
-def parse_time_or_run(text: str) -> datetime | LogTime | str:
+def parse_time_or_run(text: str, zone: tzinfo = UTC) -> datetime | LogTime | str:
     """Read a time, or take the id of an audit as it is.
+
+    Args:
+        text: what was typed.
+        zone: the zone of a time that names none.
 
     Raises:
         UsageError: the text is neither.
     """
-    return text.strip() if is_run_id(text) else parse_time(text)
+    return text.strip() if is_run_id(text) else parse_time(text, zone=zone)
 
 
-def parse_absolute_time(text: str, rule: str = ABSOLUTE_RULE) -> datetime:
+def parse_absolute_time(text: str, rule: str = ABSOLUTE_RULE, zone: tzinfo = UTC) -> datetime:
     """Read a time that must stand for itself, as in a file that knows nothing of a log's end.
 
     Args:
         text: what was typed.
         rule: what may be typed, for the message.
+        zone: the zone of a time that names none.
 
     Raises:
         UsageError: the text is no time, or is counted from the end of the log.
     """
-    parsed = parse_time(text, rule)
+    parsed = parse_time(text, rule, zone)
     if isinstance(parsed, LogTime):
         raise UsageError(f"invalid time {text!r}: only the end of a log makes it one; write {rule}")
     return parsed

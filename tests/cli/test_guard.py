@@ -133,6 +133,29 @@ def test_a_reader_that_has_enough_is_no_error(folder):
         assert running.stdout.readline()
         running.stdout.close()
         assert running.stderr.read() == ""
+        assert running.wait(60) == 0
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a pipe of POSIX")
+@pytest.mark.parametrize("question", [["--help"], ["groups"], ["findings", "--help"], ["sql", "--list"]])
+def test_a_reader_that_left_before_the_answer_ends_it_in_the_same_way(folder, question):
+    read, write = os.pipe()
+    os.close(read)
+    env = {**os.environ, "COORDINATOR_REPLAY_WAREHOUSE": str(folder)}
+    done = subprocess.run([*PROGRAM, *question], stdout=write, stderr=subprocess.PIPE, text=True, env=env, timeout=60)
+    os.close(write)
+    assert done.returncode == 0
+    assert "Error" not in done.stderr
+
+
+def test_an_error_keeps_its_code_where_nobody_reads_it(folder):
+    read, write = os.pipe()
+    os.close(read)
+    env = {**os.environ, "COORDINATOR_REPLAY_WAREHOUSE": str(folder)}
+    asked = [*PROGRAM, "describe", "nobody"]
+    done = subprocess.run(asked, stdout=write, stderr=write, env=env, timeout=60)
+    os.close(write)
+    assert done.returncode == 2
 
 
 @pytest.mark.parametrize("path", ["", " ", "a%20b", "a\\b", "a\nb", "a[b"])

@@ -218,7 +218,7 @@ def test_the_list_of_commands_has_a_whole_line_for_each(width: int):
     shown = main.get_help(context).splitlines()
     assert [line for line in shown if cell_len(line) > width] == []
     for name in main.commands:
-        (line,) = [line for line in shown[shown.index("Commands:") :] if line.split()[:1] == [name]]
+        (line,) = [line for line in shown[shown.index("What happened:") :] if line.split()[:1] == [name]]
         assert line.endswith("."), name
         assert not line.endswith("..."), name
 

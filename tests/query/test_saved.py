@@ -218,7 +218,20 @@ def test_blocking_members(warehouse: Tables):
 
 def test_unknown_names_are_refused_with_the_nearest():
     with pytest.raises(UsageError, match="did you mean 'rewinds'"):
-        saved_query("rewind")
+        saved_query("rewnds")
+
+
+@pytest.mark.parametrize(
+    ("typed", "name"),
+    [("storms", "rebalance-storms"), ("rewind", "rewinds"), ("Rebalance_Storms", "rebalance-storms")],
+)
+def test_a_part_of_a_name_that_no_other_has_is_enough(typed: str, name: str):
+    assert saved_query(typed).name == name
+
+
+def test_a_part_of_several_names_is_none():
+    with pytest.raises(UsageError, match="no saved query is called 'offsets'"):
+        saved_query("offsets")
 
 
 @pytest.fixture

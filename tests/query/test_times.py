@@ -1,12 +1,13 @@
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_replay.errors import UsageError
-from coordinator_replay.query.times import ABSOLUTE_RULE, LogTime, parse_absolute_time, parse_duration, parse_time
+from coordinator_replay.query.times import ABSOLUTE_RULE, RULE, LogTime, parse_absolute_time, parse_duration, parse_time
 
 END = datetime(2026, 11, 20, 12, 0, 30, tzinfo=UTC)
 
@@ -36,6 +37,21 @@ def resolved(text: str) -> datetime:
         ("today", datetime(2026, 11, 20, tzinfo=UTC)),
         ("Yesterday", datetime(2026, 11, 19, tzinfo=UTC)),
         ("yesterday 08:34", datetime(2026, 11, 19, 8, 34, tzinfo=UTC)),
+        ("6h", END - timedelta(hours=6)),
+        ("-6h ago", END - timedelta(hours=6)),
+        ("6 hours ago", END - timedelta(hours=6)),
+        ("an hour ago", END - timedelta(hours=1)),
+        ("1 day and 2 hours ago", END - timedelta(hours=26)),
+        ("90 min ago", END - timedelta(minutes=90)),
+        ("20.11.2026 08:34", datetime(2026, 11, 20, 8, 34, tzinfo=UTC)),
+        ("20.11.2026", datetime(2026, 11, 20, tzinfo=UTC)),
+        ("2026-11-20T09:34:20 CET", datetime(2026, 11, 20, 8, 34, 20, tzinfo=UTC)),
+        ("2026-07-20 10:34 CEST", datetime(2026, 7, 20, 8, 34, tzinfo=UTC)),
+        ("2026-07-20 10:34 Europe/Berlin", datetime(2026, 7, 20, 8, 34, tzinfo=UTC)),
+        ("20.11.2026 09:34 Europe/Berlin", datetime(2026, 11, 20, 8, 34, tzinfo=UTC)),
+        ("2026-11-20 09:34 +01:00", datetime(2026, 11, 20, 8, 34, tzinfo=UTC)),
+        ("09:34 CET", datetime(2026, 11, 20, 8, 34, tzinfo=UTC)),
+        ("yesterday 23:34 EST", datetime(2026, 11, 20, 4, 34, tzinfo=UTC)),
     ],
 )
 def test_what_people_type_is_a_time_in_utc(text: str, time: datetime):
@@ -44,7 +60,23 @@ def test_what_people_type_is_a_time_in_utc(text: str, time: datetime):
 
 
 @pytest.mark.parametrize(
-    "text", ["tomorrow", "", "-", "-6", "6h", "2026-13-01", "-99999999999w", "25:00", "08:60", "-6h ago", "0", "2026"]
+    "text",
+    [
+        "tomorrow",
+        "",
+        "-",
+        "-6",
+        "2026-13-01",
+        "-99999999999w",
+        "25:00",
+        "08:60",
+        "0",
+        "2026",
+        "32.11.2026",
+        "2026-11-20 09:34 CST",
+        "six hours ago",
+        "2026-11-20 09:34 Europe/Nowhere",
+    ],
 )
 def test_what_is_no_time_is_refused_with_the_forms_there_are(text: str):
     with pytest.raises(UsageError, match=rf"invalid time '{text}': write 2026-11-20T02:13:00Z"):
@@ -54,13 +86,66 @@ def test_what_is_no_time_is_refused_with_the_forms_there_are(text: str):
 def test_every_form_that_a_message_advises_is_taken():
     with pytest.raises(UsageError) as refused:
         parse_time("soon")
-    for text in ("2026-11-20T02:13:00Z", "2026-11-20", "-6h", "-1d12h", "now", "08:34", "08:34:05", "today",
-                 "yesterday", "yesterday 08:34"):  # fmt: skip
+    for text in ("2026-11-20T02:13:00Z", "-6h", "08:34", "yesterday"):
         assert text in str(refused.value)
+        resolved(text)
+    for text in ("2026-11-20T02:13:00Z", "20.11.2026 02:13", "2026-11-20 02:13 Europe/Berlin", "2026-11-20", "-6h",
+                 "-1d12h", "6 hours ago", "now", "08:34", "08:34:05", "today", "yesterday",
+                 "yesterday 08:34"):  # fmt: skip
+        assert text in RULE
         resolved(text)
     with pytest.raises(UsageError, match="write 1795249940000, in milliseconds"):
         parse_time("1795249940")
     assert resolved("1795249940000") == datetime(2026, 11, 21, 8, 32, 20, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "forms"),
+    [
+        ("11/21/2026 08:32", ["2026-11-21 08:32"]),
+        ("21/11/2026 08:32", ["2026-11-21 08:32"]),
+        ("03/04/2026", ["2026-03-04", "2026-04-03"]),
+        ("08.32", ["08:32"]),
+    ],
+)
+def test_a_form_that_could_mean_two_times_is_refused_with_those_that_work(text: str, forms: list[str]):
+    with pytest.raises(UsageError, match=f"invalid time '{text}'") as refused:
+        parse_time(text)
+    for form in forms:
+        assert form in str(refused.value)
+        resolved(form)
+
+
+@pytest.mark.parametrize(
+    ("text", "time"),
+    [
+        ("2026-11-20T02:13", datetime(2026, 11, 20, 1, 13, tzinfo=UTC)),
+        ("2026-07-20", datetime(2026, 7, 19, 22, tzinfo=UTC)),
+        ("2026-11-20T02:13:00Z", datetime(2026, 11, 20, 2, 13, tzinfo=UTC)),
+        ("2026-11-20T02:13 EST", datetime(2026, 11, 20, 7, 13, tzinfo=UTC)),
+        ("13:00", datetime(2026, 11, 20, 12, tzinfo=UTC)),
+        ("today", datetime(2026, 11, 19, 23, tzinfo=UTC)),
+        ("-6h", END - timedelta(hours=6)),
+    ],
+)
+def test_a_time_without_a_zone_is_in_that_of_the_question(text: str, time: datetime):
+    parsed = parse_time(text, zone=ZoneInfo("Europe/Berlin"))
+    assert (parsed.resolve(END) if isinstance(parsed, LogTime) else parsed) == time
+
+
+def test_the_last_day_is_that_of_the_zone():
+    night = datetime(2026, 11, 20, 23, 30, tzinfo=UTC)
+    parsed = parse_time("00:10", zone=ZoneInfo("Europe/Berlin"))
+    assert isinstance(parsed, LogTime)
+    assert parsed.resolve(night) == datetime(2026, 11, 20, 23, 10, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "duration"),
+    [("2 days", timedelta(days=2)), ("36 hours", timedelta(hours=36)), ("1 week 2 days", timedelta(days=9))],
+)
+def test_durations_in_words(text: str, duration: timedelta):
+    assert parse_duration(text) == duration
 
 
 def test_microseconds_are_not_taken_for_milliseconds():
@@ -119,6 +204,6 @@ def test_no_text_crashes_the_parser(text: str):
 
 def test_durations_add_up_their_parts():
     assert parse_duration("1d2h3m4s5ms") == timedelta(days=1, hours=2, minutes=3, seconds=4, milliseconds=5)
-    for text in ("3", "d", "-3d", "3 d", "1y", "99999999999999w"):
+    for text in ("3", "d", "-3d", "1y", "99999999999999w"):
         with pytest.raises(UsageError, match="duration"):
             parse_duration(text)

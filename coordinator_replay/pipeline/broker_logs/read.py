@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from coordinator_replay.broker_log.clock import parse_zone
 from coordinator_replay.broker_log.events import BrokerEvent, read_event
 from coordinator_replay.broker_log.layouts import LogLine, parse_line
 from coordinator_replay.listing import listed
@@ -28,6 +27,7 @@ from coordinator_replay.store.scan import read_paths
 from coordinator_replay.store.writer import DataFile, batch_of
 from coordinator_replay.tables.definition import table
 from coordinator_replay.times import shown_ms
+from coordinator_replay.zones import parse_zone
 
 TABLE = "broker_log"
 

@@ -6,11 +6,12 @@ from typing import Any
 
 import pyarrow.dataset as ds
 
-from coordinator_replay.broker_log.clock import RecordedLine, UtcOffset, ZoneClock, parse_zone, utc_offsets
+from coordinator_replay.broker_log.clock import RecordedLine, UtcOffset, ZoneClock, utc_offsets
 from coordinator_replay.broker_log.events import BrokerEvent
 from coordinator_replay.broker_log.layouts import LogLine
 from coordinator_replay.store.scan import read_paths
 from coordinator_replay.times import milliseconds, shown_ms
+from coordinator_replay.zones import parse_zone
 
 _REBALANCE_COLUMNS = ("group_id", "epoch", "started_at", "began_by")
 _RECORDED_EVENTS = ("STABILIZED", "EPOCH_BUMPED")

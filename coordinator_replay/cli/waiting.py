@@ -1,0 +1,65 @@
+"""A sign of life on the terminal while an answer takes longer than a second. It is gone before the answer begins."""
+
+import os
+import sys
+import threading
+import time
+from typing import TextIO
+
+_FIRST_SECONDS = 1.0
+_EVERY_SECONDS = 0.5
+_CLEAR = "\r\x1b[K"
+
+
+class Waiting:
+    """A line that says how long the program has been at work.
+
+    Args:
+        stream: where the line appears.
+        first: seconds after which it appears.
+    """
+
+    def __init__(self, stream: TextIO, first: float = _FIRST_SECONDS) -> None:
+        self._stream = stream
+        self._first = first
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._show, daemon=True)
+        self._thread.start()
+
+    def _show(self) -> None:
+        began = time.monotonic()
+        if self._ended.wait(self._first):
+            return
+        while True:
+            self._write(f"{_CLEAR}reading the tables … {time.monotonic() - began:.0f} s")
+            if self._ended.wait(_EVERY_SECONDS):
+                self._write(_CLEAR)
+                return
+
+    def _write(self, text: str) -> None:
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except (OSError, ValueError):
+            self._ended.set()
+
+    def end(self) -> None:
+        """Take the line away."""
+        self._ended.set()
+        self._thread.join()
+
+
+_now: list[Waiting] = []
+"""The line of the running command; empty where there is none."""
+
+
+def begin_waiting() -> None:
+    """Begin to wait for an answer, where somebody looks at a terminal."""
+    if not _now and sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
+        _now.append(Waiting(sys.stderr))
+
+
+def end_waiting() -> None:
+    """End the wait: something is about to be printed."""
+    while _now:
+        _now.pop().end()

@@ -1,0 +1,58 @@
+"""Time zones by name, as people type them."""
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, timedelta, timezone, tzinfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from coordinator_replay.errors import UsageError
+
+FARTHEST = timedelta(hours=14)
+"""No zone of the world is farther from UTC, nor was any since clocks are set by zones."""
+
+_FIXED = re.compile(r"(?:UTC|GMT)?([+-])(\d{1,2}):?(\d{2})?")
+
+_HOURS: Mapping[str, float] = {
+    "WET": 0,
+    "WEST": 1,
+    "CET": 1,
+    "CEST": 2,
+    "EET": 2,
+    "EEST": 3,
+    "EST": -5,
+    "EDT": -4,
+    "MST": -7,
+    "MDT": -6,
+    "PST": -8,
+    "PDT": -7,
+    "JST": 9,
+    "SGT": 8,
+}
+"""Abbreviations that mean one zone only. CST, IST and BST, for example, mean several."""
+
+
+def parse_zone(name: str) -> tzinfo:
+    """Return a time zone by its name in the IANA database, by an abbreviation, or as ``+02:00``.
+
+    >>> parse_zone("CEST").utcoffset(None)
+    datetime.timedelta(seconds=7200)
+
+    Raises:
+        UsageError: there is no such zone.
+    """
+    name = name.strip()
+    if name.upper() in ("UTC", "Z", "GMT"):
+        return UTC
+    if name.upper() in _HOURS:
+        return timezone(timedelta(hours=_HOURS[name.upper()]))
+    fixed = _FIXED.fullmatch(name.upper())
+    if fixed is not None:
+        offset = timedelta(hours=int(fixed[2]), minutes=int(fixed[3] or 0))
+        if offset <= FARTHEST:
+            return timezone(-offset if fixed[1] == "-" else offset)
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as problem:
+        raise UsageError(
+            f"no time zone {name!r}: name one of the IANA database, as Europe/Berlin, or +02:00"
+        ) from problem

@@ -1,0 +1,115 @@
+"""Mistakes that people type: each ends in one or two sentences that name what is wrong and what was expected.
+
+The commands are those of people who tried the program at a small cluster; names and times are those of the small
+warehouse. What was a mistake once and is understood now is answered.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from coordinator_replay.cli.main import main
+from tests.query.small_warehouse import write_small_warehouse
+
+W, X = "{warehouse}", "{folder}"
+
+ANSWERED: dict[tuple[str, ...], str] = {
+    ("why", "payments", "--since", "-6h"): "generation|epoch",
+    ("why", "payments", "--from", "6h"): "epoch",
+    ("why", "payments", "--from", "6 hours ago"): "epoch",
+    ("why", "payments", "--at", "2026-11-20 02:12:20"): "epoch 3",
+    ("why", "payments", "--at", "20.11.2026 02:12"): "epoch 3",
+    ("why", "payments", "--at", "2026-11-20T03:12:20+01:00"): "epoch 3",
+    ("why", "payments", "--at", "2026-11-20T03:12:20 CET"): "epoch 3",
+    ("why", "payments", "--at", "2026-11-20T03:12:20 Europe/Berlin"): "epoch 3",
+    ("why", "payments", "--at", "2:12"): "epoch 3",
+    ("why", "payments", "--at", "1795140740000"): "epoch 3",
+    ("why", "payments", "--from", "-30d"): "epoch",
+    ("why", "payments", "--cause", "session-timeout"): "No rebalance|SESSION_TIMEOUT",
+    ("sql", "--query", "storms"): "Saved query rebalance-storms",
+    ("groups", "--json"): '"group_id":"payments"',
+    ("groups", "-o", "json"): '"group_id":"payments"',
+    ("expired", "--within", "1w"): "simple",
+    ("expired", "--within", "2d12h"): "simple",
+    ("expired", "--within", "2 days"): "simple",
+}
+"""What is understood, and what its answer has."""
+
+REFUSED: dict[tuple[str, ...], str] = {
+    ("groups", "--warehouse", "nowhere"): "there is no warehouse at nowhere: the folder does not exist",
+    ("groups", "--warehouse", X): "there is no warehouse at .*: the ledger audit_runs is not there; run coord",
+    ("groups", "--warehouse", f"{W}/rebalances"): f"rebalances is one table: give the warehouse that it lies in, {W}$",
+    ("why", "paymentss"): "group 'paymentss' .*did you mean 'payments'",
+    ("why", "pay", "ments"): r"extra argument \(ments\): a name, or a time with blanks, must stand in quotes",
+    ("why", "PAYMENTS"): "did you mean 'payments'",
+    ("why", "grüße-日本"): "group 'grüße-日本' .*covered from 2026-11-20T02:00",
+    ("wy", "payments"): "Did you mean 'why'",
+    ("offset", "payments"): "Did you mean 'offsets'",
+    ("lag", "payments"): "Did you mean 'offsets'",
+    ("why", "payments", "--at", "11/20/2026 02:12"): 'write "2026-11-20 02:12"',
+    ("why", "payments", "--at", "02.12"): "write 02:12",
+    ("why", "payments", "--at", "1795140740"): "write 1795140740000",
+    ("why", "payments", "--at", "soon"): "write 2026-11-20T02:13:00Z, -6h",
+    ("why", "payments", "--from", "02:15", "--to", "02:10"): "the time range is empty: it ends at .* before it begins",
+    ("why", "payments", "--from", "2026-11-26"): "not covered: cluster 'default' is covered from",
+    ("why", "payments", "--cause", "TIMEOUT"): "did you mean 'SESSION_TIMEOUT'",
+    ("groups", "--cluster", "prod"): "does not know the cluster 'prod'; it has 'default', 'other'",
+    ("owner", "payments", "orders", "99"): "never owned partition 99 of 'orders'; the tables have 0",
+    ("owner", "payments", "orderz", "0"): "did you mean 'orders'",
+    ("sql", "SELECT * FROM rebalance"): "no table is called rebalance: did you mean 'rebalances'",
+    ("sql", "SELECT * FORM rebalances"): 'syntax error at or near "rebalances"$',
+    ("sql", "SELECT", "*", "FROM", "rebalances"): "a statement must stand in quotes",
+    ("sql",): "give either a statement or --query NAME; --list shows",
+    ("groups", "--output", "yaml"): "'yaml' is not one of 'table', 'json', 'csv'",
+    ("groups", "--format", "json"): "Did you mean '--output'",
+    ("groups", "--bootstrap-server", "b:9092"): "no broker is asked: --warehouse names",
+    ("offsets", "payments", "--at", "02:12", "--reset-file", "/not/writable/x.csv"): "/not/writable/x.csv can't be wri",
+    ("report", "payments"): "Missing option '--out': The HTML file to write",
+    ("report", "payments", "--out", "/nonexist/x.html"): "/nonexist/x.html can't be written",
+    ("findings", "--rule", "rebalance-strom"): "did you mean 'rebalance_storm'",
+    ("audit", f"{X}/none"): "none: no such file or folder",
+    ("expired", "--within", "7"): "invalid duration '7': .*7d, if these are days",
+}
+"""What can't be answered, and what is said of it."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_small_warehouse(tmp_path_factory.mktemp("mistakes"))
+
+
+def typed(folder: Path, empty: Path, words: tuple[str, ...]) -> Result:
+    put_in = [word.replace(W, str(folder)).replace(X, str(empty)) for word in words]
+    return CliRunner(env={"COORDINATOR_REPLAY_WAREHOUSE": str(folder)}).invoke(main, put_in)
+
+
+@pytest.mark.parametrize("words", ANSWERED, ids=" ".join)
+def test_what_was_meant_is_understood(folder: Path, tmp_path: Path, words: tuple[str, ...]):
+    result = typed(folder, tmp_path, words)
+    assert result.exit_code == 0, result.output
+    assert re.search(ANSWERED[words], result.output), result.output
+
+
+@pytest.mark.parametrize("words", REFUSED, ids=" ".join)
+def test_a_mistake_ends_in_one_or_two_sentences(folder: Path, tmp_path: Path, monkeypatch, words: tuple[str, ...]):
+    monkeypatch.chdir(tmp_path)
+    result = typed(folder, tmp_path, words)
+    assert result.exit_code == 2, result.output
+    *usage, message = result.stderr.strip().splitlines()
+    assert all(re.match(r"Usage: |Try |$|cluster |\w+:\d+ expired", line) for line in usage), usage
+    assert message.startswith("Error: ")
+    assert len(re.findall(r"[.?] (?=[A-Z])", message)) <= 1, message
+    wanted = REFUSED[words].replace(W, re.escape(str(folder)))
+    assert re.search(wanted, message), message
+
+
+def test_without_a_warehouse_the_message_says_how_to_name_one():
+    result = CliRunner().invoke(main, ["groups"])
+    assert result.exit_code == 2
+    assert "Missing option '--warehouse' (env var: 'COORDINATOR_REPLAY_WAREHOUSE')" in result.stderr
+
+
+def test_an_empty_group_is_every_group(folder: Path, tmp_path: Path):
+    assert typed(folder, tmp_path, ("why", "")).exit_code in (0, 2)
