@@ -28,7 +28,7 @@ _HOURS: Mapping[str, float] = {
     "JST": 9,
     "SGT": 8,
 }
-"""Abbreviations that mean one zone only. CST, IST and BST, for example, mean several."""
+"""Abbreviations that mean one zone only. CST and BST, for example, mean several."""
 
 
 def parse_zone(name: str) -> tzinfo:

@@ -46,8 +46,7 @@ _UNITS = {
 _DURATION = re.compile(r"(?:[0-9]+(?:ms|[wdhms]))+")
 _PART = re.compile(r"([0-9]+)(ms|[wdhms])")
 _WORDS = re.compile(
-    r"([0-9]+)\s*(?:(w)(?:eeks?)?|(d)(?:ays?)?|(h)(?:(?:ou)?rs?)?|(m)(?:in(?:ute)?s?)?|(s)(?:ec(?:ond)?s?)?)\b,?\s*(?:and\s+)?",
-    re.IGNORECASE,
+    r"([0-9]+)\s*(weeks?|days?|hours?|hrs?|minutes?|mins?|seconds?|secs?|[wdhms])\b,?\s*(?:and\s+)?", re.IGNORECASE
 )
 _AGO = re.compile(r"(.+?)\s+ago", re.IGNORECASE)
 _DAYS_BACK = {"today": 0, "yesterday": 1}
@@ -112,7 +111,7 @@ def parse_duration(text: str) -> timedelta:
         UsageError: the text is no duration.
     """
     typed = text
-    text = _WORDS.sub(lambda part: part[1] + "".join(filter(None, part.groups()[1:])).lower(), text.strip())
+    text = _WORDS.sub(lambda part: f"{part[1]}{part[2][0].lower()}", text.strip())
     if not _DURATION.fullmatch(text):
         hint = f"; {typed}d, if these are days" if typed.isascii() and typed.isdigit() else ""
         raise UsageError(
