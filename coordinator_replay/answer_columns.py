@@ -59,7 +59,7 @@ class AnswerColumn:
 
 
 def column(*shown: Any, default: Any = MISSING, is_computed: bool = False, **more: Any) -> Any:
-    """A field of an answer's rows.
+    """Return a field of an answer's rows.
 
     Args:
         shown: heading, rank and least width, as ``AnswerColumn`` has them.
@@ -72,19 +72,19 @@ def column(*shown: Any, default: Any = MISSING, is_computed: bool = False, **mor
 
 @cache
 def columns_of(row_type: type[Any]) -> tuple[AnswerColumn, ...]:
-    """The columns of an answer whose rows are of a dataclass, in the order of its fields."""
+    """Return the columns of an answer whose rows are of a dataclass, in the order of its fields."""
     return tuple(replace(one.metadata.get("column", AnswerColumn("")), name=one.name) for one in fields(row_type))
 
 
 @cache
 def stored_columns(row_type: type[Any]) -> tuple[AnswerColumn, ...]:
-    """Those of the columns that are read from tables."""
+    """Return those of the columns that are read from tables."""
     is_read = {one.name: one.init and one.default is MISSING for one in fields(row_type)}
     return tuple(one for one in columns_of(row_type) if is_read[one.name])  # type: ignore[arg-type]  # a class is hashable
 
 
 def select_list(row_type: type, table: str = "") -> str:
-    """What a SELECT names to read rows of a dataclass.
+    """Return what a SELECT names to read rows of a dataclass.
 
     Args:
         row_type: the dataclass.
@@ -95,7 +95,7 @@ def select_list(row_type: type, table: str = "") -> str:
 
 
 def parsed_json(text: str | None) -> Any:
-    """What a stored column of JSON holds; the text itself where it is no JSON."""
+    """Return what a stored column of JSON holds; the text itself where it is no JSON."""
     try:
         return None if text is None else json.loads(text)
     except ValueError:
@@ -103,12 +103,12 @@ def parsed_json(text: str | None) -> Any:
 
 
 def row_with(row_type: type[Row], **values: Any) -> Row:
-    """A row of these values; any other stored column is None."""
+    """Return a row of these values; any other stored column is None."""
     nothing = dict.fromkeys(one.name for one in stored_columns(row_type))  # type: ignore[arg-type]  # as above
     return row_type(**(nothing | values))
 
 
 def row_of(row_type: type[Row], values: Iterable[Any]) -> Row:
-    """A row from the values of its stored columns, in their order."""
+    """Return a row from the values of its stored columns, in their order."""
     pairs = zip(stored_columns(row_type), values, strict=True)  # type: ignore[arg-type]  # a class is hashable
     return row_type(**{one.name: value if one.read is None else one.read(value) for one, value in pairs})

@@ -24,21 +24,21 @@ LATEST = int(np.iinfo(np.int64).max)
 
 
 def numbers_of(column: pa.Array, nothing: int = 0) -> Numbers:
-    """A column of numbers or moments, with a number for null."""
+    """Return a column of numbers or moments, with a number for null."""
     plain = column.view(pa.int64()) if pa.types.is_timestamp(column.type) else column.cast(pa.int64())
     numbers: Numbers = plain.fill_null(nothing).to_numpy(zero_copy_only=False)
     return numbers
 
 
 def ms_of(column: pa.Array | pa.ChunkedArray) -> Numbers:
-    """Moments as milliseconds since 1970; -1 for null."""
+    """Return moments as milliseconds since 1970; -1 for null."""
     whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     numbers: Numbers = np.floor_divide(numbers_of(whole.cast(TIMESTAMP), -1000), 1000)
     return numbers
 
 
 def distinct(numbers: Numbers) -> Numbers:
-    """Numbers in order, each once: by sorting, which costs little where they mostly rise already.
+    """Return numbers in order, each once: by sorting, which costs little where they mostly rise already.
 
     >>> distinct(np.array([3, 4, 1, 4]))
     array([1, 3, 4])
@@ -57,12 +57,12 @@ def as_bools(column: pa.Array) -> Bools:
 
 
 def codes_of(column: pa.DictionaryArray) -> Numbers:
-    """Places in the dictionary; the one behind its end for null."""
+    """Return places in the dictionary; the one behind its end for null."""
     return numbers_of(column.indices, len(column.dictionary))
 
 
 def are_among(column: pa.Array, values: pa.Array) -> Bools:
-    """Which rows of a column, as texts or as a dictionary, have one of some values."""
+    """Return which rows of a column, as texts or as a dictionary, have one of some values."""
     if not pa.types.is_dictionary(column.type):
         return as_bools(pc.is_in(column, value_set=values))
     is_in: Bools = np.append(as_bools(pc.is_in(column.dictionary, value_set=values)), False)[codes_of(column)]
@@ -86,6 +86,6 @@ def packed(keys: Sequence[Numbers | Bools]) -> Numbers:
 
 
 def plain_rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
-    """Rows of plain values, times in milliseconds since 1970."""
+    """Yield rows of plain values, times in milliseconds since 1970."""
     for row in batch.to_pylist():
         yield {name: milliseconds(one) if isinstance(one, datetime) else one for name, one in row.items()}

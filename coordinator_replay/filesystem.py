@@ -20,7 +20,7 @@ _URI_CHARACTERS = "%/:?#@!$&'()*+,;=~"
 
 
 def open_filesystem(uri: str) -> tuple[Any, str]:
-    """The filesystem of a path or URI, and the path within it.
+    """Return the filesystem of a path or URI, and the path within it.
 
     Raises:
         InputError: no filesystem of pyarrow or fsspec knows the URI's scheme.

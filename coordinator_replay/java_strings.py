@@ -7,7 +7,7 @@ UINT_MAX = 0xFFFFFFFF
 
 
 def as_int(number: int) -> int:
-    """A number as Java's int keeps it: its low 32 bits, signed.
+    """Return a number as Java's int keeps it: its low 32 bits, signed.
 
     >>> as_int(2**31), as_int(-1)
     (-2147483648, -1)

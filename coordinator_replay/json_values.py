@@ -10,7 +10,7 @@ from coordinator_replay.times import moment_text
 
 
 def json_value(value: object) -> Any:
-    """A value in the types that JSON has."""
+    """Return a value in the types that JSON has."""
     if isinstance(value, datetime):
         return moment_text(value)
     if isinstance(value, date):
@@ -33,5 +33,5 @@ def json_value(value: object) -> Any:
 
 
 def json_text(value: object) -> str:
-    """A value as one line of JSON, with the characters that it has."""
+    """Return a value as one line of JSON, with the characters that it has."""
     return json.dumps(json_value(value), ensure_ascii=False, separators=(",", ":"))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 
 def listed(names: Sequence[object], most: int = 5, separator: str = ", ") -> str:
-    """The first of some names, and how many more there are.
+    """Return the first of some names, and how many more there are.
 
     >>> listed(["a", "b", "c"], most=2), listed(["a left", "b left"], 1, "; ")
     ('a, b and 1 more', 'a left; and 1 more')
@@ -16,12 +16,12 @@ def listed(names: Sequence[object], most: int = 5, separator: str = ", ") -> str
 
 
 def counted_as(number: int | None) -> str:
-    """A number that may not be known."""
+    """Return a number that may not be known."""
     return "?" if number is None else f"{number:,}"
 
 
 def counted(number: int | None, what: str) -> str:
-    """A number with its noun.
+    """Return a number with its noun.
 
     >>> counted(1, "member"), counted(2000, "partition"), counted(None, "member")
     ('1 member', '2,000 partitions', '? members')
@@ -30,7 +30,7 @@ def counted(number: int | None, what: str) -> str:
 
 
 def partition_range(first: int, last: int) -> str:
-    """Partitions from one to another as people write them, however many that are.
+    """Return partitions from one to another as people write them, however many that are.
 
     >>> partition_range(7, 7), partition_range(7, 8), partition_range(7, 9)
     ('7', '7,8', '7-9')
@@ -40,7 +40,7 @@ def partition_range(first: int, last: int) -> str:
 
 
 def partition_ranges(partitions: Sequence[int]) -> str:
-    """Partitions as people write them.
+    """Return partitions as people write them.
 
     >>> partition_ranges([0, 1, 2, 5, 7, 8])
     '0-2,5,7,8'
@@ -55,7 +55,7 @@ def partition_ranges(partitions: Sequence[int]) -> str:
 
 
 def ranges_by_topic(partitions: Iterable[tuple[str, int]]) -> str:
-    """Partitions of several topics as people write them.
+    """Return partitions of several topics as people write them.
 
     >>> ranges_by_topic([("orders", 1), ("orders", 0), ("audit", 2), ("orders", 2)])
     'audit:2; orders:0-2'

@@ -47,7 +47,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def neutral(text: str) -> str:
-    r"""Text that a terminal or a browser shows and does not obey; what HTML means something by is not touched.
+    r"""Return text that a terminal or a browser shows and does not obey; what HTML means something by is not touched.
 
     >>> neutral("a\x1b[2Jb")
     'a\\x1b[2Jb'

@@ -13,7 +13,7 @@ from coordinator_replay.errors import DefinitionError
 
 @cache
 def schemas_folder() -> Traversable:
-    """The folder that holds ``records/`` and ``tables/``.
+    """Return the folder that holds ``records/`` and ``tables/``.
 
     Raises:
         DefinitionError: neither place has it; the installation is broken.
@@ -25,7 +25,7 @@ def schemas_folder() -> Traversable:
 
 
 def schema_files(folder: str, ending: str) -> list[Traversable]:
-    """The files of a folder of ``schemas/``, by name.
+    """Return the files of a folder of ``schemas/``, by name.
 
     Args:
         folder: its path there.

@@ -16,7 +16,7 @@ _PARAMETER = re.compile(
 
 
 def without_secrets(text: str) -> str:
-    """A text in which no URI has a user's key or password; the same text where there is none.
+    """Return a text in which no URI has a user's key or password; the same text where there is none.
 
     >>> without_secrets("s3://AKIA:abc/def@bucket/dump: can't be read")
     "s3://***@bucket/dump: can't be read"

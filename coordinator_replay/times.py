@@ -16,7 +16,7 @@ LATEST_MS = 253_402_300_799_999
 
 
 def shown_ms(at_ms: int | None) -> int | None:
-    """A time in milliseconds; None where it can't be shown.
+    """Return a time in milliseconds; None where it can't be shown.
 
     >>> shown_ms(1795249931062), shown_ms(-1), shown_ms(2**62), shown_ms(None)
     (1795249931062, None, None, None)
@@ -25,12 +25,12 @@ def shown_ms(at_ms: int | None) -> int | None:
 
 
 def moment_of_ms(at_ms: int | None) -> datetime | None:
-    """A time in milliseconds as a moment in UTC; None where it can't be shown."""
+    """Return a time in milliseconds as a moment in UTC; None where it can't be shown."""
     return None if shown_ms(at_ms) is None else EPOCH + timedelta(milliseconds=at_ms or 0)
 
 
 def elapsed_ms(since_ms: int | None, until_ms: int | None) -> int | None:
-    """How long it was from one time to another; None where one of them is not on record.
+    """Return how long it was from one time to another; None where one of them is not on record.
 
     >>> elapsed_ms(3, 5), elapsed_ms(None, 5)
     (2, None)
@@ -39,7 +39,7 @@ def elapsed_ms(since_ms: int | None, until_ms: int | None) -> int | None:
 
 
 def time_order(at_ms: int | None) -> int:
-    """Where a time of a group stands among others of it: one that is not on record is before all that are.
+    """Return where a time of a group stands among others of it: one that is not on record is before all that are.
 
     A group's clock never turns back, and goes on where a record carries no time. So only what was before the first
     record with a time has none.
@@ -48,7 +48,7 @@ def time_order(at_ms: int | None) -> int:
 
 
 def latest_ms(one_ms: int | None, other_ms: int | None) -> int | None:
-    """The later of two times; the only one where the other is not on record, None where neither is.
+    """Return the later of two times; the only one where the other is not on record, None where neither is.
 
     >>> latest_ms(3, 5), latest_ms(None, 5), latest_ms(None, None)
     (5, 5, None)
@@ -59,7 +59,7 @@ def latest_ms(one_ms: int | None, other_ms: int | None) -> int | None:
 
 
 def in_utc(moment: datetime) -> datetime:
-    """A moment in UTC, which one without a zone is in already."""
+    """Return a moment in UTC, which one without a zone is in already."""
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
@@ -99,7 +99,7 @@ def moments_in_zone(text: str, zone: tzinfo) -> str:
 
 
 def time_text(at_ms: int | None) -> str:
-    """A time in milliseconds as sentences have it; a number beyond the calendar stays a number.
+    """Return a time in milliseconds as sentences have it; a number beyond the calendar stays a number.
 
     >>> time_text(1795249931062), time_text(2**62), time_text(None)
     ('2026-11-21T08:32:11.062Z', '4611686018427387904 ms', 'an unknown time')
@@ -114,7 +114,7 @@ _MILLISECOND, _MICROSECOND = timedelta(milliseconds=1), timedelta(microseconds=1
 
 
 def milliseconds(moment: datetime) -> int:
-    """A moment as whole milliseconds since 1970.
+    """Return a moment as whole milliseconds since 1970.
 
     >>> milliseconds(datetime(1970, 1, 1, 0, 0, 1, 999, tzinfo=UTC))
     1000
@@ -123,7 +123,7 @@ def milliseconds(moment: datetime) -> int:
 
 
 def microseconds(moment: datetime) -> int:
-    """A moment as microseconds since 1970.
+    """Return a moment as microseconds since 1970.
 
     >>> microseconds(datetime(1970, 1, 1, 0, 0, 1, 999, tzinfo=UTC))
     1000999
@@ -132,7 +132,7 @@ def microseconds(moment: datetime) -> int:
 
 
 def moment_of_us(at_us: int | None) -> datetime | None:
-    """A time in microseconds as a moment in UTC; None where it can't be shown."""
+    """Return a time in microseconds as a moment in UTC; None where it can't be shown."""
     if at_us is None or shown_ms(at_us // 1000) is None:
         return None
     return EPOCH + timedelta(microseconds=at_us)
@@ -144,7 +144,7 @@ _EARLIEST = datetime.min.replace(tzinfo=UTC)
 
 
 def later(moment: datetime, by_ms: int) -> datetime:
-    """A moment so many milliseconds later, or earlier where that is negative, as far as the calendar goes.
+    """Return a moment so many milliseconds later, or earlier where that is negative, as far as the calendar goes.
 
     >>> later(LATEST, 1) == LATEST
     True

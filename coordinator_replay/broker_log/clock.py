@@ -35,7 +35,7 @@ class RecordedLine:
     recorded_ms: Sequence[int]
 
     def offsets(self) -> frozenset[int]:
-        """Differences from UTC at which the line and one of the records are of the same time."""
+        """Return the differences from UTC that give the line and one of the records the same time."""
         differences = set()
         for recorded in self.recorded_ms:
             difference = self.local_ms - recorded
@@ -59,15 +59,15 @@ class UtcOffset:
     offset_ms: int
 
     def has(self, place: int) -> bool:
-        """Whether a line is among them."""
+        """Return whether a line is among them."""
         return (self.first is None or place >= self.first) and (self.last is None or place <= self.last)
 
 
 def utc_offsets(lines: Iterable[RecordedLine]) -> list[UtcOffset] | None:
-    """How far the times of a file are from UTC.
+    """Return the differences of a file's times from UTC.
 
-    A file has one difference, or two where daylight saving began or ended in it; lines between the last that shows
-    the first one and the first that shows the second may have either, and are in neither of them.
+    A file has one difference, or two if daylight saving began or ended in it. Lines between those that show the first
+    and those that show the second may have either difference, so they are in neither.
 
     Args:
         lines: lines that have records, in the order of the file.
@@ -75,9 +75,9 @@ def utc_offsets(lines: Iterable[RecordedLine]) -> list[UtcOffset] | None:
     Returns:
         one or two offsets; None where the lines fit no zone, or none of them has a record.
     """
-    shown = [(one.place, one.offsets()) for one in lines if one.recorded_ms]
+    shown = [(line.place, line.offsets()) for line in lines if line.recorded_ms]
     fitting = [(place, offsets) for place, offsets in shown if offsets]
-    # By chance one line in 225 fits some zone: a file of which most do not is of other brokers.
+    # By chance one line in 225 fits some zone. So a file most of whose lines fit none is of other brokers.
     if not fitting or 2 * len(fitting) <= len(shown):
         return None
     counts = Counter(offset for _, offsets in fitting for offset in offsets)
@@ -104,7 +104,7 @@ class ZoneClock:
         self._last_ms: int | None = None
 
     def utc_ms(self, local_ms: int) -> int:
-        """UTC of a local time; of an hour that clocks show twice, the second one once time went back."""
+        """Return UTC of a local time; of an hour that clocks show twice, the second one once time went back."""
         local = datetime.fromtimestamp(local_ms // 1000, UTC).replace(tzinfo=self._zone)
         first, second = (round(local.replace(fold=fold).timestamp()) * 1000 + local_ms % 1000 for fold in (0, 1))
         is_second = self._last_ms is not None and first < self._last_ms - WITHIN_MS

@@ -1,4 +1,4 @@
-"""What lines of the group coordinator say, in the wordings of ``schemas/broker_log``."""
+"""Events in lines of the group coordinator, by the wordings of ``schemas/broker_log``."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ _MOST_INT = 2**31 - 1
 
 
 class BrokerEvent(NamedTuple):
-    """What a line of a group coordinator says: columns of table ``broker_log``.
+    """Event in a line of a group coordinator: columns of table ``broker_log``.
 
     Attributes:
         event: its kind, one of ``EVENTS``.
@@ -61,7 +61,7 @@ _PARTS = {
 
 
 def _patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
-    """The wordings of ``schemas/broker_log``, each with its event."""
+    """Yield the wordings of ``schemas/broker_log``, each with its event."""
     event = ""
     for line in (schemas_folder() / "broker_log" / "wordings.txt").read_text("utf-8").splitlines():
         if line.startswith(" "):
@@ -85,10 +85,9 @@ _ABSENT = ("null", "None", "")
 
 
 def read_event(line: LogLine) -> BrokerEvent | None:
-    """What a line says of groups or of a partition of ``__consumer_offsets``.
+    """Return the event of a line on groups or on a partition of ``__consumer_offsets``.
 
-    Returns:
-        None for lines of others, and for what coordinators say of nothing but themselves.
+    Returns: None for lines of other classes, and for lines of coordinators about themselves.
     """
     if line.fields is not None:
         return _managed(line.fields, line.message[:_MOST_MATCHED])
@@ -101,7 +100,7 @@ def read_event(line: LogLine) -> BrokerEvent | None:
 
 
 def _worded(text: str, start: int) -> tuple[str, dict[str, Any]] | None:
-    """The event that a text is the wording of, and the fields that it has."""
+    """Return the event whose wording a text has, and its fields."""
     for event, pattern in _PATTERNS:
         match = pattern.match(text, start)
         if match is not None:
@@ -110,13 +109,13 @@ def _worded(text: str, start: int) -> tuple[str, dict[str, Any]] | None:
 
 
 def _event(event: str, text: str, fields: Mapping[str, Any]) -> BrokerEvent:
-    one = BrokerEvent(event=event, text=text, **fields)
-    reasons = None if event != "PREPARING_REBALANCE" else _REASONS.match(one.reason or "")
-    return one if reasons is None else one._replace(reason=reasons["reason"], client_reason=reasons["client_reason"])
+    read = BrokerEvent(event=event, text=text, **fields)
+    reasons = None if event != "PREPARING_REBALANCE" else _REASONS.match(read.reason or "")
+    return read if reasons is None else read._replace(reason=reasons["reason"], client_reason=reasons["client_reason"])
 
 
 def _numbers(fields: Mapping[str, str | None]) -> dict[str, int]:
-    """The numbers among groups of a match, without those that no field of Kafka can hold."""
+    """Return the numeric groups of a match, without numbers that do not fit any field of Kafka."""
     return {
         name: number
         for name in ("broker", *_NUMBERS)
@@ -139,7 +138,7 @@ def _fields(fields: Mapping[str, str | None]) -> dict[str, Any]:
 
 
 def _managed(fields: Mapping[str, Any], text: str) -> BrokerEvent | None:
-    """A line of the rebalancing log of a managed service; its reason is often a message of the broker."""
+    """Return a line of the rebalancing log of a managed service; its reason is often a message of the broker."""
     group, reason = fields.get("groupId"), fields.get("reason")
     if not isinstance(group, str) or "coordinatorId" not in fields:
         return None

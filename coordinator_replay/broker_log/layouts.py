@@ -1,7 +1,7 @@
 """Layouts of log lines: when a line was written, and its message.
 
-Text layouts are those of Kafka's own ``log4j`` configuration (``[time] LEVEL message (logger)``) and of container
-images (``time LEVEL message (logger) [thread]``), with local time, ISO-8601 with a zone, or epoch milliseconds. JSON
+Text layouts come from Kafka's own ``log4j`` configuration (``[time] LEVEL message (logger)``) and from container
+images (``time LEVEL message (logger) [thread]``). Times are local, ISO-8601 with a zone, or epoch milliseconds. JSON
 layouts have one object a line, with the names that log4j's JSON templates, ECS, GELF and container runtimes use.
 """
 
@@ -36,8 +36,8 @@ class LogLine:
     """A line of a log.
 
     Attributes:
-        time_ms: when it was written, in milliseconds since 1970: of UTC, or of local time as if that were UTC.
-        has_zone: whether it is of UTC.
+        time_ms: when it was written, in milliseconds since 1970; local time counts as if it were UTC.
+        has_zone: its time is in UTC.
         message: what was logged, without level, logger and thread.
         fields: the message as a JSON object, in the rebalancing logs of managed services; else None.
     """
@@ -71,7 +71,7 @@ def _parse(text: str, depth: int) -> LogLine | None:
 
 
 def _without_logger(rest: str) -> str:
-    """The message of a line without its time and level."""
+    """Return the message of a line without its time and level."""
     without_thread = rest[: rest.rfind(" [")].rstrip() if rest.endswith("]") else rest
     for candidate in (rest, without_thread):
         at = candidate.rfind(" (")
@@ -102,7 +102,7 @@ def _json_line(text: str, depth: int) -> LogLine | None:
 
 
 def _time(value: object) -> tuple[int, bool] | None:
-    """Milliseconds since 1970, and whether they are of UTC; None for what is no time."""
+    """Return milliseconds since 1970, and whether they are in UTC; None if the value is not a time."""
     if isinstance(value, dict):
         seconds, nanos = value.get("epochSecond"), value.get("nanoOfSecond", 0)
         return (seconds * 1000 + nanos // 1_000_000, True) if _is_int(seconds) and _is_int(nanos) else None

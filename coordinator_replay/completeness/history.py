@@ -18,9 +18,9 @@ class HistoryRange:
 
     Attributes:
         complete_from: the offset after the last one that is missing.
-        exact_from: from where on everything is proven; None where nothing ever is.
+        exact_from: the first offset from which everything is proven; None if nothing ever is.
         to_offset: the offset after the last one.
-        copy: whose records below ``complete_from`` prove anything.
+        copy: the copy whose records below ``complete_from`` prove anything.
         begins_at: where the range before ends: the first offset that is missing; 0 for the first range.
         is_gap: what is missing there was in no copy, or in none from the beginning: it may have been anything.
     """
@@ -39,7 +39,7 @@ class HistoryRange:
 
 
 def history_of(copies: Iterable[Copy]) -> list[HistoryRange]:
-    """The history of a log partition by its copies, whatever order they were read in."""
+    """Return the history of a log partition by its copies, whatever order they were read in."""
     ranges: list[HistoryRange] = []
     for copy in sorted(copies, key=_age):
         _add(ranges, copy)
@@ -47,7 +47,7 @@ def history_of(copies: Iterable[Copy]) -> list[HistoryRange]:
 
 
 def _age(copy: Copy) -> tuple[int, int, int, str]:
-    """Sorts copies by how far they go; of two that go as far, the one that lacks more comes last."""
+    """Sort copies by how far they go; of two that go as far, the one that lacks more comes last."""
     missing = sum(high - low for low, high, _ in copy.missing(0))
     return copy.bounds.end, missing, copy.bounds.covered_from, copy.run_id
 
@@ -86,7 +86,7 @@ def _add(ranges: list[HistoryRange], copy: Copy) -> None:
 
 
 def _exact_from(bounds: CopyBounds, behind: int) -> int | None:
-    """From where on everything is proven in a copy that lacks offsets below some offset; None where nothing ever is."""
+    """Return the first offset from which a copy that lacks offsets proves everything; None if nothing is proven."""
     if bounds.cleaned_to > bounds.end:
         # A record may have been removed because of one behind the copy's end.
         return None
@@ -117,7 +117,7 @@ def _continue(ranges: list[HistoryRange], copy: Copy) -> None:
     if not ranges:
         ranges.append(HistoryRange(behind, exact_from, bounds.end, copy))
     elif ranges[-1].exact_from is None or ranges[-1].exact_from > exact_from:
-        # What older copies lacked without a trace was compacted away in this one, which covers it.
+        # This copy covers the offsets that older copies lacked without a trace, so compaction removed their records.
         ranges[-1] = HistoryRange(behind, exact_from, bounds.end, copy, ranges[-1].begins_at)
     else:
         _extend(ranges, bounds.end)

@@ -55,11 +55,11 @@ class ClassicGroup:
 
     @property
     def epoch(self) -> int:
-        """The generation: what other groups call their epoch."""
+        """Return the generation: what other groups call their epoch."""
         return self.generation
 
     def header(self, state: GroupState) -> Header:
-        """The group as it is, without its members."""
+        """Return the group as it is, without its members."""
         return Header(
             GroupType.CLASSIC,
             state,
@@ -74,7 +74,7 @@ class ClassicGroup:
 
 
 def load(group_id: str, record: Record) -> tuple[ClassicGroup, list[tuple[str, dict[str, Any]]]]:
-    """The group in a kind-2 value, and what is damaged about it.
+    """Return the group in a kind-2 value, and what is damaged about it.
 
     Returns:
         The group, and pairs of the broken rule's name and its detail.

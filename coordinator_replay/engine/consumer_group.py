@@ -71,7 +71,7 @@ class ConsumerGroup(ReconcilingGroup):
 
     @property
     def assignor(self) -> str | None:
-        """The assignor most members ask for, None when none does and the broker's default counts.
+        """Return the assignor most members ask for, None when none does and the broker's default counts.
 
         The broker breaks ties by the order of a hash map; here the first name wins, so that it is at least steady.
         """
@@ -101,7 +101,7 @@ class ConsumerGroup(ReconcilingGroup):
         self._vote(*(None if member is None else member.subscription for member in (before, after)))
 
     def read_subscription(self, value: Mapping[str, Any]) -> Subscription:
-        """Kind 5.
+        """Return kind 5.
 
         ``classicMemberMetadata`` absent means a broker that did not know it: the member speaks the new protocol.
         """
@@ -128,7 +128,7 @@ class ConsumerGroup(ReconcilingGroup):
         )
 
     def read_current(self, value: Mapping[str, Any], missing: int) -> Current:
-        """Kind 8."""
+        """Return kind 8."""
         assigned = value.get("assignedPartitions")
         if assigned is None:
             assigned = value.get("topicPartitions", ())

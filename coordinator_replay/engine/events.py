@@ -127,16 +127,16 @@ class Event(NamedTuple):
 
     @property
     def member_id(self) -> str | None:
-        """The member concerned."""
+        """Return the member concerned."""
         return self.member.member_id if self.member is not None else None
 
     @property
     def instance_id(self) -> str | None:
-        """Its instance id, for a static member."""
+        """Return its instance id, for a static member."""
         return self.member.instance_id if self.member is not None else None
 
     def detail(self, show: "Show | None" = None) -> dict[str, Any]:
-        """Old and new values, fit for JSON: the column ``group_timeline.detail``.
+        """Return old and new values, fit for JSON: the column ``group_timeline.detail``.
 
         Args:
             show: how an assignment is to be shown; by default as ``listed`` does.
@@ -152,7 +152,10 @@ Show = Callable[[Assignment], list[dict[str, Any]]]
 
 
 def listed(assignment: Assignment) -> list[dict[str, Any]]:
-    """An assignment as a list of structs; ``topic`` is what the group's records say: an id, a name, a subtopology."""
+    """Return an assignment as a list of structs.
+
+    ``topic`` is what the group's records say: an id, a name, a subtopology.
+    """
     return [{"topic": topic, "partitions": list(partitions)} for topic, partitions in sorted(assignment.items())]
 
 
@@ -207,7 +210,7 @@ def _changed(event: Event, show: Show) -> dict[str, Any]:
 
 
 def _protocols(subscription: Subscription | None) -> list[dict[str, Any]]:
-    """Names of the supported protocols, and the versions of the blobs under them."""
+    """Return names of the supported protocols, and the versions of the blobs under them."""
     return [
         {"name": protocol.name, "version": (protocol.fields or {}).get("version")}
         for protocol in (subscription.protocols if subscription is not None else ())

@@ -151,7 +151,7 @@ class Subscription(NamedTuple):
 
     @property
     def least_rebalance_ms(self) -> int:
-        """The least that the rebalance timeout can be for a coordinator: the one that wrote −1 counted 0."""
+        """Return the least that the rebalance timeout can be for a coordinator: the one that wrote −1 counted 0."""
         return max(self.rebalance_timeout_ms or 0, 0)
 
 
@@ -188,13 +188,13 @@ class Current(NamedTuple):
     missing: int = 0
 
     def owned(self) -> Assignment:
-        """What the member owns: assigned and pending revocation together, as the broker's describe shows it."""
+        """Return what the member owns: assigned and pending revocation together, as the broker's describe shows it."""
         if not self.pending:
             return self.assigned or NOTHING
         return merged(self.assigned or NOTHING, self.pending)
 
     def is_same_as(self, other: "Current | None") -> bool:
-        """The member has the same at the same epoch; what the record says of the past does not count."""
+        """Return the member has the same at the same epoch; what the record says of the past does not count."""
         return other is not None and _NOW(self) == _NOW(other)
 
 
@@ -215,7 +215,7 @@ class Target(NamedTuple):
     missing: int = 0
 
     def is_same_as(self, other: "Target | None") -> bool:
-        """The same is to be had."""
+        """Return the same is to be had."""
         return other is not None and self[:4] == other[:4]
 
 
@@ -229,12 +229,12 @@ class Member(NamedTuple):
 
     @property
     def instance_id(self) -> str | None:
-        """The instance id of a static member."""
+        """Return the instance id of a static member."""
         return self.subscription_or_empty.instance_id
 
     @property
     def subscription_or_empty(self) -> Subscription:
-        """Its description; one without anything where no record gave it."""
+        """Return its description; one without anything where no record gave it."""
         return self.subscription or NO_SUBSCRIPTION
 
 
@@ -284,7 +284,7 @@ def partitions_by_topic(entries: Iterable[Mapping[str, Any]] | None, key: str = 
 
 
 def epochs_by_topic(entries: Iterable[Mapping[str, Any]] | None, key: str = "topicId") -> Assignment:
-    """The ``assignmentEpochs`` of each partition list, in the order ``partitions_by_topic`` gives partitions.
+    """Return the ``assignmentEpochs`` of each partition list, in the order ``partitions_by_topic`` gives partitions.
 
     A list that is absent or of another length says nothing: the topic is left out.
 
@@ -306,7 +306,7 @@ def epochs_by_topic(entries: Iterable[Mapping[str, Any]] | None, key: str = "top
 
 
 def merged(one: Assignment, other: Assignment) -> Assignment:
-    """Both assignments together.
+    """Return both assignments together.
 
     >>> merged({"a": (1,)}, {"a": (0,), "b": (3,)})
     {'a': (0, 1), 'b': (3,)}
@@ -318,7 +318,7 @@ def merged(one: Assignment, other: Assignment) -> Assignment:
 
 
 def without(one: Assignment, other: Assignment) -> Assignment:
-    """What is in the first assignment and not in the second.
+    """Return what is in the first assignment and not in the second.
 
     >>> without({"a": (0, 1, 2), "b": (3,)}, {"a": (1,), "b": (3,)})
     {'a': (0, 2)}
@@ -337,7 +337,7 @@ def without(one: Assignment, other: Assignment) -> Assignment:
 
 
 def draft_fields(value: Mapping[str, Any], names: frozenset[str]) -> Mapping[str, Any] | None:
-    """The fields of a value that only the KIP-848 draft knew, None where it has none of them."""
+    """Return the fields of a value that only the KIP-848 draft knew, None where it has none of them."""
     if names.isdisjoint(value):
         return None
     return {name: value[name] for name in sorted(names) if name in value}

@@ -49,12 +49,12 @@ def note_modern(
 
 
 def _static_member_was_away(notes: Sequence[Note]) -> bool:
-    """Whether a static member left or came back: then a group is Reconciling again that was Stable at its epoch."""
+    """Return whether a static member left or came back: it makes a Stable group Reconciling at the same epoch."""
     return any(note.kind in STATIC_MEMBER_KINDS for note in notes)
 
 
 def _is_epoch_unseen(state: Reconciliation) -> bool:
-    """Whether the record of an epoch is missing: a group made in memory begins at 1 and writes none before 2."""
+    """Return whether the record of an epoch is missing: a group made in memory begins at 1 and writes none before 2."""
     if state.epoch_missing is not None and state.assignment_missing is not None:
         return False
     member_epochs = (member.current.epoch for member in state.members.values() if member.current is not None)

@@ -61,31 +61,31 @@ class ReconcilingGroup(ABC):
 
     @property
     def state(self) -> GroupState:
-        """The first state whose condition holds; that of the last one holds always."""
+        """Return the first state whose condition holds; that of the last one holds always."""
         return next(state for state, _, holds in self.states if holds(self))
 
     @property
     def members(self) -> Mapping[str, Member]:
-        """Members by id."""
+        """Return members by id."""
         return self.reconciliation.members
 
     @property
     def epoch(self) -> int:
-        """The group epoch."""
+        """Return the group epoch."""
         return self.reconciliation.epoch
 
     @property
     def assignment_epoch(self) -> int:
-        """The epoch of the targets, -1 when their record was deleted."""
+        """Return the epoch of the targets, -1 when their record was deleted."""
         return self.reconciliation.assignment_epoch
 
     @property
     def assignor(self) -> str | None:
-        """The assignor that members have chosen; None where they can't, or none does."""
+        """Return the assignor that members have chosen; None where they can't, or none does."""
         return None
 
     def header(self, state: GroupState) -> Header:
-        """The group as it is, without its members; the caller has just worked the state out."""
+        """Return the group as it is, without its members; the caller has just worked the state out."""
         group = self.reconciliation
         return Header(
             self.group_type,
@@ -130,10 +130,10 @@ class ReconcilingGroup(ABC):
 
     @abstractmethod
     def read_subscription(self, value: Mapping[str, Any]) -> Subscription:
-        """A member's subscription, by the value of its record."""
+        """Return a member's subscription, by the value of its record."""
 
     def read_target(self, value: Mapping[str, Any], missing: int) -> Target:
-        """What a member is to have, by the value of its record: kinds 7 and 13.
+        """Return what a member is to have, by the value of its record: kinds 7 and 13.
 
         Args:
             value: the value.
@@ -144,7 +144,7 @@ class ReconcilingGroup(ABC):
 
     @abstractmethod
     def read_current(self, value: Mapping[str, Any], missing: int) -> Current:
-        """What a member has, by the value of its record.
+        """Return what a member has, by the value of its record.
 
         Args:
             value: the value.

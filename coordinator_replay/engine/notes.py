@@ -39,7 +39,7 @@ class MemberChange:
 
 
 def is_reborn(operation: Operation, group: Group | None) -> bool:
-    """The group was deleted and created again, as the same type, within the operation."""
+    """Return the group was deleted and created again, as the same type, within the operation."""
     before = operation.before
     return (
         before is not None and group is not None and "removed" in operation.at and before.group_type == group.group_type
@@ -52,12 +52,12 @@ def is_new(operation: Operation, before: Header | None, group: Group) -> bool:
 
 
 def broken(rule: str, at: int, detail: Mapping[str, Any], member: Member | None = None) -> Note:
-    """A rule the log must keep is broken."""
+    """Return a rule the log must keep is broken."""
     return Note(EventKind.INVARIANT_BROKEN, at, member, changes={"rule": rule, **detail})
 
 
 def is_explained(operation: Operation, stamps: Sequence[int | None]) -> bool:
-    """Records are missing since the oldest of some records: they may contradict each other and none be wrong.
+    """Return records are missing since the oldest of some records: they may contradict each other and none be wrong.
 
     Args:
         operation: the last one.

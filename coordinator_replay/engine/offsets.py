@@ -60,7 +60,7 @@ class Offsets:
 
     @property
     def unstable(self) -> frozenset[TopicPartition]:
-        """Partitions that a ``requireStable`` answer withholds, because a transaction on them is open."""
+        """Return partitions that a ``requireStable`` answer withholds, because a transaction on them is open."""
         return frozenset(key for offsets in self.pending.values() for key in offsets)
 
     def apply(self, record: Record) -> None:
@@ -93,7 +93,7 @@ class Offsets:
 
 
 def read_commit(key: Mapping[str, Any], value: Mapping[str, Any], record: Record) -> StoredOffset:
-    """The offset in a commit's key and value; -1 reads as None where it stands for nothing."""
+    """Return the offset in a commit's key and value; -1 reads as None where it stands for nothing."""
     leader_epoch = value.get("leaderEpoch", NO_LEADER_EPOCH)
     expire = value.get("expireTimestamp", NO_EXPIRE_TIMESTAMP)
     return StoredOffset(

@@ -122,7 +122,7 @@ class Operation:
     wrote_target: bool = False
 
     def ends_before(self, record: Record, phase: int | None) -> bool:
-        """Whether the record begins another operation."""
+        """Return whether the record begins another operation."""
         if record.timestamp_ms != self.timestamp_ms or record.partition != self.partition:
             return True
         if phase is None or phase > self.phase:
@@ -148,7 +148,7 @@ class Operation:
             self.phase = phase
 
     def touch(self, member_id: str, before: Member | None) -> Touch:
-        """What the operation wrote of a member, with the member as it was before."""
+        """Return what the operation wrote of a member, with the member as it was before."""
         touch = self.members.get(member_id)
         if touch is None:
             touch = self.members[member_id] = Touch(before, self.last_offset)

@@ -33,11 +33,11 @@ class Form(NamedTuple):
     read: Convert | None
 
     def to_plain(self, value: Any) -> Any:
-        """A value as plain data."""
+        """Return a value as plain data."""
         return value if self.write is None else self.write(value)
 
     def from_plain(self, plain: Any) -> Any:
-        """A value from plain data."""
+        """Return a value from plain data."""
         return plain if self.read is None else self.read(plain)
 
 
@@ -46,7 +46,7 @@ AS_IT_IS = Form(None, None)
 
 @cache
 def form(hint: Any) -> Form:
-    """The form of a type.
+    """Return the form of a type.
 
     Raises:
         TypeError: there is none.
@@ -135,7 +135,7 @@ def _mapping(key: Any, item: Any) -> Form:
 
 
 def _sequence(made: Callable[[list[Any]], Any], forms: list[Form], defaults: Sequence[Any] = ()) -> Form:
-    """A list with a form for each place; places at the end that have their default are left out."""
+    """Return a list with a form for each place; places at the end that have their default are left out."""
     writes = [(place, one.write) for place, one in enumerate(forms) if one.write is not None]
     reads = [(place, one.read) for place, one in enumerate(forms) if one.read is not None]
 
@@ -194,7 +194,7 @@ class Fields:
         self._forms = [(name.lstrip("_"), name, *form(hints[name])) for name in names]
 
     def write(self, owner: object) -> dict[str, Any]:
-        """The attributes as plain data."""
+        """Return the attributes as plain data."""
         plain = {}
         for key, name, write, _ in self._forms:
             value = getattr(owner, name)

@@ -66,17 +66,17 @@ class Reconciliation:
             self.put(member)
 
     def target_of(self, member_id: str) -> Target | None:
-        """The target assignment of a member that may not exist."""
+        """Return the target assignment of a member that may not exist."""
         member = self.members.get(member_id)
         return self.early_targets.get(member_id) if member is None else member.target
 
     def target_partitions(self, member_id: str) -> Assignment:
-        """What a member is to have, nothing where it has no target."""
+        """Return what a member is to have, nothing where it has no target."""
         target = self.target_of(member_id)
         return target.assigned if target is not None else NOTHING
 
     def has_targets(self) -> bool:
-        """Whether there is any target assignment."""
+        """Return whether there is any target assignment."""
         return bool(self.early_targets) or any(member.target is not None for member in self.members.values())
 
     def bump_epoch(self, record: Record, operation: Operation, epoch: int, metadata_hash: int) -> None:
@@ -105,12 +105,12 @@ class Reconciliation:
         self.unreconciled = {member_id for member_id, member in self.members.items() if not self.is_reconciled(member)}
 
     def is_reconciled(self, member: Member) -> bool:
-        """A member that is stable at the assignment epoch has nothing left to do."""
+        """Return a member that is stable at the assignment epoch has nothing left to do."""
         current = member.current or JOINING
         return current.state is STABLE and current.epoch == self.assignment_epoch
 
     def is_settled(self) -> bool:
-        """Every member reached the target of the group's own epoch."""
+        """Return every member reached the target of the group's own epoch."""
         return bool(self.members) and not self.unreconciled and self.assignment_epoch >= self.epoch
 
     def subscribe(self, record: Record, operation: Operation, subscription: Subscription) -> None:

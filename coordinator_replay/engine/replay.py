@@ -197,7 +197,7 @@ class StateReplay:
                 group.reconciliation.birth_missing = None
 
     def is_exact(self, missing_before: int | None = None) -> bool:
-        """Whether no record that is missing can make the group another, what is still open included.
+        """Return whether no record that is missing can make the group another, what is still open included.
 
         Args:
             missing_before: how many offsets of the log partition are missing below the time asked about, where
@@ -209,23 +209,23 @@ class StateReplay:
 
     @property
     def is_classic(self) -> bool:
-        """Whether one record holds the whole group."""
+        """Return whether one record holds the whole group."""
         return self._is_classic_known and isinstance(self.group, ClassicGroup)
 
     @property
     def shown_state(self) -> GroupState:
-        """The state to show after the last operation that is over: ``Unknown`` where it isn't proven."""
+        """Return the state to show after the last operation that is over: ``Unknown`` where it isn't proven."""
         return self._state
 
     def continues(self, record: Record) -> bool:
-        """Whether a record belongs to the operation that is still open."""
+        """Return whether a record belongs to the operation that is still open."""
         operation = self._operation
         if operation is None or not record.is_readable:
             return False
         return not operation.ends_before(record, PHASE.get((record.kind, record.value is None)))
 
     def lose_track(self, partition: int, offset: int, timestamp_ms: int | None, group_type: GroupType | None) -> Event:
-        """Records that no dump has begin to be missing: nothing is proven any more but by records behind them.
+        """Return records that no dump has begin to be missing: nothing is proven any more but by records behind them.
 
         Args:
             partition: the log partition.
@@ -239,7 +239,7 @@ class StateReplay:
         return self._mark(EventKind.RECORDS_MISSING, (partition, offset, timestamp_ms), group_type)
 
     def lose_key(self, record: Record, group_type: GroupType) -> Event:
-        """A value can't be read: what is known of its key is not proven up to the key's next record.
+        """Return a value can't be read: what is known of its key is not proven up to the key's next record.
 
         Args:
             record: the record; no operation is open.
@@ -253,7 +253,7 @@ class StateReplay:
     def interrupted(
         self, partition: int, offset: int, timestamp_ms: int | None, before: GroupState, group_type: GroupType | None
     ) -> Event:
-        """Records between the older dumps and a newer one are missing; the group is what the newer one confirms.
+        """Return records between the older dumps and a newer one are missing; the group is what the newer one confirms.
 
         Args:
             partition: the log partition.
@@ -303,7 +303,7 @@ class StateReplay:
         return self._mark(EventKind.RECORDS_COMPLETE, (partition, offset, timestamp_ms), group_type)
 
     def _mark(self, kind: EventKind, place: tuple[int, int, int | None], group_type: GroupType | None) -> Event:
-        """An event that rests on no record of the group: the group stays as it is, what is proven of it changes."""
+        """Return an event without a record of the group: the group stays, but the proof of it changes."""
         group, before = self.group, self._state
         self.is_state_exact = kind is EventKind.RECORDS_COMPLETE
         is_shown = self.is_state_exact or isinstance(group, ReconcilingGroup)
@@ -322,27 +322,27 @@ class StateReplay:
         )
 
     def _is_classic_proven(self, missing_before: int) -> bool:
-        """Whether one record holds the whole group, and none of its key can be missing behind it."""
+        """Return whether one record holds the whole group, and none of its key can be missing behind it."""
         return self.is_classic and not self.is_contested and (self.is_cleaned or missing_before <= self._missing)
 
     def _is_proven_before(self, record: Record) -> bool:
-        """Whether the group is proven just before a record."""
+        """Return whether the group is proven just before a record."""
         return self._is_complete(record.offset, record.missing_before) or self._is_classic_proven(record.missing_before)
 
     def _is_proven_behind(self, operation: Operation) -> bool:
-        """Whether the group is proven after an operation."""
+        """Return whether the group is proven after an operation."""
         if self._is_complete(operation.last_offset + 1, operation.missing):
             return True
         return self._is_classic_proven(operation.missing)
 
     def _is_complete(self, offset: int, missing_before: int) -> bool:
-        """Whether no key of the group is open just before an offset."""
+        """Return whether no key of the group is open just before an offset."""
         if self.open_keys:
             return False
         return missing_before == self._lost if self.proven_from is None else offset >= self.proven_from
 
     def snapshot(self) -> dict[str, Any]:
-        """The whole state as plain data fit for JSON, the operation still open included."""
+        """Return the whole state as plain data fit for JSON, the operation still open included."""
         return {"version": VERSION, **FIELDS.write(self)}
 
     @classmethod
@@ -358,7 +358,7 @@ class StateReplay:
         return replay
 
     def _begin(self, record: Record, phase: int | None) -> Operation:
-        """The open operation, with the record counted in; a new one where none is open."""
+        """Return the open operation, with the record counted in; a new one where none is open."""
         operation = self._operation
         if operation is None:
             operation = self._operation = Operation(
@@ -376,7 +376,10 @@ class StateReplay:
         return operation
 
     def _header_now(self) -> Header | None:
-        """The group before the operation that begins; the same as before the last one, unless that changed it."""
+        """Return the group before the operation that begins.
+
+        The same as before the last one, unless that changed it.
+        """
         if self._header is None and self.group is not None:
             self._header = self.group.header(self._state)
         return self._header
@@ -467,12 +470,12 @@ FIELDS = Fields(
 
 
 def _key(record: Record) -> tuple[Any, ...]:
-    """What distinguishes a key from others of the group."""
+    """Return what distinguishes a key from others of the group."""
     return record.kind, *record.key.values()
 
 
 def _is_migrating(group: Group) -> bool:
-    """Whether members use the classic protocol in a group that is not classic: it was converted from one."""
+    """Return whether members use the classic protocol in a group that is not classic: it was converted from one."""
     if isinstance(group, ClassicGroup):
         return False
     subscriptions = (member.subscription for member in group.members.values())

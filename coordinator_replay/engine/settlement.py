@@ -36,7 +36,7 @@ NAMES_THE_STATE: Mapping[GroupState, tuple[EventKind, ...]] = {
 
 
 def settle(operation: Operation, group: Group | None, final: GroupState, *, is_state_exact: bool = True) -> list[Event]:
-    """The events of a finished operation, in the order of its records.
+    """Return the events of a finished operation, in the order of its records.
 
     Args:
         operation: the operation.
@@ -81,7 +81,7 @@ def _note_life(operation: Operation, group: Group, changes: list[MemberChange], 
 
 
 def _is_beginning(operation: Operation, group: Group) -> bool:
-    """A group surely begins here: nothing is missing, or it is the empty record that a first join writes."""
+    """Return a group surely begins here: nothing is missing, or it is the empty record that a first join writes."""
     if operation.is_exact:
         return True
     return isinstance(group, ClassicGroup) and not group.generation and not group.members and not group.is_simple
@@ -138,7 +138,7 @@ def _events(
 
 
 def _carrier(notes: list[Note], state: GroupState | None, final: GroupState) -> int | None:
-    """Index of the note that carries the group into its final state, None where no note needs to."""
+    """Return index of the note that carries the group into its final state, None where no note needs to."""
     if state is final:
         return None
     kinds = [note.kind for note in notes]

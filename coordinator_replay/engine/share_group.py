@@ -33,7 +33,7 @@ class ShareGroup(ReconcilingGroup):
     protocol_type = "share"
 
     def read_subscription(self, value: Mapping[str, Any]) -> Subscription:
-        """Kind 10."""
+        """Return kind 10."""
         return Subscription(
             None,
             value.get("rackId"),
@@ -43,7 +43,7 @@ class ShareGroup(ReconcilingGroup):
         )
 
     def read_current(self, value: Mapping[str, Any], missing: int) -> Current:
-        """Kind 14; its state byte is always 0."""
+        """Return kind 14; its state byte is always 0."""
         return Current(
             value.get("memberEpoch", 0),
             value.get("previousMemberEpoch", 0),

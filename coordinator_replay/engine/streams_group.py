@@ -62,7 +62,7 @@ class StreamsGroup(ReconcilingGroup):
     validated_topology_epoch: int = NOT_VALIDATED
 
     def is_ready(self) -> bool:
-        """The topology is there and is the one that was validated."""
+        """Return the topology is there and is the one that was validated."""
         return self.topology is not None and self.topology.epoch == self.validated_topology_epoch
 
     def replay_metadata(self, record: Record, operation: Operation) -> None:
@@ -72,7 +72,7 @@ class StreamsGroup(ReconcilingGroup):
         super().replay_metadata(record, operation)
 
     def read_subscription(self, value: Mapping[str, Any]) -> Subscription:
-        """Kind 19."""
+        """Return kind 19."""
         endpoint = value.get("userEndpoint")
         return Subscription(
             value.get("instanceId"),
@@ -87,7 +87,7 @@ class StreamsGroup(ReconcilingGroup):
         )
 
     def read_target(self, value: Mapping[str, Any], missing: int) -> Target:
-        """Kind 21: the tasks a member is to have."""
+        """Return kind 21: the tasks a member is to have."""
         return Target(
             _tasks(value, "activeTasks"),
             _tasks(value, "standbyTasks"),
@@ -96,7 +96,7 @@ class StreamsGroup(ReconcilingGroup):
         )
 
     def read_current(self, value: Mapping[str, Any], missing: int) -> Current:
-        """Kind 22: the tasks a member has."""
+        """Return kind 22: the tasks a member has."""
         return Current(
             value.get("memberEpoch", 0),
             value.get("previousMemberEpoch", 0),
@@ -121,7 +121,7 @@ class StreamsGroup(ReconcilingGroup):
 
 
 def read_topology(value: Mapping[str, Any]) -> Topology:
-    """The topology in a kind-23 value: source and repartition-source topics make the tasks of a subtopology."""
+    """Return the topology in a kind-23 value: source and repartition-source topics make the tasks of a subtopology."""
     return Topology(
         value.get("epoch", 0),
         {

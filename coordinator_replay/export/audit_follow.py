@@ -18,7 +18,7 @@ from coordinator_replay.pipeline.ledger import Run
 
 
 def audited_batches(runs: Iterable[Run], stream: str | None) -> set[int]:
-    """The batches of a stream that followers have audited."""
+    """Return the batches of a stream that followers have audited."""
     of_stream = (run.inputs for run in runs if stream is not None and run.settings.get("follow") == stream)
     names = (uri.rpartition("/")[2] for inputs in of_stream for uri in inputs)
     folders = filter(None, map(ExportFolder.parse, names))
@@ -27,17 +27,17 @@ def audited_batches(runs: Iterable[Run], stream: str | None) -> set[int]:
 
 @dataclass(slots=True, kw_only=True)
 class AuditFollower:
-    """What one that goes on does, and what it has done.
+    """A follower that audits new folders, and its progress.
 
     Attributes:
         dump: what a follower exports into.
         audit: audits folders.
         maintain: compacts the tables.
-        log: gets a line where something is put off.
+        log: gets a line when an audit or upkeep is put off.
         maintain_every: seconds between two rounds of upkeep.
         audited: batches that were audited.
-        maintain_at: from when on the tables are to be maintained, on a clock that only goes forward: at first, too,
-            because a follower that was killed within the hour has left its files to the next one.
+        maintain_at: time of the next upkeep, on a clock that only goes forward. The first upkeep is due at once,
+            because a follower that was killed may have left small files.
     """
 
     dump: ExportedDump

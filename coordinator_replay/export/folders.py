@@ -1,4 +1,4 @@
-"""The folder of a dump as exports leave it: a folder for each batch, those of an hour merged, and whose log it is."""
+"""The folder of a dump as exports leave it: a folder for each batch, merged by hour, and the topic id of its log."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -39,26 +39,31 @@ class ExportedDump:
 
     @property
     def checkpoint(self) -> str:
-        """Where Spark keeps how far the exports have come."""
+        """Return where Spark keeps how far the exports have come."""
         return f"{self.uri}/{CHECKPOINT}"
 
     @property
     def stream(self) -> str | None:
-        """Spark's id of the stream that numbers the batches: another one where a dump was begun again; None before."""
+        """Return Spark's id of the stream that numbers the batches; None before the first.
+
+        A dump that was begun again has another one.
+        """
         return self._read("id", f"{CHECKPOINT}/metadata")
 
     def uri_of(self, folder: ExportFolder) -> str:
-        """Where an export's files lie."""
+        """Return where an export's files lie."""
         return f"{self.uri}/{folder.name}"
 
     def folders(self) -> dict[ExportFolder, bool]:
-        """The folders of exports, and whether each is complete."""
+        """Return the folders of exports, and whether each is complete."""
         listed = self._filesystem.get_file_info(fs.FileSelector(self._path, allow_not_found=True))
         folders = [ExportFolder.parse(info.base_name) for info in listed if info.type == fs.FileType.Directory]
-        return {folder: self._is_complete(folder) for folder in sorted(one for one in folders if one is not None)}
+        return {
+            folder: self._is_complete(folder) for folder in sorted(folder for folder in folders if folder is not None)
+        }
 
     def place(self, number: int, now: datetime) -> tuple[ExportFolder, bool]:
-        """The folder of a batch, and whether the batch is in it already.
+        """Return the folder of a batch, and whether the batch is in it already.
 
         A batch that is done again, because its export was killed, goes where it went before.
         """
@@ -83,7 +88,7 @@ class ExportedDump:
             )
 
     def check_topic(self, topic_id: str) -> None:
-        """Make sure that an export is of the same topic as those before it; the first one writes down whose it is.
+        """Make sure that an export has the same topic as earlier exports; the first export writes the id down.
 
         Args:
             topic_id: the topic's id in the cluster.
@@ -104,7 +109,7 @@ class ExportedDump:
             )
 
     def merge_hours(self, spark: SparkSession, now: datetime) -> list[ExportFolder]:
-        """Merge the folders of each hour that is over, and remove those that were merged a while ago.
+        """Merge the folders of each hour that is over, and remove folders that were merged a while ago.
 
         Returns:
             the folders that were made.
@@ -137,7 +142,7 @@ class ExportedDump:
         return sum(info.size or 0 for info in listed)
 
     def _read(self, name: str, file: str) -> str | None:
-        """A text of a file of JSON in the dump; None where there is no such file."""
+        """Return a text of a file of JSON in the dump; None where there is no such file."""
         path = f"{self._path}/{file}"
         if self._filesystem.get_file_info(path).type == fs.FileType.NotFound:
             return None
@@ -151,7 +156,7 @@ class ExportedDump:
 
 
 def _mergeable(folders: dict[ExportFolder, bool], this_hour: str) -> list[list[ExportFolder]]:
-    """Folders of hours that are over, by hour: complete ones, in a row, that no other folder has yet."""
+    """Return folders of hours that are over, by hour: complete ones, in a row, that no other folder has yet."""
     merged = superseded(folder for folder, done in folders.items() if done)
     hours: dict[str, list[ExportFolder]] = {}
     for folder, done in folders.items():

@@ -1,12 +1,12 @@
-"""An export that goes on: what the topic gets is written as it comes, before the cleaner can remove any of it.
+"""A continuous export: records are written as they come, before the cleaner can remove any.
 
-The stream is that of a single export (``topic.py``), with a trigger that fires at an interval: the same checkpoint,
-the same folders. So a follower goes on where a single export ended, and the other way round. It may be killed any time:
-the batch that was being written is done again with the same offsets, into the same folder.
+The stream is the stream of a single export (``topic.py``) with a trigger that fires at an interval. Checkpoint and
+folders are the same, so either kind of export continues the other. A follower may be killed at any time: the next one
+writes the unfinished batch again, with the same offsets, into the same folder.
 
-A broker that restarts is waited for by Kafka's clients for some minutes. Where that is not enough, the query ends and
-is started again, for as long as it takes. What waiting doesn't help with ends the follower with a sentence: a
-permission, a topic that was created again, offsets that the log no longer has, a full disk.
+Kafka's clients wait some minutes for a broker that restarts. If that is not enough, the query ends and the follower
+starts it again, as often as needed. If waiting can't help, the follower ends with a sentence: a missing permission, a
+topic that was created again, offsets that the log no longer has, a full disk.
 """
 
 import json
@@ -55,7 +55,7 @@ _LAST_BATCH_SECONDS = 20.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Following:
-    """How a follower works.
+    """Options of a follower.
 
     Attributes:
         every_ms: how often it asks for new records.
@@ -168,7 +168,7 @@ class _Follower:
         return reported
 
     def _merge(self) -> None:
-        """Once in each hour, merge the folders of those that are over."""
+        """Merge the folders of hours that are over, at most once an hour."""
         now = datetime.now(UTC)
         if self._merged_in == (hour := f"{now:%Y%m%dT%H}"):
             return
@@ -181,7 +181,7 @@ class _Follower:
 
 
 def _lag(batch: dict[str, Any]) -> str:
-    """How far behind the end of the log a batch ended."""
+    """Return how far behind the end of the log a batch ended."""
     behind = 0
     for source in batch["sources"]:
         ends, latest = offsets_by_partition(source["endOffset"]), offsets_by_partition(source.get("latestOffset"))

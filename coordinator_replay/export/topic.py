@@ -1,15 +1,16 @@
-"""Taking a dump from a running cluster: what is new since the last export, through Spark's Kafka source.
+"""Export from a running cluster: records since the last export, through Spark's Kafka source.
 
-Spark's own streams do the book-keeping. A stream with the trigger ``availableNow`` reads up to the end that the log had
-when it began, and stops. Its checkpoint is in the dump's folder: the offsets to read are written there before they
-are read, and confirmed when the files are complete. An export that is killed is so done again, with the same offsets
-into the same folder; none is left out, and none is read twice. Partitions that are added to the topic are found.
+Spark's own streams do the book-keeping. A stream with the trigger ``availableNow`` reads up to the end that the log
+had when it began, and stops. Its checkpoint is in the dump's folder: the offsets to read are written there before
+they are read, and confirmed when the files are complete. So an export that was killed is done again with the same
+offsets into the same folder. No record is left out, and none is read twice. Partitions that are added to the topic
+are found.
 
-Where the cleaner has removed records since the last export, what comes next does not show what else was removed.
+If the cleaner has removed records since the last export, the next records do not show what else was removed.
 ``again`` reads the topic from its start once more, into a folder of its own, which says what is still alive.
 
-What a consumer does not see is missing from such a dump: transaction markers, producer ids, batches. Aborted commits
-and those of open transactions are in it, because nothing else shows what they were.
+Such a dump lacks whatever a consumer does not see: transaction markers, producer ids, batches. Aborted commits and
+those of open transactions are in it, because nothing else shows what they were.
 """
 
 import json
@@ -40,14 +41,14 @@ _COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportOptions:
-    """What an export is asked to do.
+    """Options of an export.
 
     Attributes:
-        bootstrap_servers: where the cluster is.
+        bootstrap_servers: addresses of the cluster.
         out: folder or URI of the dump, which all exports of one cluster share.
         client: settings of Kafka's clients by their own names: security, above all.
         partitions: how many partitions the topic has; the cluster is asked if None.
-        min_partitions: read with at least so many tasks; one for each log partition if None.
+        min_partitions: read with at least this number of tasks; one for each log partition if None.
         again: read the whole topic; the next export continues from the same offsets as without it.
     """
 
@@ -59,11 +60,11 @@ class ExportOptions:
     again: bool = False
 
     def settings(self) -> dict[str, str]:
-        """The settings of Kafka's clients."""
+        """Return the settings of Kafka's clients."""
         return {**self.client, "bootstrap.servers": self.bootstrap_servers}
 
     def source(self, partitions: int) -> dict[str, str]:
-        """The options of Spark's Kafka source."""
+        """Return the options of Spark's Kafka source."""
         options = {f"kafka.{name}": value for name, value in self.settings().items()}
         options |= {
             # Not a subscription: that would make a consumer group, and so write to the topic that is read.
@@ -78,7 +79,7 @@ class ExportOptions:
 
 @dataclass(slots=True)
 class Exported:
-    """What an export has brought.
+    """Result of an export.
 
     Attributes:
         folders: the folders it wrote, in order; two after an export that was killed.
@@ -95,15 +96,22 @@ class Exported:
     first_offsets: dict[int, int] = field(default_factory=dict)
 
     def behind(self) -> list[int]:
-        """Log partitions whose first record lies behind where the last export ended: compacted, or behind a marker."""
+        """Return log partitions whose first record lies behind the end of the last export.
+
+        Its records were compacted, or a marker lies there.
+        """
         first = self.first_offsets
-        return [one for one, start in sorted(self.from_offsets.items()) if 0 < start < first.get(one, start)]
+        return [
+            partition
+            for partition, start in sorted(self.from_offsets.items())
+            if 0 < start < first.get(partition, start)
+        ]
 
 
 def writer(
     dump: ExportedDump, wrote: Callable[[int, str], None], *, files: int | None = None
 ) -> Callable[[DataFrame, int], None]:
-    """What a stream does with each of its batches: a folder of Parquet files.
+    """Return the function that writes each batch of a stream to a folder of Parquet files.
 
     Args:
         dump: the folder of the dump.
@@ -114,8 +122,8 @@ def writer(
     def write(batch: DataFrame, number: int) -> None:
         place, is_written = dump.place(number, datetime.now(UTC))
         folder = dump.uri_of(place)
-        # A batch that Spark does again has the same offsets. Where the export was killed after the last file, files
-        # stay as they are: somebody may be reading them. A part is overwritten.
+        # Spark repeats a batch with the same offsets. If the export was killed after the last file, the files stay as
+        # they are: somebody may be reading them. An incomplete folder is overwritten.
         if not is_written:
             records = batch.select(*_COLUMNS)
             (records if files is None else records.coalesce(files)).write.mode("overwrite").parquet(folder)
@@ -125,7 +133,7 @@ def writer(
 
 
 def offsets_by_partition(offsets: Mapping[str, Mapping[str, int]] | None) -> dict[int, int]:
-    """Offsets by partition, as a stream's progress has them; None before the first batch."""
+    """Return offsets by partition, as a stream's progress has them; None before the first batch."""
     return {int(partition): offset for partition, offset in (offsets or {}).get(TOPIC, {}).items()}
 
 
@@ -148,7 +156,7 @@ _NO_SPACE = "No space left on device"
 
 
 def sentence(problem: Exception) -> str:
-    """What a failure means for an export, and its innermost cause, the cluster's or its client's, without Spark's."""
+    """Return a sentence on a failure: its meaning for an export, and its innermost cause without Spark's errors."""
     text = str(problem)
     causes = re.findall(r"^Caused by: (?:[\w$]+\.)*([\w$]+: .+)$", text, re.MULTILINE)
     stream = re.findall(r"terminated with exception: (.+)", text)
@@ -186,7 +194,7 @@ def _describe_topic(spark: SparkSession, settings: Mapping[str, str]) -> tuple[i
     try:
         admin = jvm.org.apache.kafka.clients.admin.AdminClient.create(dict(settings))
     except TypeError as problem:
-        # What is no class is a package to py4j, and a package can't be called.
+        # py4j returns a package for a class that it does not find, and a package can't be called.
         raise _without_source() from problem
     try:
         topic = admin.describeTopics([TOPIC]).allTopicNames().get().get(TOPIC)
@@ -198,7 +206,7 @@ def _describe_topic(spark: SparkSession, settings: Mapping[str, str]) -> tuple[i
 def open_stream(
     spark: SparkSession, options: ExportOptions, dump: ExportedDump, report: Callable[[str], None]
 ) -> DataFrame:
-    """The stream of the topic's records, from where the last export ended; Spark reads it when a query starts.
+    """Return the stream of the topic's records since the last export; Spark reads it when a query starts.
 
     Raises:
         PrerequisiteError: the session lacks the Kafka source.
@@ -251,7 +259,7 @@ def cluster_errors(options: ExportOptions) -> Iterator[None]:
 def run_export(
     spark: SparkSession, options: ExportOptions, report: Callable[[str], None] = lambda _step: None
 ) -> Exported:
-    """Write what the topic has got since the last export to a new folder of the dump.
+    """Write the topic's records since the last export to a new folder of the dump.
 
     Args:
         spark: a session that has the Kafka source.
@@ -296,7 +304,7 @@ def _export_again(spark: SparkSession, options: ExportOptions, partitions: int, 
 
 
 def _extent(spark: SparkSession, folder: str) -> list[tuple[int, int, int]]:
-    """The first and the last offset of each log partition in a folder: as many rows as there are log partitions."""
+    """Return the first and the last offset of each log partition in a folder, a row for each partition."""
     extents = spark.read.parquet(folder).groupBy("partition").agg(functions.min("offset"), functions.max("offset"))
     return [(row[0], row[1], row[2]) for row in extents.collect()]
 

@@ -1,1 +1,1 @@
-"""Bytes of log segments → Arrow columns: ``read_segment`` is the door, ``LOG_RECORD`` the shape of what comes out."""
+"""Bytes of log segments to Arrow columns: ``read_segment`` is the entrance, ``LOG_RECORD`` is the shape of its rows."""

@@ -1,7 +1,7 @@
-"""From runs of record batches (magic 2) to rows.
+"""Rows of record batches (magic 2).
 
-Batches are read in groups whose records fit into one part: uncompressed ones where they lie in the window, and as soon
-as one of the group is compressed, from a copy in which all of them are plain.
+Batches are read in groups whose records fit into one part. Uncompressed batches are read in the window itself. If one
+batch of a group is compressed, the whole group is read from a plain copy.
 """
 
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ class _Group:
         ends: Where they end.
         headers: Their headers.
         skipped_before: How many records of the file were hopped over before each.
-        failures: For batches whose records can't even be looked at, by index: why.
+        failures: Reasons, by index, for batches whose records can't be read at all.
     """
 
     data: np.ndarray
@@ -56,7 +56,7 @@ class Batches:
         self._max_plain_bytes = max_plain_bytes
 
     def read(self, run: EntryRun) -> Iterator[pa.RecordBatch]:
-        """The rows of a run: its records, and a row for each batch that has none to be read."""
+        """Yield the rows of a run: its records, and a row for each batch that has none to be read."""
         headers = run.headers
         firsts = headers[HeaderField.OFFSET]
         counts = headers[HeaderField.RECORD_COUNT]
@@ -105,7 +105,7 @@ class Batches:
         yield _joined(bodies, headers[:, first:], skipped_before[first:], failures)
 
     def _plain(self, run: EntryRun, header: np.ndarray) -> tuple[memoryview, tuple[DamageClass, str] | None]:
-        """The plain records of a batch, or none of them and why."""
+        """Return the plain records of a batch, or none of them and why."""
         start = int(header[HeaderField.POSITION])
         body = run.window.view[start + BATCH_OVERHEAD : start + int(header[HeaderField.SIZE])]
         codec = int(header[HeaderField.ATTRIBUTES]) & Attribute.CODEC
@@ -139,7 +139,7 @@ class Batches:
             yield in_file_order(parts)
 
     def _read_in_slices(self, run: EntryRun, group: _Group, count: int) -> Iterator[pa.RecordBatch]:
-        """Reads a batch of very many records twice: first to see that all of it is in order, then for its rows."""
+        """Read a batch of very many records twice: first to see that all of it is in order, then for its rows."""
         most = MOST_RECORDS // 2  # while one slice is made, whoever reads still holds the one before
         for for_rows in (False, True):
             position, after, left = group.starts, np.array([-1]), count
@@ -171,15 +171,15 @@ def _scan(
     *,
     whole: bool = True,
 ) -> tuple[Records, np.ndarray]:
-    """Reads some records of each batch, and with ``whole`` they must be all: what there is, and where each stopped.
+    """Read some records of each batch; return them and where each batch stopped.
 
     Args:
-        run: What the batches are of.
+        run: The run that has the batches.
         group: The batches.
-        starts: Where in its data the records begin.
+        starts: Position in the group's data where the records of each batch begin.
         counts: How many of each to read.
         after_deltas: The offset delta that the first of them must exceed.
-        whole: Whether a batch with more is malformed.
+        whole: A batch with more records than its count is malformed.
     """
     headers = group.headers
     is_append_time = (headers[HeaderField.ATTRIBUTES] & Attribute.LOG_APPEND_TIME) != 0
@@ -192,7 +192,7 @@ def _scan(
 
 
 def _cuts(counts: np.ndarray) -> Iterator[slice]:
-    """Ranges of batches that hold at most ``MOST_RECORDS`` records together, or are one batch with more."""
+    """Yield ranges of batches that hold at most ``MOST_RECORDS`` records together, or are one batch with more."""
     totals = np.cumsum(np.maximum(counts, 0))
     first, before = 0, 0
     while first < len(totals):

@@ -12,14 +12,17 @@ MESSAGE_CRC_START = 16
 
 
 def entry_checksum(entry: memoryview, magic: int) -> int:
-    """The checksum that an entry of this magic ought to carry; ``entry`` runs from its offset field to its end."""
+    """Return the checksum that an entry of this magic ought to carry.
+
+    ``entry`` runs from its offset field to its end.
+    """
     if magic == 2:
         return crc32c(entry[BATCH_CRC_START:])
     return zlib.crc32(entry[MESSAGE_CRC_START:])
 
 
 def count_intact(data: np.ndarray, starts: np.ndarray, ends: np.ndarray, checksums: np.ndarray, magic: int) -> int:
-    """How many entries, from the first on, carry the right checksum; all of one family of formats."""
+    """Return how many entries, from the first on, carry the right checksum; all of one family of formats."""
     view = data.data
     skipped, checksum_of = (BATCH_CRC_START, crc32c) if magic == 2 else (MESSAGE_CRC_START, zlib.crc32)
     columns = ((starts + skipped).tolist(), ends.tolist(), checksums.tolist())

@@ -1,8 +1,8 @@
 """The codecs of record batches and message sets, each with a limit on what may come out.
 
-What clients really write differs from the formats' names in two places. Snappy is snappy-java's stream of blocks (the
-"xerial" framing) from Java clients and one raw block from others. LZ4 is the LZ4 frame format, but Java clients of the
-magic 0 era summed the frame's header from its magic number on, so that its check byte is wrong to everybody else
+What clients really write differs from the formats' names in two places. Snappy from Java clients is snappy-java's
+stream of blocks (the "xerial" framing); other clients write one raw block. LZ4 is the LZ4 frame format. But Java
+clients of the magic 0 era included the magic number in the header checksum, so other libraries find it wrong
 (KAFKA-3160). Both forms are accepted in every magic.
 
 A batch of a few bytes may claim or produce gigabytes. Output goes into memory that was reserved but not touched, so
@@ -41,7 +41,7 @@ class DecompressionError(Exception):
 
 
 def decompress(codec: Codec, compressed: memoryview, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> memoryview:
-    """The plain bytes of one compressed block of records.
+    """Return the plain bytes of one compressed block of records.
 
     Raises:
         DecompressionError: The bytes are damaged or cut, or hold more than ``limit_bytes``.
@@ -65,7 +65,7 @@ def decompress(codec: Codec, compressed: memoryview, limit_bytes: int = DEFAULT_
 
 
 def with_true_lz4_header(compressed: memoryview) -> memoryview:
-    """The same frame with the header check byte of old Java clients replaced by the one the format asks for."""
+    """Return the same frame with the header check byte of old Java clients replaced by the one the format asks for."""
     frame = bytes(compressed[:19])
     if len(frame) < 7 or frame[:4] != LZ4_FRAME_MAGIC:
         return compressed
@@ -78,7 +78,7 @@ def with_true_lz4_header(compressed: memoryview) -> memoryview:
 
 
 def lz4_header_check(descriptor: bytes) -> int:
-    """The check byte of an LZ4 frame header."""
+    """Return the check byte of an LZ4 frame header."""
     return (xxhash.xxh32_intdigest(descriptor) >> 8) & 0xFF
 
 
@@ -124,7 +124,7 @@ def _unsnap_block(block: memoryview, limit_bytes: int) -> bytes:
 
 
 def _expand(codec: ModuleType, compressed: memoryview, limit_bytes: int) -> memoryview:
-    """Decompresses into memory of a guessed size first, since nearly every batch is small, then of the limit's size."""
+    """Decompress into memory of a guessed size first, since nearly every batch is small, then of the limit's size."""
     guess = min(limit_bytes, max(_FIRST_GUESS_BYTES, 16 * len(compressed)))
     for room in sorted({guess, limit_bytes}):
         plain = np.empty(room, np.uint8)

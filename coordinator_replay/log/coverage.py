@@ -1,4 +1,4 @@
-"""What a segment file covers, by the records that were read of it, and what is worth a note of the run."""
+"""Offsets that a segment file covers, and notes on the file for the run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ _MOST_EPOCHS = 1000
 
 
 def note(text: str, position: int) -> str:
-    """A remark on a file that is none on damage: a sentence to show, and where in the file that is."""
+    """Return a remark on a file that is none on damage: a sentence to show, and where in the file that is."""
     return f"{text} (byte {position})"
 
 
@@ -47,7 +47,7 @@ class SkipRanges:
         self._lasts = np.array([last for _, last in merged], np.int64)
 
     def cover(self, firsts: np.ndarray, lasts: np.ndarray) -> np.ndarray:
-        """Which of the ranges ``firsts`` to ``lasts`` lie wholly inside one of these."""
+        """Return which of the ranges ``firsts`` to ``lasts`` lie wholly inside one of these."""
         if not len(self._firsts):
             return np.zeros(len(firsts), np.bool_)
         nearest = np.searchsorted(self._firsts, firsts, "right") - 1
@@ -55,7 +55,7 @@ class SkipRanges:
         return inside
 
     def have(self, offsets: np.ndarray) -> np.ndarray:
-        """Which offsets lie inside one of these."""
+        """Return which offsets lie inside one of these."""
         return self.cover(offsets, offsets)
 
 
@@ -64,7 +64,7 @@ NOTHING_SKIPPED = SkipRanges()
 
 @dataclass(slots=True)
 class SegmentCoverage:
-    """Which offsets a file covers and what became of them, counted while it is read.
+    """Counts of the offsets that a file covers and of what became of them.
 
     Attributes:
         base_offset: The offset that its first batch header claims; None: there are no batches.
@@ -89,11 +89,11 @@ class SegmentCoverage:
 
     @property
     def epochs(self) -> list[EpochStart]:
-        """Where leader epochs begin, as the headers of all batches say; messages of magic 0 and 1 have none."""
-        return [one for one in self._epochs if one.leader_epoch > _NO_EPOCH]
+        """Return where leader epochs begin, as the headers of all batches say; messages of magic 0 and 1 have none."""
+        return [epoch for epoch in self._epochs if epoch.leader_epoch > _NO_EPOCH]
 
     def see(self, firsts: np.ndarray, lasts: np.ndarray, positions: np.ndarray) -> None:
-        """Takes note of the offsets that the headers of some entries claim."""
+        """Take note of the offsets that the headers of some entries claim."""
         if not len(firsts):
             return
         if self.base_offset is None:
@@ -107,25 +107,25 @@ class SegmentCoverage:
         self.last_offset = max(int(lasts.max()), int(lasts[0]) if self.last_offset is None else self.last_offset)
 
     def see_epochs(self, epochs: np.ndarray, firsts: np.ndarray, lasts: np.ndarray) -> None:
-        """Takes note of the leader epochs of some batches, before ``see`` takes note of their offsets."""
+        """Take note of the leader epochs of some batches, before ``see`` takes note of their offsets."""
         last_epoch = self._epochs[-1].leader_epoch if self._epochs else _NO_EPOCH
         changes = np.flatnonzero(np.diff(epochs, prepend=last_epoch))
         if len(changes) <= _MOST_EPOCHS - len(self._epochs):
             before = np.concatenate([[self._previous_last], lasts[:-1]])
             begins = zip(epochs[changes].tolist(), before[changes].tolist(), firsts[changes].tolist(), strict=True)
-            self._epochs += [EpochStart(*one) for one in begins]
+            self._epochs += [EpochStart(*begin) for begin in begins]
 
     def see_empty(self, positions: np.ndarray) -> None:
-        """Takes note of batches without records."""
+        """Take note of batches without records."""
         if len(positions) and self._empty_at is None:
             self._empty_at = int(positions[0])
         self._empty += len(positions)
 
     def count(self, offsets: np.ndarray, counts: np.ndarray, skipped_before: np.ndarray) -> np.ndarray:
-        """Counts records read: before each of them, how many offsets since the first of the file have none.
+        """Count records; return for each how many earlier offsets of the file have no record.
 
         Args:
-            offsets: Those of the records.
+            offsets: Offsets of the records.
             counts: How many of them each entry has.
             skipped_before: How many records of the file were hopped over before each entry.
         """
@@ -137,7 +137,7 @@ class SegmentCoverage:
         return offsets - expected
 
     def notes(self) -> list[str]:
-        """The remarks that follow from the sums."""
+        """Return the remarks that follow from the sums."""
         notes = []
         if self._empty_at is not None:
             batches = "batch" if self._empty == 1 else "batches"

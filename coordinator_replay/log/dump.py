@@ -44,8 +44,8 @@ class DumpFile:
     """One file of a dump.
 
     Attributes:
-        uri: what it is opened by: a local path, or a URI that pyarrow's filesystems know.
-        log_partition: of a segment: its partition of the offsets topic.
+        uri: a local path, or a URI that pyarrow's filesystems know.
+        log_partition: partition of the offsets topic, for a segment.
         size: in bytes.
         is_current: False for a file that is no longer, or not yet, part of the log.
     """
@@ -83,21 +83,21 @@ class DumpSearch(NamedTuple):
 
 
 def base_offset(file: DumpFile) -> int | None:
-    """The offset in a segment's name, below which it has none; None where the file has another name."""
+    """Return the offset in a segment's name, below which it has none; None where the file has another name."""
     base, _, rest = file.uri.rpartition("/")[2].partition(".")
     return int(base) if len(base) == BASE_DIGITS and base.isdecimal() and rest.startswith("log") else None
 
 
 @dataclass(slots=True)
 class Dump:
-    """What the inputs of a run are.
+    """Inputs of a run, sorted by form.
 
     Attributes:
         format: the one form they all have.
         segments: the files to read, for segments.
         paths: what to hand to Spark, for the other forms.
         notes: what was skipped, one sentence each.
-        indexed: base offsets of segments of which a folder has an index or a snapshot, by folder.
+        indexed: base offsets of segments that have an index or a snapshot in a folder, by folder.
         companions: files in the folders of segments that describe the log: the topic's id, the leader epochs.
         search: how it was found; None for one that was not found in files.
         stamps: the size and time of each file to read, by URI.
@@ -156,12 +156,12 @@ class _Listed(NamedTuple):
 
     @property
     def folder(self) -> str:
-        """The name of the folder that it lies in."""
+        """Return the name of the folder that it lies in."""
         return _folder(self.uri).rpartition("/")[2]
 
 
 def _list(uri: str) -> Iterator[_Listed]:
-    """Every file an input names: itself, those below it, or those a glob matches."""
+    """Yield every file an input names: itself, those below it, or those a glob matches."""
     filesystem, path = open_filesystem(uri)
     prefix = uri[: len(uri) - len(path)] if uri.endswith(path) else ""
     if isinstance(filesystem, fs.LocalFileSystem):
@@ -190,19 +190,19 @@ def _list(uri: str) -> Iterator[_Listed]:
 
 
 def _base(path: str) -> str:
-    """The folder that a glob begins in; a path without wildcards itself."""
+    """Return the folder that a glob begins in; a path without wildcards itself."""
     wildcard = _WILDCARD.search(path)
     return path[: path.rfind("/", 0, wildcard.start()) + 1] or "." if wildcard else path
 
 
 def _list_local(uri: str, prefix: str, path: str) -> Iterator[_Listed]:
-    """The same of this machine's files, where a name that exists is no glob, whatever it holds."""
+    """Yield the same of this machine's files, where a name that exists is no glob, whatever it holds."""
     is_glob = _WILDCARD.search(path) is not None and not os.path.lexists(path)
     roots = [path]
     if is_glob:
         matches = glob.glob(path, include_hidden=True)  # noqa: PTH207 - of a whole path
-        # A file has its own path where that matches too, not that of a link to it.
-        roots = sorted(filter(os.path.exists, matches), key=lambda one: (Path(one).is_symlink(), one))
+        # If a file's own path matches too, take it rather than the path of a link to it.
+        roots = sorted(filter(os.path.exists, matches), key=lambda root: (Path(root).is_symlink(), root))
     if not roots:
         raise InputError(f"{uri}: nothing matches")
     base = _base(path) if is_glob else path
@@ -221,12 +221,12 @@ def _list_local(uri: str, prefix: str, path: str) -> Iterator[_Listed]:
 
 
 def _is_bookkeeping(path: str) -> bool:
-    """Whether a path lies in a folder that is no data: checkpoints of exports, files that Spark has not finished."""
+    """Return whether a path lies in a folder without data, such as checkpoints or unfinished files of Spark."""
     return any(part.startswith(".") or part == "_temporary" for part in path.strip("/").split("/")[:-1] if part != "..")
 
 
 def list_files(uri: str) -> list[DumpFile]:
-    """Every file that a path, glob or URI names, whatever it is.
+    """Return every file that a path, glob or URI names, whatever it is.
 
     Raises:
         InputError: there is none.
@@ -235,7 +235,7 @@ def list_files(uri: str) -> list[DumpFile]:
 
 
 def _glob_matches(path: str, pattern: str) -> bool:
-    """Whether a path, or a folder above it, matches a glob in which ``*`` does not cross folders."""
+    """Return whether a path, or a folder above it, matches a glob in which ``*`` does not cross folders."""
     parts, wanted = path.removeprefix("./").split("/"), pattern.removeprefix("./").split("/")
     return len(parts) >= len(wanted) and all(
         fnmatch.fnmatchcase(part, want) for part, want in zip(parts, wanted, strict=False)
@@ -243,7 +243,7 @@ def _glob_matches(path: str, pattern: str) -> bool:
 
 
 def read_head(uri: str, size: int = _HEAD_BYTES) -> bytes:
-    """The first bytes of a file, unpacked if it is gzip'ed.
+    """Return the first bytes of a file, unpacked if it is gzip'ed.
 
     Raises:
         InputError: the file can't be read.
@@ -262,7 +262,7 @@ def read_head(uri: str, size: int = _HEAD_BYTES) -> bytes:
 
 
 def recognise(uri: str) -> Format | None:
-    """The form of a file by its content; None for something that is no dump."""
+    """Return the form of a file by its content; None for something that is no dump."""
     head = read_head(uri)
     if head[:4] == b"PAR1":
         return Format.PARQUET
@@ -326,11 +326,11 @@ class _Sorter:
             self.segments.append((file, suffix))
 
     def placed(self) -> list[DumpFile]:
-        """The segments, each with the partition that it belongs to, once all folders are listed.
+        """Return the segments, each with the partition that it belongs to, once all folders are listed.
 
-        Segments whose folder names no partition are taken for partition 0, unless other folders name theirs: then it
-        could be a copy of any of them, and its records would be taken for those of partition 0. A swap file replaces
-        plain segments that were removed, and nothing else.
+        A segment whose folder names no partition counts for partition 0. If other folders name partitions, it is left
+        out: it could be a copy of any of them. A swap file replaces plain segments that were removed, and nothing
+        else.
         """
         partitions = [PARTITION_FOLDER.match(file.folder) for file, _ in self.segments]
         is_any_placed = any(partitions)
@@ -344,7 +344,7 @@ class _Sorter:
             number = 0 if partition is None else int(partition.group(1))
             into = swaps if suffix == "swap" else segments
             into.append(DumpFile(file.uri, number, file.size, is_current=suffix != "deleted"))
-        plain = {(one.log_partition, base_offset(one)) for one in segments}
+        plain = {(segment.log_partition, base_offset(segment)) for segment in segments}
         for swap in swaps:
             if (swap.log_partition, base_offset(swap)) in plain:
                 self.skip(".log.swap: the segment it was to replace is there")
@@ -376,7 +376,7 @@ def _is_delta(uri: str) -> bool:
 
 
 def find_dump(inputs: Sequence[str], *, form: Format | None = None, include_deleted: bool = False) -> Dump:
-    """Find what the inputs of a run are.
+    """Find the dump that the inputs of a run name.
 
     Args:
         inputs: files, folders, globs or URIs.
@@ -385,7 +385,7 @@ def find_dump(inputs: Sequence[str], *, form: Format | None = None, include_dele
 
     Raises:
         InputError: an input is missing, unreadable, or has nothing that is a dump.
-        UsageError: the inputs have more than one form, or segments of which nothing says the partition.
+        UsageError: the inputs have more than one form, or nothing says which partition a segment is of.
     """
     search = DumpSearch(inputs, form, include_deleted)
     sorter = _Sorter(form, include_deleted)
@@ -404,7 +404,7 @@ def find_dump(inputs: Sequence[str], *, form: Format | None = None, include_dele
 
 
 def _unread_exports(listed: Sequence[_Listed]) -> dict[str, str]:
-    """Folders of exports that are not read, each with why; with nothing where another folder has all of it."""
+    """Return folders of exports that are not read, each with why; with nothing where another folder has all of it."""
     folders: dict[str, set[str]] = {}
     for file in listed:
         folders.setdefault(_folder(file.uri), set()).add(file.name)

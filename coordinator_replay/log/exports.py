@@ -32,7 +32,7 @@ class ExportFolder:
 
     @staticmethod
     def parse(name: str) -> "ExportFolder | None":
-        """What a folder's name says; None for another folder."""
+        """Parse a folder's name; return None for a folder that is no export."""
         match = _NAME.match(name)
         if match is None:
             return None
@@ -41,17 +41,17 @@ class ExportFolder:
 
     @property
     def name(self) -> str:
-        """The folder's name."""
+        """Return the folder's name."""
         last = f"-{self.last:06d}" if self.last > self.first else ""
         return f"export-{self.hour}-{self.first:06d}{last}"
 
     def covers(self, other: "ExportFolder") -> bool:
-        """Whether all batches of another folder, and more, are in this one."""
+        """Return whether all batches of another folder, and more, are in this one."""
         return self != other and self.first <= other.first and other.last <= self.last
 
 
 def superseded(complete: Iterable[ExportFolder]) -> set[ExportFolder]:
-    """Folders whose batches are in another one of the complete folders of a dump too."""
+    """Return folders whose batches are in another one of the complete folders of a dump too."""
     folders = sorted(complete, key=lambda folder: (folder.first, -folder.last))
     covered: set[ExportFolder] = set()
     widest: ExportFolder | None = None

@@ -1,7 +1,7 @@
-"""How many offsets of a log partition hold no record, counted over all files of a dump.
+"""Counts of offsets of a log partition that hold no record, over all files of a dump.
 
-A file alone says what is missing since its own first batch. Where a log partition has several files, what earlier ones
-lack counts too: a record of any group may have stood there.
+A single file shows only the offsets missing since its own first batch. If a log partition has several files, offsets
+missing from earlier files count too: a record of any group may have stood there.
 """
 
 from collections import defaultdict
@@ -14,9 +14,9 @@ from coordinator_replay.log.reading import read_file
 
 
 def missing_before_files(files: Sequence[DumpFile]) -> list[int]:
-    """What is missing before each file of a dump, from offset 0 of its log partition on.
+    """Return how many offsets are missing before each file of a dump, counted from offset 0.
 
-    All files of a log partition but the last are read for it, without decoding; of the last one, the first records.
+    It reads all files of a log partition without decoding; of the last file it reads only the first records.
 
     Args:
         files: what a dump holds; files of one log partition do not overlap.
@@ -41,7 +41,7 @@ def missing_before_files(files: Sequence[DumpFile]) -> list[int]:
 
 
 def _base_offset(file: DumpFile) -> int | None:
-    """The offset that a file's ``missing_before`` counts from; None where it has no records."""
+    """Return the offset that a file's ``missing_before`` counts from; None where it has no records."""
     for part in read_file(file):
         missing = part.records.column("missing_before")
         if missing.null_count < len(missing):

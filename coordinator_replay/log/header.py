@@ -1,8 +1,8 @@
 """Headers of the entries of a segment: record batches (magic 2) and messages (magic 0 and 1).
 
-All begin alike: offset int64, size int32 (of what follows), four bytes that differ, magic int8. So one hop from header
-to header finds every entry of a range of bytes without reading a record. The fields come as a matrix of int64 with
-one row for each ``HeaderField`` and one column for each entry.
+All begin alike: offset int64, size int32 (of the bytes that follow), four bytes that differ, magic int8. So one hop
+from header to header finds every entry of a range of bytes without reading a record. The fields come as a matrix of
+int64 with one row for each ``HeaderField`` and one column for each entry.
 
 Source of the layout: DefaultRecordBatch, AbstractLegacyRecordBatch, LegacyRecord.
 """
@@ -58,7 +58,7 @@ class Attribute(IntEnum):
 
 
 class Stop(IntEnum):
-    """Why a hop from header to header ended."""
+    """Reasons why a hop from header to header ended."""
 
     LIMIT = 0
     """As many entries were read as were asked for."""
@@ -72,7 +72,7 @@ class Stop(IntEnum):
 
 @inlined
 def _number(data: Any, at: Any, size: Any) -> Any:
-    """An unsigned big-endian number; one of eight bytes is signed."""
+    """Return an unsigned big-endian number; one of eight bytes is signed."""
     # Unsigned positions spare the question whether one counts from the end.
     place, number = np.uint64(at), np.uint64(0)
     for step in range(np.uint64(size)):
@@ -94,7 +94,7 @@ def _int32(data: Any, at: Any) -> Any:
 
 @compiled
 def hop(data: Any, position: Any, end: Any, headers: Any, limit: Any) -> Any:
-    """Writes the headers of whole entries of one family of formats between two positions, one column each.
+    """Write the headers of whole entries of one family of formats between two positions, one column each.
 
     Args:
         data: uint8 array.
@@ -147,7 +147,7 @@ def hop(data: Any, position: Any, end: Any, headers: Any, limit: Any) -> Any:
 
 
 def is_plausible(view: memoryview, position: int) -> bool:
-    """Whether an entry may begin here, by its header: used where the walk looks for the next entry after damage.
+    """Return whether an entry may begin here, by its header: used where the walk looks for the next entry after damage.
 
     Bytes that are cut off before the end of the header count as plausible.
     """
@@ -171,7 +171,7 @@ def is_plausible(view: memoryview, position: int) -> bool:
 
 
 def _is_plausible_message(view: memoryview, position: int, size: int, magic: int) -> bool:
-    """The lengths of key and value must add up to the size: eight bytes that random data does not get right."""
+    """Return the lengths of key and value must add up to the size: eight bytes that random data does not get right."""
     key_at = position + (18 if magic == 0 else 26)
     key_bytes: int = struct.unpack_from(">i", view, key_at)[0]
     value_bytes = size + LOG_OVERHEAD - MESSAGE_OVERHEAD[magic] - max(key_bytes, 0)
@@ -191,7 +191,7 @@ def _is_plausible_batch(view: memoryview, position: int) -> bool:
 
 
 def plausible_positions(data: np.ndarray, start: int, stop: int, size_limit: int) -> list[int]:
-    """Where between two positions an entry of at most ``size_limit`` bytes may begin, in order.
+    """Return where between two positions an entry of at most ``size_limit`` bytes may begin, in order.
 
     A coarse sieve over all positions at once, then ``is_plausible`` on what is left.
     """

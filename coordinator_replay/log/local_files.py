@@ -1,7 +1,7 @@
-"""Files below a folder of this machine, each once: however links lead to it, and whatever else lies there.
+"""Files below a folder of this machine, each once, however many links lead to it.
 
-A folder that somebody sent may hold links that lead back into it, by which each file has endlessly many paths, links
-that lead to files of whoever reads it, and pipes or devices, which never end.
+A folder that somebody sent may hold links that lead back into it, so that each file has endlessly many paths. It may
+hold links to private files of the reader, and pipes or devices, which never end.
 """
 
 import os
@@ -18,7 +18,7 @@ class LocalFile(NamedTuple):
     """A file of a folder, or one that a link leads to.
 
     Attributes:
-        path: as it was come by, from the folder on.
+        path: path by which it was found, from the folder on.
         size: in bytes.
         is_regular: False for a pipe, a socket or a device, which is not to be opened.
         leads_out: True for a link to what lies elsewhere, which is not looked at.
@@ -33,7 +33,7 @@ class LocalFile(NamedTuple):
 
 
 def _status(path: str) -> os.stat_result | None:
-    """What lies at a path; None for nothing, or a link that leads nowhere or in a circle."""
+    """Return the status of the file at a path; None if there is no file, or a link leads nowhere or in a circle."""
     try:
         return Path(path).stat()
     except OSError:
@@ -49,13 +49,13 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
 
 
 def _is_below(path: str, folder: str) -> bool:
-    """Whether what a path leads to lies in a folder, whose path has no links, or is it."""
+    """Return whether what a path leads to lies in a folder, whose path has no links, or is it."""
     real = os.path.realpath(path)
     return real == folder or real.startswith(folder if folder.endswith(os.sep) else f"{folder}{os.sep}")
 
 
 def _is_open(path: str, status: os.stat_result, root: str) -> bool:
-    """Whether a path is a folder to be looked into."""
+    """Return whether a path is a folder to be looked into."""
     return stat.S_ISDIR(status.st_mode) and _is_below(path, root)
 
 
@@ -66,13 +66,13 @@ def _file(path: str, status: os.stat_result, root: str) -> LocalFile:
 
 
 def files_below(path: str, within: str | None = None) -> Iterator[LocalFile]:
-    """A file, or every file below a folder; none of them twice.
+    """Yield a file, or every file below a folder; no file comes twice.
 
     Paths without links come first, so that a file that has one does not get the path of a link.
 
     Args:
         path: the file or folder; it may be a link itself.
-        within: the folder that no link is followed out of; that of the path if None.
+        within: no link is followed out of this folder; the folder of the path if None.
 
     Raises:
         InputError: there is nothing, or a folder can't be read.

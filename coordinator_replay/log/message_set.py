@@ -2,9 +2,9 @@
 
 A message is: crc uint32, magic int8, attributes int8, in magic 1 a timestamp int64, then key and value with int32
 lengths (-1 is null). With a codec in its attributes it is a wrapper: its value is a compressed set of messages of the
-same magic. Offsets within a wrapper are absolute in magic 0. In magic 1 they count from 0 and the wrapper bears the
-offset of the last of them, except that old librdkafka wrote 0 there. Where the broker set the times, the wrapper's time
-is that of all. Source: AbstractLegacyRecordBatch.DeepRecordsIterator, LegacyRecord.
+same magic. Offsets within a wrapper are absolute in magic 0. In magic 1 they count from 0, and the wrapper bears the
+offset of its last message; old librdkafka wrote 0 there. If the broker set the times, all messages have the wrapper's
+time. Source: AbstractLegacyRecordBatch.DeepRecordsIterator, LegacyRecord.
 
 Such logs are small and old, so this reads one message at a time.
 """
@@ -41,10 +41,10 @@ class Message(NamedTuple):
 
 
 def read_messages(entry: memoryview, limit_bytes: int) -> list[Message]:
-    """The messages of one entry whose checksum was found right: itself, or what it wraps.
+    """Return the messages of an entry with a right checksum: itself, or those that it wraps.
 
     Raises:
-        MessageError: The entry, or any message in it, can't be read; nothing of it counts then.
+        MessageError: The entry, or any message in it, can't be read; then none of its messages counts.
     """
     outer = _read_message(entry)
     codec = int(outer.attributes & Attribute.CODEC)
@@ -62,13 +62,13 @@ def read_messages(entry: memoryview, limit_bytes: int) -> list[Message]:
     base = 0
     if outer.magic == 1 and outer.offset != 0:
         base = outer.offset - inner[-1].offset
-    offsets = [base + one.offset for one in inner]
+    offsets = [base + message.offset for message in inner]
     if offsets[0] < 0 or any(later <= earlier for earlier, later in pairwise(offsets)):
         raise MessageError(DamageClass.MALFORMED_BATCH, "The offsets within a wrapper do not rise.")
     set_by_broker = outer.attributes & Attribute.LOG_APPEND_TIME and outer.magic == 1
     return [
-        one._replace(offset=offset, timestamp_ms=outer.timestamp_ms if set_by_broker else one.timestamp_ms)
-        for one, offset in zip(inner, offsets, strict=True)
+        message._replace(offset=offset, timestamp_ms=outer.timestamp_ms if set_by_broker else message.timestamp_ms)
+        for message, offset in zip(inner, offsets, strict=True)
     ]
 
 

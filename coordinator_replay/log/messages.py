@@ -30,7 +30,7 @@ class Messages:
         self._max_plain_bytes = min(max_plain_bytes, MOST_PLAIN_BYTES)
 
     def read(self, run: EntryRun) -> Iterator[pa.RecordBatch]:
-        """The rows of a run: its messages, and a row for each entry that can't be read."""
+        """Yield the rows of a run: its messages, and a row for each entry that can't be read."""
         part = _Part()
         for index in range(run.headers.shape[1]):
             self._read_entry(run, index, part)
@@ -93,7 +93,7 @@ class Messages:
 
 
 class _Part:
-    """What has gathered for the next part."""
+    """Rows that wait for the next part."""
 
     def __init__(self) -> None:
         self.entries: list[int] = []

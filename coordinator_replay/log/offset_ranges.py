@@ -10,10 +10,10 @@ from coordinator_replay.log.dump import PARTITION_FOLDER, SEGMENT_NAME, DumpFile
 
 
 def offset_ranges(files: Sequence[DumpFile]) -> dict[int, tuple[int, int]]:
-    """The offsets that a file can hold at most: from its base offset up to that of the next file.
+    """Return the largest range that each file can cover: from its base offset to the base offset of the next file.
 
-    Only segments in a folder of their partition have a range, and only those that another one follows there: the newest
-    has no end. Where a dump lacks segments in between, a range is longer than its file, never shorter.
+    Only a segment in a folder of its partition has a range, and only if another segment follows it there. If a dump
+    lacks segments in between, a range is longer than its file, never shorter.
 
     Args:
         files: what a dump holds.

@@ -48,7 +48,7 @@ def read_file(file: DumpFile, skip: SkipRanges = NOTHING_SKIPPED) -> Iterator[Se
 
 
 def gather_records(parts: Iterable[SegmentPart]) -> Iterator[pa.RecordBatch]:
-    """The records of parts in batches large enough that the cost of a batch does not show, see ``bounded``."""
+    """Yield the records of parts in batches large enough that the cost of a batch does not show, see ``bounded``."""
     gathered: list[pa.RecordBatch] = []
     rows = size = 0
     for part in parts:
@@ -67,7 +67,9 @@ def gather_records(parts: Iterable[SegmentPart]) -> Iterator[pa.RecordBatch]:
 
 
 def bounded(records: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """A batch of log records, cut into slices with at most BATCH_BYTES of keys and values; a larger record is alone.
+    """Yield a batch of log records, cut into slices with at most BATCH_BYTES of keys and values.
+
+    A larger record is alone.
 
     Args:
         records: in ``LOG_RECORD``.

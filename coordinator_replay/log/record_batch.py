@@ -4,9 +4,9 @@ A record is: length varint, attributes int8, timestamp delta varlong, offset del
 value length varint, value, header count varint, headers. Varints are zigzag; a length of -1 is null. Source:
 DefaultRecord, ByteUtils.
 
-The scan trusts no number. A batch counts only as a whole: its records must be as many as its header says, end
-exactly where it ends and have rising offsets within its range, or else everything of it is taken back and it is named
-malformed. Java's reader asks for less (it lets offsets repeat), but no broker has ever stored such a batch.
+The scan trusts no number. A batch counts only as a whole. Its records must be as many as its header says, end exactly
+where it ends, and have rising offsets within its range. Otherwise the batch is malformed and none of its records is
+kept. Java's reader asks for less (it lets offsets repeat), but no broker has ever stored such a batch.
 """
 
 from typing import Any
@@ -40,7 +40,7 @@ def _long_varint(data: Any, position: Any, end: Any, last_shift: Any) -> Any:
 
 @inlined
 def _varint(data: Any, position: Any, end: Any, last_shift: Any) -> Any:
-    """Reads a zigzag number of at most 32 (last shift 28) or 64 bits (63): the number and where it ends, -1 if bad.
+    """Read a zigzag number of at most 32 (last shift 28) or 64 bits (63): the number and where it ends, -1 if bad.
 
     Nearly all have one byte or two.
     """
@@ -57,7 +57,7 @@ def _varint(data: Any, position: Any, end: Any, last_shift: Any) -> Any:
 
 @inlined
 def _after(length: Any, position: Any, end: Any) -> Any:
-    """Where the bytes end that a length (-1 for null) in front of them measures, -1 if it is bad."""
+    """Return where the bytes end that a length (-1 for null) in front of them measures, -1 if it is bad."""
     if position < 0 or length < -1 or length > end - position:
         return np.int64(-1)
     return position + max(length, 0)
@@ -65,7 +65,7 @@ def _after(length: Any, position: Any, end: Any) -> Any:
 
 @inlined
 def _after_headers(data: Any, position: Any, stop: Any, count: Any) -> Any:
-    """Where ``count`` headers end, -1 if one of them is malformed."""
+    """Return where ``count`` headers end, -1 if one of them is malformed."""
     for _ in range(count):
         name_length, position = _long_varint(data, position, stop, 28)
         position = _after(name_length, position, stop)
@@ -78,7 +78,7 @@ def _after_headers(data: Any, position: Any, stop: Any, count: Any) -> Any:
 
 @inlined
 def _record(data: Any, position: Any, end: Any) -> Any:
-    """Reads one record: both deltas, end and length of key and value, end of the record, -1 if it is malformed."""
+    """Read one record: both deltas, end and length of key and value, end of the record, -1 if it is malformed."""
     length, position = _varint(data, position, end, 28)
     stop = position + length
     if position < 0 or length < 1 or stop > end:
@@ -99,7 +99,7 @@ def _record(data: Any, position: Any, end: Any) -> Any:
 
 @inlined
 def _copy(data: Any, source: Any, target: Any, at: Any, size: Any) -> None:
-    """Copies bytes from one array to another; all numbers are unsigned, which makes the loop ten times as fast."""
+    """Copy bytes from one array to another; all numbers are unsigned, which makes the loop ten times as fast."""
     for step in range(size):
         target[at + step] = data[source + step]
 
@@ -108,7 +108,7 @@ def _copy(data: Any, source: Any, target: Any, at: Any, size: Any) -> None:
 def scan(
     data: Any, batches: Any, numbers: Any, keys: Any, key_ends: Any, values: Any, value_ends: Any, present: Any
 ) -> Any:
-    """Reads the records of several batches, copying keys and values one after the other.
+    """Read the records of several batches, copying keys and values one after the other.
 
     Args:
         data: uint8 array with the plain records of all batches.
@@ -128,7 +128,7 @@ def scan(
         How many records, bytes of keys and bytes of values were written.
     """
     count, key_end, value_end = np.uint64(0), np.uint64(0), np.uint64(0)
-    one = np.uint64(1)
+    increment = np.uint64(1)
     for batch in range(batches.shape[1]):
         position = batches[0, batch]
         end = batches[1, batch]
@@ -152,7 +152,7 @@ def scan(
             _copy(data, np.uint64(value_stop) - value_size, values, value_end, value_size)
             key_end += key_size
             value_end += value_size
-            count += one
+            count += increment
             key_ends[count] = key_end
             value_ends[count] = value_end
         if batches[5, batch] and position != end:
@@ -165,7 +165,7 @@ def scan(
 
 
 def scan_records(data: np.ndarray, batches: np.ndarray) -> tuple[Records, np.ndarray]:
-    """Reads records of batches into Arrow arrays; a malformed batch yields none and stops at -1.
+    """Read records of batches into Arrow arrays; a malformed batch yields none and stops at -1.
 
     The caller has made sure that the counts are possible (``SHORTEST_RECORD``): they decide how much memory is taken.
 

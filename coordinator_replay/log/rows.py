@@ -28,8 +28,8 @@ class Records:
     """The records of some entries, one after the other.
 
     Attributes:
-        batch_offsets: Of each record the base offset of its batch (message sets: the offset of the set's first record).
-        batch_positions: Of each record where in the file its batch or message set begins.
+        batch_offsets: Base offset of the batch of each record (message sets: offset of the set's first record).
+        batch_positions: Position in the file of the batch or message set of each record.
         counts: How many of them each entry has.
     """
 
@@ -69,10 +69,10 @@ class SegmentRows:
         self._log_partition = log_partition
 
     def records(self, headers: np.ndarray, records: Records, missing_before: np.ndarray) -> pa.RecordBatch:
-        """One row for each record, in order.
+        """Return one row for each record, in order.
 
         Args:
-            headers: The entries that they are of, ``HeaderField`` by entry.
+            headers: The entries of the records, ``HeaderField`` by entry.
             records: The records.
             missing_before: How many offsets before each of them have no record.
         """
@@ -110,7 +110,7 @@ class SegmentRows:
         return pa.RecordBatch.from_arrays(arrays, schema=LOG_RECORD)
 
     def damage(self, damages: list[Damage]) -> pa.RecordBatch:
-        """One row for each damaged range."""
+        """Return one row for each damaged range."""
         columns: dict[str, list[object]] = {
             "log_partition": [self._log_partition] * len(damages),
             "log_offset": [damage.offset for damage in damages],
@@ -128,7 +128,7 @@ class SegmentRows:
 
 
 def _control_types(keys: pa.BinaryArray, is_control: np.ndarray, counts: np.ndarray) -> pa.StringArray:
-    """What the control records say; null everywhere else.
+    """Return the types of the control records; null for other records.
 
     A control record's key is version int16, type int16; versions above 0 are read as 0. Source: ControlRecordType.
 
@@ -154,7 +154,7 @@ def _cut_note(damage: Damage) -> str:
 
 
 def in_file_order(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """Joins rows of one range of the file, records and damage, sorted by their position in it."""
+    """Join rows of one range of the file, records and damage, sorted by their position in it."""
     if len(batches) == 1:
         return batches[0]
     joined = pa.concat_batches(batches)

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 
 class ControlType(StrEnum):
-    """What a control record says; types that this package has no use for are ``OTHER``."""
+    """Types of control records; types that this package has no use for are ``OTHER``."""
 
     COMMIT = "COMMIT"
     ABORT = "ABORT"
@@ -14,7 +14,7 @@ class ControlType(StrEnum):
 
 
 class DamageClass(StrEnum):
-    """Why bytes of a segment could not be turned into records (``error_class`` of their row)."""
+    """Reasons why bytes of a segment could not be turned into records (``error_class`` of their row)."""
 
     CHECKSUM_MISMATCH = "ChecksumMismatch"
     MALFORMED_BATCH = "MalformedBatch"

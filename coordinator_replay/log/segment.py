@@ -1,7 +1,7 @@
 """A segment file as columns: ``read_segment``.
 
 A file is read through a window that slides over it, so memory depends on the window and the largest batch, not on the
-file. What comes out is cut into parts of at most ``MOST_RECORDS`` records for the same reason.
+file. Rows come in parts of at most ``MOST_RECORDS`` records for the same reason.
 """
 
 import struct
@@ -53,7 +53,7 @@ def read_segment(
     max_plain_bytes: int = DEFAULT_LIMIT_BYTES,
     skip: SkipRanges = NOTHING_SKIPPED,
 ) -> Iterator[SegmentPart]:
-    """Reads the records of a segment file, plain or gzip'ed; bytes that are none become rows of damage.
+    """Read the records of a segment file, plain or gzip'ed; bytes that can't be read become rows of damage.
 
     Args:
         file: Anything with ``readinto``, from where it stands to its end.
@@ -100,7 +100,7 @@ def read_segment(
 
 
 def looks_like_segment(first_bytes: bytes) -> bool:
-    """Whether a file whose plain form begins like this looks like a segment; an empty file is an empty segment.
+    """Return whether a file whose plain form begins like this looks like a segment; an empty file is an empty segment.
 
     A hundred bytes are enough.
     """
@@ -113,7 +113,10 @@ def looks_like_segment(first_bytes: bytes) -> bool:
 
 
 def _gather(walk: Iterable[EntryRun | Damage | str], part_bytes: int) -> Iterator[EntryRun | list[Damage] | str]:
-    """The same, with damage upon damage gathered into lists: a file that is wrong all through would be many parts."""
+    """Yield the parts of a walk, with adjoining damage gathered.
+
+    A file that is wrong all through would be many parts otherwise.
+    """
     damages: list[Damage] = []
     kept_bytes = 0
     for piece in walk:

@@ -1,7 +1,7 @@
 """A check that a dump stayed as it was while a run read it.
 
-A folder in which a broker is at work changes all the time: segments grow, roll and are deleted. What is read of such a
-folder is of no single moment, and proves nothing about records that are not there.
+A folder in which a broker is at work changes all the time: segments grow, roll and are deleted. A run that reads such
+a folder sees no single point in time, so missing records prove nothing.
 """
 
 from collections.abc import Iterator, Mapping
@@ -51,7 +51,7 @@ def _stamps_now(dump: Dump) -> Mapping[str, FileStamp]:
 
 
 def _changes(before: Mapping[str, FileStamp], now: Mapping[str, FileStamp]) -> Iterator[str]:
-    """Yield what became of each file that is not as it was."""
+    """Yield a sentence for each file that was deleted, added or changed."""
     for uri, stamp in before.items():
         what = _change(stamp, now.get(uri))
         if what is not None:

@@ -1,20 +1,20 @@
 """The walk over the entries of a segment: runs of intact ones, and how to go on after damage.
 
-While headers follow each other and checksums are right, the next entry begins where the size says. Where one is wrong,
-nothing in that entry can be trusted, its size least of all: too large a size would swallow its neighbours. So the next
-footing is looked for in this order:
+While headers follow each other and checksums are right, the next entry begins where the size says. If an entry is
+wrong, nothing in it can be trusted. A size that is too large would even swallow its neighbours. So the walk looks for
+the next entry in this order:
 
 1. a header whose checksum is right, within the bytes that the damaged entry claims;
 2. the place where the entry claims to end, if a header stands there (it may be damaged in turn);
 3. a header whose checksum is right, anywhere behind.
 
-Where a wrapper of old messages is damaged, the messages in it may still be readable, since not all that is compressed
-gets any shorter; but they are not entries, and what stands for their offsets need not be any. So an old message is
-taken for an entry only if its offset is above all before it, the damaged entry's own included, and not far above.
+A damaged wrapper of old messages may hold messages that look like entries, because compression does not always
+shorten them. But they are no entries, and their offsets may be anything. So an old message counts as an entry only if
+its offset is above all offsets before it, the damaged entry's included, but not far above.
 
-What lies between is one range of damage. If nothing is found, an entry that claims more than the file still holds
-is a torn tail, as a crash or a copy of a growing file leaves it; and zeros up to the end are the padding of a file
-that was reserved at its full size. Both are ordinary.
+The bytes in between are one range of damage. Two cases without a next entry are ordinary. An entry that claims more
+bytes than the file has is a torn tail, left by a crash or by copying a growing file. Zeros up to the end are the
+padding of a file that was reserved at its full size.
 """
 
 from collections.abc import Callable, Generator, Iterator
@@ -45,7 +45,7 @@ _FEWEST_ENTRIES = 64
 _MOST_ENTRIES = 1 << 16
 _FIRST_BLOCK = 1 << 12
 _LARGEST_BLOCK = 1 << 20
-# What an entry's offset may be above the one before it and still be believed.
+# How far an entry's offset may be above the one before it and still be believed.
 _LARGEST_STEP = 1 << 31
 # A file made of headers that each claim a large size would cost a checksum of that size at every one of them.
 _SMALL_ENTRY = 1 << 16
@@ -69,13 +69,13 @@ class EntryRun:
 
     @property
     def are_batches(self) -> bool:
-        """Whether these are batches of magic 2."""
+        """Return whether these are batches of magic 2."""
         return bool(self.headers[HeaderField.MAGIC, 0] == 2)
 
 
 @dataclass(frozen=True, slots=True)
 class _Fault:
-    """Why an entry can't be walked over, and how far it claims to reach (in the window; None: no claim to believe)."""
+    """A fault of an entry, and where the entry claims to end (in the window; None if the claim can't be believed)."""
 
     error_class: DamageClass
     text: str
@@ -83,7 +83,7 @@ class _Fault:
     size: int | None
 
     def reaches_beyond(self, size: int) -> bool:
-        """Whether this is an entry in order that is merely longer than what is left of the file."""
+        """Return whether this is an entry in order that is merely longer than what is left of the file."""
         cut_off = (DamageClass.TORN_BATCH, DamageClass.BATCH_TOO_LARGE)
         return self.error_class in cut_off and self.size is not None and self.size > size
 
@@ -105,7 +105,7 @@ class Walk:
         self._checksum_bytes = 0
 
     def __iter__(self) -> Iterator[EntryRun | Damage | str]:
-        """Everything in the file, in order; notes are texts."""
+        """Yield everything in the file, in order; notes are texts."""
         window = self._window
         matrix = np.empty((len(HeaderField), _MOST_ENTRIES), np.int64)
         limit = _MOST_ENTRIES
@@ -131,7 +131,7 @@ class Walk:
             limit = _FEWEST_ENTRIES
 
     def _check(self, headers: np.ndarray) -> tuple[EntryRun | None, _Fault | None]:
-        """The intact entries up to the first damaged one, and what is wrong with that."""
+        """Return the intact entries up to the first damaged one, and what is wrong with that."""
         count = headers.shape[1]
         skipped = self._covered(headers)
         checked = ~skipped
@@ -158,7 +158,10 @@ class Walk:
         )
 
     def _covered(self, headers: np.ndarray) -> np.ndarray:
-        """Which entries were audited before; messages always count as not, since a wrapper hides its first offset."""
+        """Return which entries were audited before.
+
+        Messages always count as not, since a wrapper hides its first offset.
+        """
         firsts = headers[HeaderField.OFFSET]
         deltas = headers[HeaderField.LAST_OFFSET_DELTA]
         sane = (headers[HeaderField.MAGIC] == 2) & (deltas >= 0) & (headers[HeaderField.RECORD_COUNT] >= 0)
@@ -166,7 +169,7 @@ class Walk:
         return covered
 
     def _load(self, at: int) -> bool:
-        """Brings the rest of the entry at ``at`` into the window, which then begins with it; False if it can't be."""
+        """Bring the rest of the entry at ``at`` into the window, which then begins with it; False if it can't be."""
         window = self._window
         if window.at_end:
             return False
@@ -181,7 +184,7 @@ class Walk:
         return int.from_bytes(self._window.view[at + 8 : at + LOG_OVERHEAD], "big", signed=True) + LOG_OVERHEAD
 
     def _fault_of_header(self, at: int) -> _Fault:
-        """What is wrong with an entry that the hop over headers stopped at."""
+        """Return the fault of an entry at which the hop over headers stopped."""
         view = self._window.view[at : at + SHORTEST_HEADER]
         if len(view) < SHORTEST_HEADER:
             return _Fault(DamageClass.TORN_BATCH, "A header is cut short.", None, None)
@@ -204,7 +207,7 @@ class Walk:
         )
 
     def _find_footing(self, at: int, fault: _Fault) -> Generator[Damage | str, None, int | None]:
-        """Looks for the next entry after a faulty one; where it begins in the window, None at the end of the file."""
+        """Look for the next entry after a faulty one; where it begins in the window, None at the end of the file."""
         window = self._window
         near = fault.size if fault.size is not None and fault.size <= self._max_batch_bytes else 0
         wanted = max(near, DAMAGE_VALUE_LIMIT) + BATCH_OVERHEAD
@@ -234,7 +237,7 @@ class Walk:
         return footing
 
     def _believable(self, offset: int | None, footing: int | None) -> int | None:
-        """The offset of a damaged entry if it fits between its neighbours' offsets."""
+        """Return the offset of a damaged entry if it fits between its neighbours' offsets."""
         if offset is None or offset <= self._last_offset:
             return None
         view = self._window.view
@@ -245,19 +248,19 @@ class Walk:
         return offset
 
     def _believe(self, offset: int) -> None:
-        """Takes an offset as the last one so far; base offsets are in no checksum, so not if it is far above."""
+        """Take an offset as the last one so far; base offsets are in no checksum, so not if it is far above."""
         if self._last_offset < 0 or offset - self._last_offset < _LARGEST_STEP:
             self._last_offset = offset
 
     def _claimed_offset(self, at: int) -> int:
-        """The offset that the header of a damaged entry claims, -1 if it does not fit what came before."""
+        """Return the offset that the header of a damaged entry claims, -1 if it does not fit what came before."""
         view = self._window.view[at : at + 8]
         offset = int.from_bytes(view, "big")
         largest = OFFSET_LIMIT if self._last_offset < 0 else _LARGEST_STEP
         return offset if len(view) == 8 and 0 < offset - self._last_offset < largest else -1
 
     def _is_entry(self, damaged_to: int, damaged_offset: int, at: int, size: int) -> bool:
-        """Whether a whole entry with a right checksum stands here, and no message from within a damaged wrapper.
+        """Return whether a whole entry with a right checksum stands here, and no message from within a damaged wrapper.
 
         Args:
             damaged_to: how far the damaged entry claims to reach in the file.
@@ -275,7 +278,7 @@ class Walk:
         return self._is_intact(at, size)
 
     def _is_intact(self, at: int, size: int) -> bool:
-        """Whether the checksum of the entry here is right."""
+        """Return whether the checksum of the entry here is right."""
         allowed = _FREE_CHECKSUM_BYTES + _CHECKSUM_BYTES_PER_BYTE * (self._window.position + at)
         if size > _SMALL_ENTRY and self._checksum_bytes + size > allowed:
             return False
@@ -307,7 +310,7 @@ class _Search:
         self.is_zero = not window.data[at]
 
     def run(self) -> int | None:
-        """Where the next entry begins in the window; None if there is none up to the end of the file."""
+        """Return where the next entry begins in the window; None if there is none up to the end of the file."""
         block = _FIRST_BLOCK
         while True:
             data = self._window.data
@@ -332,14 +335,17 @@ class _Search:
                 self._move_to(max(0, end - SHORTEST_HEADER + 1), SHORTEST_HEADER)
 
     def head(self, size: int) -> bytes:
-        """The first bytes of a damaged range of this size, as many as are kept of it."""
+        """Return the first bytes of a damaged range of this size, as many as are kept of it."""
         kept = min(size, DAMAGE_VALUE_LIMIT)
         if self._saved is not None:
             return self._saved[:kept]
         return bytes(self._window.view[self._start : self._start + kept])
 
     def _next_candidate(self, stop: int) -> tuple[int | None, bool]:
-        """The first entry before ``stop`` that is intact, or would have to be loaded to know; and which of the two."""
+        """Return the first entry before ``stop`` that is intact, or would have to be loaded to know.
+
+        And which of the two.
+        """
         for position in plausible_positions(self._window.data, self._at, stop, self._max_batch_bytes):
             size = self._claimed_size(position)
             if position + size <= len(self._window.data):
@@ -353,7 +359,7 @@ class _Search:
         return int.from_bytes(self._window.view[at + 8 : at + LOG_OVERHEAD], "big") + LOG_OVERHEAD
 
     def _move_to(self, at: int, needed: int) -> None:
-        """Lets the window begin at ``at``, from where the search goes on."""
+        """Let the window begin at ``at``, from where the search goes on."""
         if self._saved is None:
             self._saved = bytes(self._window.view[self._start : self._start + DAMAGE_VALUE_LIMIT])
         self._window.advance(at, needed)
@@ -361,5 +367,5 @@ class _Search:
         self._landing = None if self._landing is None else self._landing - at
 
     def _lands(self, at: int) -> bool:
-        """Whether a header stands where the damaged entry claims to end, or nothing but zeros."""
+        """Return whether a header stands where the damaged entry claims to end, or nothing but zeros."""
         return not self._window.data[at : at + BATCH_OVERHEAD].any() or is_plausible(self._window.view, at)

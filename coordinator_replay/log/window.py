@@ -18,7 +18,7 @@ class Readable(Protocol):
     """All that is asked of a file: local, pyarrow's, fsspec's."""
 
     def readinto(self, memory: memoryview, /) -> int | None:
-        """Fills memory from its begin; how many bytes were read, none at the end of the file."""
+        """Fill memory from its begin; how many bytes were read, none at the end of the file."""
 
 
 class _Gunzipped:
@@ -52,7 +52,7 @@ class _Gunzipped:
         return bytes(packed[: self._file.readinto(memoryview(packed)) or 0])
 
     def _begin_member(self) -> bool:
-        """Begins another member of the file, if what is next is more than the zeros that may follow one."""
+        """Begin another member of the file, if what is next is more than the zeros that may follow one."""
         self._packed = self._packed.lstrip(b"\0")
         self._is_inside = bool(self._packed)
         self._member = zlib.decompressobj(wbits=31)
@@ -71,7 +71,7 @@ class _Gunzipped:
 
 
 def _up_to_failure(member: "zlib._Decompress", packed: bytes, size: int) -> bytes:
-    """What a stream yields before the place where it breaks, which a failing call keeps to itself."""
+    """Return the bytes that a stream yields before it breaks; a failing call does not return them."""
     plain = bytearray()
     try:
         for at in range(len(packed)):
@@ -112,26 +112,26 @@ class FileWindow:
 
     @property
     def data(self) -> np.ndarray:
-        """The bytes as an array of uint8."""
+        """Return the bytes as an array of uint8."""
         return self._memory[: self._end]
 
     @property
     def view(self) -> memoryview:
-        """The bytes as a memoryview."""
+        """Return the bytes as a memoryview."""
         return self._memory.data[: self._end]
 
     @property
     def is_cut(self) -> bool:
-        """Whether the gzip stream lacks its end."""
+        """Return whether the gzip stream lacks its end."""
         return self._gunzipped is not None and self._gunzipped.is_cut
 
     @property
     def failure(self) -> str | None:
-        """Why the gzip stream could not be read on."""
+        """Return why the gzip stream could not be read on."""
         return None if self._gunzipped is None else self._gunzipped.failure
 
     def advance(self, consumed: int, needed: int) -> None:
-        """Lets go of the first bytes, then reads until the window is full, holds ``needed`` bytes or the file ends."""
+        """Let go of the first bytes, then reads until the window is full, holds ``needed`` bytes or the file ends."""
         left = self._end - consumed
         size = max(self._size, needed, left)
         moved = self._memory if size == len(self._memory) else np.empty(size, np.uint8)

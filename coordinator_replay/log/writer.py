@@ -25,7 +25,7 @@ class LogEntry:
 def write_records(
     records: Sequence[LogEntry], *, producer_id: int = -1, producer_epoch: int = -1, control: int = 0
 ) -> bytes:
-    """Writes one batch, which is a transaction's where it has a producer.
+    """Write one batch, which is a transaction's where it has a producer.
 
     Args:
         records: In order of their offsets.
@@ -35,10 +35,10 @@ def write_records(
     """
     first, last = records[0], records[-1]
     body = b"".join(
-        record_bytes(one.key, one.value, one.timestamp_ms - first.timestamp_ms, one.offset - first.offset)
-        for one in records
+        record_bytes(record.key, record.value, record.timestamp_ms - first.timestamp_ms, record.offset - first.offset)
+        for record in records
     )
-    latest = max(one.timestamp_ms for one in records)
+    latest = max(record.timestamp_ms for record in records)
     attributes = control | (0 if producer_id == -1 else Attribute.TRANSACTIONAL)
     delta = last.offset - first.offset
     fields = attributes, delta, first.timestamp_ms, latest, producer_id, producer_epoch, -1, len(records)
@@ -46,14 +46,14 @@ def write_records(
 
 
 def write_control(*, offset: int, control_type: int, producer_id: int, producer_epoch: int, timestamp_ms: int) -> bytes:
-    """Writes a control batch; type 0 aborts and 1 commits the producer's transaction."""
+    """Write a control batch; type 0 aborts and 1 commits the producer's transaction."""
     key, value = struct.pack(">hh", 0, control_type), struct.pack(">hi", 0, 0)
     marker = LogEntry(key=key, value=value, timestamp_ms=timestamp_ms, offset=offset)
     return write_records([marker], producer_id=producer_id, producer_epoch=producer_epoch, control=Attribute.CONTROL)
 
 
 def batch_bytes(base_offset: int, leader_epoch: int, fields: tuple[int, ...], body: bytes) -> bytes:
-    """A batch of records.
+    """Return a batch of records.
 
     Args:
         base_offset: Base offset.
@@ -69,13 +69,13 @@ def batch_bytes(base_offset: int, leader_epoch: int, fields: tuple[int, ...], bo
 def record_bytes(
     key: bytes | None, value: bytes | None, timestamp_delta: int, offset_delta: int, headers: bytes = b"\0"
 ) -> bytes:
-    """A record; its headers come with their number."""
+    """Return a record; its headers come with their number."""
     body = b"\0" + varint(timestamp_delta) + varint(offset_delta) + sized_bytes(key) + sized_bytes(value) + headers
     return varint(len(body)) + body
 
 
 def varint(number: int) -> bytes:
-    """A number in zigzag."""
+    """Return a number in zigzag."""
     rest = (number << 1) ^ (number >> 63)
     encoded = bytearray()
     while rest >= 0x80:
@@ -86,5 +86,5 @@ def varint(number: int) -> bytes:
 
 
 def sized_bytes(data: bytes | None) -> bytes:
-    """Bytes behind their length."""
+    """Return bytes behind their length."""
     return varint(-1) if data is None else varint(len(data)) + data

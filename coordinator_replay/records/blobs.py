@@ -40,7 +40,7 @@ class BlobError(ValueError):
 
 
 class ConsumerSubscription(NamedTuple):
-    """What a consumer sends its leader when it joins.
+    """Subscription that a consumer sends its leader when it joins.
 
     Attributes:
         topics: names subscribed to, in the client's order.
@@ -58,7 +58,7 @@ class ConsumerSubscription(NamedTuple):
 
 
 class ConsumerAssignment(NamedTuple):
-    """What a consumer is assigned.
+    """Partitions and user data that a consumer is assigned.
 
     Attributes:
         partitions: partitions by topic name, as they came.
@@ -94,7 +94,7 @@ def _open(name: str, text: str | None, version: int | None = None) -> Mapping[st
 
 
 def read_version(text: str) -> int:
-    """The version a blob begins with.
+    """Return the version a blob begins with.
 
     Raises:
         BlobError: it is too short.
@@ -170,8 +170,8 @@ def open_assignment(text: str | None) -> Mapping[str, Any] | None:
 def open_classic_member(subscription: str | None, assignment: str | None, *, is_consumer: bool) -> dict[str, Any]:
     """Return ``subscriptionFields`` and ``assignmentFields`` of a member of a classic group.
 
-    A subscription has the fields of its own version where all of them can be read. Else it has those of the version 0
-    part, which is all that the coordinator reads (see ``subscribed_topics``).
+    A subscription has the fields of its own version if all can be read. Otherwise it has only the version 0 fields,
+    which are all that the coordinator reads (see ``subscribed_topics``).
 
     Args:
         subscription: the blob of the chosen protocol.
@@ -188,7 +188,7 @@ def open_classic_member(subscription: str | None, assignment: str | None, *, is_
 
 
 def write_subscription(fields: Mapping[str, Any]) -> str:
-    """A subscription of the highest known version, by its fields.
+    """Return a subscription of the highest known version, by its fields.
 
     Raises:
         ValueError: a field is missing or of the wrong type.
@@ -198,7 +198,7 @@ def write_subscription(fields: Mapping[str, Any]) -> str:
 
 
 def write_assignment(partitions: Mapping[str, Sequence[int]], version: int) -> str:
-    """An assignment without user data; a version above the highest known becomes that one."""
+    """Return an assignment without user data; a version above the highest known becomes that one."""
     struct = blob(_ASSIGNMENT)
     by_topic = [{"topic": topic, "partitions": numbers} for topic, numbers in partitions.items()]
     fields = {"assignedPartitions": by_topic, "userData": None}

@@ -1,8 +1,8 @@
-"""Records of ``__cluster_metadata``, those that hold topics, leaders of partitions and settings.
+"""Records of ``__cluster_metadata`` that hold topics, partition leaders and settings.
 
 A value is a frame version, a record type and a record version, each an unsigned varint, then the fields
-(``MetadataRecordSerde``, ``AbstractApiMessageSerde``). Only the few types that matter here are defined, and of most of
-them only the leading fields; whatever follows them is passed over, and so are all other types.
+(``MetadataRecordSerde``, ``AbstractApiMessageSerde``). Only the few types that matter here are defined, most with
+their leading fields alone. Later fields and other types are skipped.
 """
 
 from collections.abc import Mapping
@@ -27,9 +27,9 @@ class MetadataRecord(NamedTuple):
 
 @cache
 def metadata_kinds() -> Mapping[int, Struct]:
-    """The types that are read, by number."""
+    """Return the types that are read, by number."""
     raw = map(read_definition, schema_files("records/cluster_metadata", ".json"))
-    return MappingProxyType({one["type"]: parse_blob(one) for one in raw})
+    return MappingProxyType({definition["type"]: parse_blob(definition) for definition in raw})
 
 
 def decode_metadata(value: bytes) -> MetadataRecord | None:

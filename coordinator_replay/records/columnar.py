@@ -1,7 +1,7 @@
 """Fields that stand one after the other, read into columns: all keys, and values without lists.
 
-Nearly all records are offset commits, and nearly all of those are in order. A field is read of all rows before the next
-one, by a compiled loop; a row in which anything is not plainly in order is left to ``plain.py``, which has all rules.
+Nearly all records are offset commits, and nearly all of those are in order. A compiled loop reads one field of all
+rows, then the next field. A row that is not plainly in order is left to ``plain.py``, which has all rules.
 """
 
 import base64
@@ -31,7 +31,7 @@ _NO_ID = bytes(_ID_BYTES)
 
 
 def has_columns(struct: Struct) -> bool:
-    """Whether all versions of a struct can be read into columns, which hold neither lists nor nulls."""
+    """Return whether all versions of a struct can be read into columns, which hold neither lists nor nulls."""
     return all(
         field.type in (_READABLE if field.tag is None else _READABLE - {"string"})
         and not (field.is_array or field.nullable)
@@ -44,7 +44,7 @@ def has_columns(struct: Struct) -> bool:
 
 @compiled
 def _read_numbers(data: Any, at: Any, ends: Any, where: Any, size: Any, numbers: Any) -> None:
-    """Reads a signed big-endian number of so many bytes in some rows."""
+    """Read a signed big-endian number of the given size in some rows."""
     for row in range(len(at)):
         here = at[row]
         if not where[row] or here < 0:
@@ -62,7 +62,7 @@ def _read_numbers(data: Any, at: Any, ends: Any, where: Any, size: Any, numbers:
 
 @compiled
 def _read_uvarints(data: Any, at: Any, ends: Any, where: Any, numbers: Any) -> None:
-    """Reads an unsigned varint in some rows."""
+    """Read an unsigned varint in some rows."""
     for row in range(len(at)):
         here = at[row]
         if not where[row] or here < 0:
@@ -93,7 +93,7 @@ def _read_runs(at: Any, ends: Any, where: Any, sizes: Any, first: Any, length: A
 
 @compiled
 def _gather(data: Any, first: Any, bounds: Any, out: Any) -> None:
-    """Copies runs of bytes, one after the other, to where ``bounds`` say that each begins."""
+    """Copy runs of bytes, one after the other, to where ``bounds`` say that each begins."""
     for row in range(len(first)):
         source, target = np.uint64(first[row]), np.uint64(bounds[row])
         for step in range(np.uint64(bounds[row + 1]) - target):
@@ -145,7 +145,7 @@ class Columns:
             self._length[:, rows] = -1
 
     def _read(self, place: int, where: Flags) -> None:
-        """Reads one field of some rows."""
+        """Read one field of some rows."""
         first, length, type_ = self._first[place], self._length[place], self._fields[place].type
         if type_ in INTEGER_SIZES:
             size = INTEGER_SIZES[type_]
@@ -164,7 +164,7 @@ class Columns:
         return numbers
 
     def _read_tagged_fields(self) -> None:
-        """Reads the tagged fields of rows; a row where one is unknown or stands twice is not in order."""
+        """Read the tagged fields of rows; a row where one is unknown or stands twice is not in order."""
         left = self._uvarints(self._is_flexible)
         while (where := (left > 0) & (self._at >= 0)).any():
             tags, sizes = self._uvarints(where), self._uvarints(where)
@@ -178,7 +178,7 @@ class Columns:
             left -= 1
 
     def numbers(self, name: str, type_: pa.DataType) -> pa.Array:
-        """A field of integers; null where it is not there, or a tagged one at its default."""
+        """Return a field of integers; null where it is not there, or a tagged one at its default."""
         place, field = self._field(name)
         missing = self._length[place] < 0
         if field.tag is not None:
@@ -187,17 +187,20 @@ class Columns:
         return pa.array(numbers, type_, mask=missing if missing.any() else None)
 
     def texts(self, name: str) -> pa.StringArray:
-        """A field of strings; null where the struct has none of that name."""
+        """Return a field of strings; null where the struct has none of that name."""
         return self._texts.get(name, pa.nulls(len(self.in_order), pa.string()))
 
     def ids(self, name: str) -> pa.StringArray:
-        """A field of ids in Kafka's text form (``Uuid.toString``); null where it is not there or zero."""
+        """Return a field of ids in Kafka's text form (``Uuid.toString``); null where it is not there or zero."""
         ids = self._text(name).view(pa.binary()).dictionary_encode()
         texts = pa.array([_id_text(each) for each in ids.dictionary.to_pylist()], pa.string())
         return texts.take(ids.indices)
 
     def json(self) -> pa.StringArray:
-        """The rows as Kafka's JSON form has them; null where the first field, which all versions have, is null."""
+        """Return the rows as Kafka's JSON form has them.
+
+        Null where the first field, which all versions have, is null.
+        """
         members: list[pa.StringArray | str] = []
         for field in self._fields:
             if field.type in INTEGER_SIZES:
@@ -212,7 +215,7 @@ class Columns:
         return next((place, field) for place, field in enumerate(self._fields) if field.name == name)
 
     def _text(self, name: str) -> pa.StringArray:
-        """The bytes of a field."""
+        """Return the bytes of a field."""
         place, _ = self._field(name)
         length = self._length[place]
         bounds = np.zeros(len(length) + 1, np.int32)
@@ -228,13 +231,13 @@ def _id_text(raw: bytes) -> str | None:
 
 
 def lengths_of(array: pa.BinaryArray) -> npt.NDArray[np.int32]:
-    """How many bytes each row of a column has; 0 for a null."""
+    """Return how many bytes each row of a column has; 0 for a null."""
     lengths: npt.NDArray[np.int32] = np.diff(_bounds_of(array))
     return lengths
 
 
 def openings_of(array: pa.BinaryArray) -> Versions:
-    """The number in the first two bytes of each row of a column; -1 where there are no two."""
+    """Return the number in the first two bytes of each row of a column; -1 where there are no two."""
     bounds, everywhere = _bounds_of(array).astype(np.int64), np.ones(len(array), np.bool_)
     openings = np.full(len(array), -1)
     _read_numbers(_bytes_of(array), bounds[:-1].copy(), bounds[1:], everywhere, 2, openings)
@@ -242,18 +245,18 @@ def openings_of(array: pa.BinaryArray) -> Versions:
 
 
 def _bytes_of(array: pa.BinaryArray) -> npt.NDArray[np.uint8]:
-    """The bytes of all rows of a column, one after the other."""
+    """Return the bytes of all rows of a column, one after the other."""
     data = array.buffers()[2]
     return np.frombuffer(b"" if data is None else data, np.uint8)
 
 
 def _bounds_of(array: pa.BinaryArray) -> npt.NDArray[np.int32]:
-    """Where each row of a column begins in its bytes, and behind them where the last one ends."""
+    """Return where each row of a column begins in its bytes, and behind them where the last one ends."""
     return np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + len(array) + 1]
 
 
 def _not_unicode(texts: pa.StringArray) -> list[int]:
-    """The rows whose bytes are not UTF-8."""
+    """Return the rows whose bytes are not UTF-8."""
     try:
         texts.validate(full=True)
     except pa.ArrowInvalid:

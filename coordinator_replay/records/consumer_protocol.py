@@ -1,11 +1,11 @@
 """Subscriptions and assignments of classic consumers as typed columns.
 
 The bytes (``ConsumerProtocolSubscription``, ``ConsumerProtocolAssignment``) don't say which of the two they are, so
-they are read as both. If one reading leaves fewer bytes over, it is the only one given. Where both fit, as for a member
-without topics, both are given, and the field that the bytes come from decides which one it is.
+they are read as both. If one reading leaves fewer bytes over, it is the only one given. If both fit, as for a member
+without topics, both are given; the field that held the bytes tells which reading is right.
 
-Some clients write a subscription that claims a version and ends before its fields. The coordinator reads the version 0
-part of it. So is it read here, where no reading of the whole fits.
+Some clients write a subscription that claims a version and ends before its fields. The coordinator reads the version
+0 part of it. This module does the same if no full reading fits.
 """
 
 import base64
@@ -88,5 +88,5 @@ def open_protocol_blobs(blobs: pa.Array) -> pa.Array:
         as many values of PROTOCOL; null for null, and for bytes that are neither subscription nor assignment.
     """
     distinct = pc.unique(blobs)
-    opened = pa.array([None if one is None else _open(one) for one in distinct.to_pylist()], PROTOCOL)
+    opened = pa.array([None if blob is None else _open(blob) for blob in distinct.to_pylist()], PROTOCOL)
     return opened.take(pc.index_in(blobs, distinct))

@@ -15,7 +15,7 @@ It is eight times what brokers take in one batch by default (``message.max.bytes
 
 
 class ErrorClass(StrEnum):
-    """Why a record was quarantined."""
+    """Reasons why a record was quarantined."""
 
     BUFFER_UNDERFLOW = "BufferUnderflow"
     UNEXPECTED_NULL = "UnexpectedNull"

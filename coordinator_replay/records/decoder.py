@@ -29,7 +29,7 @@ _COMMON = ("group_id", "key_version", "value_version", "is_tombstone", "record_b
 
 
 def _columns(name: str, *names: str) -> pa.Schema:
-    """Columns with the types that they have in a table."""
+    """Return columns with the types that they have in a table."""
     return pa.schema([field.remove_metadata() for field in table(name).arrow_schema(names)])
 
 
@@ -56,13 +56,13 @@ _RECORD, _ERROR = ("key", "value"), ("error_class", "error_message")
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """What became of a batch; together the row arrays hold every row of it once.
+    """A decoded batch; together the row arrays hold every row of it once.
 
     Attributes:
         commits: offset commits, in COMMIT_COLUMNS, and where asked for also in JSON_COLUMNS.
         commit_rows: the rows they were.
         groups: other coordinator records, in GROUP_COLUMNS.
-        quarantine: what could not be read, in QUARANTINE_COLUMNS.
+        quarantine: rows that could not be read, in QUARANTINE_COLUMNS.
         control_rows: the rows that were control records, which have nothing to decode.
     """
 
@@ -80,7 +80,7 @@ _Part = tuple[Rows, pa.RecordBatch]
 
 
 class _Batch:
-    """Log records with what is asked of all kinds of them.
+    """Log records, with the facts that records of all kinds have.
 
     Attributes:
         numbers: what the keys open with: the kind.
@@ -96,7 +96,7 @@ class _Batch:
         self.record_bytes, self.is_large = np.add(*sizes), np.maximum(*sizes) > LARGEST_RECORD_BYTES
 
     def in_order(self, kind: RecordDefinition, rows: Rows, schema: pa.Schema) -> _Part:
-        """Those of some records of a kind that are plainly in order."""
+        """Return those rows of a kind that are plainly in order."""
         taken, versions = pa.array(rows), self.versions[rows]
         is_tombstone = self.values.is_null().take(taken)
         key = Columns(kind.key, np.zeros_like(versions), self.keys, rows)
@@ -125,7 +125,7 @@ class _Batch:
 
 
 def _commit_columns(key: Columns, value: Columns) -> dict[str, pa.Array]:
-    """What the fields of offset commits are called in COMMIT_COLUMNS."""
+    """Return the fields of offset commits by their names in COMMIT_COLUMNS."""
     epochs = value.numbers("leaderEpoch", pa.int32())
     return {
         "topic": key.texts("topic"),
@@ -140,7 +140,7 @@ def _commit_columns(key: Columns, value: Columns) -> dict[str, pa.Array]:
 
 
 def _values_one_by_one(kind: RecordDefinition, values: pa.BinaryArray) -> tuple[pa.StringArray, Flags]:
-    """The JSON form of values with lists, each distinct one read once, and which of them could be read."""
+    """Return the JSON form of values with lists, each distinct one read once, and which of them could be read."""
     distinct = values.dictionary_encode()
     texts = list[bytes | None]()
     for value in distinct.dictionary.to_pylist():
@@ -153,7 +153,7 @@ def _values_one_by_one(kind: RecordDefinition, values: pa.BinaryArray) -> tuple[
 
 
 def _row(record: DecodedRecord, kind: RecordDefinition) -> dict[str, Any]:
-    """A record as a row of COMMIT_COLUMNS with JSON_COLUMNS, or of GROUP_COLUMNS."""
+    """Return a record as a row of COMMIT_COLUMNS with JSON_COLUMNS, or of GROUP_COLUMNS."""
     key, value = record.key, record.value or {}
     row: dict[str, Any] = {
         "group_id": key[kind.group_field],
@@ -208,7 +208,10 @@ class _OneByOne:
 
 
 def _decode(key: bytes | None, value: bytes | None) -> tuple[RecordDefinition, dict[str, Any]]:
-    """A record as a row; its fields, many times as large as its bytes, are dropped before the next one is read."""
+    """Return a record as a row.
+
+    Its fields, many times as large as its bytes, are dropped before the next one is read.
+    """
     record = decode_record(key, value)
     kind = kinds_by_name()[record.kind]
     return kind, _row(record, kind) | {"record_bytes": len(key or b"") + len(value or b"")}
@@ -224,7 +227,7 @@ def _flags(array: pa.BooleanArray) -> Flags:
 
 
 def in_log_order(parts: Sequence[tuple[Rows, pa.Table]]) -> tuple[Rows, pa.Table]:
-    """Parts of a batch put together in the order of the batch; columns that a part lacks are null."""
+    """Return parts of a batch put together in the order of the batch; columns that a part lacks are null."""
     rows = np.concatenate([part_rows for part_rows, _ in parts])
     whole = pa.concat_tables([part for _, part in parts], promote_options="default")
     if (np.diff(rows) > 0).all():
@@ -234,12 +237,12 @@ def in_log_order(parts: Sequence[tuple[Rows, pa.Table]]) -> tuple[Rows, pa.Table
 
 
 def one_batch(rows: pa.Table) -> pa.RecordBatch:
-    """A table as one batch."""
+    """Return a table as one batch."""
     return pa.RecordBatch.from_arrays([column.combine_chunks() for column in rows.columns], schema=rows.schema)
 
 
 def _in_one(parts: Sequence[_Part]) -> _Part:
-    """Parts of a batch put together; without a copy where only one has rows."""
+    """Return parts of a batch put together; without a copy where only one has rows."""
     some = [part for part in parts if len(part[0])] or parts[:1]
     if len(some) == 1:
         return some[0]
@@ -248,13 +251,13 @@ def _in_one(parts: Sequence[_Part]) -> _Part:
 
 
 def _bytes(column: pa.BinaryArray, row: int, most: int | None = None) -> bytes | None:
-    """The bytes of a row, or the first of them, without a copy of all."""
+    """Return the bytes of a row, or the first of them, without a copy of all."""
     whole = column[row].as_buffer()
     return None if whole is None else whole.slice(0, whole.size if most is None else min(most, whole.size)).to_pybytes()
 
 
 def _readable_key(key: bytes | None) -> dict[str, Any]:
-    """Return what can be read of the key of a record that can't be read; of an unknown kind that is the group."""
+    """Return the fields of a key that can be read although the record can't; for an unknown kind that is the group."""
     try:
         _, row = _decode(key, None)
     except RecordError as problem:
@@ -264,13 +267,13 @@ def _readable_key(key: bytes | None) -> dict[str, Any]:
 
 
 def _quarantine(records: pa.RecordBatch, damaged: Rows, large: Rows, failed: Mapping[int, RecordError]) -> _Part:
-    """What could not be read, in the order of the batch.
+    """Return rows that could not be read, in the order of the batch.
 
     Args:
         records: the batch.
         damaged: rows that are no records: bytes as they are.
         large: rows that are too large to be read.
-        failed: what is wrong with others.
+        failed: reasons for others.
     """
     problems = {**failed, **dict.fromkeys(large.tolist(), RecordError(ErrorClass.RECORD_TOO_LARGE))}
     about = {place: {name: records.column(name)[place].as_py() for name in _ERROR} for place in damaged.tolist()}
@@ -291,8 +294,8 @@ def decode_records(records: pa.RecordBatch, *, with_commit_json: bool = False) -
 
     Args:
         records: columns ``key`` and ``value`` (binary), and from segments ``control_type``, ``error_class`` and
-            ``error_message``; control records are passed over, rows with an error class go to quarantine as they are,
-            records larger than LARGEST_RECORD_BYTES without being decoded.
+            ``error_message``; control records are skipped. Rows with an error class go to quarantine as they are, and
+            so do records larger than LARGEST_RECORD_BYTES.
         with_commit_json: give offset commits in their JSON form too; other records always have it.
     """
     commit_schema = pa.unify_schemas([COMMIT_COLUMNS, JSON_COLUMNS]) if with_commit_json else COMMIT_COLUMNS

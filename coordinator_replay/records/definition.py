@@ -29,7 +29,7 @@ class Versions:
 
     @property
     def all(self) -> range:
-        """Every version of the range."""
+        """Return every version of the range."""
         return range(self.low, self.high + 1)
 
     @staticmethod

@@ -10,7 +10,7 @@ _NEEDS_ESCAPE = r'["\\\x00-\x1f]'
 
 
 def quote(strings: pa.StringArray) -> pa.StringArray:
-    """Each string as a JSON string; nulls stay null."""
+    """Return each string as a JSON string; nulls stay null."""
     quoted = pc.binary_join_element_wise('"', strings, '"', "")
     special = pc.fill_null(pc.match_substring_regex(strings, _NEEDS_ESCAPE), False)
     if not pc.any(special).as_py():
@@ -20,7 +20,7 @@ def quote(strings: pa.StringArray) -> pa.StringArray:
 
 
 def _encode_base64(values: pa.BinaryArray) -> pa.StringArray:
-    """Each run of bytes as a JSON string in base64; nulls stay null."""
+    """Return each run of bytes as a JSON string in base64; nulls stay null."""
     return pa.array(
         [None if value is None else f'"{base64.b64encode(value).decode()}"' for value in values.to_pylist()],
         pa.string(),
@@ -28,7 +28,7 @@ def _encode_base64(values: pa.BinaryArray) -> pa.StringArray:
 
 
 def _text(column: pa.Array) -> pa.StringArray:
-    """A column of a table as JSON texts; nulls stay null."""
+    """Return a column of a table as JSON texts; nulls stay null."""
     if pa.types.is_string(column.type):
         return quote(column)
     if pa.types.is_binary(column.type):
@@ -40,7 +40,7 @@ def _text(column: pa.Array) -> pa.StringArray:
 
 
 def render_rows(rows: pa.RecordBatch) -> pa.StringArray:
-    """Each row of a table as a JSON object; columns named ``…_json`` are set in as the JSON they hold."""
+    """Return each row of a table as a JSON object; columns named ``…_json`` are set in as the JSON they hold."""
     pieces: list[pa.StringArray | str] = []
     for place, (field, column) in enumerate(zip(rows.schema, rows.columns, strict=True)):
         opening = "," if place else "{"

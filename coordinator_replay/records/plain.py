@@ -1,7 +1,7 @@
 """One record at a time, decoded and encoded by the definitions, in Kafka's JSON form.
 
-What ``columnar.py`` does not read is read here, and everything that is written is written here: values with lists,
-records that are not plainly in order, and the blobs of clients within them.
+This module reads whatever ``columnar.py`` leaves: values with lists, records that are not plainly in order, and the
+blobs of clients within them. It also writes all records.
 
 JSON form (``CoordinatorRecordMessageFormatter``, the generated ``…JsonConverter``): camelCase names, uuids in their
 22-character form, bytes in base64, fields of other versions left out, tagged fields left out at their default. Beyond
@@ -38,7 +38,7 @@ class DecodedRecord:
 
     @property
     def is_tombstone(self) -> bool:
-        """Whether the record deletes its key's object."""
+        """Return whether the record deletes its key's object."""
         return self.value is None
 
 
@@ -108,13 +108,13 @@ def _integers(type_: str) -> _Read:
 
 
 def _lengths(plain: str, flexible: bool) -> tuple[_Read, int]:
-    """Reads lengths and counts, and what is to be taken off them; negative means null then."""
+    """Read lengths and counts, and what is to be taken off them; negative means null then."""
     return (_Source.uvarint, 1) if flexible else (_integers(plain), 0)
 
 
 @lru_cache(1024)
 def _uuid_text(data: bytes) -> str:
-    """The same few ids stand in nearly all records."""
+    """Return the same few ids stand in nearly all records."""
     return base64.urlsafe_b64encode(data)[:22].decode()
 
 
@@ -123,7 +123,7 @@ def _uuid(source: _Source) -> str:
 
 
 def _runs_of_bytes(field: Field, nullable: bool, flexible: bool) -> _Read:
-    """Strings and bytes."""
+    """Return strings and bytes."""
     is_text = field.type == "string"
     length_of, none = _lengths("int16" if is_text else "int32", flexible)
     convert = _Source.text if is_text else _Source.base64
@@ -140,7 +140,7 @@ def _runs_of_bytes(field: Field, nullable: bool, flexible: bool) -> _Read:
 
 
 def _elements(field: Field, version: int, nullable: bool, flexible: bool) -> _Read:
-    """Values of a field, or elements of its array."""
+    """Return values of a field, or elements of its array."""
     if field.type in _INTEGERS:
         return _integers(field.type)
     if field.type == "uuid":
@@ -307,7 +307,7 @@ def _decode_earlier(kind: RecordDefinition, version: int, value: bytes) -> dict[
 
 
 def group_of_key(key: bytes) -> str | None:
-    """Return the group that a key is about: the keys of all kinds begin with it, those of later releases too."""
+    """Return the group that a key names first, as keys of all kinds do, those of later releases too."""
     source = _Source(key, 2)
     try:
         length: int = _integers("int16")(source)
@@ -319,8 +319,8 @@ def group_of_key(key: bytes) -> str | None:
 def read_blob(struct: Struct, data: bytes, version: int | None = None) -> tuple[dict[str, Any], int]:
     """Decode a blob embedded in a record or a request: its version, then its fields.
 
-    A version above the newest known one is read as the newest known one, bytes after the last field are legal, and what
-    is no character is replaced (``ConsumerProtocol``: newer versions only append).
+    A version above the newest known one is read as the newest known one (``ConsumerProtocol``: newer versions only
+    append). Bytes after the last field are legal, and invalid characters are replaced.
 
     Args:
         struct: the blob's definition.
@@ -458,7 +458,7 @@ def encode_blob(struct: Struct, version: int, fields: Mapping[str, Any]) -> byte
 
 
 def read_uvarints(data: bytes, count: int) -> tuple[tuple[int, ...], int]:
-    """The unsigned varints that some bytes begin with, and where they end.
+    """Return the unsigned varints that some bytes begin with, and where they end.
 
     Raises:
         RecordError: the bytes end early.
@@ -468,7 +468,7 @@ def read_uvarints(data: bytes, count: int) -> tuple[tuple[int, ...], int]:
 
 
 def read_leading_fields(struct: Struct, version: int, data: bytes, position: int) -> dict[str, Any]:
-    """The fields of a struct from a position on; what follows them is not looked at.
+    """Return the fields of a struct from a position on; what follows them is not looked at.
 
     Tagged fields are read where the struct has some: its other fields are all that there are then.
 

@@ -9,12 +9,12 @@ from coordinator_replay.report.wording import duration
 
 
 def unended(one: Rebalance) -> str:
-    """What there is instead of the end of a rebalance that is not over."""
+    """Return what there is instead of the end of a rebalance that is not over."""
     return "end not on record" if one.is_end_missing else "not over"
 
 
 def took(one: Rebalance) -> str:
-    """How long it took."""
+    """Return how long it took."""
     if not one.is_over:
         return unended(one)
     if one.duration_ms is not None:
@@ -26,7 +26,7 @@ def took(one: Rebalance) -> str:
 
 
 def moved(one: Rebalance) -> str:
-    """How many partitions changed hands, and how many had none before."""
+    """Return how many partitions changed hands, and how many had none before."""
     if one.epoch is None:
         return "not yet"
     added = f", {one.partitions_added:,} newly assigned" if one.partitions_added else ""
@@ -34,12 +34,12 @@ def moved(one: Rebalance) -> str:
 
 
 def member_counts(one: Rebalance) -> str:
-    """How many members there were before and after."""
+    """Return how many members there were before and after."""
     return f"{counted_as(one.members_before)} → {counted_as(one.members_after)}"
 
 
 def unowned(one: Rebalance) -> str:
-    """The longest time for which one of its partitions had no owner."""
+    """Return the longest time for which one of its partitions had no owner."""
     return "not on record" if one.unowned_ms_max is None else duration(one.unowned_ms_max)
 
 
@@ -51,14 +51,14 @@ def pause(one: Rebalance) -> str:
 
 
 def blocked_by(one: Rebalance, members: MemberIdentities) -> str:
-    """The member that others waited for, and how long; empty where none is on record, or nobody waited long."""
+    """Return the member that others waited for, and how long; empty where none is on record, or nobody waited long."""
     if one.held_up_by is None or (one.held_up_ms or 0) < SHORT_WAIT_MS:
         return ""
     return f"{members.label(one.held_up_by)}, {duration(one.held_up_ms)}"
 
 
 def worst(rebalances: Iterable[Rebalance]) -> tuple[str, str, str]:
-    """The worst that can be compared between protocols, else what is exact: value, what it is, more about it."""
+    """Return the worst that can be compared between protocols, else what is exact: value, what it is, more about it."""
     listed = list(rebalances)
     pauses = [one.commit_pause_ms for one in listed if one.commit_pause_ms is not None]
     if pauses:

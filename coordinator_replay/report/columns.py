@@ -29,11 +29,11 @@ class Clock:
         self.length = milliseconds(end) - self.start_ms
 
     def since_start(self, moment: datetime) -> int:
-        """A moment, which may lie outside of the range."""
+        """Return a moment, which may lie outside of the range."""
         return milliseconds(moment) - self.start_ms
 
     def left(self, moment: datetime | int | None) -> int:
-        """Where something begins; something without a known beginning begins with the page.
+        """Return where something begins; something without a known beginning begins with the page.
 
         Args:
             moment: a time, or milliseconds since 1970.
@@ -41,7 +41,7 @@ class Clock:
         return self.lefts([milliseconds(moment) if isinstance(moment, datetime) else moment])[0]
 
     def right(self, moment: datetime | int | None) -> int:
-        """Where something ends, as ``left`` takes it; what has not ended reaches the end of the page."""
+        """Return where something ends, as ``left`` takes it; what has not ended reaches the end of the page."""
         return self.rights([milliseconds(moment) if isinstance(moment, datetime) else moment])[0]
 
     def lefts(self, moments: Iterable[int | None]) -> list[int]:
@@ -58,7 +58,7 @@ class Clock:
 
 
 def columns(rows: Iterable[Mapping[str, Any]], names: Sequence[str], times: Sequence[str] = ()) -> Columns:
-    """Rows as columns for the page's script.
+    """Return rows as columns for the page's script.
 
     Args:
         rows: with values of all names: numbers, texts, or lists of numbers.
@@ -70,7 +70,7 @@ def columns(rows: Iterable[Mapping[str, Any]], names: Sequence[str], times: Sequ
 
 
 def packed(values: Mapping[str, list[Any]], times: Sequence[str] = ()) -> Columns:
-    """Columns for the page's script, from the values of each, as ``columns`` makes them from rows."""
+    """Return columns for the page's script, from the values of each, as ``columns`` makes them from rows."""
     return {name: _column(own, is_time=name in times) for name, own in values.items()}
 
 

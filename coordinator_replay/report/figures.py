@@ -64,12 +64,12 @@ class Axis:
 
 
 def source(name: str, names: Sequence[str]) -> ColumnDataSource:
-    """Where a page's script puts the columns of this name."""
+    """Return where a page's script puts the columns of this name."""
     return ColumnDataSource(name=f"{name}-data", data={column: [] for column in names})
 
 
 def time_figure(name: str, axis: Axis, *, height: int, **options: Any) -> figure:
-    """An empty figure over time.
+    """Return an empty figure over time.
 
     Args:
         name: by which the page finds it, and the element that it is drawn into.
@@ -114,7 +114,7 @@ def time_figure(name: str, axis: Axis, *, height: int, **options: Any) -> figure
 
 
 def rows_figure(name: str, axis: Axis, **options: Any) -> figure:
-    """An empty figure over time with named rows, of which the page's script makes as many as there are."""
+    """Return an empty figure over time with named rows, of which the page's script makes as many as there are."""
     drawn = time_figure(name, axis, height=100, y_range=Range1d(start=0.6, end=-0.6), **options)
     drawn.yaxis.ticker = FixedTicker(ticks=[])
     # Names without room are left out until there is.
@@ -124,7 +124,7 @@ def rows_figure(name: str, axis: Axis, **options: Any) -> figure:
 
 
 def bars(drawn: figure, name: str, names: Sequence[str], *, height: float | str = 0.8, **look: Any) -> Any:
-    """Bars from ``left`` to ``right`` in a figure of rows.
+    """Return bars from ``left`` to ``right`` in a figure of rows.
 
     Args:
         drawn: the figure.

@@ -32,7 +32,7 @@ CAUSES = ("left", "right", "bottom", "top", "since", "cause", "count", "colour")
 
 
 def fleet_figures() -> list[figure]:
-    """The figures of the page of all groups, without data."""
+    """Return the figures of the page of all groups, without data."""
     drawn = time_figure("causes", Axis(), height=200, y_range=Range1d(start=0, end=1))
     bars = drawn.quad(
         left="left", right="right", bottom="bottom", top="top", color="colour", source=source("causes", CAUSES)
@@ -44,13 +44,13 @@ def fleet_figures() -> list[figure]:
 
 
 def causes_of(fleet: ClusterGroups) -> Mapping[str, str]:
-    """Causes, the most frequent first, with their colours."""
+    """Return causes, the most frequent first, with their colours."""
     causes = by_frequency(cause for one in fleet.causes for cause in repeat(one.cause, one.count))
     return {cause: cause_colour(cause) for cause in causes}
 
 
 def cause_data(fleet: ClusterGroups, clock: Clock) -> Mapping[str, Any]:
-    """Rebalances of each day, hour or minute, stacked by cause: columns of the figure, and how high it is."""
+    """Return rebalances of each day, hour or minute, stacked by cause: columns of the figure, and how high it is."""
     colours = causes_of(fleet)
     order = list(colours)
     width = round(timedelta(**{f"{fleet.unit}s": 1}) / timedelta(milliseconds=1))
@@ -124,7 +124,7 @@ class Lane:
 
     @property
     def pause(self) -> str:
-        """The longest pause of commits around one of its rebalances."""
+        """Return the longest pause of commits around one of its rebalances."""
         least = "at least " * self.is_pause_at_least
         return "–" if self.pause_ms is None else f"{least}{duration(self.pause_ms)}"
 
@@ -132,7 +132,7 @@ class Lane:
 def lane_of(
     life: GroupLife, clock: Clock, findings: Sequence[Finding], page: str | None = None, *, is_complete: bool = True
 ) -> Lane:
-    """The row of a group.
+    """Return the row of a group.
 
     Args:
         life: its states and rebalances.
@@ -184,7 +184,7 @@ def _paths(bands: Sequence[StateBand], clock: Clock, scale: float) -> list[tuple
 
 
 def lane_data(lanes: Sequence[Lane]) -> list[Mapping[str, Any]]:
-    """What the page's script counts in a chosen time range."""
+    """Return what the page's script counts in a chosen time range."""
     return [{"times": lane.times, "complete": len(lane.times) == lane.rebalances} for lane in lanes]
 
 
@@ -234,11 +234,11 @@ class FleetPage:
 
     @property
     def rebalances(self) -> int:
-        """How many there were, of all groups."""
+        """Return how many there were, of all groups."""
         return sum(lane.rebalances for lane in self.lanes)
 
     def html(self, assets: str | None = None) -> str:
-        """The page."""
+        """Return the page."""
         fleet = self.fleet
         # What deserves a look comes first, then what rebalanced most.
         lanes = sorted(self.lanes, key=lambda lane: (-lane.rank, -lane.rebalances, lane.group))
@@ -297,7 +297,7 @@ class FleetPage:
 
 
 def fleet_page(warehouse: Tables, start: datetime | None = None, end: datetime | None = None) -> tuple[str, FleetPage]:
-    """The page of the cluster as HTML, complete in itself, and what it was made from.
+    """Return the page of the cluster as HTML, complete in itself, and what it was made from.
 
     Args:
         warehouse: the tables.

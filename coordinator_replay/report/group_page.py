@@ -93,7 +93,7 @@ def _tiles(life: GroupLife) -> list[Tile]:
 
 
 def _kind(life: GroupLife) -> str:
-    """The group's type; when it was deleted, or that it has no record of its own."""
+    """Return the group's type; when it was deleted, or that it has no record of its own."""
     outcome = life.outcome
     if outcome.deletion is not None:
         return f"{outcome.group_type}, {outcome.deletion}"
@@ -153,7 +153,7 @@ def _rows(labels: Sequence[str], each: int, most: int) -> Mapping[str, Any]:
 def group_page(
     warehouse: Tables, group: str, start: datetime | None = None, end: datetime | None = None
 ) -> tuple[str, GroupLife]:
-    """The page of a group as HTML, and what it was made from.
+    """Return the page of a group as HTML, and what it was made from.
 
     Args:
         warehouse: the tables.
@@ -175,7 +175,7 @@ def life_page(
     assets: str | None = None,
     ways: Ways | None = None,
 ) -> str:
-    """The page of a life as HTML.
+    """Return the page of a life as HTML.
 
     Args:
         warehouse: the tables that it is from.

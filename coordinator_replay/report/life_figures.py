@@ -17,7 +17,7 @@ from coordinator_replay.report.figures import (
 
 
 def life_figures() -> list[figure]:
-    """The figures of a group's page, from the top, without data."""
+    """Return the figures of a group's page, from the top, without data."""
     axis = Axis()
     return [
         _states(axis),
@@ -29,7 +29,7 @@ def life_figures() -> list[figure]:
 
 
 def _states(axis: Axis) -> figure:
-    """A row each for the group's state, pauses in its commits, and findings."""
+    """Return a row each for the group's state, pauses in its commits, and findings."""
     drawn = rows_figure("states", axis)
     bands = bars(drawn, "states", life_marks.STATES, color="colour")
     bars(drawn, "unseen", life_marks.UNSEEN, **HATCHED)
@@ -48,7 +48,7 @@ def _states(axis: Axis) -> figure:
 
 
 def _rebalances(axis: Axis) -> figure:
-    """A row for each cause: a mark for each rebalance, and a bar for as long as it took for certain."""
+    """Return a row for each cause: a mark for each rebalance, and a bar for as long as it took for certain."""
     drawn = rows_figure("rebalances", axis)
     data = source("rebalances", life_marks.REBALANCES)
     drawn.hbar(left="at", right="end", y="row", height=0.34, color="colour", alpha=0.65, source=data)
@@ -71,7 +71,7 @@ def _rebalances(axis: Axis) -> figure:
 
 
 def _owners_by_partition(axis: Axis) -> figure:
-    """A row for each partition: who owned it, and hatched in red when nobody did."""
+    """Return a row for each partition: who owned it, and hatched in red when nobody did."""
     drawn = rows_figure("owners-by-partition", axis)
     owned = bars(drawn, "owned", owner_marks.OWNED, color="colour")
     gaps = unowned_bars(drawn, "gaps", owner_marks.GAPS, fill_alpha=0.12, hatch_alpha=0.6)
@@ -84,7 +84,7 @@ def _owners_by_partition(axis: Axis) -> figure:
 
 
 def _owners_by_member(axis: Axis) -> figure:
-    """A row for each member: a bar as high as its share of partitions; members with none are a thin line."""
+    """Return a row for each member: a bar as high as its share of partitions; members with none are a thin line."""
     drawn = rows_figure("owners-by-member", axis, visible=False)
     members = bars(drawn, "members", owner_marks.MEMBERS, height="height", color="colour")
     bars(drawn, "revoking", owner_marks.REVOKING, height=0.86, **HATCHED)
@@ -95,7 +95,7 @@ def _owners_by_member(axis: Axis) -> figure:
 
 
 def _offsets(axis: Axis) -> figure:
-    """Committed offsets as steps, with what went backwards or was taken away."""
+    """Return committed offsets as steps, with what went backwards or was taken away."""
     drawn = time_figure("offsets", axis, height=300)
     lines = drawn.multi_line(
         "times",

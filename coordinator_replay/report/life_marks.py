@@ -45,12 +45,15 @@ STATE, PAUSED, FINDINGS_ROW = "state", "commits paused", "findings"
 
 
 def state_rows(life: GroupLife) -> list[str]:
-    """Names of the rows beneath each other in the first figure: those that have something to show."""
+    """Return names of the rows beneath each other in the first figure: those that have something to show."""
     return [STATE, *([PAUSED] if life.pauses else []), *([FINDINGS_ROW] if life.findings else [])]
 
 
 def state_columns(life: GroupLife, clock: Clock) -> Mapping[str, Columns]:
-    """The group's state over time, in join phases by a broker's log; hatched where the log has gaps before it."""
+    """Return the group's state over time, in join phases by a broker's log.
+
+    Hatched where the log has gaps before it.
+    """
     rows = [
         {
             "left": clock.left(band.since),
@@ -101,7 +104,7 @@ def finding_columns(life: GroupLife, clock: Clock) -> Columns:
 
 
 def causes_of(life: GroupLife) -> list[str]:
-    """The causes of its rebalances, the most frequent first: a row each."""
+    """Return the causes of its rebalances, the most frequent first: a row each."""
     return list(by_frequency(one.cause for one in life.rebalances))
 
 
@@ -170,7 +173,7 @@ def _ended(one: Rebalance) -> str:
 
 
 def _moves_shown(moves: Sequence[Move], members: MemberIdentities) -> str:
-    """What changed hands in one rebalance: the first partitions by name, and how many more."""
+    """Return what changed hands in one rebalance: the first partitions by name, and how many more."""
     first = [
         f"{neutral(f'{topic}-{partition}')}: {'nobody' if giver is None else members.label(giver)} → "
         f"{members.label(taker)}"
@@ -181,7 +184,7 @@ def _moves_shown(moves: Sequence[Move], members: MemberIdentities) -> str:
 
 
 def moves_of(life: GroupLife) -> Mapping[str, Sequence[Move]]:
-    """What changed hands in each rebalance: ownerships that began with it or before the next one began."""
+    """Return what changed hands in each rebalance: ownerships that began with it or before the next one began."""
     begun = sorted(((began(one) or life.start, one.rebalance_id) for one in life.rebalances), key=lambda pair: pair[0])
     starts = [milliseconds(moment) for moment, _ in begun]
     moves: dict[str, list[Move]] = defaultdict(list)
@@ -196,7 +199,7 @@ def moves_of(life: GroupLife) -> Mapping[str, Sequence[Move]]:
 
 
 def pause_columns(life: GroupLife, clock: Clock) -> Columns:
-    """Pauses in the group's commits around rebalances."""
+    """Return pauses in the group's commits around rebalances."""
     causes = {one.rebalance_id: one for one in life.rebalances}
     row = state_rows(life).index(PAUSED) if life.pauses else None
     rows = [

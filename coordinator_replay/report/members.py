@@ -50,7 +50,7 @@ class MemberIdentities:
         self._labels = {identity: _label(identity, clients.get(identity), named) for identity in order}
 
     def label(self, member_id: str) -> str:
-        """The client id; with the end of the member's own id where several members share it."""
+        """Return the client id; with the end of the member's own id where several members share it."""
         identity = self._identities.get(member_id)
         return neutral(shortened(member_id)) if identity is None else self._labels[identity]
 
@@ -73,21 +73,21 @@ class MemberIdentities:
         return labels
 
     def colour(self, member_id: str) -> str:
-        """The colour of everything that the member owned."""
+        """Return the colour of everything that the member owned."""
         return self._colours.get(self._identities.get(member_id, ""), UNKNOWN_COLOUR)
 
     def identity(self, member_id: str) -> str:
-        """The instance id of a static member, the member id of any other."""
+        """Return the instance id of a static member, the member id of any other."""
         return self._identities.get(member_id, member_id)
 
     @property
     def legend(self) -> Sequence[Key]:
-        """The members in the order in which they came: what each is called, and its colour."""
+        """Return the members in the order in which they came: what each is called, and its colour."""
         return [(self._labels[identity], colour) for identity, colour in self._colours.items()]
 
 
 def shown_legend(keys: Sequence[Key], what: str, *, nobody: str) -> tuple[list[Key], str]:
-    """The keys of a legend that a page shows, and how many more there are.
+    """Return the keys of a legend that a page shows, and how many more there are.
 
     Args:
         keys: a name and its colour each.

@@ -230,5 +230,5 @@ def _add_groups(
 
 
 def _state(group: Group) -> str:
-    """The state that the log proves."""
+    """Return the state that the log proves."""
     return group.state if group.is_exact else UNKNOWN

@@ -13,24 +13,24 @@ ENDS = ("at", "offset", "progress", "name", "what", "colour", "text")
 
 
 def moving_lines(life: GroupLife) -> Sequence[OffsetLine]:
-    """The lines in which an offset moved, or was rewound or taken away."""
+    """Return the lines in which an offset moved, or was rewound or taken away."""
     return [line for line in life.lines if line.marked or min(line.offsets) != max(line.offsets)]
 
 
 def unmoved_partitions(life: GroupLife) -> str:
-    """The partitions whose committed offset did not move, as ``orders:0-3; payments:1``."""
+    """Return the partitions whose committed offset did not move, as ``orders:0-3; payments:1``."""
     moving = {(line.topic, line.partition) for line in moving_lines(life)}
     return ranges_by_topic({(line.topic, line.partition) for line in life.lines} - moving)
 
 
 def topic_colours(life: GroupLife) -> Mapping[str, str]:
-    """A colour for the lines of each topic."""
+    """Return a colour for the lines of each topic."""
     topics = dict.fromkeys(line.topic for line in moving_lines(life))
     return {topic: COLOURS[place % len(COLOURS)] for place, topic in enumerate(topics)}
 
 
 def offset_columns(life: GroupLife) -> Mapping[str, Columns]:
-    """A line for each partition as times and offsets, from which the page's script makes steps."""
+    """Return a line for each partition as times and offsets, from which the page's script makes steps."""
     colours, shown = topic_colours(life), moving_lines(life)
     points = [_points(line) for line in shown]
     # The script knows progress from the first offset of a line, and the ends of lines from a missing offset.
@@ -50,7 +50,7 @@ def _name(line: OffsetLine) -> str:
 
 
 def _note(line: OffsetLine) -> str:
-    """What hovering says of a line whose offsets a figure can't show to the last digit."""
+    """Return what hovering says of a line whose offsets a figure can't show to the last digit."""
     lowest, highest = min(line.offsets), max(line.offsets)
     if lowest >= -EXACT and highest <= EXACT:
         return ""
@@ -58,7 +58,7 @@ def _note(line: OffsetLine) -> str:
 
 
 def _points(line: OffsetLine) -> tuple[list[int], list[int | None]]:
-    """Times and offsets; where no commit follows, the line goes on to where its offset ended."""
+    """Return times and offsets; where no commit follows, the line goes on to where its offset ended."""
     times: list[int] = []
     offsets: list[int | None] = []
     drawn = 0
@@ -74,7 +74,7 @@ def _points(line: OffsetLine) -> tuple[list[int], list[int | None]]:
 
 
 def _marks(line: OffsetLine) -> Iterator[dict[str, Any]]:
-    """Marks where an offset went backwards, or ended other than by the next commit."""
+    """Mark where an offset went backwards, or ended other than by the next commit."""
     for one in line.marked:
         lost = one["lost_offset"]
         offset = one["committed_offset"] if lost is None else lost

@@ -28,7 +28,7 @@ Partition = tuple[str, int]
 
 
 def partitions_of(life: GroupLife) -> Mapping[Partition, Sequence[OwnedInterval]]:
-    """Ownerships by topic and partition, in their order."""
+    """Return ownerships by topic and partition, in their order."""
     partitions: dict[Partition, list[OwnedInterval]] = {}
     for holding in life.holdings:
         partitions.setdefault((holding.topic, holding.partition), []).append(holding)
@@ -72,7 +72,7 @@ def _owned(
     clock: Clock,
     members: MemberIdentities,
 ) -> Columns:
-    """Ownerships by column: there are ten thousands of them."""
+    """Return ownerships by column: there are ten thousands of them."""
     every = [holding for _, holdings in shown for holding in holdings]
     rows = [row for row, (_, holdings) in enumerate(shown) for _ in holdings]
     lefts = clock.lefts(holding.from_ms for holding in every)
@@ -98,12 +98,12 @@ def _owned(
 
 
 def identities_of(life: GroupLife, members: MemberIdentities) -> Mapping[str, str]:
-    """The members that are rows, by identity, each with its name."""
+    """Return the members that are rows, by identity, each with its name."""
     return {members.identity(one.member_id): members.label(one.member_id) for one in life.members}
 
 
 def member_columns(life: GroupLife, clock: Clock, members: MemberIdentities) -> Mapping[str, Columns]:
-    """What each member owned, as a share of the most that one of them did."""
+    """Return what each member owned, as a share of the most that one of them did."""
     place = {identity: row for row, identity in enumerate(list(identities_of(life, members))[:MOST_ROWS])}
     most = max((member.partitions for member in life.members), default=0) or 1
     shown = [member for member in life.members if members.identity(member.member_id) in place]

@@ -36,7 +36,10 @@ Figures = Callable[[], list[figure]]
 
 
 def _shown(value: object) -> object:
-    """What a template puts into a page: text without characters that a browser obeys; markup of our own as it is."""
+    """Return what a template puts into a page: text without characters that a browser obeys.
+
+    Markup of our own as it is.
+    """
     return value if hasattr(value, "__html__") else neutral(str(value))
 
 
@@ -53,7 +56,7 @@ def _data_moment(moment: datetime | None) -> str:
 
 
 def _rank(number: int | None) -> str:
-    """What a table sorts a number by."""
+    """Return what a table sorts a number by."""
     return "" if number is None else str(number)
 
 
@@ -97,7 +100,7 @@ def _script() -> str:
 
 @cache
 def _figures_script(make: Figures) -> str:
-    """Figures as a script: the same for all pages of a kind, and without a word from a dump."""
+    """Return figures as a script: the same for all pages of a kind, and without a word from a dump."""
     drawn = make()
     document = Document()
     for one in drawn:
@@ -122,7 +125,7 @@ def _harmless(value: object) -> str:
 def render_page(
     template: str, make: Figures, data: Mapping[str, Any], assets: str | None = None, **context: object
 ) -> str:
-    """A page as HTML.
+    """Return a page as HTML.
 
     Args:
         template: a file of the templates folder; it has an element ``draw-NAME`` for each figure.
@@ -150,7 +153,7 @@ def _rendered(template: str, **context: object) -> str:
 
 
 def plain_page(template: str, **context: object) -> str:
-    """A page without figures and without scripts, as HTML.
+    """Return a page without figures and without scripts, as HTML.
 
     Args:
         template: a file of the templates folder.
@@ -161,7 +164,7 @@ def plain_page(template: str, **context: object) -> str:
 
 
 def undrawn_page(group: str, cluster: str, note: str, *, index: str, assets: str) -> str:
-    """A page in place of one that could not be drawn, as HTML.
+    """Return a page in place of one that could not be drawn, as HTML.
 
     Args:
         group: whose page it is.
@@ -174,7 +177,7 @@ def undrawn_page(group: str, cluster: str, note: str, *, index: str, assets: str
 
 
 def figures_file(make: Figures) -> str:
-    """The name of the file that has the figures of a kind of page, among those that pages share."""
+    """Return the name of the file that has the figures of a kind of page, among those that pages share."""
     return f"{make.__name__.replace('_', '-')}.js"
 
 

@@ -24,14 +24,17 @@ _OTHER = re.compile(r"[^a-z0-9._-]+")
 
 
 def page_name(group: str) -> str:
-    """The file of a group's page: readable, safe in every file system, and different for different groups."""
+    """Return the file of a group's page: readable, safe in every file system, and different for different groups."""
     digest = hashlib.sha256(group.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     readable = _OTHER.sub("-", group.lower())[:60].strip("-.")
     return f"{readable}-{digest}.html" if readable else f"{digest}.html"
 
 
 def _drawn(warehouse: Tables, life: GroupLife, start: datetime | None, fleet: FleetPage, ways: Ways) -> str:
-    """The page of a group; where something in its life can't be drawn, one that says so, among those of others."""
+    """Return the page of a group.
+
+    Where something in its life can't be drawn, one that says so, among those of others.
+    """
     try:
         return life_page(warehouse, life, start, f"../{ASSETS}/", ways)
     except Exception as problem:  # noqa: BLE001 - what clients wrote into one group's records keeps no other from its page
@@ -41,7 +44,7 @@ def _drawn(warehouse: Tables, life: GroupLife, start: datetime | None, fleet: Fl
 
 
 def _ways_of(groups: Sequence[str]) -> Mapping[str, Ways]:
-    """The ways from each group's page."""
+    """Return the ways from each group's page."""
     pages = [None, *((group, page_name(group)) for group in groups), None]
     return {
         group: Ways(f"../{INDEX}", before, after)

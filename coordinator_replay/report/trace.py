@@ -45,7 +45,7 @@ def _span(clock: Clock, since: datetime | int | None, until: datetime | int | No
 
 
 def _named(process: int, track: int | None, name: str, order: int) -> Iterator[Event]:
-    """Metadata that names a process or track and says where it stands."""
+    """Yield metadata that names a process or track and says where it stands."""
     kind = "process" if track is None else "thread"
     place = {"ph": "M", "pid": process, "tid": track or 0}
     yield {**place, "name": f"{kind}_name", "args": {"name": name}}
@@ -70,7 +70,7 @@ def _lanes(spans: Iterable[Span]) -> list[list[Span]]:
 
 
 def _tracks(process: int, spans: dict[str, list[Span]], category: str, first: int = _FIRST_TRACK) -> Iterator[Event]:
-    """A track for each name, and further ones where its slices overlap."""
+    """Yield a track for each name, and further ones where its slices overlap."""
     track = first
     for name, own in spans.items():
         for number, lane in enumerate(_lanes(own)):
@@ -84,7 +84,7 @@ def _tracks(process: int, spans: dict[str, list[Span]], category: str, first: in
 
 
 def _member_track(member: MemberSpan) -> str:
-    """The name of a member's track: its client id, what makes it static, and its member id."""
+    """Return the name of a member's track: its client id, what makes it static, and its member id."""
     static = f"{member.instance_id} = " if member.instance_id else ""
     if member.is_client_inherited:
         return f"{static}{member.member_id}"
@@ -141,7 +141,10 @@ def _states(life: GroupLife, clock: Clock) -> Iterator[Event]:
 
 
 def _rebalances(life: GroupLife, clock: Clock) -> dict[str, list[Span]]:
-    """Rebalances as long as they took for certain; apart from them the time in which a classic one may have begun."""
+    """Return rebalances as long as they took for certain.
+
+    Apart from them the time in which a classic one may have begun.
+    """
     certain: list[Span] = []
     possible: list[Span] = []
     for one in life.rebalances:
@@ -157,7 +160,7 @@ def _rebalances(life: GroupLife, clock: Clock) -> dict[str, list[Span]]:
 
 
 def _counter(name: str, steps: Iterable[tuple[int, int]]) -> Iterator[Event]:
-    """A number over time, from its steps up and down; what cancels out within a microsecond does not show."""
+    """Yield a number over time, from its steps up and down; what cancels out within a microsecond does not show."""
     changes: dict[int, int] = defaultdict(int)
     for at, step in steps:
         changes[at] += step
@@ -186,7 +189,7 @@ def _unowned_steps(life: GroupLife, clock: Clock) -> Iterator[tuple[int, int]]:
 
 
 def trace_events(life: GroupLife) -> Iterator[Event]:
-    """The events of a group's life, metadata of each track before its slices."""
+    """Yield the events of a group's life, metadata of each track before its slices."""
     clock = Clock(life.start, life.end)
     yield from _named(GROUP_PROCESS, None, f"group {life.group}", 1)
     yield from _named(GROUP_PROCESS, STATE_TRACK, "state", STATE_TRACK)
@@ -233,7 +236,7 @@ def write_trace(lives: Sequence[GroupLife], path: Path, basis: str | None = None
 def traces_of(
     warehouse: Tables, groups: Sequence[str], start: datetime | None = None, end: datetime | None = None
 ) -> list[GroupLife]:
-    """What a trace of groups is made from, in their order: as many statements for many groups as for one.
+    """Return what a trace of groups is made from, in their order: as many statements for many groups as for one.
 
     Raises:
         UsageError: the tables don't know the only group, or nothing of that time range.

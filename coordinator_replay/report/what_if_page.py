@@ -42,24 +42,24 @@ Place = tuple[int, str, int]
 
 
 def life_labels(answer: WhatIf) -> list[str]:
-    """What each life is called on an axis: an alternative by its number, which the page explains."""
+    """Return what each life is called on an axis: an alternative by its number, which the page explains."""
     return ["recorded", "simulated", *(f"what if {number}" for number in range(1, len(answer.lives) - 1))]
 
 
 def clients_of(answer: WhatIf) -> Mapping[str, str]:
-    """The colour of each client, those of the record first."""
+    """Return the colour of each client, those of the record first."""
     names = dict.fromkeys(name for life in answer.lives for name in life.by_member.values())
     return {name: COLOURS[place % len(COLOURS)] for place, name in enumerate(names)}
 
 
 def causes_of(answer: WhatIf) -> Mapping[str, str]:
-    """The colour of each cause of a rebalance, over all lives."""
+    """Return the colour of each cause of a rebalance, over all lives."""
     causes = dict.fromkeys(str(row["cause"]) for life in answer.lives for row in life.rebalances)
     return {cause: cause_colour(cause) for cause in causes}
 
 
 def rebalance_rows(answer: WhatIf, clock: Clock) -> list[dict[str, Any]]:
-    """Each rebalance of each life, as its mark in the figure and its line in the table show it."""
+    """Return each rebalance of each life, as its mark in the figure and its line in the table show it."""
     colours = causes_of(answer)
     return [
         {
@@ -84,31 +84,34 @@ def rebalance_rows(answer: WhatIf, clock: Clock) -> list[dict[str, Any]]:
 
 
 def _members_text(rebalance: Mapping[str, Any]) -> str:
-    """How many members there were before and after."""
+    """Return how many members there were before and after."""
     text = f"{counted_as(rebalance['members_before'])} → {counted_as(rebalance['members_after'])}"
     return text if rebalance["is_exact"] else f"{text} on record"
 
 
 def _clients_text(member_ids: Iterable[str] | None, by_member: Mapping[str, str]) -> str:
-    """The clients behind member ids, by name."""
+    """Return the clients behind member ids, by name."""
     return neutral(", ".join(sorted(by_member.get(one, one) for one in member_ids or ()))) or "none"
 
 
 def places_of(answer: WhatIf) -> list[Place]:
-    """The rows of owners: the partitions of each life, as many of them as there is room for in every life."""
+    """Return the rows of owners: the partitions of each life, as many of them as there is room for in every life."""
     partitions = sorted({(row["topic"] or "", row["partition"]) for life in answer.lives for row in _ownerships(life)})
     most = max(MOST_ROWS // len(answer.lives), 1)
     return [(number, *partition) for number in range(len(answer.lives)) for partition in partitions[:most]]
 
 
 def place_labels(answer: WhatIf) -> list[str]:
-    """What the rows of owners are called."""
+    """Return what the rows of owners are called."""
     labels = life_labels(answer)
     return [neutral(f"{labels[number]}  {topic}-{partition}") for number, topic, partition in places_of(answer)]
 
 
 def owner_columns(answer: WhatIf, clock: Clock) -> Mapping[str, Columns]:
-    """Who owned each partition in each life, and when nobody did; of simulated lives also when nobody worked on it."""
+    """Return who owned each partition in each life, and when nobody did.
+
+    Of simulated lives also when nobody worked on it.
+    """
     rows = {place: row for row, place in enumerate(places_of(answer))}
     colours, labels = clients_of(answer), life_labels(answer)
     owned: list[dict[str, Any]] = []
@@ -169,13 +172,13 @@ def _span(since_ms: int, until_ms: int, seen: str, clock: Clock) -> dict[str, An
 
 
 def what_if_figures() -> list[figure]:
-    """The figures of the page, from the top, without data."""
+    """Return the figures of the page, from the top, without data."""
     axis = Axis()
     return [_rebalances(axis), _owners(axis)]
 
 
 def _rebalances(axis: Axis) -> figure:
-    """A row for each life: a mark for each of its rebalances."""
+    """Return a row for each life: a mark for each of its rebalances."""
     drawn = rows_figure("lives", axis)
     shown = drawn.scatter(
         "at", "row", size=11, color="colour", fill_alpha=0.7, source=source("lives-rebalances", REBALANCES)
@@ -187,7 +190,7 @@ def _rebalances(axis: Axis) -> figure:
 
 
 def _owners(axis: Axis) -> figure:
-    """A row for each partition of each life: who owned it, and hatched in red when nobody did or worked on it."""
+    """Return a figure with a row for each partition of each life: its owners, and pauses hatched in red."""
     drawn = rows_figure("lives-owners", axis)
     owned = bars(drawn, "lives-owned", OWNED, color="colour")
     idle = unowned_bars(drawn, "lives-idle", IDLE, fill_alpha=0.35, hatch_alpha=0.8)
@@ -203,7 +206,7 @@ MOST_TABLE_ROWS = 2000
 
 
 def what_if_page(warehouse: Tables, answer: WhatIf) -> str:
-    """The page as HTML.
+    """Return the page as HTML.
 
     Args:
         warehouse: the tables that the recorded life is from.

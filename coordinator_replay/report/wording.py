@@ -43,7 +43,7 @@ _TEX = re.compile(r"\$(?=\$)|\\(?=[\[(])")
 
 @lru_cache(maxsize=100_000)
 def neutral(text: str | None, most: int = MOST_TEXT) -> str:
-    """Text from a dump as a figure may draw it: no controls, no TeX that would be typeset, not too long."""
+    """Return text from a dump as a figure may draw it: no controls, no TeX that would be typeset, not too long."""
     shown = UNSAFE.sub("\ufffd", text or "")
     # A zero-width space keeps the marks of TeX apart, which Bokeh would hand to MathJax.
     shown = _TEX.sub(lambda match: match[0] + "\u200b", shown)
@@ -51,24 +51,24 @@ def neutral(text: str | None, most: int = MOST_TEXT) -> str:
 
 
 def cause_colour(cause: str | None) -> str:
-    """The colour that a cause has on every page."""
+    """Return the colour that a cause has on every page."""
     return _CAUSE_COLOURS.get(cause or Cause.UNKNOWN, UNKNOWN_COLOUR)
 
 
 def shade(colour: str, incarnation: int) -> str:
-    """The colour of a client's first, second, … incarnation."""
+    """Return the colour of a client's first, second, … incarnation."""
     share = _SHADES[incarnation % len(_SHADES)]
     parts = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
     return "#" + "".join(f"{round(part + (255 - part) * share):02x}" for part in parts)
 
 
 def shortened(text: str, most: int = 34) -> str:
-    """A long name with its middle left out: the ends distinguish generated ids."""
+    """Return a long name with its middle left out: the ends distinguish generated ids."""
     return text if len(text) <= most else f"{text[: most // 2]}…{text[-(most // 2 - 1) :]}"
 
 
 def duration(length_ms: int | None) -> str:
-    """Milliseconds as people say them."""
+    """Return milliseconds as people say them."""
     if length_ms is None:
         return "not known"
     seconds = length_ms / 1000

@@ -120,7 +120,7 @@ def saved_view(name: str) -> str:
 
 
 def _views_in_order() -> list[View]:
-    """Return all views, each behind those that it rests on."""
+    """Return all views, each behind the views that it uses."""
     return list(dict.fromkeys(view for name in views() for view in views_in(name)))
 
 

@@ -38,13 +38,13 @@ _LOG = logging.getLogger(__name__)
 
 
 def source_schema() -> StructType:
-    """The columns of the data source, as Spark's types."""
+    """Return the columns of the data source, as Spark's types."""
     return from_arrow_schema(LOG_ROW, prefer_timestamp_ntz=False)
 
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """What a reader was asked for.
+    """Options of a reader.
 
     Attributes:
         paths: files, folders, globs or URIs.
@@ -84,7 +84,7 @@ def _flag(options: dict[str, str], name: str) -> bool:
 
 
 def _columns(wanted: StructType) -> pa.Schema:
-    """The fields of LOG_ROW that a schema names.
+    """Return the fields of LOG_ROW that a schema names.
 
     Raises:
         UsageError: it has another column, or one of another type.
@@ -115,7 +115,7 @@ class Segments(InputPartition):
     segments: Sequence[Segment]
 
     def __init__(self, segments: Sequence[Segment]) -> None:
-        super().__init__([one.file.uri for one in segments])
+        super().__init__([segment.file.uri for segment in segments])
         self.segments = segments
 
 
@@ -135,18 +135,18 @@ class ConsumerOffsets(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The name behind ``format``."""
+        """Return the name behind ``format``."""
         return NAME
 
     def schema(self) -> StructType:
-        """All columns."""
+        """Return all columns."""
         return source_schema()
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """A reader of the columns that a schema names.
+        """Return a reader of the columns that a schema names.
 
         Raises:
-            UsageError: options or columns are not those of this data source.
+            UsageError: this data source has no such option or column.
         """
         return SegmentReader(SourceOptions.of(dict(self.options)), _columns(schema))
 
@@ -165,7 +165,7 @@ class SegmentReader(DataSourceReader):
         return filters
 
     def partitions(self) -> list[InputPartition]:
-        """The segments that may hold rows: none is split, and small ones share a task, as those of an audit do.
+        """Return the segments that may hold rows. No segment is split, and small ones share a task as in an audit.
 
         Raises:
             InputError: a path holds no segments.
@@ -189,14 +189,14 @@ class SegmentReader(DataSourceReader):
         return [Segments(task) for task in together(segments, lambda segment: segment.file.size)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a task's segments; none where filters left no segment.
+        """Yield the rows of a task's segments; none where filters left no segment.
 
         Raises:
             InputError: the file can't be read.
         """
         if isinstance(partition, Segments):
-            for one in partition.segments:
-                yield from self._read(one)
+            for segment in partition.segments:
+                yield from self._read(segment)
 
     def _read(self, segment: Segment) -> Iterator[pa.RecordBatch]:
         try:

@@ -19,7 +19,7 @@ class Range:
     last: int = _LARGEST_OFFSET
 
     def both(self, other: "Range") -> "Range":
-        """What is in both ranges."""
+        """Return the numbers that are in both ranges."""
         return Range(max(self.first, other.first), min(self.last, other.last))
 
 
@@ -47,7 +47,7 @@ def _range_of(condition: "Filter") -> Range | None:
 
 @dataclass(frozen=True, slots=True)
 class PositionFilter:
-    """Which part of the log is asked for.
+    """Part of the log that is asked for.
 
     Attributes:
         log_partitions: the partitions, from first to last.
@@ -61,7 +61,7 @@ class PositionFilter:
 
     @classmethod
     def of(cls, filters: "Iterable[Filter]") -> "PositionFilter":
-        """The part of the log that all of some filters leave.
+        """Return the part of the log that all of some filters leave.
 
         >>> from pyspark.sql.datasource import EqualTo, LessThan
         >>> PositionFilter.of([EqualTo(("log_partition",), 3), LessThan(("log_offset",), 10)])
@@ -82,16 +82,16 @@ class PositionFilter:
         return cls(partitions, chosen, offsets)
 
     def has_partition(self, log_partition: int) -> bool:
-        """Whether rows of a partition are asked for."""
+        """Return whether rows of a partition are asked for."""
         is_within = self.log_partitions.first <= log_partition <= self.log_partitions.last
         return is_within and (self.chosen is None or log_partition in self.chosen)
 
     def meets(self, first: int, behind: int) -> bool:
-        """Whether any of the offsets from the first up to, not including, the other are asked for."""
+        """Return whether any of the offsets from the first up to, not including, the other are asked for."""
         return first <= self.log_offsets.last and behind > self.log_offsets.first
 
     def skipped(self) -> list[tuple[int, int]]:
-        """The closed ranges of offsets that are not asked for."""
+        """Return the closed ranges of offsets that are not asked for."""
         first, last = self.log_offsets.first, self.log_offsets.last
         before = [(0, first - 1)] if first > 0 else []
         return before + ([(max(last, -1) + 1, _LARGEST_OFFSET)] if last < _LARGEST_OFFSET else [])

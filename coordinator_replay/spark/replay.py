@@ -1,8 +1,9 @@
 """Replay of decoded records as DataFrames, without a warehouse.
 
-The records may come from the data source, from ``decode_record`` over somebody's copy of the topic, or from the tables
-of an audit. Spark brings whole groups together, a bucket of them a task; a task replays them one after the other with
-the function that the audit's stage uses, as a stream, so that it holds one group's state and a batch of rows.
+The records may come from the data source, from ``decode_record`` over somebody's copy of the topic, or from the
+tables of an audit. Spark brings whole groups together, a bucket of groups for each task. A task replays its groups
+one after the other, with the function that the audit's stage uses. It streams, so it holds only one group's state and
+a batch of rows.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -58,7 +59,7 @@ CREATE TEMP VIEW commits AS SELECT *, false AS is_tombstone FROM stream WHERE is
 
 
 def table_schema(name: str) -> pa.Schema:
-    """The columns of one of TABLES."""
+    """Return the columns of one of TABLES."""
     whole = table(name).arrow_schema().remove_metadata()
     return pa.schema([field.remove_metadata() for field in whole if field.name not in _INTERNAL])
 
@@ -69,7 +70,7 @@ ROW = pa.schema([(name, pa.struct(list(table_schema(name)))) for name in TABLES]
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What happened to groups, as DataFrames in the columns of an audit's tables.
+    """Replayed history of groups, as DataFrames in the columns of an audit's tables.
 
     Each DataFrame replays the records when it is used; ``persist`` keeps the rows, so that they are replayed once.
 
@@ -78,7 +79,7 @@ class Replay:
         member_timeline: one row for each interval in which a member did not change.
         partition_ownership: who owned a partition, from when to when.
         rebalances: one row for each rebalance, with its cause and evidence.
-        rows: all of them, a struct for each table, of which one is not null.
+        rows: all rows, with a struct for each table; exactly one struct is not null.
     """
 
     group_timeline: DataFrame
@@ -107,11 +108,11 @@ def replay_groups(
     """Replay all groups of some decoded records; nothing runs until a result is used.
 
     Args:
-        records: rows with group_id, kind, key_json, value_json, log_partition and log_offset, as the data source,
-            ``decode_record`` and the table ``group_records`` have them; where they have log_timestamp, value_version,
-            missing_before, record_bytes, topic and partition, these are used too. Commits among them are signs of life
-            that decide between causes. Rows without a group (control records, damage) are left out. Each record must
-            be there once.
+        records: rows with group_id, kind, key_json, value_json, log_partition and log_offset, as in the data source,
+            ``decode_record`` and the table ``group_records``. The columns log_timestamp, value_version,
+            missing_before, record_bytes, topic and partition are used too if present. Commits show which clients were
+            alive, which decides between causes. Rows without a group (control records, damage) are left out. Each
+            record must be there once.
         cluster: the cluster's name in the results.
         topic_names: topic name by id, for KIP-848, share and streams groups, whose records name topics by id alone.
         tasks: how many tasks the groups are spread over; ``spark.sql.shuffle.partitions`` if None.
@@ -169,7 +170,7 @@ def replay_group(
 
 
 def replay_input(records: DataFrame) -> DataFrame:
-    """Decoded records in STREAM; of commits only those that store an offset, and no JSON.
+    """Return decoded records in STREAM, without JSON and without commits that store no offset.
 
     Raises:
         InputError: a column is missing, or of another type.
@@ -206,17 +207,17 @@ def replay_input(records: DataFrame) -> DataFrame:
 
 
 def replay_schema(name: str) -> StructType:
-    """The columns of one of TABLES, for ``replay_in_pandas``."""
+    """Return the columns of one of TABLES, for ``replay_in_pandas``."""
     return from_arrow_schema(table_schema(name), prefer_timestamp_ntz=False)
 
 
 def replay_in_pandas(
     name: str, *, cluster: str = "default", topic_names: Mapping[str, str] | None = None
 ) -> Callable[[pd.DataFrame], pd.DataFrame]:
-    """The function that ``groupBy("group_id").applyInPandas`` takes to replay groups one by one.
+    """Return the function that ``groupBy("group_id").applyInPandas`` takes to replay groups one by one.
 
-    It is for grouped maps of your own: a call a group costs more than ``replay_groups``, which brings a bucket of them
-    to each call. The records are those of ``replay_input``, the columns of the result those of ``replay_schema``::
+    It is for grouped maps of your own: a call a group costs more than ``replay_groups``, which brings a bucket of
+    them to each call. The records come from ``replay_input``, the columns of the result from ``replay_schema``::
 
         replay_input(log).groupBy("group_id").applyInPandas(replay_in_pandas("rebalances"), replay_schema("rebalances"))
 
@@ -251,7 +252,7 @@ def _replay(batches: Iterable[pa.RecordBatch], context: ReplayContext) -> Iterat
 
 
 def _each_once(rows: Iterable[InputRow]) -> Iterator[InputRow]:
-    """Sorted records.
+    """Yield sorted records.
 
     Raises:
         InputError: a record comes twice.
@@ -282,7 +283,7 @@ def _replayed(batches: Iterable[pa.RecordBatch], context: ReplayContext) -> Iter
 
 
 def _batch(name: str, rows: list[Mapping[str, Any]]) -> pa.RecordBatch:
-    """Rows of one table in ROW."""
+    """Return rows of one table in ROW."""
     structs = batch_of(rows, table_schema(name)).to_struct_array()
     columns = [structs if field.name == name else pa.nulls(len(rows), field.type) for field in ROW]
     return pa.RecordBatch.from_arrays(columns, schema=ROW)

@@ -20,7 +20,7 @@ _UNCHANGED = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 class _Readable(Protocol):
-    """An open file of which threads may read parts at the same time; files of pyarrow are such files."""
+    """An open file that threads may read at the same time; files of pyarrow are such files."""
 
     def read_at(self, nbytes: int, offset: int) -> bytes:
         """Return the bytes at a place."""

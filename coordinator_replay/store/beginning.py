@@ -46,7 +46,7 @@ class Begun:
 
 
 def _lost(path: str, opened: DeltaTable) -> str:
-    """What there is to say of a table whose folder lacks files that its log names; empty where none is missing."""
+    """Return a sentence on a table whose folder lacks files that its log names; an empty one if none is missing."""
     named = {unquote(name) for name in opened.get_add_actions().column("path").to_pylist() if "://" not in name}
     filesystem, folder = open_filesystem(path)
     there = filesystem.get_file_info(FileSelector(folder, recursive=True)) if named else []
@@ -66,7 +66,7 @@ def _states(store: Store, last: Finished, *, is_ledger_there: bool) -> list[Tabl
                 f"restore a backup, or audit into a new warehouse"
             )
         if opened is None or compared.damage or compared.is_ahead:
-            # What an unfinished run has left is restored, and that looks for the files itself.
+            # A table that an unfinished run has left is restored, and restoring looks for the files itself.
             return compared
         return replace(compared, damage=_lost(store.path(name), opened))
 
@@ -82,7 +82,7 @@ def begin(store: Store, *, except_derived: bool = False, undoes: bool = True) ->
     Args:
         store: the warehouse; it may be empty.
         except_derived: leave tables as they are that are going to be rebuilt, as ``--full`` does.
-        undoes: whether tables that a killed run has changed are restored; else the versions of before are handed over.
+        undoes: restore tables that a killed run has changed; otherwise return their earlier versions.
 
     Raises:
         WarehouseError: a table is missing, lacks files, was rolled back, or was changed by somebody else; or the

@@ -1,8 +1,8 @@
-"""Small files of a table become large ones, their rows in the order that questions ask by.
+"""Compaction: small files of a table become large ones, with rows in the order that questions need.
 
-A night adds a few files to each bucket. Those of the same cluster, bucket and ``is_open`` are sorted together, so that
-a question about one group reads one part of a file. Files that are large already stay as they are: what upkeep
-costs grows with the nights since the last one, not with the history.
+A night adds a few files to each bucket. Compaction sorts files of the same cluster, bucket and ``is_open`` together,
+so that a question about one group reads one part of a file. Large files stay as they are, so the cost grows with the
+nights since the last upkeep, not with the history.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,10 +26,10 @@ _TOGETHER = 2 * LARGE_FILE
 
 
 def groups_of_small(files: Iterable[TableFile]) -> Iterator[list[TableFile]]:
-    """Files that can become one: at least two of the same partition values, none of them large.
+    """Yield groups of files that can become one: at least two small files with the same partition values.
 
     Args:
-        files: those of a table.
+        files: the files of a table.
     """
     by_values: dict[tuple[object, ...], list[TableFile]] = {}
     for file in files:
@@ -38,7 +38,7 @@ def groups_of_small(files: Iterable[TableFile]) -> Iterator[list[TableFile]]:
     for small in by_values.values():
         together: list[TableFile] = []
         for file in sorted(small, key=lambda file: file.size):
-            if together and sum(one.size for one in together) + file.size > _TOGETHER:
+            if together and sum(member.size for member in together) + file.size > _TOGETHER:
                 yield from [together] if len(together) > 1 else []
                 together = []
             together.append(file)

@@ -1,8 +1,8 @@
-"""DuckDB for sorting, joining and windows over rows at hand; what does not fit into memory goes to a folder of its own.
+"""DuckDB for sorting, joining and windows over rows in memory; rows that do not fit go to a folder of its own.
 
-Without that folder DuckDB would write below the current one, which in a Spark worker may be anywhere. To open a
-database costs some 40 ms of CPU, a cursor less than one: a process has one database for each number of threads, and
-each caller a cursor, whose registered rows no other cursor sees.
+Without that folder DuckDB would write below the current one, which in a Spark worker may be anywhere. Opening a
+database costs some 40 ms of CPU, a cursor less than one. So a process has one database for each number of threads,
+and each caller has a cursor. No other cursor sees the rows that a cursor registers.
 """
 
 import atexit
@@ -79,12 +79,12 @@ def connected(*, threads: int | None = 1) -> Iterator[duckdb.DuckDBPyConnection]
 
 
 def select(sql: str, parameters: Mapping[str, Any], /, **relations: pa.Table | pa.RecordBatchReader) -> pa.Table:
-    """What a query gives.
+    """Return the result of a query.
 
     Args:
         sql: the query; it names parameters as ``$name``.
         parameters: what they stand for.
-        relations: what it selects from.
+        relations: the rows that it selects from, by name.
     """
     with connected() as connection:
         for name, rows in relations.items():

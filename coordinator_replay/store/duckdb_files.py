@@ -1,4 +1,4 @@
-"""What DuckDB is to call a file: it opens most files of this machine by itself, others through pyarrow."""
+"""Names by which DuckDB opens files: most files of this machine by itself, others through pyarrow."""
 
 import re
 from collections.abc import Iterable
@@ -18,19 +18,19 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
 def quoted(text: str) -> str:
-    """A string as an SQL literal."""
+    """Return a string as an SQL literal."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def local_path(uri: str) -> str | None:
-    """The path of something on this machine, None for what is elsewhere."""
+    """Return the path of something on this machine, None for what is elsewhere."""
     if uri.startswith("file://"):
         return unquote(urlparse(uri).path)
     return None if _SCHEME.match(uri) else uri
 
 
 def file_names(connection: duckdb.DuckDBPyConnection, uris: Iterable[str]) -> list[str]:
-    """Files as DuckDB can open them.
+    """Return files as DuckDB can open them.
 
     Those on this machine it opens by itself; a name that it would take for a pattern, and what lies in an object
     store, it reaches through pyarrow's filesystems.
@@ -51,7 +51,7 @@ def file_names(connection: duckdb.DuckDBPyConnection, uris: Iterable[str]) -> li
 
 
 def read_file(connection: duckdb.DuckDBPyConnection, select: str, uri: str) -> list[tuple[Any, ...]]:
-    """The rows of a small file.
+    """Return the rows of a small file.
 
     Args:
         connection: what reads it.
@@ -69,7 +69,7 @@ def read_file(connection: duckdb.DuckDBPyConnection, select: str, uri: str) -> l
 
 
 def read_bytes(connection: duckdb.DuckDBPyConnection, uri: str) -> bytes | None:
-    """The bytes of a small file; None where there is none.
+    """Return the bytes of a small file; None where there is none.
 
     Raises:
         WarehouseError: it can't be read.
@@ -77,7 +77,7 @@ def read_bytes(connection: duckdb.DuckDBPyConnection, uri: str) -> bytes | None:
     try:
         contents = read_file(connection, "SELECT content FROM read_blob", uri)
     except WarehouseError as problem:
-        # What pyarrow's filesystems say of it.
+        # Errors that pyarrow's filesystems raise for it.
         if "FileNotFoundError" in str(problem.__cause__):
             return None
         raise
@@ -85,11 +85,11 @@ def read_bytes(connection: duckdb.DuckDBPyConnection, uri: str) -> bytes | None:
 
 
 def first_line(problem: Exception) -> str:
-    """Return what an engine's error says, without the statement that it repeats."""
+    """Return the error of an engine without the statement that it repeats."""
     return raised_in_python(problem) or str(problem).split("\n", 1)[0]
 
 
 def raised_in_python(problem: Exception) -> str | None:
-    """Return what a file system in Python raised, from the engine's error that holds its traceback; None of others."""
+    """Return the error that a file system in Python raised, from the engine's error; None for other errors."""
     raised = _RAISED.findall(str(problem)) if "Traceback" in str(problem) else []
     return raised[-1] if raised else None

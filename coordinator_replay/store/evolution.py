@@ -9,7 +9,7 @@ from coordinator_replay.tables.definition import Table
 
 
 def missing_columns(opened: DeltaTable, table: Table, path: str) -> list[str]:
-    """Columns of the contract that a table lacks, in the contract's order.
+    """Return columns of the contract that a table lacks, in the contract's order.
 
     Raises:
         WarehouseError: every row has a value in one of them, and rows of the older release would have none.

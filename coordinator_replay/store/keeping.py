@@ -1,13 +1,17 @@
-"""How long our own history is kept: which tables may lose old rows, and how they stay lost.
+"""Retention of our own history: which tables may lose old rows, and how these rows stay lost.
 
-Only tables that nothing is derived from may lose any. The others are read again: all records by ``--full``, late dumps
-and all that is rebuilt; timelines and ownership by the history of offsets, which names a commit's owner and the
-group's state; the history of offsets by the rules of findings, one of which asks whether a group has ever committed;
-the ledger by the next run, which learns there what is new. Without some of their rows, later audits would say
-something else about what is kept.
+Only tables that nothing is derived from may lose rows. The others are read again:
+
+- records: by ``--full``, by late dumps, and by whatever is rebuilt;
+- timelines and ownership: by the history of offsets, which names a commit's owner and the group's state;
+- the history of offsets: by the rules of findings; one rule asks whether a group has ever committed;
+- the ledger: by the next run, which learns from it which records are new.
+
+If some of their rows were gone, later audits would change what they say about the rest.
 
 The time before which rows were purged is a property of the table. Rows that are derived again later are compared with
-it before they are written, so no audit brings such rows back, and questions about the time before are refused.
+this time before they are written, so no audit brings purged rows back. Questions about the time before it are
+refused.
 """
 
 from collections.abc import Mapping
@@ -25,13 +29,13 @@ _SETTLED = "settled_at_offset"
 
 
 def kept_since(properties: Mapping[str, str]) -> datetime | None:
-    """The time before which a table's rows were purged; None where all are kept."""
+    """Return the time before which a table's rows were purged; None where all are kept."""
     written = properties.get(KEPT_SINCE_PROPERTY)
     return None if written is None else datetime.fromisoformat(written).astimezone(UTC)
 
 
 def purge_of(snapshot: Snapshot) -> Purge | None:
-    """Which rows a table has purged; None where it has kept all.
+    """Return which rows a table has purged; None where it has kept all.
 
     Args:
         snapshot: the table.
@@ -44,6 +48,6 @@ def purge_of(snapshot: Snapshot) -> Purge | None:
 
 
 def may_have_purged_rows(file: TableFile, purge: Purge) -> bool:
-    """Whether a file may have rows to purge: none that is open, nor any that was over later."""
+    """Return whether a file may have rows to purge: none that is open, nor any that was over later."""
     lowest = file.lowest.get(purge.over)
     return not file.is_open and (lowest is None or lowest < purge.before)

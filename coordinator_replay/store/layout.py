@@ -1,8 +1,9 @@
 """How the rows of a warehouse lie on disk: partition columns, and the bucket of a log partition.
 
-Kafka keeps all records of a group in one partition of ``__consumer_offsets``, so the log partition is the unit of work
-and of layout: ``bucket = log_partition % buckets``, with the number of buckets a property of the warehouse. Rows that
-later records may still change are ``is_open``; a run adds closed rows and exchanges the open ones of a bucket.
+Kafka keeps all records of a group in one partition of ``__consumer_offsets``, so the log partition is the unit of
+work and of layout. A row's bucket is ``log_partition % buckets``, where the number of buckets is a property of the
+warehouse. Rows that later records may still change are ``is_open``; a run adds closed rows and exchanges the open
+ones of a bucket.
 """
 
 from typing import TYPE_CHECKING
@@ -43,22 +44,22 @@ NO_BUCKET = -1
 
 
 def bucket_of(log_partition: int | None, buckets: int) -> int:
-    """The bucket of a log partition; NO_BUCKET where it is not known."""
+    """Return the bucket of a log partition; NO_BUCKET where it is not known."""
     return NO_BUCKET if log_partition is None or log_partition < 0 else log_partition % buckets
 
 
 def has_buckets(table: "Table") -> bool:
-    """Whether a table's rows lie by bucket."""
+    """Return whether a table's rows lie by bucket."""
     return "bucket" in table.partitioned_by
 
 
 def stats_columns(table: "Table") -> str:
-    """The columns of a table that have bounds, as Delta's property names them."""
+    """Return the columns of a table that have bounds, as Delta's property names them."""
     return ",".join(name for name in table.bounded if name not in table.partitioned_by)
 
 
 def partition_text(value: object) -> str | None:
-    """A partition value as Delta's log writes it."""
+    """Return a partition value as Delta's log writes it."""
     if value is None:
         return None
     return str(value).lower() if isinstance(value, bool) else str(value)

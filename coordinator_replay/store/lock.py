@@ -1,11 +1,11 @@
 """One run at a time on a warehouse, or on a dump that is exported into.
 
-On a file system of this machine the operating system keeps the lock (``flock``, through ``filelock``), and lets go of
-it when the process that holds it dies, however it dies. Elsewhere there is nothing of the kind, and a ``Lease`` has to
-do: an object that says who is at work and until when, renewed while the run lives.
+On a file system of this machine the operating system keeps the lock (``flock``, through ``filelock``), and frees it
+when its process dies. Other stores have no such lock, so a ``Lease`` replaces it: an object that says who is at work
+and until when. The run renews it while it lives.
 
-Neither is what keeps the tables whole. That is Delta: of two commits that contradict each other, it refuses the second.
-The lock spares a run the work that would be refused.
+The tables stay whole without either: Delta refuses the second of two conflicting commits. The lock only spares a run
+work that Delta would refuse.
 """
 
 import json
@@ -47,7 +47,7 @@ _ALL_WRITTEN_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """Who is at work on a warehouse."""
+    """Identity of the process that works on a warehouse."""
 
     command: str
     process: int
@@ -65,8 +65,8 @@ class Holder:
 
     @staticmethod
     def read(written: Mapping[str, Any]) -> "Holder":
-        """A holder as it was written; missing parts are empty."""
-        return Holder(**{one.name: written.get(one.name, "") for one in fields(Holder)})
+        """Return a holder as it was written; missing parts are empty."""
+        return Holder(**{field.name: written.get(field.name, "") for field in fields(Holder)})
 
     def __str__(self) -> str:
         return f"{self.command} (process {self.process} on {self.host}, since {self.since})"
@@ -96,7 +96,10 @@ class FileGuard:
         return True
 
     def holder(self) -> Holder | None:
-        """Who has the lock; a holder that has just taken it writes its name a moment later; None if it doesn't."""
+        """Return who has the lock.
+
+        A holder that has just taken it writes its name a moment later; None if it doesn't.
+        """
         until = time.monotonic() + _HOLDER_FILE_SECONDS
         while True:
             with suppress(OSError, ValueError):
@@ -114,11 +117,11 @@ class FileGuard:
 class Lease:
     """An object that says who is at work on a warehouse and until when.
 
-    What it can't promise: object stores do not all have a write that fails if the object is there, so two runs that
-    begin within the same second may both write theirs; each then waits and looks whose was written last, and the
-    other steps back. A run that stalls for longer than the lease lasts (a machine that sleeps, a network that is down)
-    loses it, and learns that at its end. Whether a lease has run out is decided by the clocks of the machines: if these
-    differ by more than the lease lasts, it protects from nothing. Delta's own check of each commit is behind all that.
+    A lease is weaker than a lock. Not every object store can refuse to overwrite an object, so two runs that begin in
+    the same second may both write a lease. Each run then waits and reads the lease; the run that does not find its
+    own gives way. A run that stalls for longer than its lease lasts loses it, and learns that at its end. The clocks
+    of the machines decide when a lease has run out: if they differ by more than its duration, it protects nothing.
+    Delta's check of each commit still does.
 
     Args:
         uri: the warehouse.
@@ -146,7 +149,7 @@ class Lease:
         return True
 
     def holder(self) -> Holder | None:
-        """Who has the lease; None if nobody has, or the lease has run out."""
+        """Return who has the lease; None if nobody has, or the lease has run out."""
         lease = self._read()
         return Holder.read(lease) if lease is not None and float(lease.get("until", 0)) > time.time() else None
 
@@ -159,7 +162,7 @@ class Lease:
             self._filesystem.delete_file(self._path)
 
     def _read(self) -> dict[str, Any] | None:
-        """The lease as it stands; one that is being written is nobody's yet, and lasts."""
+        """Return the lease as it stands; one that is being written is nobody's yet, and lasts."""
         if self._filesystem.get_file_info(self._path).type == fs.FileType.NotFound:
             return None
         try:
@@ -195,7 +198,7 @@ Guard = FileGuard | Lease
 
 
 def guard_of(uri: str, this: Holder) -> Guard:
-    """What keeps others out of a warehouse.
+    """Return the guard that keeps other runs out of a warehouse.
 
     Raises:
         WarehouseError: the place can't be written.
@@ -216,12 +219,12 @@ def one_at_a_time(
     say: Callable[[str], None] = lambda _text: None,
     guard: Guard | None = None,
 ) -> Iterator[None]:
-    """Have a warehouse to oneself while the block runs.
+    """Keep other runs out of a warehouse while the block runs.
 
     Args:
         uri: the warehouse.
         command: what is going to be done, for those who have to wait.
-        wait: for how long to wait for a run that is at work.
+        wait: how long to wait for a run that is at work.
         say: called with a sentence that names the run waited for.
         guard: what keeps others out; chosen by the place of the warehouse if None.
 

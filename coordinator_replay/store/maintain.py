@@ -39,11 +39,11 @@ _NO_DATA = re.compile(r"/_delta_log/|/\.[^/]*$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upkeep:
-    """What is asked of upkeep; the names are those of the command line.
+    """Options of upkeep, named as on the command line.
 
     Attributes:
-        vacuum_after: remove files that left their table so long ago.
-        keep: purge history that was over so long ago; None keeps all.
+        vacuum_after: remove files that left their table longer ago than this.
+        keep: purge history that ended longer ago than this; None keeps all.
         force: allow ``vacuum_after`` below what is safe.
     """
 
@@ -55,12 +55,12 @@ class Upkeep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """How much something takes.
+    """Space that a folder takes.
 
     Attributes:
         files: files that the table consists of now.
         size: their bytes.
-        stored_files: data files in its folder, those of earlier versions among them.
+        stored_files: data files in its folder, including earlier versions.
         stored: their bytes.
     """
 
@@ -72,7 +72,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """What was done to one table, or to the folder of intermediate files.
+    """Result of upkeep for one table, or for the folder of intermediate files.
 
     Attributes:
         name: the table, or ``_staging``.
@@ -103,14 +103,14 @@ def check_upkeep(upkeep: Upkeep) -> None:
 
 
 def _files(uri: str) -> list[fs.FileInfo]:
-    """The data files under a folder; none where there is no folder."""
+    """Return the data files under a folder; none where there is no folder."""
     filesystem, path = open_filesystem(uri)
     infos = filesystem.get_file_info(fs.FileSelector(path, recursive=True, allow_not_found=True))
     return [info for info in infos if info.type == fs.FileType.File and not _NO_DATA.search(info.path)]
 
 
 def _size(folder: str, files: Sequence[TableFile] = ()) -> Size:
-    """How much a folder takes, and the table in it, if it is one."""
+    """Return how much a folder takes, and the table in it, if it is one."""
     stored, size = _files(folder), sum(file.size for file in files)
     return Size(files=len(files), size=size, stored_files=len(stored), stored=sum(info.size for info in stored))
 
@@ -171,7 +171,7 @@ class _Upkeep:
         for file in snapshot.every:
             if may_have_purged_rows(file, purge):
                 kept = rewrite(table(snapshot.table), snapshot.uri, [file], purge)
-                count = sum(one.rows for one in kept)
+                count = sum(file.rows for file in kept)
                 if count != file.rows:
                     removed.append(file)
                     added += kept
@@ -198,7 +198,7 @@ class _Upkeep:
         self.store.commit(snapshot, added, removed, {UPKEEP_PROPERTY: "compacted"}, changes_data=False)
 
     def vacuum(self, snapshot: Snapshot) -> None:
-        """Remove files that left the table long ago, those that a killed run never committed among them."""
+        """Remove files that left the table long ago, and files that killed runs never committed."""
         stored = _files(snapshot.uri)
         limit = self.now - self.upkeep.vacuum_after
         if len(stored) <= len(snapshot.every) or all((info.mtime or limit) > limit for info in stored):

@@ -35,12 +35,12 @@ def check_place(uri: str) -> None:
 
 
 def delta_uri(uri: str) -> str:
-    """A path or URI as ``deltalake`` takes it: a path's special characters would be read as a URL's."""
+    """Return a path or URI as ``deltalake`` takes it: a path's special characters would be read as a URL's."""
     return uri if "://" in uri else Path(uri).absolute().as_uri()
 
 
 def open_table(path: str, version: int | None = None) -> DeltaTable | None:
-    """A table, at its newest version or at another; None where there is none.
+    """Return a table, at its newest version or at another; None where there is none.
 
     Args:
         path: the table's folder, as a path or URI.
@@ -60,7 +60,7 @@ def open_table(path: str, version: int | None = None) -> DeltaTable | None:
 
 
 def properties_of(opened: DeltaTable) -> dict[str, str]:
-    """The properties of a table."""
+    """Return the properties of a table."""
     return {key: value for key, value in opened.metadata().configuration.items() if value is not None}
 
 

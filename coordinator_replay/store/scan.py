@@ -23,7 +23,7 @@ def read_paths(
     where: ds.Expression | None = None,
     dictionaries: Sequence[str] = (),
 ) -> Batches:
-    """Rows of Parquet files, file by file in their order; a column that a file lacks is left out.
+    """Yield rows of Parquet files, file by file in their order; a column that a file lacks is left out.
 
     Args:
         uris: the files, as paths or URIs.
@@ -64,15 +64,18 @@ def read_table(
     where: ds.Expression | None = None,
     dictionaries: Sequence[str] = (),
 ) -> Batches:
-    """Rows of files of a table, see ``read_paths``; partition columns are not among the columns."""
+    """Return rows of files of a table, see ``read_paths``; partition columns are not among the columns."""
     return read_paths((file.uri for file in files), columns, where, dictionaries)
 
 
 def rows_of(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
-    """Batches as one table in the columns of a schema; columns that a batch lacks are null."""
+    """Return batches as one table in the columns of a schema; columns that a batch lacks are null."""
     return pa.Table.from_batches((conform(batch, schema) for batch in batches), schema)
 
 
 def reader_of(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatchReader:
-    """Batches for DuckDB in the columns of a schema, which are read once; columns that a batch lacks are null."""
+    """Return batches for DuckDB in the columns of a schema, which are read once.
+
+    Columns that a batch lacks are null.
+    """
     return pa.RecordBatchReader.from_batches(schema, (conform(batch, schema) for batch in batches))

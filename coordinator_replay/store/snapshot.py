@@ -39,7 +39,7 @@ class TableFile:
     highest: Mapping[str, Any] = field(default_factory=dict)
 
     def partition_values(self) -> dict[str, Any]:
-        """Values of the partition columns that the table has."""
+        """Return values of the partition columns that the table has."""
         values = {"cluster": self.cluster, "bucket": self.bucket, "is_open": self.is_open}
         return {name: value for name, value in values.items() if value is not None}
 
@@ -64,7 +64,7 @@ class Snapshot:
 
     @classmethod
     def of(cls, name: str, uri: str, opened: DeltaTable) -> Self:
-        """The snapshot of an opened table.
+        """Return the snapshot of an opened table.
 
         Args:
             name: the table's name.
@@ -74,11 +74,11 @@ class Snapshot:
         return cls(name, uri, opened.version(), properties_of(opened), tuple(_files_of(name, uri, opened)))
 
     def files(self, *, cluster: str | None = None) -> list[TableFile]:
-        """Those files that hold rows of a cluster; None takes any."""
+        """Return those files that hold rows of a cluster; None takes any."""
         return [file for file in self.every if cluster is None or file.cluster == cluster]
 
     def rows(self, cluster: str) -> int:
-        """How many rows a cluster has."""
+        """Return how many rows a cluster has."""
         return sum(file.rows or 0 for file in self.files(cluster=cluster))
 
 
@@ -100,7 +100,7 @@ def _files_of(name: str, uri: str, opened: DeltaTable) -> Iterator[TableFile]:
 
 
 def _bounds(action: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    """The bounds of one kind that Delta's log has of a file, by column."""
+    """Return the bounds of one kind that Delta's log has of a file, by column."""
     return {
         column.removeprefix(kind): bound
         for column, bound in action.items()

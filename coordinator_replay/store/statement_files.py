@@ -24,7 +24,7 @@ _SPILLED = "duckdb_temp_"
 
 
 class TableFiles(ArrowFiles):
-    """Files of tables, to be read. An engine can open those that were named for it, and no others."""
+    """Files of tables, for reading; an engine can open only files that were named for it."""
 
     protocol = TABLES
 

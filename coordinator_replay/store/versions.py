@@ -1,10 +1,10 @@
-"""Which versions of the tables count: those that finished runs left, and what has only moved rows since.
+"""Versions of tables that count: those that finished runs left, and later ones that only moved rows.
 
 Delta commits one table at a time, and a run commits all of its tables at its end, the ledger last. A run that is
 killed in between leaves tables that are ahead of the ledger. So the ledger decides: its newest row holds the version
-of every table when that run ended. What comes after, the commits themselves say:
+of every table when that run ended. Later commits say themselves what they are:
 
-- a commit that carries a run's id is of a run that is not in the ledger: it is at work now, or was killed;
+- a commit with a run's id belongs to a run that is not in the ledger: it is at work now, or was killed;
 - a commit that changes no data (OPTIMIZE, VACUUM, properties, new columns) and one of our own upkeep leave the table
   as good as it was;
 - whatever else changed data is somebody else's, and no audit can go on from it.
@@ -34,11 +34,11 @@ _CHANGES_DATA = b'"dataChange":true'
 
 
 class Finished(NamedTuple):
-    """The newest run that is done, of whichever cluster.
+    """The newest finished run, of any cluster.
 
     Attributes:
         run_id: its id; ids rise with time.
-        versions: the version of every table when it ended; empty where no run has finished yet.
+        versions: the version of every table when it ended; empty if no run has finished yet.
     """
 
     run_id: str
@@ -50,20 +50,20 @@ NOTHING_FINISHED = Finished("", {})
 
 
 def has_new_records(records_decoded: int | None, records_quarantined: int | None, control_records: int | None) -> bool:
-    """Whether a run read records that no run before had read: the counts of its row in the ledger."""
+    """Return whether a run read records that no run before had read: the counts of its row in the ledger."""
     return bool(records_decoded or records_quarantined or control_records)
 
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """How a table compares with the ledger.
+    """State of a table, compared with the ledger.
 
     Attributes:
         name: the table.
         newest: its newest version; None where it is missing.
         counts: the newest version that holds what finished runs wrote, and nothing else.
         is_ahead: whether an unfinished run has committed after that.
-        damage: what is wrong with it, as a sentence that names the table; empty where nothing is.
+        damage: a sentence that names the table and its damage; empty if there is none.
     """
 
     name: str
@@ -80,7 +80,7 @@ class _Commit:
     changes_data: bool
 
     def restored(self) -> int | None:
-        """The version that the commit went back to, whoever made it."""
+        """Return the version that the commit went back to, whoever made it."""
         if self.info.get("operation") != "RESTORE":
             return None
         written = self.info.get(RESTORED_PROPERTY) or self.info.get("operationParameters", {}).get("version")
@@ -88,7 +88,7 @@ class _Commit:
 
 
 def last_finished(connection: duckdb.DuckDBPyConnection, ledger: Snapshot | None) -> Finished:
-    """The newest run that is done, by the ledger, if there is one.
+    """Return the newest run that is done, by the ledger, if there is one.
 
     Raises:
         WarehouseError: the ledger can't be read.
@@ -106,7 +106,7 @@ def last_finished(connection: duckdb.DuckDBPyConnection, ledger: Snapshot | None
 
 
 def _commit(connection: duckdb.DuckDBPyConnection, path: str, version: int) -> _Commit | None:
-    """A commit of a table's log; None where the log does not go back to it any more."""
+    """Return a commit of a table's log; None where the log does not go back to it any more."""
     written = read_bytes(connection, f"{path}/_delta_log/{version:020}.json")
     if written is None:
         return None
@@ -117,12 +117,12 @@ def _commit(connection: duckdb.DuckDBPyConnection, path: str, version: int) -> _
 def state_of(
     connection: duckdb.DuckDBPyConnection, path: str, name: str, newest: int | None, last: Finished
 ) -> TableState:
-    """How a table compares with the ledger.
+    """Return the state of a table, compared with the ledger.
 
     Args:
-        connection: what its log is read by.
-        path: where the table lies.
-        name: which it is.
+        connection: reads its log.
+        path: the table's folder.
+        name: its name.
         newest: its newest version; None where it is missing.
         last: the newest run that is done.
 
@@ -145,7 +145,7 @@ def state_of(
 
 
 def _after(connection: duckdb.DuckDBPyConnection, path: str, name: str, newest: int, audited: int) -> TableState:
-    """What the commits after a version that counts have made of a table."""
+    """Return the state of a table after the commits that follow a version that counts."""
     good, counts, is_ahead, foreign = {audited}, audited, False, ""
     for version in range(audited + 1, newest + 1):
         commit = _commit(connection, path, version)
@@ -184,6 +184,6 @@ def refuse(state: TableState) -> None:
 
 
 def ways_out(name: str) -> str:
-    """What a user can do about a table that is damaged."""
+    """Return the ways to repair a damaged table, as a sentence for the user."""
     rebuild = "" if name in RECORD_TABLES else "run audit with --full, which rebuilds it, "
     return f"{rebuild}restore a backup, or audit into a new warehouse"

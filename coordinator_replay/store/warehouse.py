@@ -41,15 +41,15 @@ class Store:
         check_place(self.uri)
 
     def path(self, name: str) -> str:
-        """Where a table lies."""
+        """Return where a table lies."""
         return f"{self.uri}/{name}"
 
     def staging(self, run_id: str) -> str:
-        """Where a run keeps what no table holds yet; a run removes it when it ends."""
+        """Return where a run keeps what no table holds yet; a run removes it when it ends."""
         return f"{self.uri}/{STAGING}/{run_id}"
 
     def open(self, name: str, version: int | None = None) -> DeltaTable | None:
-        """A table at its newest version, or at another; None where there is none.
+        """Return a table at its newest version, or at another; None where there is none.
 
         Raises:
             WarehouseError: something is there that can't be read as a Delta table, or another release has made it.
@@ -57,7 +57,7 @@ class Store:
         return open_table(self.path(name), version)
 
     def snapshot(self, name: str) -> Snapshot | None:
-        """A table's newest version; None where there is no such table."""
+        """Return a table's newest version; None where there is no such table."""
         opened = self.open(name)
         return None if opened is None else Snapshot.of(name, self.path(name), opened)
 
@@ -115,8 +115,8 @@ class Store:
             snapshot: the table as it was opened: if somebody has changed it since, the commit is refused.
             added: files that were written into the table's folder.
             removed: files of the snapshot.
-            info: kept in the commit's information: the run, or what upkeep does, after which audits go on from the
-                table as from the one before.
+            info: kept in the commit's information: the run, or the kind of upkeep. After upkeep, audits continue from
+                the new version as from the one before.
             changes_data: False where the same rows only lie in other files.
 
         Returns:

@@ -1,7 +1,7 @@
 """Parquet files that workers write, with what Delta's log has to know about each.
 
-A file counts for nothing until a commit of its table names it: what a killed worker leaves is never read, and a task
-that is tried twice adds nothing twice.
+A file does not count until a commit of its table names it. So files of a killed worker are never read, and a task
+that runs twice adds its rows once.
 """
 
 import json
@@ -73,7 +73,7 @@ class Purge(NamedTuple):
     settled: str | None
 
     def out_of(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """A batch without such rows."""
+        """Return a batch without such rows."""
         at = rows.column(self.over)
         is_over = pc.less(at, pa.scalar(self.before, at.type)).fill_null(False)
         if self.settled is not None:
@@ -83,7 +83,7 @@ class Purge(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Where rows go, and in which columns.
+    """A destination of rows: a folder and the columns of its files.
 
     Attributes:
         name: a writer has one part of a name.
@@ -109,17 +109,17 @@ class Part:
 
 
 def staged_part(name: str, folder: str, schema: pa.Schema) -> Part:
-    """Where rows go that only live as long as a run."""
+    """Return the destination of rows that live only as long as a run."""
     return Part(name, folder, schema, compression="none")
 
 
 def table_part(table: Table, folder: str, values: Mapping[str, Any], purge: Purge | None = None) -> Part:
-    """Where rows of a table go.
+    """Return the destination of rows of a table.
 
     Args:
         table: its definition.
         folder: the table's folder.
-        values: those of its partition columns.
+        values: values of its partition columns.
         purge: old rows that the table no longer takes.
     """
     schema = table.file_schema().remove_metadata()
@@ -132,7 +132,7 @@ def table_part(table: Table, folder: str, values: Mapping[str, Any], purge: Purg
 
 
 def _bound(value: Any, *, is_upper: bool) -> Any:
-    """A bound as Delta's log writes it: in JSON, no finer than a millisecond, and no longer than needed."""
+    """Return a bound as Delta's log writes it: in JSON, no finer than a millisecond, and no longer than needed."""
     if isinstance(value, datetime):
         whole = value.replace(microsecond=value.microsecond // 1000 * 1000)
         if is_upper and whole != value:
@@ -144,7 +144,7 @@ def _bound(value: Any, *, is_upper: bool) -> Any:
 
 
 def _above(text: str) -> str:
-    """A text of bounded length that no text with the same beginning stands behind, as Delta's own writer makes it."""
+    """Return a short text that sorts after every text with the same beginning, as Delta's own writer makes it."""
     end = _LONGEST_TEXT
     while text[end : end + 1] == _LAST_CHARACTER:
         end += 1
@@ -152,7 +152,7 @@ def _above(text: str) -> str:
 
 
 def _stats(written: pq.FileMetaData, bounded: Iterable[str]) -> dict[str, Any]:
-    """What Delta's log says of a file, from its own footer."""
+    """Return the statistics of a file for Delta's log, from its own footer."""
     places = {written.schema.column(place).path: place for place in range(written.num_columns)}
     lowest: dict[str, Any] = {}
     highest: dict[str, Any] = {}
@@ -161,25 +161,25 @@ def _stats(written: pq.FileMetaData, bounded: Iterable[str]) -> dict[str, Any]:
         statistics = [
             written.row_group(group).column(places[name]).statistics for group in range(written.num_row_groups)
         ]
-        if any(one is None or one.null_count is None for one in statistics):
+        if any(column is None or column.null_count is None for column in statistics):
             continue
-        nulls[name] = sum(one.null_count for one in statistics)
-        valued = [one for one in statistics if one.num_values]
-        if not all(one.has_min_max for one in valued):
+        nulls[name] = sum(column.null_count for column in statistics)
+        valued = [column for column in statistics if column.num_values]
+        if not all(column.has_min_max for column in valued):
             # Parquet keeps no bounds of texts of some thousand characters; readers take a missing bound for null.
             lowest[name], highest[name] = "", _LAST_CHARACTER
             continue
         if not valued:
             continue
-        low = _bound(min(one.min for one in valued), is_upper=False)
-        high = _bound(max(one.max for one in valued), is_upper=True)
+        low = _bound(min(column.min for column in valued), is_upper=False)
+        high = _bound(max(column.max for column in valued), is_upper=True)
         lowest |= {} if low is None else {name: low}
         highest |= {} if high is None else {name: high}
     return {"numRecords": written.num_rows, "minValues": lowest, "maxValues": highest, "nullCount": nulls}
 
 
 def _value(value: Any, type_: pa.DataType) -> Any:
-    """A value if the column can hold it, else None."""
+    """Return a value if the column can hold it, else None."""
     try:
         pa.array([value], type_)
     except (pa.ArrowException, OverflowError, UnicodeEncodeError):
@@ -204,17 +204,17 @@ def _in_milliseconds(type_: pa.DataType) -> pa.DataType:
 
 
 def _columns(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> list[pa.Array]:
-    """Values column by column; those that no column of the type can hold are null."""
+    """Return values column by column; a value that no column of the type can hold becomes null."""
     plain = [pa.field(field.name, _plain(field.type)) for field in schema]
     try:
         columns: list[pa.Array] = pa.array(rows, pa.struct(plain)).flatten()
     except (pa.ArrowException, OverflowError, UnicodeEncodeError):
-        columns = [pa.array([_value(row.get(one.name), one.type) for row in rows], one.type) for one in plain]
+        columns = [pa.array([_value(row.get(field.name), field.type) for row in rows], field.type) for field in plain]
     return columns
 
 
 def batch_of(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
-    """Rows of plain values, times in milliseconds, as a batch; a column that a row does not name is null.
+    """Return rows of plain values, times in milliseconds, as a batch; a column that a row does not name is null.
 
     So is a value that no column of the type can hold, and a time that can't be shown, see ``times``.
     """
@@ -226,7 +226,7 @@ def batch_of(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.RecordB
 
 
 def conform(batch: pa.RecordBatch, schema: pa.Schema, **values: Any) -> pa.RecordBatch:
-    """Rows in the columns of a schema, by name: the value passed here, else as the batch has it, else null.
+    """Return rows in the columns of a schema, by name: the value passed here, else as the batch has it, else null.
 
     Args:
         batch: the rows.
@@ -247,14 +247,14 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema, **values: Any) -> pa.Recor
 
 
 def some(batch: pa.RecordBatch, taken: npt.NDArray[np.bool_]) -> pa.RecordBatch:
-    """Rows of a batch; without a copy where they are all of them, or none."""
+    """Return rows of a batch; without a copy where they are all of them, or none."""
     if taken.all():
         return batch
     return batch.filter(pa.array(taken)) if taken.any() else batch.slice(0, 0)
 
 
 def _described(part: Part, path: str, written: pq.FileMetaData, size: int) -> DataFile:
-    """A file by its own footer.
+    """Return a file by its own footer.
 
     Raises:
         CoordinatorReplayError: a column that must have values lacks one; the decoder is broken, not the dump.

@@ -31,7 +31,7 @@ _PLACES = ("cluster", "log_partition", "log_offset", "to_offset", "producer_id",
 
 
 def parse_type(text: str) -> pa.DataType:
-    """The Arrow type of a column type; its text is Spark's own, so it goes into DDL as it stands.
+    """Return the Arrow type of a column type; its text is Spark's own, so it goes into DDL as it stands.
 
     >>> parse_type("map<int,bigint>")
     MapType(map<int32, int64>)
@@ -55,7 +55,7 @@ def parse_type(text: str) -> pa.DataType:
 
 
 def _parts(text: str) -> list[str]:
-    """What stands between the commas of a type, those within its own parts left out."""
+    """Return the parts of a type between its commas; commas within a part do not count."""
     parts, depth = [""], 0
     for character in text:
         depth += (character == "<") - (character == ">")
@@ -82,7 +82,7 @@ class Column:
     is_required: bool
 
     def arrow_field(self) -> pa.Field:
-        """The column as an Arrow field, its comment in the metadata.
+        """Return the column as an Arrow field, its comment in the metadata.
 
         The field is nullable whatever ``is_required`` says: batches leave Python nullable, and NOT NULL belongs to
         the table.
@@ -95,7 +95,7 @@ class Table:
     """One table of a warehouse.
 
     Attributes:
-        about: what a row is; the table's comment.
+        about: the meaning of a row; the table's comment.
         keys: columns that together identify a row.
         clustering: columns that upkeep orders the rows of a partition by; empty for small tables.
         partitioned_by: columns whose values stand in Delta's log instead of in the files.
@@ -112,12 +112,12 @@ class Table:
 
     @property
     def bounded(self) -> tuple[str, ...]:
-        """Columns that questions ask by: the bounds of each file are kept for these, and for no others."""
+        """Return columns that questions ask by: the bounds of each file are kept for these, and for no others."""
         asked = {*self.keys, *self.clustering, *_PLACES}
         return tuple(c.name for c in self.columns if c.name in asked or c.type == "timestamp")
 
     def column(self, name: str) -> Column:
-        """The column of that name.
+        """Return the column of that name.
 
         Raises:
             DefinitionError: there is none.
@@ -128,7 +128,7 @@ class Table:
         raise DefinitionError(f"table {self.name} has no column {name!r}")
 
     def arrow_schema(self, names: Sequence[str] | None = None) -> pa.Schema:
-        """The columns as an Arrow schema.
+        """Return the columns as an Arrow schema.
 
         Args:
             names: only these, in this order; all of them if None.
@@ -137,7 +137,7 @@ class Table:
         return pa.schema([column.arrow_field() for column in columns])
 
     def file_schema(self) -> pa.Schema:
-        """The columns that the table's files hold: all but the partition columns."""
+        """Return the columns that the table's files hold: all but the partition columns."""
         return self.arrow_schema([column.name for column in self.columns if column.name not in self.partitioned_by])
 
 
@@ -145,8 +145,10 @@ def _read_table(path: Traversable) -> Table:
     raw = json.loads(path.read_text(encoding="utf-8"))
     lists = {name: tuple(raw[name]) for name in ("keys", "clustering", "partitioned_by")}
     columns = (
-        Column(name=one["name"], type=one["type"], about=one["about"], is_required=one.get("required", False))
-        for one in raw["columns"]
+        Column(
+            name=column["name"], type=column["type"], about=column["about"], is_required=column.get("required", False)
+        )
+        for column in raw["columns"]
     )
     is_internal = raw.get("internal", False)
     return Table(name=raw["name"], about=raw["about"], columns=tuple(columns), is_internal=is_internal, **lists)
@@ -154,18 +156,18 @@ def _read_table(path: Traversable) -> Table:
 
 @cache
 def tables() -> Mapping[str, Table]:
-    """All tables of the contract by name."""
+    """Return all tables of the contract by name."""
     read = map(_read_table, schema_files("tables", ".json"))
     return MappingProxyType({table.name: table for table in read})
 
 
 def public_tables() -> Mapping[str, Table]:
-    """Return the tables that people ask, by name: those that are not internal."""
+    """Return the tables that people query, by name: all but internal tables."""
     return {name: table for name, table in tables().items() if not table.is_internal}
 
 
 def table(name: str) -> Table:
-    """The table of that name.
+    """Return the table of that name.
 
     Raises:
         DefinitionError: the contract has none.

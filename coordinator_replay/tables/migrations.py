@@ -1,11 +1,10 @@
-"""What a table remembers of the contract it was written by.
+"""The version of the contract that a table follows.
 
-A table carries the version of the contract that it follows. A column that is new in the contract needs nothing here: it
-is added whenever an audit opens the table, and a table is refused where the column is a required one. A change that is
-more than that (a column whose values move to another, a
-column of another type) raises ``SCHEMA_VERSION``: tables of an older version are refused with a sentence that says to
-audit again. So no release writes by one contract into a table made by another, and none touches a table that a newer
-release has made.
+A table carries the version of the contract that it follows. A new column needs nothing here: an audit adds it when it
+opens the table. If the column is a required one, the table is refused. A larger change raises ``SCHEMA_VERSION``,
+such as a column whose values move to another, or a column with a new type. Tables of an older version are refused
+with a sentence that says to audit again. So no release writes by one contract into a table made by another, and none
+touches a table that a newer release has made.
 """
 
 from collections.abc import Mapping
@@ -23,7 +22,7 @@ SCHEMA_VERSION = 2
 
 
 def version_of(properties: Mapping[str, str]) -> int:
-    """The version of the contract that a table follows, by its properties.
+    """Return the version of the contract that a table follows, by its properties.
 
     Raises:
         WarehouseError: the property holds no number.

@@ -7,5 +7,5 @@ from coordinator_replay.schemas_folder import schema_files
 
 @cache
 def table_names() -> tuple[str, ...]:
-    """Names of all tables of the contract, sorted."""
+    """Return names of all tables of the contract, sorted."""
     return tuple(file.name.removesuffix(".json") for file in schema_files("tables", ".json"))

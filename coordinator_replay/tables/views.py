@@ -34,19 +34,19 @@ def _read_view(path: Traversable) -> View:
 
 
 def words_of(statement: str) -> set[str]:
-    """The words of a statement, in lower case; names of tables and views are among them."""
+    """Return the words of a statement, in lower case; names of tables and views are among them."""
     return {word.lower() for word in _WORD.findall(statement)}
 
 
 def views_in(statement: str) -> list[View]:
-    """The views that a statement names, each behind those that it rests on."""
+    """Return the views that a statement names, each behind the views that it uses."""
     words = words_of(statement)
     named = [view for name, view in views().items() if name in words]
-    return list(dict.fromkeys(one for view in named for one in (*views_in(view.sql), view)))
+    return list(dict.fromkeys(used for view in named for used in (*views_in(view.sql), view)))
 
 
 @cache
 def views() -> Mapping[str, View]:
-    """All views over the tables by name."""
+    """Return all views over the tables by name."""
     read = map(_read_view, schema_files("tables/views", ".sql"))
     return MappingProxyType({view.name: view for view in read})

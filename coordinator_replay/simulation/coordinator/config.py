@@ -77,11 +77,11 @@ class Config:
         self._check_bounds()
 
     def number(self, name: str) -> int:
-        """The value of one of ``NUMBERS``."""
+        """Return the value of one of ``NUMBERS``."""
         return self._numbers[name]
 
     def group_number(self, group_id: str, name: str) -> int:
-        """The value of one of ``GROUP_NUMBERS`` for a group: its own, else the broker's."""
+        """Return the value of one of ``GROUP_NUMBERS`` for a group: its own, else the broker's."""
         own = self._groups.get(group_id)
         if own is not None and name in own:
             return own[name]

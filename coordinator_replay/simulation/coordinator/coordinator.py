@@ -89,7 +89,7 @@ class Coordinator:
 
     @property
     def now_ms(self) -> int:
-        """The time of now."""
+        """Return the time of now."""
         return self._shard.now_ms
 
     @property
@@ -99,7 +99,7 @@ class Coordinator:
 
     @property
     def topics(self) -> Topics:
-        """The topics of now."""
+        """Return the topics of now."""
         return self._shard.topics
 
     @property
@@ -180,7 +180,7 @@ class Coordinator:
         return self._taken()
 
     def reload(self) -> list[Result]:
-        """The partition gets a new leader: what is in no record is lost, timers start again."""
+        """Return the partition gets a new leader: what is in no record is lost, timers start again."""
         group_metadata_manager.unload(self._shard)
         self._shard.forget_soft_state()
         self._load()
@@ -188,15 +188,15 @@ class Coordinator:
         return self._taken()
 
     def replay(self, group_id: str) -> StateReplay:
-        """The group and its offsets as the records written so far leave them; empty where there is none."""
+        """Return the group and its offsets as the records written so far leave them; empty where there is none."""
         return self._shard.replays.get(group_id) or StateReplay(group_id)
 
     def timers(self) -> dict[str, int]:
-        """Milliseconds that each running timer has left, by Kafka's key."""
+        """Return milliseconds that each running timer has left, by Kafka's key."""
         return self._shard.timers.remaining(self._shard.now_ms)
 
     def dump(self) -> dict[str, Any]:
-        """The inner state of all groups, what no record says included."""
+        """Return the inner state of all groups, what no record says included."""
         return dump(self._shard)
 
     def _load(self) -> None:

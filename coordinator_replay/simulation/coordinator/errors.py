@@ -73,7 +73,7 @@ SILENT_ERRORS = frozenset({"UNKNOWN_SERVER_ERROR"})
 
 
 def error_response(request: Request, error: RequestError) -> Body | None:
-    """The body of the response to a request that is refused, None where its kind has no error response."""
+    """Return the body of the response to a request that is refused, None where its kind has no error response."""
     body, code = request.body, error.code
     match request.api:
         case "ConsumerGroupDescribe" | "DescribeGroups" | "OffsetFetch":

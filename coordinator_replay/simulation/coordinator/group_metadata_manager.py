@@ -169,7 +169,7 @@ def delete_groups(shard: Shard, request: Request, _: Reply) -> Outcome:
 
 
 def deletable_group(shard: Shard, group_id: str) -> Group:
-    """A group that is Empty.
+    """Return a group that is Empty.
 
     Raises:
         RequestError: GROUP_ID_NOT_FOUND or NON_EMPTY_GROUP.
@@ -183,7 +183,7 @@ def deletable_group(shard: Shard, group_id: str) -> Group:
 
 
 def group_tombstones(shard: Shard, group: Group) -> list[NewRecord]:
-    """Tombstones of all that a classic or consumer group's records say; its timers stop."""
+    """Return tombstones of all that a classic or consumer group's records say; its timers stop."""
     if isinstance(group, ConsumerGroup):
         return consumer_group_tombstones(shard, group)
     if isinstance(group, ClassicGroup):
@@ -194,7 +194,7 @@ def group_tombstones(shard: Shard, group: Group) -> list[NewRecord]:
 
 
 def offset_tombstones(shard: Shard, group_id: str) -> list[NewRecord]:
-    """Tombstones of all offsets of a group, pending ones too."""
+    """Return tombstones of all offsets of a group, pending ones too."""
     offsets = shard.offsets(group_id)
     keys = [*offsets.stored, *(key for pending in offsets.pending.values() for key in pending)]
     return [

@@ -21,12 +21,12 @@ class MemberIds:
         self._uuids = (uuid.UUID(bytes=VERSION_4 + number.to_bytes(6, "big")) for number in count(1))
 
     def short(self) -> str:
-        """An id as Kafka's ``Uuid`` prints it: 22 characters, never with a dash in front."""
+        """Return an id as Kafka's ``Uuid`` prints it: 22 characters, never with a dash in front."""
         while True:
             text = base64.urlsafe_b64encode(next(self._uuids).bytes).decode().rstrip("=")
             if not text.startswith("-"):
                 return text
 
     def classic(self, prefix: str) -> str:
-        """An id of a classic member: instance id or client id, a dash, and a UUID as Java prints it."""
+        """Return an id of a classic member: instance id or client id, a dash, and a UUID as Java prints it."""
         return f"{prefix}-{next(self._uuids)}"

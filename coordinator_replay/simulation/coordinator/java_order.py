@@ -33,7 +33,7 @@ _FIBONACCI = -7046029254386353131
 
 
 def string_order(text: str) -> bytes:
-    """A sort key with the order of ``String.compareTo``: by UTF-16 code units."""
+    """Return a sort key with the order of ``String.compareTo``: by UTF-16 code units."""
     return text.encode("utf-16-be", "surrogatepass")
 
 
@@ -49,7 +49,7 @@ def partition_hash(partition: tuple[str, int]) -> int:
 
 
 def table_size_for(capacity: int) -> int:
-    """The power of two that a table of at least this capacity has."""
+    """Return the power of two that a table of at least this capacity has."""
     return 1 << max(capacity - 1, 0).bit_length()
 
 
@@ -98,7 +98,7 @@ class HashOrder(_Order[K, V]):
 
     @classmethod
     def copy_of(cls, hash_of: Callable[[K], int], items: Iterable[tuple[K, V]]) -> "HashOrder[K, V]":
-        """The table that ``new HashMap<>(other)`` makes of entries in the other's order."""
+        """Return the table that ``new HashMap<>(other)`` makes of entries in the other's order."""
         entries = list(items)
         table: HashOrder[K, V] = cls(hash_of, int(len(entries) / 0.75 + 1.0) if entries else DEFAULT_CAPACITY)
         for key, value in entries:
@@ -153,12 +153,12 @@ class HashOrder(_Order[K, V]):
 
 
 def hash_map() -> HashOrder[str, V]:
-    """An empty ``HashMap<String, …>``."""
+    """Return an empty ``HashMap<String, …>``."""
     return HashOrder(string_hash)
 
 
 def hash_set(items: Iterable[K], hash_of: Callable[[K], int], size: int = 0) -> HashOrder[K, None]:
-    """A ``HashSet`` to which these were added one by one.
+    """Return a ``HashSet`` to which these were added one by one.
 
     Args:
         items: its elements.

@@ -45,7 +45,7 @@ class Request(NamedTuple):
 
 
 def complete(request: Request, *, is_draft: bool = False) -> Request:
-    """The request with its version and every field of it.
+    """Return the request with its version and every field of it.
 
     Args:
         request: as it came.
@@ -71,18 +71,18 @@ def complete(request: Request, *, is_draft: bool = False) -> Request:
 
 @lru_cache(maxsize=1 << 14)
 def uuid_bytes(text: str) -> bytes:
-    """The 16 bytes of an id as Kafka prints it."""
+    """Return the 16 bytes of an id as Kafka prints it."""
     return base64.urlsafe_b64decode(text + "==")
 
 
 def respond(api: str, version: int, body: Mapping[str, Any], *, is_draft: bool = False) -> Body:
-    """A response with all fields of its version and no others, in the order of its definition."""
+    """Return a response with all fields of its version and no others, in the order of its definition."""
     return _trimmed(messages("Response", is_draft=is_draft)[api].fields, version, body)
 
 
 @cache
 def messages(side: Literal["Request", "Response"], *, is_draft: bool = False) -> Mapping[str, Struct]:
-    """Every request, or every response, by Kafka's name of it; those of the draft take the place of others."""
+    """Return every request, or every response, by Kafka's name of it; those of the draft take the place of others."""
     folders = ("messages", "messages/draft") if is_draft else ("messages",)
     paths = [path for folder in folders for path in schema_files(folder, f"{side}.json")]
     return {path.name.removesuffix(f"{side}.json"): parse_blob(read_definition(path)) for path in paths}

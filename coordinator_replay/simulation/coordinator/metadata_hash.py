@@ -18,7 +18,7 @@ MAGIC = b"\x00"
 
 
 def group_hash(names: Iterable[str], topics: Topics) -> int:
-    """The hash over all of the topics that exist, 0 where none does; a signed number."""
+    """Return the hash over all of the topics that exist, 0 where none does; a signed number."""
     hashes = [topic_hash(topics.by_name[name]) for name in sorted(names) if name in topics.by_name]
     if not hashes:
         return 0
@@ -27,7 +27,7 @@ def group_hash(names: Iterable[str], topics: Topics) -> int:
 
 @lru_cache(maxsize=1 << 12)
 def topic_hash(topic: Topic) -> int:
-    """The hash of one topic: id, name, partitions with the racks of their replicas."""
+    """Return the hash of one topic: id, name, partitions with the racks of their replicas."""
     topic_id = uuid_bytes(topic.topic_id)
     parts = [MAGIC, topic_id[7::-1], topic_id[:7:-1], _string(topic.name), struct.pack("<i", topic.partitions)]
     for partition in range(topic.partitions):

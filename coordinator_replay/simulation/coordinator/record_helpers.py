@@ -29,7 +29,7 @@ class NewRecord(NamedTuple):
 
 
 def tombstone(kind: str, **key: str | int) -> NewRecord:
-    """A record without a value: what has the key is removed.
+    """Return a record without a value: what has the key is removed.
 
     Args:
         kind: Kafka's name of the record.
@@ -39,7 +39,7 @@ def tombstone(kind: str, **key: str | int) -> NewRecord:
 
 
 def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> NewRecord:
-    """Kind 3: group epoch and metadata hash; a hash of 0 is left out."""
+    """Return kind 3: group epoch and metadata hash; a hash of 0 is left out."""
     value = {"epoch": epoch}
     if metadata_hash:
         value["metadataHash"] = metadata_hash
@@ -47,12 +47,12 @@ def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> NewRecord:
 
 
 def member_metadata(group_id: str, member_id: str, value: Mapping[str, Any]) -> NewRecord:
-    """Kind 5: a member's subscription."""
+    """Return kind 5: a member's subscription."""
     return NewRecord("ConsumerGroupMemberMetadata", {"groupId": group_id, "memberId": member_id}, value, 0)
 
 
 def target_epoch(group_id: str, epoch: int, timestamp_ms: int) -> NewRecord:
-    """Kind 6: the assignment epoch, and when the target assignment was computed."""
+    """Return kind 6: the assignment epoch, and when the target assignment was computed."""
     value = {"assignmentEpoch": epoch}
     if timestamp_ms:
         value["assignmentTimestamp"] = timestamp_ms
@@ -60,28 +60,28 @@ def target_epoch(group_id: str, epoch: int, timestamp_ms: int) -> NewRecord:
 
 
 def target(group_id: str, member_id: str, assignment: Assignment) -> NewRecord:
-    """Kind 7: a member's target assignment."""
+    """Return kind 7: a member's target assignment."""
     topics = [{"topicId": topic, "partitions": list(partitions)} for topic, partitions in assignment.items()]
     value = {"topicPartitions": topics}
     return NewRecord("ConsumerGroupTargetAssignmentMember", {"groupId": group_id, "memberId": member_id}, value, 0)
 
 
 def current_assignment(group_id: str, member_id: str, value: Mapping[str, Any]) -> NewRecord:
-    """Kind 8: a member's current assignment."""
+    """Return kind 8: a member's current assignment."""
     return NewRecord("ConsumerGroupCurrentMemberAssignment", {"groupId": group_id, "memberId": member_id}, value, 0)
 
 
 def regular_expression(
     group_id: str, expression: str, topics: Iterable[str], version: int, timestamp_ms: int
 ) -> NewRecord:
-    """Kind 16: what an expression was resolved to."""
+    """Return kind 16: what an expression was resolved to."""
     value = {"topics": sorted(topics), "version": version, "timestamp": timestamp_ms}
     key = {"groupId": group_id, "regularExpression": expression}
     return NewRecord("ConsumerGroupRegularExpression", key, value, 0)
 
 
 def classic_group(group: ClassicGroup, members: Sequence[Mapping[str, Any]] = ()) -> NewRecord:
-    """Kind 2: a classic group with its members, each as ``classic_member`` has it."""
+    """Return kind 2: a classic group with its members, each as ``classic_member`` has it."""
     entered_ms = group.state_timestamp_ms
     value = {
         "protocolType": group.protocol_type or "",
@@ -95,7 +95,7 @@ def classic_group(group: ClassicGroup, members: Sequence[Mapping[str, Any]] = ()
 
 
 def classic_member(member: Member, metadata: str, assignment: str, *, is_consumer: bool) -> dict[str, Any]:
-    """A member in the record of a classic group."""
+    """Return a member in the record of a classic group."""
     subscription = member.subscription_or_empty
     return {
         "memberId": member.member_id,
@@ -111,6 +111,6 @@ def classic_member(member: Member, metadata: str, assignment: str, *, is_consume
 
 
 def offset_commit(group_id: str, topic: str, partition: int, value: Mapping[str, Any], value_version: int) -> NewRecord:
-    """Kind 1: a committed offset."""
+    """Return kind 1: a committed offset."""
     key = {"group": group_id, "topic": topic, "partition": partition}
     return NewRecord("OffsetCommit", key, value, value_version)

@@ -114,7 +114,7 @@ class Shard:
         return replay.group
 
     def offsets(self, group_id: str) -> Offsets:
-        """What is committed and pending for a group."""
+        """Return what is committed and pending for a group."""
         replay = self.replays.get(group_id)
         return replay.offsets if replay is not None else Offsets()
 
@@ -123,7 +123,7 @@ class Shard:
         self._forgotten.add(group_id)
 
     def group_ids(self) -> list[str]:
-        """Ids of all groups, in the order of Kafka's table."""
+        """Return ids of all groups, in the order of Kafka's table."""
         for group_id in [other for other in self._group_order if self.group(other) is None]:
             del self._group_order[group_id]
         for group_id in (*self.replays, *self.classic_groups):
@@ -277,7 +277,7 @@ class Shard:
         self._jobs.append((key, self.trigger._replace(kind=TriggerKind.JOB), job))
 
     def job_is_running(self, key: str) -> bool:
-        """Whether a job with this key is not done yet."""
+        """Return whether a job with this key is not done yet."""
         return any(key == name for name, _, _ in self._jobs)
 
     def forget_soft_state(self) -> None:

@@ -49,7 +49,7 @@ class Timers:
         self._queue.clear()
 
     def is_running(self, key: Key) -> bool:
-        """Whether the key's timer runs."""
+        """Return whether the key's timer runs."""
         return key in self._running
 
     def next_at(self) -> int | None:
@@ -66,7 +66,7 @@ class Timers:
         return self._running.pop(key)
 
     def remaining(self, now_ms: int) -> dict[str, int]:
-        """Milliseconds that each timer has left, by Kafka's key."""
+        """Return milliseconds that each timer has left, by Kafka's key."""
         return {"-".join(key): self._running[key].at_ms - now_ms for key in sorted(self._running)}
 
     def _settle(self) -> None:

@@ -43,7 +43,7 @@ class TopicChange:
 
     @property
     def names(self) -> frozenset[str]:
-        """All topics that are not what they were."""
+        """Return all topics that are not what they were."""
         return self.created | self.changed | self.deleted_ids.keys()
 
 
@@ -77,7 +77,7 @@ class Topics:
         self.by_name, self.by_id = by_name, by_id
 
     def followed_by(self, topics: Iterable[Topic]) -> tuple["Topics", TopicChange]:
-        """The next image, and what is different in it.
+        """Return the next image, and what is different in it.
 
         Raises:
             UsageError: the topics contradict each other, or one of them has lost partitions.
@@ -92,7 +92,7 @@ class Topics:
         return new, change
 
     def change_from(self, old: "Topics") -> TopicChange:
-        """What is different from an older image."""
+        """Return what is different from an older image."""
         kept = {
             name
             for name in self.by_name.keys() & old.by_name.keys()

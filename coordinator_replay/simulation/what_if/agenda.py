@@ -34,7 +34,7 @@ class Agenda:
 
     @property
     def life_ms(self) -> int:
-        """The time of the life."""
+        """Return the time of the life."""
         return self.now_ms + self.left_out_ms
 
     @property
@@ -58,15 +58,15 @@ class Agenda:
         heapq.heappush(self._put_off, (at_ms, self._count, action))
 
     def take_event(self) -> Action:
-        """The next event, which is no longer to come then."""
+        """Return the next event, which is no longer to come then."""
         return heapq.heappop(self._events)[2]
 
     def take_put_off(self) -> Action:
-        """The next action that was put off, which is no longer to come then."""
+        """Return the next action that was put off, which is no longer to come then."""
         return heapq.heappop(self._put_off)[2]
 
     def rest_ms(self, until_ms: int, interval_ms: int) -> int:
-        """How much of a rest may be left out before the next event; 0 where the rest is short.
+        """Return how much of a rest may be left out before the next event; 0 where the rest is short.
 
         Args:
             until_ms: the end, as a time of the life.
@@ -78,7 +78,7 @@ class Agenda:
         return rest_ms if rest_ms > REST_MS else 0
 
     def in_life(self, record: Record) -> Record:
-        """A record with the time of the life; of the values only those of classic groups have a time."""
+        """Return a record with the time of the life; of the values only those of classic groups have a time."""
         if not self.left_out_ms:
             return record
         value = record.value

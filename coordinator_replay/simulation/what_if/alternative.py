@@ -30,7 +30,7 @@ class Alternative:
 
     @property
     def name(self) -> str:
-        """What it is called in an answer."""
+        """Return what it is called in an answer."""
         parts = [f"{name}={value}" for name, value in self.values.items()]
         parts += ["without restarts"] if self.without_restarts else []
         parts += [f"{self.members} members"] if self.members is not None else []
@@ -40,7 +40,7 @@ class Alternative:
 def alternative_of(
     values: Mapping[str, str | int | bool], *, without_restarts: bool = False, members: int | None = None
 ) -> Alternative:
-    """What is to be tried, out of names and values.
+    """Return what is to be tried, out of names and values.
 
     Args:
         values: by Kafka's names; ``without-restarts`` and ``members`` may stand among them.
@@ -76,7 +76,7 @@ class TriedSetting:
 
 
 def tried_settings() -> list[TriedSetting]:
-    """Every setting that can be tried."""
+    """Return every setting that can be tried."""
     return [
         *(
             TriedSetting(name=one.name, values=", ".join(one.values) or "a number", meaning=one.meaning)

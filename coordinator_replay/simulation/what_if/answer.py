@@ -42,7 +42,7 @@ class WhatIf:
 
     @property
     def measures(self) -> tuple[Measures, ...]:
-        """What each life cost, in the order of ``lives``."""
+        """Return what each life cost, in the order of ``lives``."""
         return (self.recorded, self.simulated, *self.alternatives)
 
 
@@ -108,7 +108,7 @@ def what_if(
 
 
 def _differences(before: Measures, after: Measures) -> Iterable[str]:
-    """What an alternative changes against the simulation of the recorded settings, in sentences."""
+    """Yield what an alternative changes against the simulation of the recorded settings, in sentences."""
     if not after.is_predictable:
         least, most = after.ranges["rebalances"]
         yield f"{after.name}: can't be predicted from this record: from {least:,} to {most:,} rebalances are possible."
@@ -122,7 +122,7 @@ def _differences(before: Measures, after: Measures) -> Iterable[str]:
 
 
 def _changes_by_cause(before: Measures, after: Measures) -> Iterable[str]:
-    """The causes of which there are fewer or more whatever is not on record, and how many."""
+    """Yield the causes of which there are fewer or more whatever is not on record, and how many."""
     vanish, appear = [], []
     for cause in dict.fromkeys((*before.causes, *after.causes)):
         count, value = before.causes.get(cause, 0), after.causes.get(cause, 0)
@@ -136,6 +136,6 @@ def _changes_by_cause(before: Measures, after: Measures) -> Iterable[str]:
 
 
 def _open_order(alternatives: Sequence[Measures]) -> Iterable[str]:
-    """What to say of alternatives whose order by rebalances stays open."""
+    """Yield what to say of alternatives whose order by rebalances stays open."""
     for names in open_rankings(alternatives):
         yield f"It is not known which of these has fewer rebalances, for their ranges overlap: {'; '.join(names)}."

@@ -20,7 +20,7 @@ SESSION_MS, REBALANCE_MS = 45_000, 300_000
 def consumer_of(
     client: ClientLife, visit: Visit, settings: Settings, timing: Timing, *, number: int, topic_names: Iterable[str]
 ) -> Consumer:
-    """The consumer that a client starts with a visit.
+    """Return the consumer that a client starts with a visit.
 
     Args:
         client: who comes.
@@ -66,7 +66,7 @@ def consumer_of(
 
 
 def topics_matched(subscription: Subscription, topic_names: Iterable[str]) -> tuple[str, ...]:
-    """Topics that a classic consumer subscribes to: it resolves an expression itself."""
+    """Return topics that a classic consumer subscribes to: it resolves an expression itself."""
     names = list(subscription.topics or ())
     if subscription.regex:
         names += [name for name in sorted(topic_names) if matches(subscription.regex, name)]

@@ -46,7 +46,7 @@ class ClassicConsumer(Consumer):
 
     @property
     def is_calm(self) -> bool:
-        """Whether it has nothing to do but heartbeats."""
+        """Return whether it has nothing to do but heartbeats."""
         return self.stage == "stable"
 
     def act(self, around: "Fleet") -> None:
@@ -60,7 +60,7 @@ class ClassicConsumer(Consumer):
 
     @property
     def leaves(self) -> bool:
-        """Whether it sends LeaveGroup when it is closed: who may come back under its instance id does not.
+        """Return whether it sends LeaveGroup when it is closed: who may come back under its instance id does not.
 
         librdkafka does it when its partitions are revoked, which does not happen where a cooperative consumer that has
         joined has none (``rd_kafka_cgrp_revoke_all_rejoin``): its session has to time out.

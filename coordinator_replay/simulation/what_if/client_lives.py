@@ -225,7 +225,7 @@ class ClientLives:
             _close(client, max(at_ms, client.now.arrived_ms + 1), other=other)
 
     def _back_by_then(self, client: _Client, died_ms: int) -> _Client | None:
-        """Who came under the same client id and host after a client had died, and before it was removed: itself.
+        """Return who came under the same client id and host after a client had died, and before it was removed: itself.
 
         Args:
             client: who died.
@@ -252,7 +252,7 @@ class ClientLives:
             self.clients = [one for one in self.clients if one is not back]
 
     def _departing(self, operation: RecordedOperation) -> Iterable[tuple[Member, _Client]]:
-        """Members that leave with an operation, and their clients."""
+        """Yield members that leave with an operation, and their clients."""
         for event in operation.events:
             member = event.before or event.member
             if str(event.kind) == "MEMBER_LEFT" and member is not None and member.member_id in self.by_member:
@@ -276,11 +276,11 @@ class ClientLives:
                 yield member.member_id
 
     def _reason(self, member: Member) -> tuple[str, str]:
-        """The cause of a departure, and how sure it is."""
+        """Return the cause of a departure, and how sure it is."""
         return self.reasons.get(member.member_id, ("", "possible"))
 
     def _timeout(self, now: Visit, member: Member, operation: RecordedOperation) -> Ending | None:
-        """The session timeout that a departure may be that is more likely a leave; None where it can be none.
+        """Return the session timeout that a departure may be that is more likely a leave; None where it can be none.
 
         A session runs from the last heartbeat. Under the classic protocol a commit renews it
         (``GroupMetadataManager.rescheduleClassicGroupMemberHeartbeat``); under the other one the last heartbeat may lie
@@ -361,7 +361,7 @@ class ClientLives:
         return self.last_commits.get(now.member_id, 0)
 
     def _weighed(self, visit: Visit, following: Visit | None) -> Visit:
-        """A visit that may have ended with a session timeout: unlikely where its client was back soon after.
+        """Return a visit that may have ended with a session timeout: unlikely where its client was back soon after.
 
         Who died comes back as likely before its session is over as after; who was closed comes back after its removal,
         mostly at once.
@@ -404,7 +404,7 @@ class ClientLives:
         return tuple(client if library is None else replace(client, library=library) for client in lives)
 
     def assumptions(self) -> Iterable[str]:
-        """What was assumed of departures, and what is known of libraries."""
+        """Yield what was assumed of departures, and what is known of libraries."""
         if self.libraries and self.settings.library is None:
             yield libraries_sentence(self.libraries)
         yield from (sentence.format_map(self.counts) for name, sentence in ASSUMPTIONS.items() if self.counts[name])
@@ -425,18 +425,18 @@ def _close(
 
 
 def _is_static_classic(now: Visit) -> bool:
-    """Whether a client is a static member under the classic protocol: it sends no LeaveGroup when it is closed."""
+    """Return whether a client is a static classic member, which sends no LeaveGroup when it is closed."""
     subscription = now.subscriptions[-1][1]
     return bool(subscription.instance_id) and subscription.uses_classic_protocol
 
 
 def _generation_of(operation: RecordedOperation) -> Mapping[str, Any]:
-    """What the record has of a new classic generation; empty where the operation is none."""
+    """Return what the record has of a new classic generation; empty where the operation is none."""
     return next((event.changes for event in operation.events if "attempts" in event.changes), {})
 
 
 def _has_nothing(member: Member) -> bool:
-    """Whether a member's record shows that it has no partitions."""
+    """Return whether a member's record shows that it has no partitions."""
     assigned = None if member.current is None else member.current.assigned
     return assigned is not None and not any(assigned.values())
 
@@ -449,7 +449,7 @@ def _is_cooperative_librdkafka(member: Member) -> bool:
 
 
 def _key(member: Member) -> tuple[str, ...]:
-    """What a client is known by."""
+    """Return what a client is known by."""
     subscription = member.subscription_or_empty
     if subscription.instance_id:
         return "static", subscription.instance_id
@@ -457,7 +457,7 @@ def _key(member: Member) -> tuple[str, ...]:
 
 
 def _may_be_back(client: ClientLife) -> bool:
-    """Whether a client died, and may have been refused when it came back (``ModernConsumer.is_stuck``)."""
+    """Return whether a client died, and may have been refused when it came back (``ModernConsumer.is_stuck``)."""
     last = client.visits[-1]
     is_static = client.instance_id is not None and not last.subscriptions[-1][1].uses_classic_protocol
     return is_static and last.how == CRASHED and client.library != JAVA

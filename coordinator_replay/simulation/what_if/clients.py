@@ -48,12 +48,12 @@ class Consumer:
 
     @property
     def is_calm(self) -> bool:
-        """Whether it has nothing to do but heartbeats."""
+        """Return whether it has nothing to do but heartbeats."""
         raise NotImplementedError
 
     @property
     def is_joined(self) -> bool:
-        """Whether its next request is a heartbeat in its usual interval."""
+        """Return whether its next request is a heartbeat in its usual interval."""
         return self.is_calm
 
     def act(self, around: "Fleet") -> None:
@@ -62,7 +62,7 @@ class Consumer:
 
     @property
     def leaves(self) -> bool:
-        """Whether it says that it goes when it is closed."""
+        """Return whether it says that it goes when it is closed."""
         raise NotImplementedError
 
     def leave(self, around: "Fleet") -> None:

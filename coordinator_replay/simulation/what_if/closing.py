@@ -41,7 +41,7 @@ class Closing:
         self._at(now_ms + longest_ms, lambda: self._end(consumer.name, steps))
 
     def wait(self, name: str, action: Action) -> bool:
-        """Whether a client is still closing; it takes its next step when it has closed.
+        """Return whether a client is still closing; it takes its next step when it has closed.
 
         Args:
             name: the client.
@@ -53,7 +53,7 @@ class Closing:
         return steps is not None
 
     def answered(self, consumer: Consumer) -> bool:
-        """Whether a consumer that is owed an answer, and gets it, is closing: it leaves now."""
+        """Return whether a consumer that is owed an answer, and gets it, is closing: it leaves now."""
         steps = self._owed.pop(consumer, None)
         if steps is not None:
             self._end(consumer.name, steps)

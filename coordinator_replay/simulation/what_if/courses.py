@@ -26,7 +26,7 @@ LIKELY_PACE = 0.5
 
 
 def drawn_course(life: Life, draw: Random) -> Life:
-    """The life with what the log leaves open drawn: how dynamic members departed, when and how static ones did.
+    """Return the life with what the log leaves open drawn: how dynamic members departed, when and how static ones did.
 
     Clients that came in one join phase come together in half of the courses, one after the other in the others.
 
@@ -59,7 +59,7 @@ def _drawn_visit(visit: Visit, draw: Random, delay: float, share: float | None) 
 
 
 def rolled_out(life: Life, draw: Random | None = None) -> Life:
-    """The life with its deployments one member after the other, where these were replaced so.
+    """Return the life with its deployments one member after the other, where these were replaced so.
 
     Under the recorded settings that leaves the same record, if the same members lead, which chance decides.
 
@@ -90,7 +90,7 @@ def rolled_out(life: Life, draw: Random | None = None) -> Life:
 
 
 def in_range(clients: Sequence[ClientLife], start_ms: int, end_ms: int, lead_ms: int) -> tuple[ClientLife, ...]:
-    """The clients of a time range.
+    """Return the clients of a time range.
 
     Clients that were in the group at its start join a lead before it. So do those that were away without having left: a
     member that died, or a static one, is on record until its session is over or it comes back, maybe within the range.
@@ -126,7 +126,7 @@ def in_range(clients: Sequence[ClientLife], start_ms: int, end_ms: int, lead_ms:
 
 
 def _is_on_record(client: ClientLife, visit: Visit, start_ms: int, lead_ms: int) -> bool:
-    """Whether a client may still be a member at the start, after a visit that began before it."""
+    """Return whether a client may still be a member at the start, after a visit that began before it."""
     if visit.departed_ms is None or visit.departed_ms > start_ms:
         return True
     has_left = visit.how == CLOSED and client.instance_id is None
@@ -134,7 +134,7 @@ def _is_on_record(client: ClientLife, visit: Visit, start_ms: int, lead_ms: int)
 
 
 def without_restarts(clients: Sequence[ClientLife]) -> tuple[ClientLife, ...]:
-    """Clients that never went where they came back: each stays from its first arrival to its last end."""
+    """Return clients that never went where they came back: each stays from its first arrival to its last end."""
     return tuple(
         replace(
             client,

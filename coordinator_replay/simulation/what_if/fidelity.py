@@ -51,7 +51,7 @@ class Fidelity:
 
     @property
     def is_enough(self) -> bool:
-        """Whether predictions may rest on it."""
+        """Return whether predictions may rest on it."""
         return self.share >= LOWEST
 
     def __str__(self) -> str:
@@ -100,7 +100,7 @@ def compare(recorded: Lived, simulated: Lived, recorded_ms: int | None, simulate
 
 
 def _pairs(recorded: Lived, simulated: Lived) -> tuple[list[_Pair], list[_Rebalance], list[_Rebalance]]:
-    """Rebalances that are the same in both lives, those that are in the record only, and in the simulation only."""
+    """Return the rebalances of both lives, those of the record only, and those of the simulation only."""
     pairs: list[_Pair] = []
     missed: list[_Rebalance] = list(recorded.rebalances)
     left: list[_Rebalance] = [*simulated.rebalances, *simulated.late]
@@ -133,7 +133,7 @@ def _are_near(row: _Rebalance, other: _Rebalance) -> bool:
 
 
 def _clients_near(row: _Rebalance, rows: Iterable[_Rebalance], life: Lived) -> set[str]:
-    """The clients that joined or left near a rebalance."""
+    """Return the clients that joined or left near a rebalance."""
     return {
         life.by_member.get(member_id, member_id)
         for other in rows
@@ -143,7 +143,7 @@ def _clients_near(row: _Rebalance, rows: Iterable[_Rebalance], life: Lived) -> s
 
 
 def _mark(row: _Rebalance, by_member: Mapping[str, str], exchanged: Container[str]) -> tuple[Any, ...]:
-    """What a rebalance is known by: how many members were there after it, and who joined and left.
+    """Return what a rebalance is known by: how many members were there after it, and who joined and left.
 
     Args:
         row: the rebalance.
@@ -166,7 +166,7 @@ def _sentence(row: _Rebalance) -> str:
 
 
 def _shares(life: Lived) -> dict[int, list[tuple[str, int]]]:
-    """How many partitions each client owned at each moment at which a rebalance was over."""
+    """Return how many partitions each client owned at each moment at which a rebalance was over."""
     moments = sorted({row["completed_at"] for row in life.rebalances if row["completed_at"] is not None})
     changes: list[tuple[int, int, str]] = []
     for row in life.rows.get("partition_ownership", ()):

@@ -29,7 +29,7 @@ _GENERATION_BYTES = 4
 
 
 def library_of(member_ids: Iterable[str], subscriptions: Iterable[Subscription]) -> str | None:
-    """The library of a client, None where its records don't show it.
+    """Return the library of a client, None where its records don't show it.
 
     Args:
         member_ids: the ids that it had.
@@ -79,7 +79,7 @@ def one_library(marks: Sequence[str | None]) -> str | None:
 
 
 def libraries_sentence(marks: Sequence[str | None]) -> str:
-    """What a group's records show of its clients' libraries, in a sentence.
+    """Return what a group's records show of its clients' libraries, in a sentence.
 
     Args:
         marks: the library of each client, None where its records don't show it.

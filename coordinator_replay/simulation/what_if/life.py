@@ -28,7 +28,7 @@ NO_SIMULATION = frozenset({"share", "streams"})
 def life_of(
     recorded: Recorded, start_ms: int | None, end_ms: int | None, known: Mapping[str, str]
 ) -> tuple[Life, dict[str, list[dict[str, Any]]]]:
-    """The script of a group's life, and the rows of its tables.
+    """Return the script of a group's life, and the rows of its tables.
 
     Raises:
         UsageError: the group has no records, or is not one that can be simulated.
@@ -100,14 +100,14 @@ def _unseen_sentence(share: float) -> Iterable[str]:
 
 
 def _with_first_protocol(operations: Sequence[RecordedOperation], start_ms: int | None) -> list[RecordedOperation]:
-    """The operations under the protocol that a group has at the beginning of a time range."""
+    """Return the operations under the protocol that a group has at the beginning of a time range."""
     before = [one for one in operations if start_ms is not None and one.at_ms <= start_ms]
     first = before[-1] if before else operations[0]
     return [one for one in operations if one.is_classic == first.is_classic]
 
 
 def _protocol_changes(operations: Sequence[RecordedOperation], start_ms: int, end_ms: int) -> Iterable[str]:
-    """What to say where a group changed its protocol within a time range."""
+    """Yield what to say where a group changed its protocol within a time range."""
     changes = [
         f"{'classic' if one.is_classic else 'consumer'} from {time_text(one.at_ms)} on"
         for before, one in pairwise(operations)
@@ -121,7 +121,7 @@ def _protocol_changes(operations: Sequence[RecordedOperation], start_ms: int, en
 
 
 def _gaps(operations: Sequence[RecordedOperation], start_ms: int, end_ms: int) -> Iterable[str]:
-    """What to say where records are missing within a time range."""
+    """Yield what to say where records are missing within a time range."""
     gaps = sum(any(not event.is_exact for event in one.events) for one in operations if start_ms <= one.at_ms < end_ms)
     if gaps:
         where = f"{gaps} operation{'' if gaps == 1 else 's'} of that time"

@@ -11,7 +11,7 @@ from coordinator_replay.simulation.what_if.script import ClientLife
 
 
 def matches(regex: str, topic: str) -> bool:
-    """Whether an expression that a member subscribes to means a topic; one that Python can't read means none."""
+    """Return whether an expression that a member subscribes to means a topic; one that Python can't read means none."""
     try:
         return re.fullmatch(regex, topic) is not None
     except re.error:
@@ -26,7 +26,7 @@ def topic_images(
     start_ms: int,
     end_ms: int,
 ) -> tuple[tuple[int, tuple[Topic, ...]], ...]:
-    """The topics at each moment at which one of them changed.
+    """Return the topics at each moment at which one of them changed.
 
     Args:
         names: topic name by id.
@@ -52,7 +52,7 @@ def topic_images(
 
 
 def topics_read(clients: Sequence[ClientLife], recorded: Recorded) -> set[str]:
-    """Topics that clients subscribe to by name; all that are known where one has an expression."""
+    """Return topics that clients subscribe to by name; all that are known where one has an expression."""
     subscriptions = [one for client in clients for visit in client.visits for _, one in visit.subscriptions]
     names = {name for one in subscriptions for name in one.topics or ()}
     all_names = {*recorded.names.values(), *recorded.counts}
@@ -64,7 +64,7 @@ def topics_read(clients: Sequence[ClientLife], recorded: Recorded) -> set[str]:
 def topic_changes(
     wanted: Iterable[str], operations: Sequence[RecordedOperation], recorded: Recorded, notes: list[str]
 ) -> tuple[Mapping[str, str], TopicChanges]:
-    """Topic names by id, and when topics changed; of topics without metadata what assignments show."""
+    """Return topic names by id, and when topics changed; of topics without metadata what assignments show."""
     missing = {name for name in wanted if name not in recorded.changes and name not in recorded.counts}
     if not missing:
         return recorded.names, recorded.changes

@@ -71,6 +71,6 @@ def live_again(
 
 
 def clients_of(life: Life, one: Alternative) -> Sequence[ClientLife]:
-    """The clients of a life as an alternative has them: without restarts, or another number of them."""
+    """Return the clients of a life as an alternative has them: without restarts, or another number of them."""
     clients = without_restarts(life.clients) if one.without_restarts else life.clients
     return clients if one.members is None else with_members(clients, one.members)

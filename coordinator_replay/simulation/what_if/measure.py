@@ -44,7 +44,7 @@ class Lived:
 def rows_of(
     group_id: str, records: Iterable[Record], names: Mapping[str, str], changes: TopicChanges
 ) -> dict[str, list[dict[str, Any]]]:
-    """The rows of all tables that the records make, each row in its last version."""
+    """Return the rows of all tables that the records make, each row in its last version."""
     # Nothing here reads the details of events, which are JSON.
     replay = GroupReplay("what-if", group_id, names, changes, encode=lambda _: "")
     tables: dict[str, list[dict[str, Any]]] = {}
@@ -60,7 +60,7 @@ def rows_of(
 def lived(
     rows: Rows, by_member: Mapping[str, str], start_ms: int, end_ms: int, pauses: Sequence[Pause] | None = None
 ) -> Lived:
-    """A life between two moments."""
+    """Return a life between two moments."""
     latest = {row["rebalance_id"]: row for row in rows.get("rebalances", ())}
     ordered = sorted(latest.values(), key=lambda row: (moment_of(row), row["epoch"]))
     inside = [row for row in ordered if start_ms <= moment_of(row) < end_ms]
@@ -74,7 +74,7 @@ def moment_of(rebalance: Mapping[str, Any]) -> int:
 
 
 def measured(name: str, life: Lived, start_ms: int, end_ms: int, *, is_eager: bool) -> Measures:
-    """What a life cost between two moments.
+    """Return what a life cost between two moments.
 
     Args:
         name: what to call it.
@@ -115,7 +115,7 @@ def _longest_commit_pause(rebalances: Iterable[Mapping[str, Any]]) -> int | None
 
 
 def _stayed(row: Mapping[str, Any]) -> int:
-    """Members that were there before a rebalance and after it, as far as they are on record."""
+    """Return members that were there before a rebalance and after it, as far as they are on record."""
     stayed: int = min(row["members_after"] - len(row["members_joined"]), row["members_before"] or 0)
     return max(stayed, 0)
 

@@ -130,7 +130,7 @@ MOST_TIMES = 2
 
 
 def with_ranges(likely: Measures, others: Sequence[Measures], left_out: int, unseen: float) -> Measures:
-    """A life's measures with the least and the most that it and other variants of the same life have.
+    """Return a life's measures with the least and the most that it and other variants of the same life have.
 
     Args:
         likely: the likeliest variant.
@@ -161,7 +161,7 @@ def _bounds_of_cause(counts: Sequence[int], unseen: float) -> tuple[int, int]:
 
 
 def _bounds(name: str, numbers: Sequence[int], unseen: float) -> tuple[int, int]:
-    """The range of a measure.
+    """Return the range of a measure.
 
     Args:
         name: the measure.
@@ -179,7 +179,7 @@ def _bounds(name: str, numbers: Sequence[int], unseen: float) -> tuple[int, int]
 
 
 def open_rankings(lives: Sequence[Measures]) -> list[list[str]]:
-    """Alternatives of which it stays open which has fewer rebalances, since their ranges overlap: their names."""
+    """Return the names of alternatives whose order by rebalances is open because their ranges overlap."""
     placed = sorted(((one.ranges.get("rebalances", (one.rebalances,) * 2), one) for one in lives), key=lambda it: it[0])
     clusters: list[list[Measures]] = []
     most = -1
@@ -197,7 +197,7 @@ def open_rankings(lives: Sequence[Measures]) -> list[list[str]]:
 
 
 def table_of(lives: Sequence[Measures]) -> list[tuple[str, list[object]]]:
-    """Lives side by side: each measure with its value in every life, rebalances by cause beneath their number.
+    """Return lives side by side: each measure with its value in every life, rebalances by cause beneath their number.
 
     A value with a range is a text: ``7 (5 to 9)``.
     """
@@ -217,10 +217,10 @@ def _cell(one: Measures, name: str, value: object) -> object:
 
 
 def with_range(value: object, bounds: tuple[int, int] | None) -> object:
-    """A value as a table shows it, with the least and the most of its range where it has one."""
+    """Return a value as a table shows it, with the least and the most of its range where it has one."""
     return value if bounds is None else f"{value:,}{range_text(bounds)}"
 
 
 def range_text(bounds: tuple[int, int] | None) -> str:
-    """What stands behind a value that has a range; nothing where it has none."""
+    """Return what stands behind a value that has a range; nothing where it has none."""
     return "" if bounds is None else f" ({bounds[0]:,} to {bounds[1]:,})"

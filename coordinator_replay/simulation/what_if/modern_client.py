@@ -36,12 +36,12 @@ class ModernConsumer(Consumer):
 
     @property
     def is_calm(self) -> bool:
-        """Whether it has nothing to do but heartbeats."""
+        """Return whether it has nothing to do but heartbeats."""
         return self.is_stuck or (self.is_joined and not self.is_sending_owned)
 
     @property
     def is_joined(self) -> bool:
-        """Whether its next request is a heartbeat in its usual interval."""
+        """Return whether its next request is a heartbeat in its usual interval."""
         return self.generation > 0 and self.assigned is None
 
     def act(self, around: "Fleet") -> None:
@@ -67,7 +67,7 @@ class ModernConsumer(Consumer):
 
     @property
     def leaves(self) -> bool:
-        """Whether it says that it goes when it is closed."""
+        """Return whether it says that it goes when it is closed."""
         return self.generation > 0
 
     def leave(self, around: "Fleet") -> None:

@@ -57,13 +57,13 @@ def _open_in(settings: Settings, life: Life) -> list[_Open]:
 
 
 def shortest(settings: Settings, life: Life) -> Settings | None:
-    """The settings with the shortest values where they are not on record; None where all that matter are known."""
+    """Return the settings with the shortest values for those not on record; None if all that matter are known."""
     changes: dict[str, Any] = {BY_NAME[one.name].field: one.shortest_ms for one in _open_in(settings, life)}
     return replace(settings, **changes) if changes else None
 
 
 def with_librdkafka(settings: Settings, clients: Sequence[ClientLife]) -> tuple[ClientLife, ...] | None:
-    """Clients whose library is not on record as librdkafka's; None where that makes no difference."""
+    """Return clients whose library is not on record as librdkafka's; None where that makes no difference."""
     is_recorded = settings.library is not None or all(client.library is not None for client in clients)
     if settings.protocol != "classic" or is_recorded:
         return None
@@ -71,7 +71,7 @@ def with_librdkafka(settings: Settings, clients: Sequence[ClientLife]) -> tuple[
 
 
 def open_settings_sentences(alternatives: Sequence[Settings], life: Life) -> Iterable[str]:
-    """A sentence for each setting that is not on record.
+    """Yield a sentence for each setting that is not on record.
 
     Args:
         alternatives: the settings of each alternative.

@@ -26,12 +26,12 @@ class RecordedOperation(NamedTuple):
 
     @property
     def is_classic(self) -> bool:
-        """Whether the group was a classic group after it."""
+        """Return whether the group was a classic group after it."""
         return self.events[-1].group_type is GroupType.CLASSIC
 
     @property
     def has_arrivals_or_departures(self) -> bool:
-        """Whether a member joined or left in it."""
+        """Return whether a member joined or left in it."""
         return any(str(event.kind) in ("MEMBER_JOINED", "MEMBER_LEFT") for event in self.events)
 
     def began_ms(self, heartbeat_ms: int, initial_delay_ms: int) -> int:
@@ -55,7 +55,7 @@ class RecordedOperation(NamedTuple):
 
 
 def operations_of(group_id: str, records: Iterable[Record]) -> list[RecordedOperation]:
-    """Every operation of a group with events, in order.
+    """Return every operation of a group with events, in order.
 
     What comes before the first record with a time counts as of that time: it was then at the latest.
 
@@ -86,7 +86,7 @@ def _append(operations: list[RecordedOperation], events: Sequence[Event], first_
 
 
 def assigned_partitions(operations: Sequence[RecordedOperation]) -> dict[str, list[DatedTopicChange]]:
-    """How many partitions each topic had at least, by what the records call it: by the highest assigned number.
+    """Return how many partitions each topic had at least, by what the records call it: by the highest assigned number.
 
     A topic is taken to have been there before the group, and to have grown when the rebalance began that first assigned
     more of it.

@@ -19,7 +19,7 @@ class Pause(NamedTuple):
 
     @property
     def length_ms(self) -> int:
-        """How long it was."""
+        """Return how long it was."""
         return self.until_ms - self.since_ms
 
 

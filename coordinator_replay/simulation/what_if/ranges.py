@@ -77,7 +77,7 @@ class Ranges:
         return can
 
     def around(self, likely: LivedAgain, one: Alternative, tried: Settings) -> LivedAgain:
-        """A prediction with its range.
+        """Return a prediction with its range.
 
         Args:
             likely: the prediction.
@@ -108,7 +108,7 @@ class Ranges:
             yield course, settings, own, drawn_timing(draw, settings, own)
 
     def notes(self, alternatives: Sequence[Settings]) -> Iterable[str]:
-        """What ranges cover, and what they don't, in sentences.
+        """Yield what ranges cover, and what they don't, in sentences.
 
         Args:
             alternatives: the settings of each alternative.

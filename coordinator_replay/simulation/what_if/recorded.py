@@ -37,7 +37,7 @@ class Recorded:
 
     @cached_property
     def rows(self) -> dict[str, list[dict[str, Any]]]:
-        """Every table's rows; rebalances as the audit has them."""
+        """Return every table's rows; rebalances as the audit has them."""
         rows = rows_of(self.group_id, self.records, self.names, self.changes)
         if self.audited is not None:
             rows["rebalances"] = list(self.audited)
@@ -45,5 +45,5 @@ class Recorded:
 
     @cached_property
     def operations(self) -> list[RecordedOperation]:
-        """The records as operations."""
+        """Return the records as operations."""
         return operations_of(self.group_id, self.records)

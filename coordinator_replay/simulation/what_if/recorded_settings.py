@@ -17,7 +17,7 @@ FEW = 4
 def recorded_settings(
     operations: Sequence[RecordedOperation], rows: Mapping[str, Sequence[Mapping[str, Any]]], known: Mapping[str, str]
 ) -> tuple[Settings, list[str]]:
-    """The settings that the record shows, and sentences about those that it does not."""
+    """Return the settings that the record shows, and sentences about those that it does not."""
     protocol = "classic" if operations[0].is_classic else "consumer"
     named = {str(name) for row in rows.get("member_timeline", ()) if (name := row["assignor"]) is not None}
     strategy = _usual_strategy(operations)
@@ -53,7 +53,7 @@ def recorded_settings(
 
 
 def measured_heartbeat(operations: Sequence[RecordedOperation]) -> int | None:
-    """How soon members take part in a rebalance, in ms, where enough operations show it.
+    """Return how soon members take part in a rebalance, in ms, where enough operations show it.
 
     In a consumer group: the longest time from a new target to a member's first step. In a classic group the join phase
     is not on record; two generations that follow each other closely bound it: half of the second-shortest time
@@ -106,7 +106,7 @@ def measured_session(operations: Sequence[RecordedOperation]) -> int | None:
 
 
 def _usual_strategy(operations: Sequence[RecordedOperation]) -> str:
-    """The assignor that most generations of a classic group chose, of those that can be simulated."""
+    """Return the assignor that most generations of a classic group chose, of those that can be simulated."""
     chosen = by_frequency(event.changes.get("protocol") for one in operations for event in one.events)
     return next((name for name in chosen if name in STRATEGIES), "range")
 
@@ -123,7 +123,7 @@ def measured_initial_delay(operations: Sequence[RecordedOperation]) -> int | Non
 
 
 def measured_revocation(operations: Sequence[RecordedOperation]) -> int | None:
-    """How long members of a consumer group take to give up partitions, in ms: the mean on record."""
+    """Return how long members of a consumer group take to give up partitions, in ms: the mean on record."""
     asked: dict[str | None, int] = {}
     times: list[int] = []
     for one in operations:

@@ -51,7 +51,7 @@ class RecordedPhase:
         self.has_leader |= is_leader
 
     def is_after(self, before: "RecordedPhase", heartbeat_ms: int) -> bool:
-        """Whether its members had been closed before the end of the phase before it, which was a long one."""
+        """Return whether its members had been closed before the end of the phase before it, which was a long one."""
         over_ms = self.done_ms - before.done_ms - self.session_ms
         return bool(self.removed and before.removed) and over_ms <= heartbeat_ms
 

@@ -42,7 +42,7 @@ class Window(NamedTuple):
     rollout_ms: int | None = None
 
     def at(self, share: float) -> int:
-        """A moment within it.
+        """Return a moment within it.
 
         Args:
             share: how much of what is possible lies before it, from 0 to 1.
@@ -138,5 +138,5 @@ class Life:
 
     @property
     def by_member(self) -> Mapping[str, str]:
-        """The client behind each member id."""
+        """Return the client behind each member id."""
         return {visit.member_id: client.name for client in self.clients for visit in client.visits}

@@ -98,7 +98,7 @@ class Settings:
     revoke_ms: int | None = None
 
     def heartbeat(self) -> int:
-        """The interval of heartbeats in ms: Kafka's default for the protocol where it is not given."""
+        """Return the interval of heartbeats in ms: Kafka's default for the protocol where it is not given."""
         if self.heartbeat_ms is not None:
             return self.heartbeat_ms
         return 5000 if self.protocol == "consumer" else 3000
@@ -116,12 +116,12 @@ class Settings:
         return self.session_ms if self.session_ms is not None else 45_000
 
     def is_eager(self) -> bool:
-        """Whether every member gives up everything in each rebalance."""
+        """Return whether every member gives up everything in each rebalance."""
         return self.protocol == "classic" and self.strategy != COOPERATIVE
 
 
 def changed(settings: Settings, values: Mapping[str, str]) -> Settings:
-    """Settings with some of them changed.
+    """Return settings with some of them changed.
 
     Args:
         settings: as they were.

@@ -96,12 +96,12 @@ class Fleet:
 
     @property
     def now_ms(self) -> int:
-        """The time of the simulation."""
+        """Return the time of the simulation."""
         return self._agenda.now_ms
 
     @property
     def topics(self) -> Topics:
-        """The topics of now."""
+        """Return the topics of now."""
         return self.coordinator.topics
 
     def run(self, until_ms: int, tail_ms: int) -> Simulated:
@@ -138,7 +138,7 @@ class Fleet:
         raise TooLong
 
     def _topics_wanted(self) -> set[str]:
-        """The topics that consumers subscribe to."""
+        """Return the topics that consumers subscribe to."""
         wanted = {name for one in self._alive for name in one.topics}
         regexes = {one.regex for one in self._alive if one.regex}
         return wanted | {name for name in self.topics.by_name for regex in regexes if matches(regex, name)}
@@ -186,7 +186,7 @@ class Fleet:
             self._last_owned[consumer.member_id] = (tuple(owned), consumer.generation)
 
     def last_owned(self, member_id: str) -> tuple[Sequence[Partition], int]:
-        """What a member owned last, and in which generation."""
+        """Return what a member owned last, and in which generation."""
         return self._last_owned.get(member_id, ((), -1))
 
     # What happens to consumers.
@@ -313,7 +313,7 @@ def simulate(life: Life, settings: Settings, clients: Sequence[ClientLife], timi
 
 
 def config_of(settings: Settings) -> Config:
-    """The coordinator's settings. Bounds of brokers give way: a simulated broker may allow any value."""
+    """Return the coordinator's settings. Bounds of brokers give way: a simulated broker may allow any value."""
     session = settings.consumer_session()
     numbers = {"session.timeout.ms": session, "heartbeat.interval.ms": min(settings.heartbeat(), session)}
     bounds = {f"group.consumer.{end}.{name}": value for name, value in numbers.items() for end in ("min", "max")}

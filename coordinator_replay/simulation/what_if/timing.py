@@ -55,7 +55,7 @@ class Timing(NamedTuple):
         return round(interval_ms * ((number + self.drift * (number + 1)) * GOLDEN % 1)) if self.drift else 0
 
     def revocation_ms(self, recorded_ms: int | None, library: str) -> int:
-        """How long a consumer takes to give up partitions under KIP-848.
+        """Return how long a consumer takes to give up partitions under KIP-848.
 
         Args:
             recorded_ms: as its group's records show it; None where they don't.
@@ -106,7 +106,7 @@ def drawn_timing(draw: Random, settings: Settings, clients: Sequence[ClientLife]
 
 
 def timings_sentences(alternatives: Sequence[Settings], clients: Sequence[ClientLife]) -> Iterable[str]:
-    """What to say of the clients' timing, in a sentence for each thing that is open.
+    """Yield what to say of the clients' timing, in a sentence for each thing that is open.
 
     Args:
         alternatives: the settings of each alternative.
@@ -137,7 +137,7 @@ def _revocations(settings: Settings) -> str:
 
 
 def _is_fatal(settings: Settings, clients: Sequence[ClientLife]) -> bool:
-    """Whether members may get UNRELEASED_INSTANCE_ID, and applications have to do something about it."""
+    """Return whether members may get UNRELEASED_INSTANCE_ID, and applications have to do something about it."""
     is_static = settings.instance == PER_CLIENT or any(client.instance_id is not None for client in clients)
     libraries = {settings.library or client.library for client in clients}
     is_consumer = settings.protocol == "consumer" and settings.instance != NO_INSTANCE
@@ -145,13 +145,13 @@ def _is_fatal(settings: Settings, clients: Sequence[ClientLife]) -> bool:
 
 
 def _is_waiting(settings: Settings, clients: Sequence[ClientLife]) -> bool:
-    """Whether clients wait before they join again."""
+    """Return whether clients wait before they join again."""
     libraries = {settings.library or client.library for client in clients}
     return settings.protocol == "classic" and settings.strategy == COOPERATIVE and LIBRDKAFKA in libraries
 
 
 def moved(clients: Sequence[ClientLife], timing: Timing) -> list[ClientLife]:
-    """Clients with the moments that a timing gives them.
+    """Return clients with the moments that a timing gives them.
 
     Args:
         clients: as on record.

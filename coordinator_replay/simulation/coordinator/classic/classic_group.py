@@ -72,7 +72,7 @@ class LiveClassicGroup(ClassicGroup):
 
     @classmethod
     def loaded(cls, replayed: ClassicGroup) -> "LiveClassicGroup":
-        """The group as the coordinator has it after loading its records."""
+        """Return the group as the coordinator has it after loading its records."""
         group = cls(replayed.group_id)
         for name in ("generation", "leader", "protocol", "protocol_type", "state", "state_timestamp_ms"):
             setattr(group, name, getattr(replayed, name))
@@ -85,22 +85,22 @@ class LiveClassicGroup(ClassicGroup):
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """How long a rebalance may take: the longest that any member asked for, at least 0."""
+        """Return how long a rebalance may take: the longest that any member asked for, at least 0."""
         return max((member.subscription_or_empty.least_rebalance_ms for member in self.members.values()), default=0)
 
     @property
     def all_have_joined(self) -> bool:
-        """Every member waits for the join phase to end, and nobody was given an id and did not join."""
+        """Return every member waits for the join phase to end, and nobody was given an id and did not join."""
         return len(self.waiting_joins) == len(self.members) and not self.pending_members
 
     def waits(self, member_id: str) -> bool:
-        """Whether a member shows by a parked request that it is alive; a new one's first join does not count."""
+        """Return whether a member shows by a parked request that it is alive; a new one's first join does not count."""
         return member_id not in self.new_members and (
             member_id in self.waiting_joins or member_id in self.waiting_syncs
         )
 
     def can_rebalance(self) -> bool:
-        """Whether a rebalance may begin now."""
+        """Return whether a rebalance may begin now."""
         return self.state in LEGAL_PREDECESSORS[GroupState.PREPARING_REBALANCE]
 
     def transition_to(self, state: GroupState, at_ms: int) -> None:
@@ -208,7 +208,7 @@ class LiveClassicGroup(ClassicGroup):
         return frozenset(name for name, votes in self.votes.items() if votes == len(self.members))
 
     def supports(self, protocol_type: str, protocols: Iterable[str]) -> bool:
-        """Whether a member of this type with these protocols can join (``supportsProtocols``)."""
+        """Return whether a member of this type with these protocols can join (``supportsProtocols``)."""
         offered = set(protocols)
         if self.state == GroupState.EMPTY:
             return bool(protocol_type) and bool(offered)
@@ -216,7 +216,7 @@ class LiveClassicGroup(ClassicGroup):
         return protocol_type == self.protocol_type and any(self.votes.get(name, 0) == count for name in offered)
 
     def select_protocol(self) -> str:
-        """The protocol most members vote for: each for the first of its own list that all support.
+        """Return the protocol most members vote for: each for the first of its own list that all support.
 
         Of several with as many votes, the first in the order of a ``HashMap`` of names.
         """
@@ -273,13 +273,13 @@ class LiveClassicGroup(ClassicGroup):
             raise RequestError("UNKNOWN_SERVER_ERROR", f"subscription: {problem}") from None
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether the topic is read; a consumer group whose topics can't be known may read any."""
+        """Return whether the topic is read; a consumer group whose topics can't be known may read any."""
         if self.topics is None:
             return self.protocol_type == CONSUMER_PROTOCOL_TYPE
         return topic in self.topics
 
     def metadata(self, member: Member) -> str:
-        """A member's blob under the chosen protocol.
+        """Return a member's blob under the chosen protocol.
 
         Raises:
             RequestError: UNKNOWN_SERVER_ERROR, it does not support that protocol, or none is chosen.
@@ -290,14 +290,14 @@ class LiveClassicGroup(ClassicGroup):
         raise RequestError("UNKNOWN_SERVER_ERROR", f"Member does not support protocol {self.protocol}")
 
     def listed_members(self) -> list[dict[str, Any]]:
-        """Members with their metadata, as a leader gets them."""
+        """Return members with their metadata, as a leader gets them."""
         return [
             {"memberId": member_id, "groupInstanceId": member.instance_id, "metadata": self.metadata(member)}
             for member_id, member in self.members.items()
         ]
 
     def record(self, assignments: Mapping[str, str] | None = None) -> NewRecord:
-        """The record of the group as it stands.
+        """Return the record of the group as it stands.
 
         Args:
             assignments: assignments by member id, in place of what members have.

@@ -42,7 +42,7 @@ class Join:
 
     @property
     def version(self) -> int:
-        """The request's version."""
+        """Return the request's version."""
         return self.request.version or 0
 
     def run(self) -> Outcome:
@@ -62,7 +62,7 @@ class Join:
         return NOTHING_TO_DO
 
     def _is_accepted(self, member_id: str) -> bool:
-        """Whether ``group.max.size`` lets the member in; ids that are only pending do not count."""
+        """Return whether ``group.max.size`` lets the member in; ids that are only pending do not count."""
         live, limit = self.live, self.shard.config.number("group.max.size")
         match live.state:
             case GroupState.EMPTY:
@@ -220,7 +220,7 @@ class Join:
 
 
 def protocols_of(entries: Sequence[Mapping[str, Any]]) -> tuple[Protocol, ...]:
-    """The protocols of a JoinGroup request, in the member's order."""
+    """Return the protocols of a JoinGroup request, in the member's order."""
     return tuple(Protocol(entry["name"], entry["metadata"]) for entry in entries)
 
 

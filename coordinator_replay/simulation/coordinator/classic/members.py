@@ -79,7 +79,7 @@ def leave(shard: Shard, live: LiveClassicGroup, members: list[Mapping[str, Any]]
 
 
 def leave_answer(member: Mapping[str, Any], error: str = "NONE") -> dict[str, Any]:
-    """What LeaveGroup answers about one member."""
+    """Return what LeaveGroup answers about one member."""
     return {
         "memberId": member["memberId"],
         "groupInstanceId": member["groupInstanceId"],

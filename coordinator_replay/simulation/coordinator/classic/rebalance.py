@@ -32,7 +32,7 @@ NO_RECORDS: Records = ()
 
 
 def join_body(live: LiveClassicGroup, member_id: str, **fields: Any) -> dict[str, Any]:
-    """A JoinGroup response with the present generation."""
+    """Return a JoinGroup response with the present generation."""
     return {
         "memberId": member_id,
         "generationId": live.generation,
@@ -62,7 +62,7 @@ def refuse_join(reply: Reply, error: str, member_id: str, *, protocol_is_null: b
 
 
 def heartbeat_key(group_id: str, member_id: str) -> Key:
-    """The timer that removes a member unless something is heard from it."""
+    """Return the timer that removes a member unless something is heard from it."""
     return ("heartbeat", group_id, member_id)
 
 
@@ -202,7 +202,7 @@ def answer_syncs(shard: Shard, live: LiveClassicGroup, error: str = "NONE") -> N
 
 
 def sync_body(live: LiveClassicGroup, member_id: str) -> dict[str, Any]:
-    """A SyncGroup response with a member's assignment."""
+    """Return a SyncGroup response with a member's assignment."""
     current = live.members[member_id].current
     return {
         "protocolType": live.protocol_type,

@@ -126,7 +126,7 @@ def _metadata(body: Mapping[str, Any]) -> ConsumerSubscription:
 
 
 def _subscription_after(before: Subscription | None, request: Request, metadata: ConsumerSubscription) -> Subscription:
-    """A member's subscription after a join: instance, rack and assignor stay where the request has none."""
+    """Return a member's subscription after a join: instance, rack and assignor stay where the request has none."""
     body, old = request.body, before or Subscription()
     instance_id = body["groupInstanceId"]
     return Subscription(

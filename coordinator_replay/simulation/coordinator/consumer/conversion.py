@@ -126,7 +126,7 @@ def _answer_parked(live: LiveClassicGroup) -> None:
 
 
 def _upgraded(group: LiveClassicGroup, member: Member, topics: Topics) -> Member:
-    """A classic member as the consumer group has it.
+    """Return a classic member as the consumer group has it.
 
     Raises:
         BlobError: its subscription or assignment can't be read.
@@ -159,7 +159,7 @@ def _upgraded(group: LiveClassicGroup, member: Member, topics: Topics) -> Member
 
 
 def _by_id(partitions: Iterable[tuple[str, tuple[int, ...]]], topics: Topics) -> Assignment:
-    """Partitions by topic id in Kafka's order; topics that do not exist are left out."""
+    """Return partitions by topic id in Kafka's order; topics that do not exist are left out."""
     assignment: HashOrder[str, tuple[int, ...]] = HashOrder(uuid_hash)
     for name, numbers in partitions:
         topic = topics.by_name.get(name)
@@ -176,7 +176,7 @@ def _check_owners(members: Iterable[Member]) -> None:
 
 
 def _replayed(shard: Shard, group_id: str, records: Iterable[NewRecord]) -> tuple[ConsumerGroup, ConsumerState]:
-    """The group that these records make, before they are written."""
+    """Return the group that these records make, before they are written."""
     replay, state = StateReplay(group_id), ConsumerState()
     for at, record in enumerate(records):
         written = Record(record.kind, record.key, record.value, PARTITION, at, shard.now_ms)
@@ -193,7 +193,7 @@ def _replayed(shard: Shard, group_id: str, records: Iterable[NewRecord]) -> tupl
 
 
 def downgrade_is_due(update: GroupUpdate, leaving: Set[str]) -> bool:
-    """Whether only classic members remain, and the group may and can become a classic one."""
+    """Return whether only classic members remain, and the group may and can become a classic one."""
     left = [member for member_id, member in update.group.members.items() if member_id not in leaving]
     return (
         bool(left)
@@ -203,7 +203,7 @@ def downgrade_is_due(update: GroupUpdate, leaving: Set[str]) -> bool:
 
 
 def replacement_downgrade_is_due(update: GroupUpdate, replaced: Member) -> bool:
-    """Whether the group becomes a classic one when a classic member takes this static member's place."""
+    """Return whether the group becomes a classic one when a classic member takes this static member's place."""
     members, classic = update.group.members, update.classic_members()
     return replaced not in classic and len(classic) == len(members) - 1 and _may_be_classic(update.shard, len(members))
 
@@ -276,7 +276,7 @@ def _become_classic(
 
 
 def target_blob(assignment: Assignment, metadata: str, topics: Topics) -> str:
-    """An assignment by topic id as a classic consumer gets it, in the version of its subscription.
+    """Return an assignment by topic id as a classic consumer gets it, in the version of its subscription.
 
     Topics and partitions stand in the order of Kafka's tables; topics that do not exist any more are left out.
 

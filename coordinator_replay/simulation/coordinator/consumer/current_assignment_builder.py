@@ -25,24 +25,24 @@ def with_epoch_of_each(partitions: Assignment, epochs: Assignment, member_epoch:
 
 
 def assigned(current: Current) -> PartitionEpochs:
-    """What a member may use."""
+    """Return what a member may use."""
     return with_epoch_of_each(current.assigned or {}, current.assigned_epochs, current.epoch)
 
 
 def pending(current: Current) -> PartitionEpochs:
-    """What a member must give up."""
+    """Return what a member must give up."""
     return with_epoch_of_each(current.pending, current.pending_epochs, current.epoch)
 
 
 def split(partitions: PartitionEpochs) -> tuple[Assignment, Assignment]:
-    """Partitions and their epochs apart, both in ascending order of partitions."""
+    """Return partitions and their epochs apart, both in ascending order of partitions."""
     numbers = {topic_id: tuple(sorted(some)) for topic_id, some in partitions.items() if some}
     epochs = {topic_id: tuple(partitions[topic_id][one] for one in some) for topic_id, some in numbers.items()}
     return numbers, epochs
 
 
 def with_epochs(partitions: Assignment, epochs: Assignment, member_epoch: int) -> list[dict[str, Any]]:
-    """Partitions as records have them."""
+    """Return partitions as records have them."""
     return [
         {
             "topicId": topic_id,
@@ -54,7 +54,7 @@ def with_epochs(partitions: Assignment, epochs: Assignment, member_epoch: int) -
 
 
 def as_topics(partitions: Assignment) -> list[dict[str, Any]]:
-    """Partitions as responses have them."""
+    """Return partitions as responses have them."""
     return [{"topicId": topic_id, "partitions": list(numbers)} for topic_id, numbers in partitions.items()]
 
 
@@ -63,14 +63,14 @@ Owned = Sequence[Mapping[str, Any]] | None
 
 
 def owns_any(owned: Owned, of: Assignment) -> bool:
-    """Whether a client still owns one of some partitions; one that says nothing may own them all."""
+    """Return whether a client still owns one of some partitions; one that says nothing may own them all."""
     if owned is None:
         return True
     return any(partition in of.get(topic["topicId"], ()) for topic in owned for partition in topic["partitions"])
 
 
 def owns_only(owned: Owned, of: Assignment) -> bool:
-    """Whether a client owns nothing but some partitions; of one that says nothing it is not known."""
+    """Return whether a client owns nothing but some partitions; of one that says nothing it is not known."""
     if owned is None:
         return False
     for topic in owned:
@@ -107,7 +107,7 @@ class CurrentAssignmentBuilder:
     owners: Mapping[tuple[str, int], str]
 
     def build(self) -> Current:
-        """What the member has after the step; the same object where nothing changes.
+        """Return what the member has after the step; the same object where nothing changes.
 
         Raises:
             RequestError: FENCED_MEMBER_EPOCH, of a member in a state that a newer broker wrote.
@@ -183,7 +183,7 @@ class CurrentAssignmentBuilder:
 
 
 def is_same(one: Current, other: Current) -> bool:
-    """Whether a member's record would say the same, epochs of partitions and the previous epoch included."""
+    """Return whether a member's record would say the same, epochs of partitions and the previous epoch included."""
     return one is other or (
         one.epoch == other.epoch
         and one.previous_epoch == other.previous_epoch

@@ -63,7 +63,7 @@ def _member(shard: Shard, group: ConsumerGroup, member: Member) -> dict[str, Any
 
 
 def _topics(shard: Shard, assignment: Assignment) -> Body:
-    """Partitions by topic, without topics that were deleted."""
+    """Return partitions by topic, without topics that were deleted."""
     by_id = shard.topics.by_id
     return {
         "topicPartitions": [

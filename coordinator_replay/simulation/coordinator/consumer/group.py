@@ -23,7 +23,7 @@ class Subscriptions(Counter[tuple[tuple[str, ...], str | None]]):
     """How many members subscribe to the same topics by name and expression; never changed, others take its place."""
 
     def replaced(self, before: Subscription | None, after: Subscription | None) -> "Subscriptions":
-        """Those with another one in place of a member's; None where it was or is no member."""
+        """Return those with another one in place of a member's; None where it was or is no member."""
         others = Subscriptions(self)
         if before is not None:
             key = before.topics or (), before.regex
@@ -36,7 +36,7 @@ class Subscriptions(Counter[tuple[tuple[str, ...], str | None]]):
 
     @cached_property
     def expressions(self) -> Counter[str]:
-        """How many members subscribe to an expression."""
+        """Return how many members subscribe to an expression."""
         users: Counter[str] = Counter()
         for (_, expression), count in self.items():
             if expression is not None:
@@ -44,12 +44,12 @@ class Subscriptions(Counter[tuple[tuple[str, ...], str | None]]):
         return users
 
     def topics(self, regexes: Mapping[str, Regex]) -> set[str]:
-        """Topics that anybody subscribes to, by name or by a resolved expression; they need not exist."""
+        """Return topics that anybody subscribes to, by name or by a resolved expression; they need not exist."""
         used = [regexes[one].topics for one in self.expressions if one in regexes]
         return {name for names in (*(names for names, _ in self), *used) for name in names}
 
     def are_homogeneous(self, regexes: Mapping[str, Regex]) -> bool:
-        """Whether members subscribe alike (``ConsumerGroup.subscriptionType``).
+        """Return whether members subscribe alike (``ConsumerGroup.subscriptionType``).
 
         As in Kafka, no topic may match two expressions, nor one that is not subscribed to by name, be they still used
         or not.
@@ -111,7 +111,7 @@ class ConsumerState:
                 self.has_partition_metadata = record.value is not None
 
     def metadata_has_expired(self, now_ms: int, group_epoch: int) -> bool:
-        """Whether the metadata hash must be computed again."""
+        """Return whether the metadata hash must be computed again."""
         return now_ms >= self.refresh_at_ms or group_epoch < self.refresh_epoch
 
     def forget_soft_state(self) -> None:

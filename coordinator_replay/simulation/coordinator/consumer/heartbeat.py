@@ -138,7 +138,7 @@ def check_assignor(shard: Shard, body: Mapping[str, Any]) -> None:
 
 
 def is_leaving(body: Mapping[str, Any]) -> bool:
-    """Whether the member leaves, for good or, a static one, for a restart."""
+    """Return whether the member leaves, for good or, a static one, for a restart."""
     return body["memberEpoch"] in (LEFT_EPOCH, AWAY_EPOCH)
 
 
@@ -147,7 +147,7 @@ def _is_blank(text: str | None) -> bool:
 
 
 def find_member(shard: Shard, request: Request) -> tuple[GroupUpdate, Member, Subscription]:
-    """The group, the member as it was or a new one, and its subscription after the request.
+    """Return the group, the member as it was or a new one, and its subscription after the request.
 
     Raises:
         RequestError: the group or the member is not there, the group is full, or the member is fenced.
@@ -234,7 +234,7 @@ def note_subscription(update: GroupUpdate, member: Member, subscription: Subscri
 
 
 def _is_replacing(update: GroupUpdate, member: Member) -> bool:
-    """The records of a replaced static member are already under the new id."""
+    """Return the records of a replaced static member are already under the new id."""
     instance_id = member.subscription.instance_id if member.subscription is not None else None
     return instance_id is not None and instance_id in update.state.static_members
 
@@ -297,7 +297,7 @@ def group_to_join(shard: Shard, group_id: str) -> GroupUpdate:
 
 
 def subscription_after(before: Subscription | None, request: Request) -> Subscription:
-    """A member's subscription after a heartbeat: what the request leaves out stays as it was."""
+    """Return a member's subscription after a heartbeat: what the request leaves out stays as it was."""
     body = request.body
     old = before or Subscription()
     names, regex = body["subscribedTopicNames"], body["subscribedTopicRegex"]
@@ -334,7 +334,10 @@ def _member(update: GroupUpdate, member_id: str, body: Mapping[str, Any], *, is_
 
 
 def response_of(shard: Shard, body: Mapping[str, Any], before: Member, after: Member) -> Body:
-    """The response; the assignment is in it where it changed, on joining, or where the request has all fields."""
+    """Return the response.
+
+    The assignment is in it where it changed, on joining, or where the request has all fields.
+    """
     current = current_of(after)
     is_full = (
         body["rebalanceTimeoutMs"] != -1
@@ -368,7 +371,7 @@ def leave(shard: Shard, body: Mapping[str, Any]) -> Outcome:
 
 
 def _away(update: GroupUpdate, member: Member) -> record_helpers.NewRecord:
-    """A static member leaves for a restart: it keeps what it has, at epochs that say nothing."""
+    """Return a static member leaves for a restart: it keeps what it has, at epochs that say nothing."""
     current = current_of(member)
     zeros = {topic_id: (0,) * len(numbers) for topic_id, numbers in (current.assigned or NOTHING).items()}
     value = current_value(current._replace(epoch=AWAY_EPOCH, pending=NOTHING, pending_epochs=NOTHING))

@@ -59,11 +59,11 @@ class GroupUpdate:
     named_topics: Sequence[str] = ()
 
     def classic_members(self) -> list[Member]:
-        """Members that speak the classic protocol."""
+        """Return members that speak the classic protocol."""
         return [one for one in self.group.members.values() if one.subscription_or_empty.uses_classic_protocol]
 
     def static_member(self, instance_id: str | None) -> Member | None:
-        """A static member by its instance id."""
+        """Return a static member by its instance id."""
         if instance_id is None:
             return None
         member_id = self.state.static_members.get(instance_id)
@@ -71,7 +71,7 @@ class GroupUpdate:
 
 
 def existing_group(shard: Shard, group_id: str) -> GroupUpdate:
-    """A consumer group that must be there.
+    """Return a consumer group that must be there.
 
     Raises:
         RequestError: GROUP_ID_NOT_FOUND.
@@ -85,7 +85,7 @@ def existing_group(shard: Shard, group_id: str) -> GroupUpdate:
 
 
 def new_group(shard: Shard, group_id: str) -> GroupUpdate:
-    """A consumer group that begins with the operation."""
+    """Return a consumer group that begins with the operation."""
     return GroupUpdate(shard, group_id, ConsumerGroup(group_id), ConsumerState(), is_new=True)
 
 
@@ -103,7 +103,7 @@ def check_size(update: GroupUpdate, member_id: str) -> None:
 
 
 def dynamic_member(update: GroupUpdate, member_id: str, *, is_joining: bool) -> Member:
-    """The member of that id; a joining one begins here.
+    """Return the member of that id; a joining one begins here.
 
     Raises:
         RequestError: UNKNOWN_MEMBER_ID.
@@ -118,7 +118,7 @@ def dynamic_member(update: GroupUpdate, member_id: str, *, is_joining: bool) -> 
 
 
 def existing_member(update: GroupUpdate, member_id: str, instance_id: str | None) -> Member:
-    """The member that a request names by its ids.
+    """Return the member that a request names by its ids.
 
     Raises:
         RequestError: it is unknown, or its instance id belongs to another member.
@@ -131,7 +131,7 @@ def existing_member(update: GroupUpdate, member_id: str, instance_id: str | None
 def static_member(
     update: GroupUpdate, member_id: str, instance_id: str, *, is_joining: bool, uses_classic_protocol: bool
 ) -> Member:
-    """The member of that instance id; a joining one begins here, or takes the place of the one that left.
+    """Return the member of that instance id; a joining one begins here, or takes the place of the one that left.
 
     Raises:
         RequestError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID or UNRELEASED_INSTANCE_ID.
@@ -153,7 +153,7 @@ def static_member(
 
 
 def owning_static_member(owner: Member | None, member_id: str, instance_id: str) -> Member:
-    """The static member, where the request's member id is its own.
+    """Return the static member, where the request's member id is its own.
 
     Raises:
         RequestError: UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID.
@@ -209,14 +209,14 @@ def replace_member(update: GroupUpdate, old: Member, member_id: str) -> Member:
 
 
 def removal_records(group_id: str, member_id: str) -> list[NewRecord]:
-    """The three tombstones of a member."""
+    """Return the three tombstones of a member."""
     return [record_helpers.tombstone(kind, groupId=group_id, memberId=member_id) for kind in KINDS_OF_A_MEMBER]
 
 
 def consumer_group_tombstones(
     shard: Shard, group: ConsumerGroup, renamed: Mapping[str, str] | None = None
 ) -> list[NewRecord]:
-    """Tombstones of a consumer group with its members.
+    """Return tombstones of a consumer group with its members.
 
     Args:
         shard: the shard.
@@ -244,12 +244,12 @@ def unknown_member(group_id: str, member_id: str) -> RequestError:
 
 
 def current_of(member: Member) -> Current:
-    """What a member has; one without such a record has nothing yet."""
+    """Return what a member has; one without such a record has nothing yet."""
     return member.current if member.current is not None else JOINING
 
 
 def member_value(subscription: Subscription) -> dict[str, Any]:
-    """Value of a member metadata record."""
+    """Return value of a member metadata record."""
     classic = None
     if subscription.uses_classic_protocol:
         classic = {
@@ -272,7 +272,7 @@ def member_value(subscription: Subscription) -> dict[str, Any]:
 
 
 def current_value(current: Current, old: Current | None = None) -> dict[str, Any]:
-    """Value of a current assignment record.
+    """Return value of a current assignment record.
 
     Args:
         current: what the member has.

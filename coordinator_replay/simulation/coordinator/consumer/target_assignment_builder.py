@@ -84,25 +84,25 @@ def update_target(
 
 
 def _ascending(target: Assignment) -> Assignment:
-    """Partitions as the engine has them."""
+    """Return partitions as the engine has them."""
     return {topic_id: tuple(sorted(partitions)) for topic_id, partitions in target.items()}
 
 
 def last_target(update: GroupUpdate, member: Member) -> Assignment:
-    """A member's target as last computed; a static member's by its instance id."""
+    """Return a member's target as last computed; a static member's by its instance id."""
     owner = update.static_member(member.instance_id) if member.instance_id is not None else member
     return update.group.reconciliation.target_partitions(owner.member_id) if owner is not None else NOTHING
 
 
 def subscribed_names(group: ConsumerGroup, subscription: Subscription) -> frozenset[str]:
-    """Topics that a member subscribes to, by name and by its expression as far as that is resolved."""
+    """Return topics that a member subscribes to, by name and by its expression as far as that is resolved."""
     names = frozenset(subscription.topics or ())
     regex = group.regexes.get(subscription.regex) if subscription.regex is not None else None
     return names.union(regex.topics) if regex is not None else names
 
 
 def preferred_assignor(group: ConsumerGroup, old: Member, new: Member, default: str) -> str:
-    """The assignor most members ask for, this request's change counted (``computePreferredServerAssignor``).
+    """Return the assignor most members ask for, this request's change counted (``computePreferredServerAssignor``).
 
     A tie is decided by Kafka's table: of equals the first one counts, and a name that is counted for the first time,
     or again after its last vote was withdrawn, comes first in its place of the table.
@@ -120,7 +120,7 @@ def preferred_assignor(group: ConsumerGroup, old: Member, new: Member, default: 
 
 
 def assignor_votes(group: ConsumerGroup) -> TimelineOrder[str, int]:
-    """How many members ask for an assignor, in the order of Kafka's table."""
+    """Return how many members ask for an assignor, in the order of Kafka's table."""
     votes: TimelineOrder[str, int] = TimelineOrder(string_hash)
     for name, count in group.assignors.items():
         votes[name] = count
@@ -128,7 +128,7 @@ def assignor_votes(group: ConsumerGroup) -> TimelineOrder[str, int]:
 
 
 def most_wanted_assignor(group: ConsumerGroup, default: str) -> str:
-    """The assignor most members ask for; of equals the first one in Kafka's table."""
+    """Return the assignor most members ask for; of equals the first one in Kafka's table."""
     votes = assignor_votes(group)
     return max(votes, key=lambda name: votes[name], default=default)
 
@@ -140,7 +140,7 @@ def _is_due(update: GroupUpdate) -> bool:
 
 
 def _names_in_order(group: ConsumerGroup, subscription: Subscription, named_topics: Sequence[str] = ()) -> list[str]:
-    """Topics that a member subscribes to, in the order in which Kafka's assignors meet them (``UnionSet``)."""
+    """Return topics that a member subscribes to, in the order in which Kafka's assignors meet them (``UnionSet``)."""
     listed = named_topics or sorted(subscription.topics or ())
     regex = group.regexes.get(subscription.regex) if subscription.regex is not None else None
     resolved = sorted(regex.topics) if regex is not None else []
@@ -152,7 +152,7 @@ def _names_in_order(group: ConsumerGroup, subscription: Subscription, named_topi
 def _computed(
     update: GroupUpdate, old: Member, new: Member, *, homogeneous: bool
 ) -> tuple[Mapping[str, Assignment], list[str]]:
-    """Targets by member, and the members in the order of Kafka's table."""
+    """Return targets by member, and the members in the order of Kafka's table."""
     shard, group = update.shard, update.group
     members: HashOrder[str, MemberSpec] = HashOrder(string_hash)
     ids_by_subscription: dict[tuple[object, object], tuple[tuple[str, ...], int]] = {}

@@ -127,7 +127,7 @@ def fence(update: GroupUpdate, members: Sequence[Member], response: Mapping[str,
 
 
 def _topics_left(update: GroupUpdate, leaving: Sequence[Member]) -> set[str]:
-    """Topics that the others subscribe to; expressions that nobody else uses are removed."""
+    """Return topics that the others subscribe to; expressions that nobody else uses are removed."""
     left = update.state.subscriptions
     for member in leaving:
         left = left.replaced(member.subscription, None)

@@ -145,6 +145,6 @@ def check(expression: str) -> None:
 
 
 def matching(expression: str, topics: Topics) -> frozenset[str]:
-    """Names of the topics that the whole expression matches."""
+    """Return names of the topics that the whole expression matches."""
     compiled = compile_pattern(expression)
     return frozenset(name for name in topics.by_name if compiled.fullmatch(name))

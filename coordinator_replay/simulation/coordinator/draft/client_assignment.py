@@ -119,7 +119,7 @@ CHECKS: tuple[Check, ...] = (
 
 
 def client_assignment(update: GroupUpdate) -> ClientAssignment:
-    """The state of the group's assignment on the client's side."""
+    """Return the state of the group's assignment on the client's side."""
     extension = update.state.extension
     if not isinstance(extension, ClientAssignment):
         extension = update.state.extension = ClientAssignment()
@@ -154,7 +154,7 @@ def heartbeat(shard: Shard, request: Request, _: Reply) -> Outcome:
 
 
 def offer(update: GroupUpdate, member_id: str, brought: Sequence[Mapping[str, Any]] | None) -> Offer:
-    """What a heartbeat means for the assignment; what was left out of it is as in the last one."""
+    """Return what a heartbeat means for the assignment; what was left out of it is as in the last one."""
     members = {*update.group.members, member_id}
     others = {other: assignors for other, assignors in client_assignment(update).assignors.items() if other in members}
     before = others.get(member_id, ())
@@ -163,7 +163,7 @@ def offer(update: GroupUpdate, member_id: str, brought: Sequence[Mapping[str, An
 
 
 def common_assignor(assignors: Mapping[str, Assignors], members: Collection[str]) -> str | None:
-    """The assignor that most members name first of those all have; None where there is none."""
+    """Return the assignor that most members name first of those all have; None where there is none."""
     shared: set[str] | None = None
     for member_id in members:
         names = {one["name"] for one in assignors.get(member_id, ())}
@@ -178,7 +178,7 @@ def common_assignor(assignors: Mapping[str, Assignors], members: Collection[str]
 
 
 def _can_be_read(name: str, assignors: Mapping[str, Assignors], members: Collection[str]) -> bool:
-    """Every member's metadata is in a version that every member can read."""
+    """Return every member's metadata is in a version that every member can read."""
     chosen = [one for member_id in members for one in assignors.get(member_id, ()) if one["name"] == name]
     lowest, highest = max(one["minimumVersion"] for one in chosen), min(one["maximumVersion"] for one in chosen)
     return all(lowest <= one["version"] <= highest for one in chosen)
@@ -306,7 +306,7 @@ def _described(update: GroupUpdate, member: Member, name: str | None) -> Body:
 
 
 def _checked(members: Sequence[Mapping[str, Any]], prepared: Prepared) -> dict[str, Assignment]:
-    """The assignment by member, where it fits what it was computed from."""
+    """Return the assignment by member, where it fits what it was computed from."""
     taken: set[tuple[str, int]] = set()
     targets: dict[str, Assignment] = {}
     for one in members:

@@ -174,7 +174,7 @@ def _check_classic(
 
 
 def _check_consumer(group: ConsumerGroup, member_id: str, epoch: int, *, speaks_epochs: bool) -> Check | None:
-    """What must be checked of each partition: nothing at the member's own epoch, its assignment at an older one."""
+    """Return the check of each partition: none at the member's own epoch, its assignment at an older epoch."""
     if epoch < 0 and not group.members:
         return None
     member = group.members.get(member_id)
@@ -193,7 +193,7 @@ def _check_consumer(group: ConsumerGroup, member_id: str, epoch: int, *, speaks_
 
 
 def _older_epoch_check(member: Member, epoch: int, stale: RequestError) -> Check:
-    """An older epoch will do for partitions that were the member's at that epoch, and are still."""
+    """Return an older epoch will do for partitions that were the member's at that epoch, and are still."""
     current = current_of(member)
     has, gives_up = assigned(current), pending(current)
 

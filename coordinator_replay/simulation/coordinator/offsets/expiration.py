@@ -73,7 +73,7 @@ def _schedule_counter(shard: Shard) -> None:
 
 
 def _expired(shard: Shard, group_id: str, group: Group) -> tuple[list[NewRecord], bool]:
-    """Tombstones of a group's expired offsets, and whether the group has none left then."""
+    """Return tombstones of a group's expired offsets, and whether the group has none left then."""
     offsets = shard.offsets(group_id)
     if not offsets.stored:
         return [], not offsets.pending

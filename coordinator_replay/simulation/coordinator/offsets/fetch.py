@@ -74,7 +74,7 @@ def delete(shard: Shard, request: Request, _: Reply) -> Outcome:
 
 
 def is_subscribed(shard: Shard, group: Group, topic: str) -> bool:
-    """Whether a member subscribes to a topic, as far as the group knows."""
+    """Return whether a member subscribes to a topic, as far as the group knows."""
     if isinstance(group, ConsumerGroup):
         return topic in shard.consumer_states[group.group_id].subscriptions.topics(group.regexes)
     return isinstance(group, LiveClassicGroup) and group.is_subscribed_to(topic)

@@ -53,14 +53,14 @@ def read_topic(entry: Any) -> Topic:
 
 
 def read_client(line: Line) -> tuple[str, str]:
-    """Client id and host of a request."""
+    """Return client id and host of a request."""
     client = {"id": "client", "host": "127.0.0.1", **(value_of(line, "client", dict) if "client" in line else {})}
     _check_names(client, {"id", "host"}, "client")
     return value_of(client, "id", str), value_of(client, "host", str)
 
 
 def read_end(line: Line) -> tuple[int, int, bool]:
-    """Producer id, its epoch, and whether the transaction is committed."""
+    """Return producer id, its epoch, and whether the transaction is committed."""
     end: Line = value_of(line, "endTxn", dict)
     _check_names(end, {"producerId", "producerEpoch", "commit"}, "endTxn")
     return _integer(end, "producerId", INT64), _integer(end, "producerEpoch", INT16), value_of(end, "commit", bool)
@@ -73,7 +73,7 @@ def check_true(line: Line, name: str) -> None:
 
 
 def value_of(line: Mapping[str, Any], name: str, kind: type[Value]) -> Value:
-    """A field that has a value of a JSON type.
+    """Return a field that has a value of a JSON type.
 
     Raises:
         UsageError: it has none, or one of another type.
@@ -85,12 +85,12 @@ def value_of(line: Mapping[str, Any], name: str, kind: type[Value]) -> Value:
 
 
 def is_list_of(values: Any, kind: type) -> bool:
-    """Whether a value is a list of values of a JSON type."""
+    """Return whether a value is a list of values of a JSON type."""
     return isinstance(values, list) and all(type(one) is kind for one in values)
 
 
 def racks_of(entry: Mapping[str, Any], name: str) -> list[list[str]]:
-    """A field with the racks of the replicas of each partition; empty where it is left out."""
+    """Return a field with the racks of the replicas of each partition; empty where it is left out."""
     racks = entry.get(name) or []
     if not isinstance(racks, list) or not all(is_list_of(replicas, str) for replicas in racks):
         raise UsageError(f"{name} must be a list of each partition's racks")

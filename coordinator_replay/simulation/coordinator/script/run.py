@@ -110,7 +110,7 @@ class ScriptRun:
 
     @property
     def end_offset(self) -> int:
-        """How many records are in the log, control records included."""
+        """Return how many records are in the log, control records included."""
         return self.coordinator.end_offset if self.coordinator is not None else 0
 
     def _started(self) -> Coordinator:
@@ -299,7 +299,7 @@ def _record(record: Record) -> Line:
 
 
 def as_written(value: Any) -> Any:
-    """The value of a record without the fields that were read out of their bytes."""
+    """Return the value of a record without the fields that were read out of their bytes."""
     if isinstance(value, Mapping):
         return {name: as_written(one) for name, one in value.items() if name not in OPENED}
     if isinstance(value, list | tuple):

@@ -17,7 +17,7 @@ from coordinator_replay.simulation.coordinator.java_order import string_order
 
 
 def assign_equal(topics: Topics, racks: Racks, claims: Claims) -> tuple[Assignment, dict[Partition, str]]:
-    """The assignment, and the partitions that change hands with their new owners.
+    """Return the assignment, and the partitions that change hands with their new owners.
 
     Raises:
         AssignorError: members can't be filled, because claims name partitions that do not exist.
@@ -74,7 +74,7 @@ class _ConstrainedAssignmentBuilder:
             self._last_owners.update(dict.fromkeys(owned[keep:], member))
 
     def unassigned(self) -> list[Partition]:
-        """Partitions nobody kept, by topic and partition.
+        """Return partitions nobody kept, by topic and partition.
 
         One walk over both sorted lists: a kept partition that does not exist hides all kept ones behind it.
         """
@@ -147,7 +147,7 @@ class _ConstrainedAssignmentBuilder:
             self.candidates.clear()
 
     def _after_nearby(self, member: str, place: int) -> int:
-        """Where the circle goes on after a member below the quota got a nearby partition."""
+        """Return where the circle goes on after a member below the quota got a nearby partition."""
         has = len(self.assignment[member]) + 1
         if has >= self._quota:
             self.below.remove(member)
@@ -175,7 +175,7 @@ class _ConstrainedAssignmentBuilder:
 
 
 def without_kept(every: list[Partition], kept: list[Partition]) -> list[Partition]:
-    """The partitions of one sorted list that are not in another, as one walk over both finds them."""
+    """Return the partitions of one sorted list that are not in another, as one walk over both finds them."""
     left = []
     following = iter(kept)
     expected = next(following, None)

@@ -65,7 +65,7 @@ class GeneralAssignmentBuilder:
         return self._assignment
 
     def _find_earlier_owners(self) -> dict[Partition, str]:
-        """Owners in generations before the latest: they get a partition back where that evens loads."""
+        """Return owners in generations before the latest: they get a partition back where that evens loads."""
         latest: dict[Partition, tuple[int, str]] = {}
         for member, subscription in self._members.items():
             if (
@@ -168,7 +168,7 @@ class GeneralAssignmentBuilder:
         return has_moved
 
     def _destination(self, partition: Partition) -> str | None:
-        """The member a partition should go to: its earlier owner, or the least loaded one that can read it."""
+        """Return the member a partition should go to: its earlier owner, or the least loaded one that can read it."""
         load = len(self._assignment[self._owner[partition]])
         earlier = self._earlier_owners.get(partition)
         if earlier is not None and load > len(self._assignment[earlier]) + 1:
@@ -240,7 +240,7 @@ class PartitionMovements:
         self._moved: dict[tuple[str, str, str], HashOrder[Partition, None]] = {}
 
     def partition_to_move(self, partition: Partition, source: str, destination: str) -> Partition:
-        """The partition to move in place of this one: one that came the other way, if there is one."""
+        """Return the partition to move in place of this one: one that came the other way, if there is one."""
         if partition in self._routes:
             source = self._routes[partition][0]
         reverse = self._moved.get((partition[0], destination, source))

@@ -44,20 +44,20 @@ class Racks:
         }
 
     def __bool__(self) -> bool:
-        """Whether racks are looked at."""
+        """Return whether racks are looked at."""
         return bool(self.of_members)
 
     def mismatch(self, member: str, partition: Partition) -> bool:
-        """Whether the member has a rack and no replica of the partition is in it."""
+        """Return whether the member has a rack and no replica of the partition is in it."""
         rack = self.of_members.get(member)
         return rack is not None and rack not in self.of_partitions.get(partition, frozenset())
 
     def rarest_first(self, partitions: list[Partition]) -> list[Partition]:
-        """Partitions with few members nearby before those with many, otherwise in their order."""
+        """Return partitions with few members nearby before those with many, otherwise in their order."""
         return sorted(partitions, key=lambda partition: self._nearby_members.get(partition, 0))
 
     def next_nearby(self, partition: Partition, members: Sequence[str], first: int) -> int | None:
-        """The place of the next member, in a circle from ``first``, whose rack has a replica."""
+        """Return the place of the next member, in a circle from ``first``, whose rack has a replica."""
         racks = self.of_partitions.get(partition, frozenset())
         for step in range(len(members)):
             place = (first + step) % len(members)

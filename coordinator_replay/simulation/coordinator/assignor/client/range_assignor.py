@@ -52,15 +52,15 @@ class _TopicRun:
 
     @property
     def partition_count_with_racks(self) -> int:
-        """How many partitions it is compared by: none where no subscriber has a rack."""
+        """Return how many partitions it is compared by: none where no subscriber has a rack."""
         return len(self.racks) if self._has_consumer_racks else 0
 
     def room(self, member: str) -> int:
-        """How many more partitions the member may get."""
+        """Return how many more partitions the member may get."""
         return max(0, self._base + (self._extra > 0) - self._assigned_count[member])
 
     def fits(self, member: str, number: int) -> bool:
-        """Whether a replica is in the member's rack; a member without rack fits anywhere."""
+        """Return whether a replica is in the member's rack; a member without rack fits anywhere."""
         rack = self.consumers[member]
         return rack is None or rack in self.racks[number]
 

@@ -33,7 +33,7 @@ def assign(topics: Topics, members: Members) -> Assignment:
 
 
 def assign_with_moves(topics: Topics, members: Members) -> tuple[Assignment, dict[Partition, str] | None]:
-    """The assignment, and the partitions that change hands with their new owners.
+    """Return the assignment, and the partitions that change hands with their new owners.
 
     The moves are None where the algorithm does not keep them, which is when subscriptions differ.
 
@@ -66,7 +66,7 @@ def assign_cooperatively(topics: Topics, members: Members) -> Assignment:
 
 
 def _moves(assignment: Assignment, members: Members) -> dict[Partition, str]:
-    """Partitions that one member claims to own and another one is to get."""
+    """Return partitions that one member claims to own and another one is to get."""
     added = {
         partition: member
         for member, partitions in assignment.items()

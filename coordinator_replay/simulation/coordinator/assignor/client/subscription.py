@@ -48,7 +48,7 @@ Members = Mapping[str, ClientSubscription]
 
 
 def subscribed(topics: Topics, members: Members) -> Topics:
-    """The topics that have partitions and at least one subscriber; no other reaches an assignor."""
+    """Return the topics that have partitions and at least one subscriber; no other reaches an assignor."""
     wanted = {topic for member in members.values() for topic in member.topics}
     return {topic: partitions for topic, partitions in topics.items() if topic in wanted and partitions}
 
@@ -59,12 +59,12 @@ def members_in_order(ids: Iterable[str], members: Members) -> list[str]:
 
 
 def partitions_of(topics: Topics, names: Iterable[str]) -> list[Partition]:
-    """All partitions of these topics, topic by topic."""
+    """Return all partitions of these topics, topic by topic."""
     return [(name, number) for name in names for number in range(len(topics[name]))]
 
 
 def by_topic(partitions: Iterable[Partition]) -> dict[str, list[int]]:
-    """The numbers of partitions by topic, in the order in which they stand."""
+    """Return the numbers of partitions by topic, in the order in which they stand."""
     by_topic: dict[str, list[int]] = {}
     for topic, number in partitions:
         by_topic.setdefault(topic, []).append(number)

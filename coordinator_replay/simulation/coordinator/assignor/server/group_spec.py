@@ -62,13 +62,13 @@ def uuid_hash(topic_id: str) -> int:
 
 
 def uuid_order(topic_id: str) -> tuple[int, int]:
-    """A sort key with the order of ``Uuid.compareTo``: two signed numbers."""
+    """Return a sort key with the order of ``Uuid.compareTo``: two signed numbers."""
     data = uuid_bytes(topic_id)
     return int.from_bytes(data[:8], "big", signed=True), int.from_bytes(data[8:], "big", signed=True)
 
 
 def in_tables(target: Assignment) -> Assignment:
-    """A target assignment in the order of the ``HashMap`` and the ``HashSet``s that its record is read into.
+    """Return a target assignment in the order of the ``HashMap`` and the ``HashSet``s that its record is read into.
 
     Args:
         target: topics and partitions in the order of the record.

@@ -52,7 +52,7 @@ class MemberTarget:
         del self._changed()[topic_id]
 
     def result(self) -> Assignment:
-        """Partitions by topic, both in the order of Kafka's tables."""
+        """Return partitions by topic, both in the order of Kafka's tables."""
         if self._topics is None:
             return self.target
         return {topic_id: tuple(partitions) for topic_id, partitions in self._topics.items()}

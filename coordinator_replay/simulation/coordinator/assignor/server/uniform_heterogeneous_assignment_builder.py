@@ -88,7 +88,7 @@ class _AssignmentBuilder:
                     last_changed = index
 
     def result(self) -> dict[str, Assignment]:
-        """Partitions of each member by topic id."""
+        """Return partitions of each member by topic id."""
         return {member_id: target.result() for member_id, target in zip(self.member_ids, self.targets, strict=True)}
 
     def _balance_topic(self, topic_id: str) -> int:
@@ -166,11 +166,11 @@ class MemberAssignmentBalancer:
 
     @property
     def is_balanced(self) -> bool:
-        """The levels of both ranges differ by one at most."""
+        """Return the levels of both ranges differ by one at most."""
         return self._heavy_level - self._light_level <= 1
 
     def next_lightest(self) -> int:
-        """The next member to take a partition."""
+        """Return the next member to take a partition."""
         members, sizes = self._members, self._sizes
         if self._next_light >= self._light_end:
             self._light_level += 1
@@ -182,7 +182,7 @@ class MemberAssignmentBalancer:
         return member
 
     def next_heaviest(self) -> int | None:
-        """The next member to give a partition, None where nobody is left."""
+        """Return the next member to give a partition, None where nobody is left."""
         members, sizes = self._members, self._sizes
         if self._next_heavy < self._heavy_start:
             if self._heavy_end <= self._heavy_start and self._heavy_start > 0:
