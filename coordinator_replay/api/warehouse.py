@@ -33,8 +33,8 @@ from coordinator_replay.query.join_phases import awaited_members
 from coordinator_replay.query.removed import DeletedGroup, deleted_groups, removal_notes, removed_offsets
 from coordinator_replay.query.tables import END, Coverage, Tables, shown
 from coordinator_replay.query.times import LogTime, is_run_id, parse_duration
-from coordinator_replay.simulation.what_if.alternative import TriedSetting, alternative_of, tried_settings
 from coordinator_replay.simulation.what_if.measures import Gain
+from coordinator_replay.simulation.what_if.settings import TriedSetting, alternative_of, tried_settings
 from coordinator_replay.times import in_utc
 from coordinator_replay.zones import parse_zone
 

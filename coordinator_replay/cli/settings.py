@@ -21,7 +21,7 @@ def settings_of(texts: Iterable[str]) -> dict[str, str]:
         UsageError: a text is not of that form.
     """
     # Loaded when there are settings to read: --help and completion do without.
-    from coordinator_replay.simulation.what_if.alternative import WITHOUT_RESTARTS
+    from coordinator_replay.simulation.what_if.settings import WITHOUT_RESTARTS
 
     values = {}
     for text in texts:

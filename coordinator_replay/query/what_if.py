@@ -14,11 +14,10 @@ from coordinator_replay.listing import counted
 from coordinator_replay.query.groups import check_group
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.records.blobs import open_blobs
-from coordinator_replay.simulation.what_if.alternative import Alternative
 from coordinator_replay.simulation.what_if.answer import WhatIf, what_if
 from coordinator_replay.simulation.what_if.measures import Gain
-from coordinator_replay.simulation.what_if.recorded import Recorded
-from coordinator_replay.simulation.what_if.settings import Settings, changed
+from coordinator_replay.simulation.what_if.record import Recorded
+from coordinator_replay.simulation.what_if.settings import Alternative, Settings, changed
 from coordinator_replay.times import milliseconds
 
 _RECORDS = """

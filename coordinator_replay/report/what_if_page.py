@@ -25,8 +25,8 @@ from coordinator_replay.report.wording import (
     neutral,
 )
 from coordinator_replay.simulation.what_if.answer import WhatIf
-from coordinator_replay.simulation.what_if.measure import Lived, moment_of
 from coordinator_replay.simulation.what_if.measures import table_of
+from coordinator_replay.simulation.what_if.outcome import Lived, moment_of
 from coordinator_replay.times import EPOCH, later, milliseconds
 
 MOST_ROWS = 600

@@ -9,10 +9,10 @@ from itertools import permutations
 from pathlib import Path
 
 from coordinator_replay.errors import UsageError
-from coordinator_replay.simulation.what_if.alternative import Alternative
 from coordinator_replay.simulation.what_if.answer import WhatIf, what_if
 from coordinator_replay.simulation.what_if.measures import Measures
-from coordinator_replay.simulation.what_if.recorded import Recorded
+from coordinator_replay.simulation.what_if.record import Recorded
+from coordinator_replay.simulation.what_if.settings import Alternative
 from scripts.what_if.lives import JUDGED, LIVES, judged_life, lives_part
 from scripts.what_if.sample import recorded_groups
 

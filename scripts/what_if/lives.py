@@ -7,9 +7,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from coordinator_replay.simulation.what_if.alternative import Alternative
 from coordinator_replay.simulation.what_if.answer import what_if
 from coordinator_replay.simulation.what_if.measures import Measures
+from coordinator_replay.simulation.what_if.settings import Alternative
 from scripts.what_if.sample import recorded_groups
 
 LIVES = Path("tests") / "data" / "lives"

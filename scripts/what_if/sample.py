@@ -6,7 +6,7 @@ from pathlib import Path
 
 from coordinator_replay.engine.model import Record
 from coordinator_replay.records.blobs import open_blobs
-from coordinator_replay.simulation.what_if.recorded import Recorded
+from coordinator_replay.simulation.what_if.record import Recorded
 from scripts.reasons.sample import Line, Sample, milliseconds
 
 Commit = tuple[str, int, int]

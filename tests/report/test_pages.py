@@ -24,9 +24,9 @@ from coordinator_replay.report.what_if_page import what_if_page
 from coordinator_replay.report.wording import COLOURS, neutral, shade
 from coordinator_replay.safe_text import UNSAFE
 from coordinator_replay.safe_text import neutral as neutral_text
-from coordinator_replay.simulation.what_if.alternative import Alternative
 from coordinator_replay.simulation.what_if.answer import what_if
-from coordinator_replay.simulation.what_if.recorded import Recorded
+from coordinator_replay.simulation.what_if.record import Recorded
+from coordinator_replay.simulation.what_if.settings import Alternative
 from coordinator_replay.times import milliseconds
 from scripts.what_if.sample import recorded_groups
 from tests.pipeline.in_process import audit_here

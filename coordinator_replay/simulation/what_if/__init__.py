@@ -1,9 +1,9 @@
-"""What would have been: the recorded life of a group, lived again under other settings.
+"""What would have been: a recorded group run again under other settings.
 
-The life (``script``) is taken from the group's records: who came and went, when, and when topics changed. Simulated
-consumers (``clients``) live it against our own coordinator (``simulate``); the records that it writes are folded into
-the same tables as the recorded ones (``measure``). ``fidelity`` compares the life under its own settings with the
-record first. ``answer`` puts all of it together.
+``record`` has the group's records as operations; ``recorded_clients`` and ``script`` have who came and went when.
+Simulated ``clients`` act that out against the simulated coordinator (``run``). The records that it writes become the
+same rows as the recorded ones (``outcome``, ``measures``). ``compare`` says how well a run under the recorded settings
+reproduces the record, and ``ranges`` tries what the record leaves open. ``answer`` puts all of it together.
 
-Pure Python: no I/O, no clock, no randomness. The same records and settings give the same answer.
+Plain Python: no I/O, no clock, no randomness. The same records and settings give the same answer.
 """

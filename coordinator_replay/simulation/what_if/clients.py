@@ -1,20 +1,51 @@
-"""What simulated consumers of both protocols have in common.
+"""Simulated consumers of both protocols, as Java's and as librdkafka's.
 
-They send what a real one would, and react to what the coordinator answers. ``simulate.Fleet`` says when to act, and
-carries requests and answers.
+A consumer sends what a real one would send and reacts to what the coordinator answers. The run (``run.Fleet``) says
+when it acts and carries its requests; a consumer knows the run as a ``Connection`` only.
+
+librdkafka differs where a group's records show it (``libraries``). It joins at most once a second. Each member rejoins
+when it sees that a topic has changed, not the leader alone. A cooperative one without partitions closes without
+leaving.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from coordinator_replay.simulation.coordinator.assignor.client import Partition
-from coordinator_replay.simulation.what_if.libraries import JAVA
-
-if TYPE_CHECKING:
-    from coordinator_replay.simulation.what_if.simulate import Fleet
+from coordinator_replay.engine.model import AWAY_EPOCH, LEFT_EPOCH
+from coordinator_replay.records.blobs import read_assignment, read_subscription, write_assignment, write_subscription
+from coordinator_replay.simulation.coordinator import Topics
+from coordinator_replay.simulation.coordinator.assignor.client import ASSIGNORS, ClientSubscription, Partition
+from coordinator_replay.simulation.coordinator.assignor.client.subscription import by_topic
+from coordinator_replay.simulation.coordinator.errors import CODES
+from coordinator_replay.simulation.what_if.libraries import JAVA, JOIN_INTERVAL_MS, LIBRDKAFKA
+from coordinator_replay.simulation.what_if.settings import COOPERATIVE
 
 Body = Mapping[str, Any]
+
+
+class Connection(Protocol):
+    """A consumer's way to the coordinator, and to the clock of its run."""
+
+    @property
+    def now_ms(self) -> int:
+        """The time of the simulation."""
+
+    @property
+    def topics(self) -> Topics:
+        """The topics of now."""
+
+    def send(self, consumer: "Consumer", api: str, body: dict[str, Any]) -> None:
+        """Send a request of a consumer."""
+
+    def act_after(self, consumer: "Consumer", delay_ms: int) -> None:
+        """Let a consumer act after a delay."""
+
+    def holds(self, consumer: "Consumer", owned: Sequence[Partition]) -> None:
+        """Take note of the partitions that a consumer owns from now on."""
+
+    def last_owned(self, member_id: str) -> tuple[Sequence[Partition], int]:
+        """Return the partitions that a member owned last, and in which generation."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -56,7 +87,7 @@ class Consumer:
         """Return whether its next request is a heartbeat in its usual interval."""
         return self.is_calm
 
-    def act(self, around: "Fleet") -> None:
+    def act(self, around: Connection) -> None:
         """Send what a real one would send now."""
         raise NotImplementedError
 
@@ -65,15 +96,308 @@ class Consumer:
         """Return whether it says that it goes when it is closed."""
         raise NotImplementedError
 
-    def leave(self, around: "Fleet") -> None:
+    def leave(self, around: Connection) -> None:
         """Say that it goes."""
         raise NotImplementedError
 
-    def answered(self, around: "Fleet", api: str, body: Body) -> None:
+    def answered(self, around: Connection, api: str, body: Body) -> None:
         """Take a response."""
         raise NotImplementedError
 
-    def own(self, around: "Fleet", owned: Sequence[Partition]) -> None:
+    def own(self, around: Connection, owned: Sequence[Partition]) -> None:
         """Own these partitions from now on, and no others."""
         self.owned = list(owned)
         around.holds(self, self.owned)
+
+
+FORGOTTEN = frozenset({CODES["UNKNOWN_MEMBER_ID"], CODES["FENCED_INSTANCE_ID"]})
+"""Errors after which a consumer joins as a new member."""
+
+
+@dataclass(kw_only=True, eq=False)
+class ClassicConsumer(Consumer):
+    """A consumer of the classic protocol.
+
+    Attributes:
+        wake_ms: how long librdkafka's main loop sleeps after the consumer may join again.
+        seen: partitions of its topics as it saw them last: in Java when it joined, in librdkafka when it renewed its
+            metadata, or assigned them as the leader.
+        joined_ms: when it sent its last JoinGroup; None where librdkafka need not wait before the next one.
+    """
+
+    strategy: str
+    wake_ms: int = 0
+    protocol: str = ""
+    leads: Sequence[Body] | None = None
+    is_leader: bool = False
+    stage: str = "new"
+    seen: Mapping[str, int] | None = None
+    joined_ms: int | None = None
+
+    @property
+    def is_calm(self) -> bool:
+        """Return whether it has nothing to do but heartbeats."""
+        return self.stage == "stable"
+
+    def act(self, around: Connection) -> None:
+        """Send what a real one would send now."""
+        if self.stage in ("new", "join"):
+            self._join(around)
+        elif self.stage == "sync":
+            self._sync(around)
+        else:
+            self._send(around, "Heartbeat", {"generationId": self.generation})
+
+    @property
+    def leaves(self) -> bool:
+        """Return whether it sends LeaveGroup when it is closed: who may come back under its instance id does not.
+
+        librdkafka does it when its partitions are revoked, which does not happen where a cooperative consumer that has
+        joined has none (``rd_kafka_cgrp_revoke_all_rejoin``): its session has to time out.
+        """
+        if self.library == LIBRDKAFKA and self.strategy == COOPERATIVE and self.generation >= 0 and not self.owned:
+            return False
+        return self.instance_id is None and bool(self.member_id)
+
+    def leave(self, around: Connection) -> None:
+        """Close."""
+        around.send(self, "LeaveGroup", {"members": [{"memberId": self.member_id}]})
+
+    def metadata_renewed_ms(self, now_ms: int, age_ms: int) -> int:
+        """When it renews its metadata after now.
+
+        Java's does when they are as old as they may be; the latest moment is taken. librdkafka's does in an interval
+        that begins with its start.
+
+        Args:
+            now_ms: a time of the life.
+            age_ms: ``metadata.max.age.ms``; 0 where it is known to see topics at once.
+        """
+        if self.library != LIBRDKAFKA or age_ms == 0:
+            return now_ms + age_ms
+        return now_ms + age_ms - (now_ms - self.arrived_ms) % age_ms
+
+    def see_topics(self, around: Connection) -> None:
+        """Renew the metadata, and join again where topics have changed.
+
+        In Java the leader does (``ConsumerCoordinator``), in librdkafka everybody
+        (``rd_kafka_cgrp_metadata_update_check``).
+        """
+        if self.seen is None or self.seen == (counts := self._partition_counts(around)):
+            return
+        if self.library == LIBRDKAFKA:
+            self.seen = counts
+            self.rejoin(around)
+        elif self.is_leader:
+            self.rejoin(around)
+
+    def _partition_counts(self, around: Connection) -> dict[str, int]:
+        return {name: topic.partitions for name, topic in around.topics.by_name.items() if name in self.topics}
+
+    def rejoin(self, around: Connection) -> None:
+        """Join again, since what it asks for, or what there is, has changed."""
+        if self.stage == "stable" and not self.is_waiting:
+            self._give_up(around)
+
+    def answered(self, around: Connection, api: str, body: Body) -> None:
+        """Take a response."""
+        error = body["errorCode"]
+        if api == "Heartbeat" and not error:
+            return
+        if error == CODES["MEMBER_ID_REQUIRED"]:
+            self.member_id, self.stage, self.joined_ms = body["memberId"], "join", None
+            around.act_after(self, 0)
+        elif error in FORGOTTEN:
+            self.member_id, self.stage, self.generation, self.joined_ms = "", "new", -1, None
+            self.own(around, ())
+            around.act_after(self, 0)
+        elif error:
+            self._give_up(around)
+        elif api == "JoinGroup":
+            self.member_id, self.generation = body["memberId"], body["generationId"]
+            self.protocol, self.stage = body["protocolName"], "sync"
+            self.is_leader = body["leader"] == self.member_id
+            if self.library == JAVA or self.is_leader or self.seen is None:
+                self.seen = self._partition_counts(around)
+            self.leads = body["members"] if self.is_leader and not body["skipAssignment"] else None
+            around.act_after(self, 0)
+        elif api == "SyncGroup":
+            self._assigned(around, body["assignment"])
+
+    def _give_up(self, around: Connection) -> None:
+        """Join again: an eager consumer gives up everything first."""
+        self.stage = "join"
+        if self.strategy == COOPERATIVE:
+            around.act_after(self, self._join_wait_ms(around))
+            return
+        self.joined_ms = None
+        self.own(around, ())
+        around.act_after(self, 0)
+
+    def _join_wait_ms(self, around: Connection) -> int:
+        """For how long librdkafka waits before it joins once more."""
+        if self.library != LIBRDKAFKA or self.joined_ms is None:
+            return 0
+        wait_ms = self.joined_ms + JOIN_INTERVAL_MS - around.now_ms
+        return max(wait_ms + self.wake_ms, 0) if wait_ms > 0 else 0
+
+    def _assigned(self, around: Connection, assignment: str) -> None:
+        read = read_assignment(assignment).partitions if assignment else ()
+        assigned = [(topic, number) for topic, numbers in read for number in numbers]
+        gives_up = self.protocol == COOPERATIVE and not set(self.owned) <= set(assigned)
+        self.own(around, assigned)
+        # A cooperative consumer that gave something up joins again, so that it can be given to another one.
+        self.stage = "join" if gives_up else "stable"
+        if gives_up:
+            self.joined_ms = None
+            around.act_after(self, 0)
+
+    def _join(self, around: Connection) -> None:
+        claims = self.owned if self.strategy == COOPERATIVE else []
+        subscription = {
+            "topics": list(self.topics),
+            "userData": None,
+            "ownedPartitions": [{"topic": topic, "partitions": numbers} for topic, numbers in by_topic(claims).items()],
+            "generationId": self.generation if claims else -1,
+            "rackId": None,
+        }
+        metadata = write_subscription(subscription)
+        body = {
+            "sessionTimeoutMs": self.session_ms,
+            "rebalanceTimeoutMs": self.rebalance_ms,
+            "protocolType": "consumer",
+            "protocols": [{"name": self.strategy, "metadata": metadata}],
+        }
+        self.joined_ms = around.now_ms
+        self._send(around, "JoinGroup", body)
+
+    def _sync(self, around: Connection) -> None:
+        body = {
+            "generationId": self.generation,
+            "protocolType": "consumer",
+            "protocolName": self.protocol,
+            "assignments": self._assignments(around) if self.leads is not None else [],
+        }
+        self._send(around, "SyncGroup", body)
+
+    def _assignments(self, around: Connection) -> list[dict[str, str]]:
+        topics = {name: (frozenset[str](),) * topic.partitions for name, topic in around.topics.by_name.items()}
+        members = {}
+        for candidate in self.leads or ():
+            read = read_subscription(candidate["metadata"])
+            owned = tuple((topic, number) for topic, numbers in read.owned for number in numbers)
+            generation = read.generation
+            if self.protocol == "sticky":
+                last, generation = around.last_owned(candidate["memberId"])
+                owned = tuple(last)
+            members[candidate["memberId"]] = ClientSubscription(
+                read.topics, owned, generation, read.rack_id, candidate["groupInstanceId"]
+            )
+        return [
+            {"memberId": member_id, "assignment": write_assignment(by_topic(partitions), 3)}
+            for member_id, partitions in ASSIGNORS[self.protocol](topics, members).items()
+        ]
+
+    def _send(self, around: Connection, api: str, body: dict[str, Any]) -> None:
+        around.send(self, api, {"memberId": self.member_id, "groupInstanceId": self.instance_id, **body})
+
+
+RETRY_MS = 100
+"""``retry.backoff.ms`` of Kafka's clients."""
+
+
+@dataclass(kw_only=True, eq=False)
+class ModernConsumer(Consumer):
+    """A consumer of the consumer group protocol (KIP-848).
+
+    Attributes:
+        revoke_ms: how long it takes to give up partitions.
+        is_restarted: whether it is started again after a fatal error.
+        is_stuck: it has had a fatal error, and does nothing more.
+    """
+
+    assignor: str | None
+    revoke_ms: int = 0
+    is_restarted: bool = True
+    is_stuck: bool = False
+    generation: int = 0
+    assigned: list[Partition] | None = None
+    is_sending_owned: bool = True
+
+    @property
+    def is_calm(self) -> bool:
+        """Return whether it has nothing to do but heartbeats."""
+        return self.is_stuck or (self.is_joined and not self.is_sending_owned)
+
+    @property
+    def is_joined(self) -> bool:
+        """Return whether its next request is a heartbeat in its usual interval."""
+        return self.generation > 0 and self.assigned is None
+
+    def act(self, around: Connection) -> None:
+        """Send what a real one would send now."""
+        if self.assigned is not None:
+            self.own(around, self.assigned)
+            self.assigned, self.is_sending_owned = None, True
+        body: dict[str, Any] = {"memberEpoch": self.generation}
+        if self.generation == 0:
+            self.own(around, ())
+            body |= {
+                "rebalanceTimeoutMs": self.rebalance_ms,
+                "subscribedTopicNames": list(self.topics),
+                "serverAssignor": self.assignor,
+                "topicPartitions": [],
+            }
+            if self.regex is not None:
+                body["subscribedTopicRegex"] = self.regex
+        elif self.is_sending_owned:
+            body["topicPartitions"] = self._owned_ids(around)
+        self.is_sending_owned = False
+        self._send(around, body)
+
+    @property
+    def leaves(self) -> bool:
+        """Return whether it says that it goes when it is closed."""
+        return self.generation > 0
+
+    def leave(self, around: Connection) -> None:
+        """Close: who may come back under its instance id does not leave for good."""
+        self._send(around, {"memberEpoch": LEFT_EPOCH if self.instance_id is None else AWAY_EPOCH})
+
+    def answered(self, around: Connection, api: str, body: Body) -> None:
+        """Take a response."""
+        if body["errorCode"]:
+            self.generation, self.assigned = 0, None
+            self.own(around, ())
+            # The member before it did not say that it goes: nobody gets its instance id until its session is over.
+            is_taken = body["errorCode"] == CODES["UNRELEASED_INSTANCE_ID"]
+            self.is_stuck = is_taken and not self.is_restarted
+            if not self.is_stuck:
+                around.act_after(self, RETRY_MS if is_taken else 0)
+            return
+        self.generation = max(body["memberEpoch"], 0)
+        if body["assignment"] is None:
+            return
+        by_id = around.topics.by_id
+        self.assigned = [
+            (by_id[topic["topicId"]].name, number)
+            for topic in body["assignment"]["topicPartitions"]
+            if topic["topicId"] in by_id
+            for number in topic["partitions"]
+        ]
+        # What a consumer has given up, or taken, it says at once and not only with its next heartbeat.
+        gives_up = not set(self.owned) <= set(self.assigned)
+        around.act_after(self, self.revoke_ms if gives_up else 0)
+
+    def _owned_ids(self, around: Connection) -> list[dict[str, Any]]:
+        by_name = around.topics.by_name
+        return [
+            {"topicId": by_name[topic].topic_id, "partitions": numbers}
+            for topic, numbers in by_topic(self.owned).items()
+            if topic in by_name
+        ]
+
+    def _send(self, around: Connection, body: dict[str, Any]) -> None:
+        around.send(
+            self, "ConsumerGroupHeartbeat", {"memberId": self.member_id, "instanceId": self.instance_id, **body}
+        )

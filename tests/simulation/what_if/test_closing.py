@@ -1,9 +1,8 @@
 """How clients close: what they send last, when it reaches the coordinator, and when they may start again."""
 
-from coordinator_replay.simulation.what_if.agenda import Agenda
-from coordinator_replay.simulation.what_if.classic_client import ClassicConsumer
-from coordinator_replay.simulation.what_if.closing import JAVA_MS, LIBRDKAFKA_MS, Closing
+from coordinator_replay.simulation.what_if.clients import ClassicConsumer
 from coordinator_replay.simulation.what_if.libraries import JAVA, LIBRDKAFKA
+from coordinator_replay.simulation.what_if.schedule import JAVA_MS, LIBRDKAFKA_MS, Agenda, Closing
 from coordinator_replay.simulation.what_if.settings import COOPERATIVE
 
 

@@ -9,13 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_replay.simulation.what_if.alternative import Alternative
-from coordinator_replay.simulation.what_if.answer import what_if
-from coordinator_replay.simulation.what_if.courses import drawn_course
-from coordinator_replay.simulation.what_if.life import life_of
+from coordinator_replay.simulation.what_if.answer import life_of, what_if
 from coordinator_replay.simulation.what_if.measures import Measures, table_of, with_ranges
-from coordinator_replay.simulation.what_if.recorded import Recorded
+from coordinator_replay.simulation.what_if.record import Recorded
 from coordinator_replay.simulation.what_if.script import CLOSED, CRASHED, Life, Visit
+from coordinator_replay.simulation.what_if.settings import Alternative
+from coordinator_replay.simulation.what_if.variants import drawn_course
 from scripts.what_if.sample import recorded_groups
 
 VARIANTS = Path(__file__).parents[2] / "data" / "variants"

@@ -8,11 +8,10 @@ import pytest
 
 from coordinator_replay.engine.model import Protocol, Subscription
 from coordinator_replay.errors import UsageError
-from coordinator_replay.simulation.what_if.alternative import Alternative
-from coordinator_replay.simulation.what_if.answer import what_if
+from coordinator_replay.simulation.what_if.answer import life_of, what_if
 from coordinator_replay.simulation.what_if.libraries import JAVA, LIBRDKAFKA, libraries_sentence, library_of
-from coordinator_replay.simulation.what_if.life import life_of
-from coordinator_replay.simulation.what_if.recorded import Recorded
+from coordinator_replay.simulation.what_if.record import Recorded
+from coordinator_replay.simulation.what_if.settings import Alternative
 from scripts.what_if.sample import recorded_groups
 
 DATA = Path(__file__).parents[2] / "data"

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from coordinator_replay.engine.model import Record
-from coordinator_replay.simulation.what_if.alternative import Alternative
 from coordinator_replay.simulation.what_if.answer import WhatIf, what_if
 from coordinator_replay.simulation.what_if.measures import Measures, open_rankings
-from coordinator_replay.simulation.what_if.recorded import Recorded
+from coordinator_replay.simulation.what_if.record import Recorded
+from coordinator_replay.simulation.what_if.settings import Alternative
 from scripts.what_if.sample import recorded_groups
 
 VARIANTS = Path(__file__).parents[2] / "data" / "variants"
@@ -175,7 +175,7 @@ def named(model: Measures, name: str, least: int, most: int) -> Measures:
 
 PREDICT = """
 from pathlib import Path
-from coordinator_replay.simulation.what_if.alternative import Alternative
+from coordinator_replay.simulation.what_if.settings import Alternative
 from coordinator_replay.simulation.what_if.answer import what_if
 from scripts.what_if.sample import recorded_groups
 

@@ -9,10 +9,9 @@ from statistics import fmean
 import pytest
 
 from coordinator_replay.engine.model import Subscription
-from coordinator_replay.simulation.what_if.courses import rolled_out
-from coordinator_replay.simulation.what_if.life import life_of
-from coordinator_replay.simulation.what_if.rollouts import Place, RecordedPhase, roll_out, unseen
+from coordinator_replay.simulation.what_if.answer import life_of
 from coordinator_replay.simulation.what_if.script import Life, Visit
+from coordinator_replay.simulation.what_if.variants import Place, RecordedPhase, roll_out, rolled_out, unseen
 from scripts.what_if.sample import recorded_groups
 
 LIVES = Path(__file__).parents[2] / "data" / "lives"

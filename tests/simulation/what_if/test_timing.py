@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_replay.engine.model import Record
-from coordinator_replay.simulation.what_if.agenda import REST_MS, Agenda
-from coordinator_replay.simulation.what_if.life import life_of
+from coordinator_replay.simulation.what_if.answer import life_of
+from coordinator_replay.simulation.what_if.run import simulate
+from coordinator_replay.simulation.what_if.schedule import REST_MS, Agenda
 from coordinator_replay.simulation.what_if.script import CRASHED, ClientLife
 from coordinator_replay.simulation.what_if.settings import Settings, changed
-from coordinator_replay.simulation.what_if.simulate import simulate
 from coordinator_replay.simulation.what_if.timing import LIKELIEST, Timing, drawn_timing
 from scripts.what_if.sample import recorded_groups
 

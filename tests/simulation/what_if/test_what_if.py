@@ -9,11 +9,10 @@ import pytest
 
 from coordinator_replay.engine.model import Record
 from coordinator_replay.errors import UsageError
-from coordinator_replay.simulation.what_if.alternative import Alternative
-from coordinator_replay.simulation.what_if.answer import WhatIf, what_if
-from coordinator_replay.simulation.what_if.life import life_of
-from coordinator_replay.simulation.what_if.recorded import Recorded
+from coordinator_replay.simulation.what_if.answer import WhatIf, life_of, what_if
+from coordinator_replay.simulation.what_if.record import Recorded
 from coordinator_replay.simulation.what_if.script import Window
+from coordinator_replay.simulation.what_if.settings import Alternative
 from scripts.what_if.sample import recorded_groups
 
 VARIANTS = Path(__file__).parents[2] / "data" / "variants"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.query.what_if import recorded_of
-from coordinator_replay.simulation.what_if.measure import rows_of
+from coordinator_replay.simulation.what_if.outcome import rows_of
 from coordinator_replay.tables.definition import tables
 from coordinator_replay.times import EPOCH, later
 from scripts.reasons.sample import Sample

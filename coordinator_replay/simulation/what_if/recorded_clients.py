@@ -1,4 +1,4 @@
-"""Builds the visits of every client of a group out of the group's operations."""
+"""The visits of each client of a group, built from the group's operations."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -14,10 +14,10 @@ from coordinator_replay.simulation.what_if.libraries import (
     library_of,
     one_library,
 )
-from coordinator_replay.simulation.what_if.operations import RecordedOperation
-from coordinator_replay.simulation.what_if.rollouts import RecordedPhase, roll_out
+from coordinator_replay.simulation.what_if.record import RecordedOperation
 from coordinator_replay.simulation.what_if.script import CLOSED, CRASHED, ClientLife, Ending, Visit, Window
 from coordinator_replay.simulation.what_if.settings import COOPERATIVE, Settings
+from coordinator_replay.simulation.what_if.variants import RecordedPhase, roll_out
 
 TIMEOUTS = frozenset({"SESSION_TIMEOUT"})
 SURE = "certain"

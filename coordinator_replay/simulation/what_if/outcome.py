@@ -1,20 +1,84 @@
-"""What a life cost, from its records: the recorded and the simulated one are measured by the same fold.
+"""The outcome of a life: the rows that its records make, pauses of partitions, and its measures.
 
-What consumers alone know (when an eager one stopped working, since when a crashed one was dead) is measured in the
-simulation only, and null for the record.
+One fold measures the recorded life and the simulated ones. Only a simulation knows when an eager consumer stopped
+working or since when a crashed one was dead. So its pauses are longer than the log could show, and null for the
+record.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from coordinator_replay.analysis.group_life import GroupReplay
 from coordinator_replay.analysis.reasons.topic_changes import TopicChanges
 from coordinator_replay.analysis.reasons.vocabulary import by_frequency
 from coordinator_replay.engine.model import Record
+from coordinator_replay.simulation.coordinator.assignor.client import Partition
 from coordinator_replay.simulation.what_if.measures import Measures
-from coordinator_replay.simulation.what_if.pauses import Pause
 from coordinator_replay.times import time_order
+
+
+class Pause(NamedTuple):
+    """A time in which nobody worked on a partition that somebody had worked on before."""
+
+    partition: Partition
+    since_ms: int
+    until_ms: int
+
+    @property
+    def length_ms(self) -> int:
+        """Return how long it was."""
+        return self.until_ms - self.since_ms
+
+
+class Pauses:
+    """Who works on what, and the pauses between.
+
+    Args:
+        start_ms: pauses count from this moment on.
+
+    Attributes:
+        spans: the pauses themselves, in the order in which they ended.
+    """
+
+    __slots__ = ("_is_over", "_owned", "_start_ms", "_stopped", "spans")
+
+    def __init__(self, start_ms: int) -> None:
+        self._owned: dict[str, frozenset[Partition]] = {}
+        self._stopped: dict[Partition, int] = {}
+        self._start_ms = start_ms
+        self.spans: list[Pause] = []
+        self._is_over = False
+
+    def holds(self, name: str, owned: Iterable[Partition], at_ms: int) -> None:
+        """A client works on these partitions from now on, and on no others; after the end nothing counts any more."""
+        if self._is_over:
+            return
+        before, now = self._owned.get(name, frozenset()), frozenset(owned)
+        self._owned[name] = now
+        for partition in sorted(before - now):
+            self._stopped[partition] = at_ms
+        for partition in sorted(now - before):
+            self._count(partition, at_ms)
+
+    def end(self, at_ms: int, wanted: Collection[str]) -> None:
+        """End the pauses that are open, if any client is there to work.
+
+        Args:
+            at_ms: the end.
+            wanted: topics that somebody subscribes to; partitions of others were given up for good.
+        """
+        self._is_over = True
+        if any(self._owned.values()):
+            for partition in sorted(self._stopped):
+                if partition[0] in wanted:
+                    self._count(partition, at_ms)
+
+    def _count(self, partition: Partition, at_ms: int) -> None:
+        since = self._stopped.pop(partition, None)
+        if since is not None and at_ms >= self._start_ms:
+            self.spans.append(Pause(partition, max(since, self._start_ms), at_ms))
+
 
 DEPARTURES = frozenset({"MEMBER_LEFT", "MEMBER_FENCED", "GROUP_EMPTIED", "GROUP_DELETED", "GROUP_CONVERTED"})
 """Ends of an ownership with which no member was interrupted that stayed."""

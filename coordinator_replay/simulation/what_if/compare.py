@@ -1,19 +1,88 @@
-"""How well a simulation with the recorded settings reproduces the record.
+"""The comparison of the record with a run under the recorded settings.
 
-Two rebalances are the same where the same clients joined and left in them, as many members were there after them, and
-they lie near each other in time. The order of both lives is kept. Of clients that came or went one right after the
-other, such as all those that a deployment replaces, which one was first is left to chance: there, other clients of
-those may have joined and left.
+Two rebalances are the same if the same clients joined and left, if as many members remained, and if they are near each
+other in time. The order of both lives is kept. Clients that came or went one right after the other, as in a deployment,
+may do so in any order: there, other clients of the same deployment may have joined and left.
 """
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
+from coordinator_replay.errors import UsageError
 from coordinator_replay.listing import counted_as
-from coordinator_replay.simulation.what_if.measure import Lived, moment_of
+from coordinator_replay.simulation.what_if.measures import Measures
+from coordinator_replay.simulation.what_if.outcome import Lived, lived, measured, moment_of, rows_of
+from coordinator_replay.simulation.what_if.record import Recorded
+from coordinator_replay.simulation.what_if.run import TooLong, simulate
+from coordinator_replay.simulation.what_if.script import ClientLife, Life
+from coordinator_replay.simulation.what_if.settings import Alternative, Settings
+from coordinator_replay.simulation.what_if.timing import LIKELIEST, Timing
+from coordinator_replay.simulation.what_if.variants import with_members, without_restarts
 from coordinator_replay.times import time_order
+
+DEPARTURES = frozenset({"LEAVE_OR_TIMEOUT", "MEMBER_LEAVE", "SESSION_TIMEOUT"})
+"""Causes among which the simulation knows the right one, whatever its records show."""
+
+
+class LivedAgain(NamedTuple):
+    """A simulated life.
+
+    Attributes:
+        lived: its rows.
+        measures: what it cost.
+        steps: steps that its simulation took.
+    """
+
+    lived: Lived
+    measures: Measures
+    steps: int
+
+
+def live_again(
+    life: Life,
+    recorded: Recorded,
+    settings: Settings,
+    clients: Sequence[ClientLife],
+    name: str,
+    timing: Timing = LIKELIEST,
+) -> LivedAgain:
+    """Let clients live a life under some settings, and measure it.
+
+    Args:
+        life: what happens.
+        recorded: the group.
+        settings: to be tried.
+        clients: who lives it.
+        name: what to call it.
+        timing: of what no record has.
+
+    Raises:
+        UsageError: it takes more steps than a simulation may.
+    """
+    try:
+        result = simulate(life, settings, clients, timing)
+    except TooLong:
+        raise UsageError(
+            f"the life of group {life.group_id!r} has too many events to be simulated at once: give a time range"
+        ) from None
+    names = {topic.topic_id: topic.name for _, image in life.topics for topic in image}
+    rows = rows_of(life.group_id, result.records, names, recorded.changes)
+    for row in rows.get("rebalances", ()):
+        if row["cause"] in DEPARTURES:
+            # The simulation knows what its records don't show.
+            row["cause"] = "MEMBER_LEAVE" if result.left.issuperset(row["members_left"]) else "SESSION_TIMEOUT"
+    span = (life.start_ms, life.end_ms)
+    again = lived(rows, result.by_member, *span, pauses=result.pauses.spans)
+    return LivedAgain(again, measured(name, again, *span, is_eager=settings.is_eager()), result.steps)
+
+
+def clients_of(life: Life, one: Alternative) -> Sequence[ClientLife]:
+    """Return the clients of a life as an alternative has them: without restarts, or another number of them."""
+    clients = without_restarts(life.clients) if one.without_restarts else life.clients
+    return clients if one.members is None else with_members(clients, one.members)
+
 
 _Rebalance = Mapping[str, Any]
 _Pair = tuple[_Rebalance, _Rebalance]

@@ -1,0 +1,289 @@
+"""The record of a group: its operations in order, and the settings that they show.
+
+An operation carries the moments that a script needs. Intervals that the group kept are measured from its records.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from statistics import fmean
+from typing import Any, NamedTuple
+
+from coordinator_replay.analysis.reasons.topic_changes import CREATED, PARTITIONS_ADDED, DatedTopicChange, TopicChanges
+from coordinator_replay.analysis.reasons.vocabulary import by_frequency
+from coordinator_replay.engine.events import Event
+from coordinator_replay.engine.model import GroupType, Member, MemberState, Record
+from coordinator_replay.engine.replay import StateReplay
+from coordinator_replay.errors import UsageError
+from coordinator_replay.simulation.what_if.outcome import rows_of
+from coordinator_replay.simulation.what_if.settings import STRATEGIES, Settings, changed
+
+
+class RecordedOperation(NamedTuple):
+    """The events of one operation.
+
+    Attributes:
+        at_ms: when its records were written.
+        before_ms: when the group's operation before it was; None for the first.
+        join_done_ms: end of the join phase, in a classic group.
+    """
+
+    at_ms: int
+    before_ms: int | None
+    events: Sequence[Event]
+    join_done_ms: int | None
+
+    @property
+    def is_classic(self) -> bool:
+        """Return whether the group was a classic group after it."""
+        return self.events[-1].group_type is GroupType.CLASSIC
+
+    @property
+    def has_arrivals_or_departures(self) -> bool:
+        """Return whether a member joined or left in it."""
+        return any(str(event.kind) in ("MEMBER_JOINED", "MEMBER_LEFT") for event in self.events)
+
+    def began_ms(self, heartbeat_ms: int, initial_delay_ms: int) -> int:
+        """When its rebalance began; of a classic join phase, which is not on record, the most likely moment.
+
+        Others notice with their next heartbeat; the first members of a group wait for its initial delay.
+        """
+        if not self.is_classic or self.join_done_ms is None:
+            return self.at_ms
+        member_count = self.events[-1].member_count
+        joined = sum(str(event.kind) == "MEMBER_JOINED" for event in self.events)
+        if joined and joined == member_count:
+            # Each member that joins while the first one waits makes the coordinator wait once more.
+            phase_ms = initial_delay_ms if joined == 1 else 2 * initial_delay_ms
+        elif member_count:
+            phase_ms = heartbeat_ms
+        else:
+            phase_ms = 0
+        earliest = self.before_ms + 1 if self.before_ms is not None else self.join_done_ms - phase_ms
+        return max(self.join_done_ms - phase_ms, earliest)
+
+
+def operations_of(group_id: str, records: Iterable[Record]) -> list[RecordedOperation]:
+    """Return every operation of a group with events, in order.
+
+    What comes before the first record with a time counts as of that time: it was then at the latest.
+
+    Raises:
+        UsageError: no record of the group carries a time.
+    """
+    records = list(records)
+    first_ms = next((record.timestamp_ms for record in records if record.timestamp_ms is not None), None)
+    if records and first_ms is None:
+        raise UsageError(f"no record of group {group_id} carries a time: its life can't be simulated")
+    replay = StateReplay(group_id)
+    operations: list[RecordedOperation] = []
+    for record in records:
+        for events in replay.apply_in_operations(record):
+            _append(operations, events, first_ms or 0)
+    _append(operations, replay.settle(), first_ms or 0)
+    return operations
+
+
+def _append(operations: list[RecordedOperation], events: Sequence[Event], first_ms: int) -> None:
+    if not events:
+        return
+    done = [event.changes["join_done_ms"] for event in events if event.changes.get("join_done_ms") is not None]
+    before_ms = operations[-1].at_ms if operations else None
+    at_ms = max(events[-1].timestamp_ms or 0, before_ms or first_ms)
+    join_done = min(max(done[-1], before_ms or 0), at_ms) if done else None
+    operations.append(RecordedOperation(at_ms, before_ms, events, join_done))
+
+
+def assigned_partitions(operations: Sequence[RecordedOperation]) -> dict[str, list[DatedTopicChange]]:
+    """Return how many partitions each topic had at least, by what the records call it: by the highest assigned number.
+
+    A topic is taken to have been there before the group, and to have grown when the rebalance began that first assigned
+    more of it.
+    """
+    by_topic: dict[str, list[DatedTopicChange]] = {}
+    for one in operations:
+        for member in _members(one):
+            for part in (member.current, member.target):
+                for topic, numbers in ((part.assigned if part is not None else None) or {}).items():
+                    changes = by_topic.setdefault(topic, [DatedTopicChange(0, CREATED, 0)])
+                    count = max(numbers, default=-1) + 1
+                    if not changes[-1].partition_count:
+                        changes[-1] = DatedTopicChange(0, CREATED, count)
+                    elif count > changes[-1].partition_count and changes[-1].at_ms == one.began_ms(0, 0):
+                        changes[-1] = changes[-1]._replace(partition_count=count)
+                    elif count > changes[-1].partition_count:
+                        changes.append(DatedTopicChange(one.began_ms(0, 0), PARTITIONS_ADDED, count))
+    return by_topic
+
+
+def _members(operation: RecordedOperation) -> Iterable[Member]:
+    for event in operation.events:
+        if event.member is not None:
+            yield event.member
+        yield from event.members
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What is on record of a group.
+
+    Attributes:
+        records: its records in log order, embedded blobs opened; offset commits are not needed.
+        names: topic name by id.
+        counts: partitions by topic name, as of the newest source.
+        changes: when topics changed.
+        audited: rows of ``rebalances`` of an audit, which uses offset commits, too, and knows what the log proves; None
+            to replay the group's records.
+        log_end_ms: the last record of the log, of whatever group; None where it is not known.
+        last_commits: when each member committed last, by member id, where that is known.
+    """
+
+    group_id: str
+    records: Sequence[Record]
+    names: Mapping[str, str]
+    counts: Mapping[str, int]
+    changes: TopicChanges
+    audited: Sequence[dict[str, Any]] | None = None
+    log_end_ms: int | None = None
+    last_commits: Mapping[str, int] = field(default_factory=dict)
+
+    @cached_property
+    def rows(self) -> dict[str, list[dict[str, Any]]]:
+        """Return every table's rows; rebalances as the audit has them."""
+        rows = rows_of(self.group_id, self.records, self.names, self.changes)
+        if self.audited is not None:
+            rows["rebalances"] = list(self.audited)
+        return rows
+
+    @cached_property
+    def operations(self) -> list[RecordedOperation]:
+        """Return the records as operations."""
+        return operations_of(self.group_id, self.records)
+
+
+FEW = 4
+"""Fewer gaps than this say nothing about how soon members join again."""
+
+
+def recorded_settings(
+    operations: Sequence[RecordedOperation], rows: Mapping[str, Sequence[Mapping[str, Any]]], known: Mapping[str, str]
+) -> tuple[Settings, list[str]]:
+    """Return the settings that the record shows, and sentences about those that it does not."""
+    protocol = "classic" if operations[0].is_classic else "consumer"
+    named = {str(name) for row in rows.get("member_timeline", ()) if (name := row["assignor"]) is not None}
+    strategy = _usual_strategy(operations)
+    assignor = "range" if protocol == "consumer" and named == {"range"} else "uniform"
+    heartbeat = measured_heartbeat(operations)
+    delays = [row["metadata_delay_ms"] for row in rows.get("rebalances", ()) if row["metadata_delay_ms"] is not None]
+    delay = measured_initial_delay(operations)
+    settings = Settings(
+        protocol=protocol,
+        initial_delay_ms=delay,
+        revoke_ms=measured_revocation(operations),
+        strategy=strategy,
+        assignor=assignor,
+        heartbeat_ms=min(heartbeat, 5000 if protocol == "consumer" else 3000) if heartbeat is not None else None,
+        session_ms=measured_session(operations) if protocol == "consumer" else None,
+        metadata_ms=max(delays) if delays and protocol == "classic" else None,
+    )
+    settings = changed(settings, known)
+    notes = []
+    if "heartbeat.interval.ms" not in known:
+        where = "Kafka's default" if settings.heartbeat_ms is None else "what the record allows at most"
+        notes.append(f"Heartbeats are not on record; {settings.heartbeat():,} ms between them, {where}.")
+    if protocol == "consumer" and settings.session_ms is None:
+        notes.append(f"The session timeout of a consumer group is not on record; {settings.consumer_session():,} ms.")
+    if protocol == "classic" and settings.initial_delay_ms is None:
+        notes.append(f"group.initial.rebalance.delay.ms is not on record; {settings.initial_delay():,} ms.")
+    if settings.metadata_ms is None and protocol == "classic":
+        notes.append(f"metadata.max.age.ms is not on record; {settings.metadata_age():,} ms.")
+    notes.append("Consumers are simulated to take over partitions and to rejoin without a delay.")
+    if protocol == "classic":
+        notes.append("The join phases of classic rebalances are not on record; when they began is assumed.")
+    return settings, notes
+
+
+def measured_heartbeat(operations: Sequence[RecordedOperation]) -> int | None:
+    """Return how soon members take part in a rebalance, in ms, where enough operations show it.
+
+    In a consumer group: the longest time from a new target to a member's first step. In a classic group the join phase
+    is not on record; two generations that follow each other closely bound it: half of the second-shortest time
+    between two generations with an arrival or departure.
+    """
+    if not operations:
+        return None
+    if operations[-1].is_classic:
+        gaps = sorted(
+            one.join_done_ms - one.before_ms
+            for one in operations
+            if one.join_done_ms is not None
+            and one.before_ms is not None
+            and one.has_arrivals_or_departures
+            and one.events[-1].member_count > 1
+        )
+        return max(gaps[1] // 2, 1) if len(gaps) >= FEW else None
+    waits = []
+    target_ms: int | None = None
+    stepped: set[str | None] = set()
+    for one in operations:
+        kinds = {str(event.kind) for event in one.events}
+        if target_ms is not None:
+            for event in one.events:
+                if str(event.kind) in ("MEMBER_RECONCILING", "MEMBER_RECONCILED") and event.member_id not in stepped:
+                    stepped.add(event.member_id)
+                    waits.append(one.at_ms - target_ms)
+        # A rebalance of one member is over with its target: what the member does next is no step towards it.
+        if "REBALANCE_COMPLETED" in kinds:
+            target_ms = None
+        elif "TARGET_ASSIGNED" in kinds:
+            target_ms, stepped = one.at_ms, {event.member_id for event in one.events}
+    return max(*waits, 1) if len(waits) >= FEW else None
+
+
+def measured_session(operations: Sequence[RecordedOperation]) -> int | None:
+    """Session timeout of a consumer group in ms, where a static member that went away was removed after it."""
+    away: dict[str | None, int] = {}
+    sessions: list[int] = []
+    for one in operations:
+        for event in one.events:
+            kind = str(event.kind)
+            if kind == "MEMBER_AWAY":
+                away[event.member_id] = one.at_ms
+            elif kind == "MEMBER_LEFT" and event.member_id in away:
+                sessions.append(one.at_ms - away[event.member_id])
+            elif event.member_id in away:
+                del away[event.member_id]
+    return max(min(sessions), 1) if sessions else None
+
+
+def _usual_strategy(operations: Sequence[RecordedOperation]) -> str:
+    """Return the assignor that most generations of a classic group chose, of those that can be simulated."""
+    chosen = by_frequency(event.changes.get("protocol") for one in operations for event in one.events)
+    return next((name for name in chosen if name in STRATEGIES), "range")
+
+
+def measured_initial_delay(operations: Sequence[RecordedOperation]) -> int | None:
+    """``group.initial.rebalance.delay.ms``, where generation 0 was written while the group's first member joined."""
+    for before, one in pairwise(operations):
+        if one.is_classic and one.join_done_ms is not None and before.events[-1].member_count == 0:
+            joined = sum(str(event.kind) == "MEMBER_JOINED" for event in one.events)
+            is_first = before.events[-1].epoch == 0 and joined == one.events[-1].member_count
+            if is_first and joined:
+                return max(one.join_done_ms - before.at_ms, 0) // (1 if joined == 1 else 2)
+    return None
+
+
+def measured_revocation(operations: Sequence[RecordedOperation]) -> int | None:
+    """Return how long members of a consumer group take to give up partitions, in ms: the mean on record."""
+    asked: dict[str | None, int] = {}
+    times: list[int] = []
+    for one in operations:
+        for event in one.events:
+            since = asked.pop(event.member_id, None) if event.member_id is not None else None
+            current = event.member.current if event.member is not None else None
+            if since is not None and str(event.kind) in ("MEMBER_RECONCILING", "MEMBER_RECONCILED"):
+                times.append(one.at_ms - since)
+            if current is not None and current.state == MemberState.UNREVOKED_PARTITIONS:
+                asked[event.member_id] = one.at_ms
+    return round(fmean(times)) if times else None

@@ -1,0 +1,250 @@
+"""The schedule of a run: its clock, the next heartbeats, and clients that are closing.
+
+The simulation has a clock of its own. A long rest is left out: the clock stands still while the time of the life goes
+on.
+
+While a group is at rest a consumer beats only as often as its session asks for, and on its own interval again as soon
+as something happens. Heartbeats that change nothing are left out. Those that are sent keep to multiples of the
+interval, so a rebalance is noticed when it would have been.
+
+A broker takes one request of a connection at a time. So the LeaveGroup of a consumer that waits for the answer to its
+JoinGroup or SyncGroup reaches the coordinator when the join phase is over. Until then the client is closing, but not
+for ever; a client that starts again starts afterwards.
+"""
+
+import heapq
+from collections.abc import Callable
+from typing import NamedTuple
+
+from coordinator_replay.engine.model import Record
+from coordinator_replay.simulation.what_if.clients import Consumer
+from coordinator_replay.simulation.what_if.libraries import LIBRDKAFKA
+from coordinator_replay.simulation.what_if.settings import Settings
+from coordinator_replay.simulation.what_if.timing import Timing
+
+Action = Callable[[], None]
+
+REST_MS = 15_000
+"""So much of a rest is simulated before the next event; no interval of a coordinator at rest is longer."""
+
+
+class Agenda:
+    """The clock of a simulation, and what is to happen when.
+
+    Attributes:
+        now_ms: the time of the simulation.
+        left_out_ms: rests that were left out so far; the time of the life is that much later.
+    """
+
+    __slots__ = ("_count", "_events", "_put_off", "left_out_ms", "now_ms")
+
+    def __init__(self, now_ms: int) -> None:
+        self.now_ms = now_ms
+        self.left_out_ms = 0
+        self._events: list[tuple[int, int, Action]] = []
+        self._put_off: list[tuple[int, int, Action]] = []
+        self._count = 0
+
+    @property
+    def life_ms(self) -> int:
+        """Return the time of the life."""
+        return self.now_ms + self.left_out_ms
+
+    @property
+    def next_event_ms(self) -> int | None:
+        """When the next event of the life is, in the time of the simulation."""
+        return self._events[0][0] - self.left_out_ms if self._events else None
+
+    @property
+    def next_put_off_ms(self) -> int | None:
+        """When the next action is due that was put off."""
+        return self._put_off[0][0] if self._put_off else None
+
+    def happen(self, at_ms: int, action: Action) -> None:
+        """An event of the life, at a time of the life."""
+        self._count += 1
+        heapq.heappush(self._events, (at_ms, self._count, action))
+
+    def at(self, at_ms: int, action: Action) -> None:
+        """Put an action off, to a time of the simulation."""
+        self._count += 1
+        heapq.heappush(self._put_off, (at_ms, self._count, action))
+
+    def take_event(self) -> Action:
+        """Return the next event, which is no longer to come then."""
+        return heapq.heappop(self._events)[2]
+
+    def take_put_off(self) -> Action:
+        """Return the next action that was put off, which is no longer to come then."""
+        return heapq.heappop(self._put_off)[2]
+
+    def rest_ms(self, until_ms: int, interval_ms: int) -> int:
+        """Return how much of a rest may be left out before the next event; 0 where the rest is short.
+
+        Args:
+            until_ms: the end, as a time of the life.
+            interval_ms: of heartbeats: a multiple of it is left out, so that they stay where they would be.
+        """
+        next_ms = min(self._events[0][0], until_ms) if self._events else until_ms
+        rest_ms = next_ms - self.life_ms - REST_MS
+        rest_ms -= rest_ms % interval_ms
+        return rest_ms if rest_ms > REST_MS else 0
+
+    def in_life(self, record: Record) -> Record:
+        """Return a record with the time of the life; of the values only those of classic groups have a time."""
+        if not self.left_out_ms:
+            return record
+        value = record.value
+        if value is not None and value.get("currentStateTimestamp", -1) >= 0:
+            value = {**value, "currentStateTimestamp": value["currentStateTimestamp"] + self.left_out_ms}
+        return record._replace(timestamp_ms=(record.timestamp_ms or 0) + self.left_out_ms, value=value)
+
+
+JITTER = 10
+"""One heartbeat comes later by up to this part of its interval, where a simulation has drifting heartbeats.
+
+None comes early: clients look whether one is due when they wake.
+"""
+
+
+class _Beat(NamedTuple):
+    """The next heartbeat of a consumer, and those since the last one that are left out before it."""
+
+    consumer: Consumer
+    base_ms: int
+    interval_ms: int
+    at_ms: int
+
+
+class Heartbeats:
+    """The next heartbeat of each consumer of a group.
+
+    Attributes:
+        restless_ms: for so long everybody beats after something happened.
+        restless_until_ms: until then everybody beats in its interval.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        timing: Timing,
+        now_ms: int,
+        at: Callable[[int, Action], None],
+        act: Callable[[Consumer], None],
+    ) -> None:
+        """Begin.
+
+        Args:
+            settings: of the simulated life.
+            timing: how heartbeats drift while the group is at rest.
+            now_ms: its beginning.
+            at: lets something happen at a moment.
+            act: lets a consumer send its heartbeat.
+        """
+        self._interval_ms = settings.heartbeat()
+        self._timing = timing
+        self._at = at
+        self._act = act
+        # Everybody beats once after something happened; in a consumer group once more than the coordinator may put
+        # off a target assignment, which it computes when a heartbeat comes.
+        self.restless_ms = settings.heartbeat() + (settings.assignment_ms if settings.protocol == "consumer" else 0)
+        self.restless_until_ms = now_ms
+        self._next: dict[Consumer, _Beat] = {}
+
+    def forget(self, consumer: Consumer) -> None:
+        """A consumer has departed, or sends something else next."""
+        self._next.pop(consumer, None)
+
+    def after(self, consumer: Consumer, now_ms: int, event_ms: int | None) -> None:
+        """A consumer has had an answer: its next heartbeat is one interval on, or several where nothing is going on.
+
+        Args:
+            consumer: whose.
+            now_ms: when.
+            event_ms: the next event of the script.
+        """
+        interval_ms = min(self._interval_ms, max(consumer.session_ms // 2, 1))
+        beats = 1
+        if now_ms >= self.restless_until_ms and consumer.is_calm:
+            until_ms = now_ms + consumer.session_ms * 6 // 10
+            until_ms = until_ms if event_ms is None else min(until_ms, event_ms)
+            beats = max((until_ms - now_ms) // interval_ms, 1)
+        drift_ms = self._timing.offset_ms(consumer.number, interval_ms)
+        base_ms = now_ms - drift_ms if beats > 1 else now_ms + drift_ms // JITTER
+        self._put(_Beat(consumer, base_ms, interval_ms, max(base_ms + beats * interval_ms, now_ms)))
+
+    def stir(self, now_ms: int) -> None:
+        """Something happened: whoever has left heartbeats out beats again at its next usual moment."""
+        was_restless = self.restless_until_ms > now_ms
+        self.restless_until_ms = now_ms + self.restless_ms
+        if was_restless:
+            return
+        for beat in list(self._next.values()):
+            next_ms = beat.base_ms + -(-(now_ms - beat.base_ms) // beat.interval_ms) * beat.interval_ms
+            if beat.base_ms < next_ms < beat.at_ms:
+                self._put(beat._replace(at_ms=next_ms))
+
+    def _put(self, beat: _Beat) -> None:
+        self._next[beat.consumer] = beat
+
+        def send() -> None:
+            if self._next.get(beat.consumer) is beat:
+                del self._next[beat.consumer]
+                self._act(beat.consumer)
+
+        self._at(beat.at_ms, send)
+
+
+LIBRDKAFKA_MS, JAVA_MS = 5_000, 30_000
+"""So long closing takes at most: ``rd_kafka_LeaveGroupRequest``, ``ConsumerUtils.DEFAULT_CLOSE_TIMEOUT_MS``."""
+
+
+class Closing:
+    """The consumers that are closing, and what their clients do next."""
+
+    def __init__(self, at: Callable[[int, Action], None]) -> None:
+        """Begin with none.
+
+        Args:
+            at: lets something happen at a moment.
+        """
+        self._at = at
+        self._owed: dict[Consumer, list[Action]] = {}
+        self._next: dict[str, list[Action]] = {}
+
+    def begin(self, consumer: Consumer, now_ms: int) -> None:
+        """A consumer closes whose last request is not answered yet.
+
+        Args:
+            consumer: the consumer.
+            now_ms: when.
+        """
+        steps = self._next[consumer.name] = self._owed[consumer] = list[Action]()
+        longest_ms = LIBRDKAFKA_MS if consumer.library == LIBRDKAFKA else JAVA_MS
+        self._at(now_ms + longest_ms, lambda: self._end(consumer.name, steps))
+
+    def wait(self, name: str, action: Action) -> bool:
+        """Return whether a client is still closing; it takes its next step when it has closed.
+
+        Args:
+            name: the client.
+            action: its next step.
+        """
+        steps = self._next.get(name)
+        if steps is not None:
+            steps.append(action)
+        return steps is not None
+
+    def answered(self, consumer: Consumer) -> bool:
+        """Return whether a consumer that is owed an answer, and gets it, is closing: it leaves now."""
+        steps = self._owed.pop(consumer, None)
+        if steps is not None:
+            self._end(consumer.name, steps)
+        return steps is not None
+
+    def _end(self, name: str, steps: list[Action]) -> None:
+        # The client may have closed before, started again, and be closing once more.
+        if self._next.get(name) is steps:
+            del self._next[name]
+            for action in steps:
+                action()
