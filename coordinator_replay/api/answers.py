@@ -13,7 +13,7 @@ from coordinator_replay.api import html
 from coordinator_replay.api.answer import Answer
 from coordinator_replay.api.page import Page
 from coordinator_replay.query.basis import Basis
-from coordinator_replay.simulation.what_if.measures import Measures
+from coordinator_replay.simulation import door
 
 if TYPE_CHECKING:
     from coordinator_replay.query.describe import DescribedMember, Description  # noqa: F401 - rows of a base
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from coordinator_replay.query.impact import GroupImpact, Impact  # noqa: F401 - rows of a base
     from coordinator_replay.query.owner import Owners, Ownership  # noqa: F401 - rows of a base
     from coordinator_replay.query.rebalances import Rebalance
-    from coordinator_replay.simulation.what_if.answer import WhatIf
 
 
 _AT_LEAST = "Records of that time may be missing from the log: what is recorded is at least so much."
@@ -159,7 +158,7 @@ class Reasons(Answer["Rebalance"]):
         return shown + html.notes([f"{left_out:,} more rebalances."] * (left_out > 0)) + html.notes(self._remarks())
 
 
-class Replayed(Answer[Measures]):
+class Replayed(Answer["door.Measures"]):
     """A group's life under several settings: the recorded one, its simulation, and each alternative in a row.
 
     Attributes:
@@ -168,14 +167,14 @@ class Replayed(Answer[Measures]):
         differences: what each alternative changes, in sentences; why there is none where fidelity is too low.
     """
 
-    def __init__(self, what_if: WhatIf, basis: Basis | None = None) -> None:
+    def __init__(self, what_if: door.WhatIf, basis: Basis | None = None) -> None:
         lives = (what_if.recorded, what_if.simulated, *what_if.alternatives)
         rows = [replace(one, group_id=what_if.group_id) for one in lives]
         is_complete = basis is None or basis.is_complete
         self.fidelity = what_if.fidelity
         self.assumptions = (*what_if.assumptions, *[_AT_LEAST] * (not is_complete))
         notes = [str(what_if.fidelity), *what_if.fidelity.misses, *what_if.differences, *self.assumptions]
-        super().__init__(rows, Measures, notes=notes, basis=basis)
+        super().__init__(rows, door.Measures, notes=notes, basis=basis)
         self.differences = what_if.differences
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from coordinator_replay.query.basis import Basis
 
 if TYPE_CHECKING:
-    from coordinator_replay.query.life import GroupLife
+    from coordinator_replay.report.life import GroupLife
 
 _HEIGHT = 900
 """Pixels of a page in a notebook; it scrolls."""

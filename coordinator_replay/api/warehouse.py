@@ -33,8 +33,7 @@ from coordinator_replay.query.join_phases import awaited_members
 from coordinator_replay.query.removed import DeletedGroup, deleted_groups, removal_notes, removed_offsets
 from coordinator_replay.query.tables import END, Coverage, Tables, shown
 from coordinator_replay.query.times import LogTime, is_run_id, parse_duration
-from coordinator_replay.simulation.what_if.measures import Gain
-from coordinator_replay.simulation.what_if.settings import TriedSetting, alternative_of, tried_settings
+from coordinator_replay.simulation import door
 from coordinator_replay.times import in_utc
 from coordinator_replay.zones import parse_zone
 
@@ -632,14 +631,12 @@ class Warehouse:
             members: so many clients in every alternative.
             known: settings that the recorded life had and the log does not have, as ``heartbeat.interval.ms``.
         """
-        from coordinator_replay.query.what_if import what_if_of
-
         tried = list(alternatives) or ([{}] if without_restarts or members is not None else [])
         since = self._time(start)
-        replay = what_if_of(
+        replay = door.what_if(
             self._tables,
             group,
-            [alternative_of(values, without_restarts=without_restarts, members=members) for values in tried],
+            [door.alternative_of(values, without_restarts=without_restarts, members=members) for values in tried],
             since,
             self._end(end),
             _texts(known),
@@ -655,7 +652,7 @@ class Warehouse:
         without_restarts: bool = False,
         members: int | None = None,
         known: Mapping[str, str | int] | None = None,
-    ) -> Answer[Gain]:
+    ) -> Answer[door.Gain]:
         """Every group's life replayed under other settings: the groups that would gain most come first.
 
         The first ten have the lowest and the highest values that are possible in ``ranges``; for others it is null.
@@ -668,22 +665,20 @@ class Warehouse:
             members: so many clients in every group.
             known: settings that the recorded lives had and the log does not have.
         """
-        from coordinator_replay.query.what_if import what_if_all
-
         since = self._time(start)
-        gains, notes = what_if_all(
+        gains, notes = door.what_if_all(
             self._tables,
-            alternative_of(alternative, without_restarts=without_restarts, members=members),
+            door.alternative_of(alternative, without_restarts=without_restarts, members=members),
             since,
             self._end(end),
             _texts(known),
         )
-        return Answer(gains, Gain, notes=notes, basis=self._from(since))
+        return Answer(gains, door.Gain, notes=notes, basis=self._from(since))
 
     @staticmethod
-    def what_if_settings() -> Answer[TriedSetting]:
+    def what_if_settings() -> Answer[door.TriedSetting]:
         """The settings that ``what_if`` can try."""
-        return Answer(tried_settings(), TriedSetting)
+        return Answer(door.tried_settings(), door.TriedSetting)
 
     @staticmethod
     def saved_queries() -> Answer[SavedQuery]:
@@ -738,17 +733,14 @@ class Warehouse:
         known: Mapping[str, str | int] | None,
     ) -> Page:
         """The recorded life of a group and alternatives."""
-        from coordinator_replay.query.what_if import what_if_of
-        from coordinator_replay.report.what_if_page import what_if_page
-
         if group is None:
             raise UsageError("give the group whose life is to be drawn under other settings")
-        tried = [alternative_of(values) for values in alternatives]
+        tried = [door.alternative_of(values) for values in alternatives]
         since = self._time(start)
-        answer = what_if_of(self._tables, group, tried, since, self._end(end), _texts(known))
+        answer = door.what_if(self._tables, group, tried, since, self._end(end), _texts(known))
         facts = {"rebalances": answer.recorded.rebalances, "alternatives": len(answer.alternatives)}
         notes = (str(answer.fidelity), *answer.differences)
-        return Page(what_if_page(self._tables, answer), facts, notes, self._from(since, group))
+        return Page(door.what_if_page(self._tables, answer), facts, notes, self._from(since, group))
 
     def write_pages(self, folder: str | Path, *, start: Time | None = None, end: Time | None = None) -> Pages:
         """The lives of all groups as linked pages in one folder: an overview, and a page for each group.

@@ -5,10 +5,11 @@ from collections.abc import Mapping
 
 import click
 
-from coordinator_replay.cli import ask, compute, export, incidents, maintain, metrics, offsets, show, simulate, what_if
+from coordinator_replay.cli import ask, compute, export, incidents, maintain, metrics, offsets, show
 from coordinator_replay.cli.guard import GuardedGroup
 from coordinator_replay.cli.help_text import EXIT_CODES
 from coordinator_replay.cli.mistakes import unknown_command
+from coordinator_replay.simulation.commands import simulate, what_if
 from coordinator_replay.version import __version__
 
 

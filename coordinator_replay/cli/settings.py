@@ -6,6 +6,9 @@ import click
 
 from coordinator_replay.errors import UsageError
 
+WITHOUT_RESTARTS = "without-restarts"
+"""The name that needs no value; ``simulation.what_if.settings`` has the same, and is not loaded to draw a page."""
+
 known_option = click.option(
     "--known",
     multiple=True,
@@ -20,9 +23,6 @@ def settings_of(texts: Iterable[str]) -> dict[str, str]:
     Raises:
         UsageError: a text is not of that form.
     """
-    # Loaded when there are settings to read: --help and completion do without.
-    from coordinator_replay.simulation.what_if.settings import WITHOUT_RESTARTS
-
     values = {}
     for text in texts:
         for part in text.split(","):

@@ -17,14 +17,14 @@ from coordinator_replay.analysis.reasons.vocabulary import by_frequency
 from coordinator_replay.query.basis import basis_from, basis_of_group
 from coordinator_replay.query.findings import Finding
 from coordinator_replay.query.fleet import MOST_ROWS, ClusterGroups, fleet_of
-from coordinator_replay.query.life import GroupLife, StateBand
-from coordinator_replay.query.lives import Detail, lives_of, spans_of
 from coordinator_replay.query.tables import Tables
-from coordinator_replay.query.unknown_past import unknown_past
 from coordinator_replay.report.columns import Clock, columns
 from coordinator_replay.report.figures import Axis, add_hover, source, time_figure
+from coordinator_replay.report.life import GroupLife, StateBand
 from coordinator_replay.report.life_marks import began
+from coordinator_replay.report.lives import Detail, lives_of, spans_of
 from coordinator_replay.report.page import render_page
+from coordinator_replay.report.unknown_past import unknown_past
 from coordinator_replay.report.wording import STATE_COLOURS, UNKNOWN_COLOUR, cause_colour, duration, neutral
 from coordinator_replay.times import milliseconds
 

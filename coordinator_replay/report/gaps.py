@@ -7,7 +7,7 @@ another member within one join phase, it has none: the time from the end of the 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from coordinator_replay.query.life import OwnedInterval
+from coordinator_replay.report.life import OwnedInterval
 
 _ALWAYS = -1
 

@@ -12,12 +12,11 @@ from coordinator_replay.analysis.reasons.vocabulary import by_frequency
 from coordinator_replay.query.basis import basis_of_group
 from coordinator_replay.query.broker_log_events import LoggedDeparture, departures
 from coordinator_replay.query.groups import UNKNOWN
-from coordinator_replay.query.life import GroupLife
-from coordinator_replay.query.lives import life_of
 from coordinator_replay.query.rebalances import Rebalance
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.report import bounds
 from coordinator_replay.report.columns import Clock
+from coordinator_replay.report.life import GroupLife
 from coordinator_replay.report.life_figures import life_figures
 from coordinator_replay.report.life_marks import (
     causes_of,
@@ -27,6 +26,7 @@ from coordinator_replay.report.life_marks import (
     state_columns,
     state_rows,
 )
+from coordinator_replay.report.lives import life_of
 from coordinator_replay.report.members import MemberIdentities, shown_legend
 from coordinator_replay.report.offset_marks import moving_lines, offset_columns, topic_colours, unmoved_partitions
 from coordinator_replay.report.owner_marks import (

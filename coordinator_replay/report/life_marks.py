@@ -8,11 +8,11 @@ from typing import Any
 
 from coordinator_replay.analysis.reasons.vocabulary import by_frequency
 from coordinator_replay.listing import counted_as
-from coordinator_replay.query.life import GroupLife, StateBand
 from coordinator_replay.query.rebalances import Rebalance
 from coordinator_replay.query.tables import shown
 from coordinator_replay.report.bounds import blocked_by, member_counts, moved, pause, took, unended, unowned
 from coordinator_replay.report.columns import Clock, Columns, columns
+from coordinator_replay.report.life import GroupLife, StateBand
 from coordinator_replay.report.members import MemberIdentities
 from coordinator_replay.report.wording import (
     SEVERITY_COLOURS,

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from coordinator_replay.listing import counted
-from coordinator_replay.query.life import GroupLife
 from coordinator_replay.report.lanes import Lanes
+from coordinator_replay.report.life import GroupLife
 from coordinator_replay.report.wording import COLOURS, GAP_COLOUR, UNKNOWN_COLOUR, neutral, shade, shortened
 from coordinator_replay.times import LATEST_MS
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from coordinator_replay.listing import ranges_by_topic
-from coordinator_replay.query.life import GroupLife, OffsetLine
 from coordinator_replay.report.columns import EXACT, Columns, columns, packed
+from coordinator_replay.report.life import GroupLife, OffsetLine
 from coordinator_replay.report.wording import COLOURS, GAP_COLOUR, neutral
 
 LINES = ("times", "offset", "progress", "name", "colour", "note")

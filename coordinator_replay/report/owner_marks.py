@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from itertools import compress
 from typing import Any
 
-from coordinator_replay.query.life import GroupLife, MemberSpan, OwnedInterval
 from coordinator_replay.report.columns import Clock, Columns, columns, packed
 from coordinator_replay.report.gaps import Gap, gaps_of
+from coordinator_replay.report.life import GroupLife, MemberSpan, OwnedInterval
 from coordinator_replay.report.members import MemberIdentities
 from coordinator_replay.report.wording import duration, neutral
 from coordinator_replay.times import milliseconds

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from coordinator_replay.errors import writing
 from coordinator_replay.garbage import few_collections
-from coordinator_replay.query.life import GroupLife
-from coordinator_replay.query.lives import lives_of, spans_of
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.report.fleet_page import FleetPage, fleet_figures
 from coordinator_replay.report.group_page import Ways, life_page
+from coordinator_replay.report.life import GroupLife
 from coordinator_replay.report.life_figures import life_figures
+from coordinator_replay.report.lives import lives_of, spans_of
 from coordinator_replay.report.page import undrawn_page, write_assets, write_page
 
 GROUPS = "groups"

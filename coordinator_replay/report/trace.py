@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from coordinator_replay.errors import writing
-from coordinator_replay.query.life import GroupLife, MemberSpan
-from coordinator_replay.query.lives import Detail, Limits, lives_of, spans_of
 from coordinator_replay.query.rebalances import COLUMNS
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.report.columns import Clock
 from coordinator_replay.report.gaps import gaps_of
 from coordinator_replay.report.lanes import Lanes
+from coordinator_replay.report.life import GroupLife, MemberSpan
+from coordinator_replay.report.lives import Detail, Limits, lives_of, spans_of
 from coordinator_replay.report.members import MemberIdentities
 from coordinator_replay.report.owner_marks import partitions_of
 from coordinator_replay.times import milliseconds

@@ -9,10 +9,10 @@ from benchmarks.generations import generation
 from benchmarks.warehouse import warehouse_of
 from coordinator_replay.api import Warehouse
 from coordinator_replay.pipeline.groups.replay import InputRow, ReplayContext, replay_groups
-from coordinator_replay.query.lives import life_of
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.report.columns import Clock
 from coordinator_replay.report.life_marks import finding_columns
+from coordinator_replay.report.lives import life_of
 from coordinator_replay.report.members import MemberIdentities
 from coordinator_replay.report.owner_marks import member_columns, partition_columns
 from coordinator_replay.report.trace import trace_events

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from coordinator_replay.cli.simulated_log import write_log
 from coordinator_replay.simulation.coordinator import Coordinator, MarkerWritten, Request, Response
 from coordinator_replay.simulation.coordinator.script import ScriptRun
+from coordinator_replay.simulation.simulated_log import write_log
 from coordinator_replay.times import EPOCH
 from tests.simulation.coordinator.recorded_scripts import commands
 

@@ -7,9 +7,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from coordinator_replay.api import Warehouse
-from coordinator_replay.query.lives import life_of
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.report.gaps import gaps_of
+from coordinator_replay.report.lives import life_of
 from coordinator_replay.report.owner_marks import partitions_of
 from coordinator_replay.times import milliseconds
 from tests.pipeline.in_process import audit_here

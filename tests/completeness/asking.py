@@ -10,10 +10,10 @@ from typing import Any
 from coordinator_replay import Warehouse
 from coordinator_replay.api.answer import Answer
 from coordinator_replay.errors import UsageError
-from coordinator_replay.query.life import StateBand
-from coordinator_replay.query.lives import Detail, lives_of, spans_of
 from coordinator_replay.query.saved import saved_query
-from coordinator_replay.query.unknown_past import unknown_past
+from coordinator_replay.report.life import StateBand
+from coordinator_replay.report.lives import Detail, lives_of, spans_of
+from coordinator_replay.report.unknown_past import unknown_past
 
 UNKNOWN = "Unknown"
 UNKNOWN_END = "RECORDS_MISSING"

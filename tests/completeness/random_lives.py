@@ -7,8 +7,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from coordinator_replay.cli.simulated_log import write_log
 from coordinator_replay.simulation.coordinator import Batch, Config, Coordinator, MarkerWritten, Request, Result
+from coordinator_replay.simulation.simulated_log import write_log
 from tests.cleaner.lives import Life, PartitionLife, recorded_life
 from tests.simulation.coordinator.lives import MAKERS, TOPICS, Step, do
 from tests.simulation.coordinator.simulated_consumers import Fleet

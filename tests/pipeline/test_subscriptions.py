@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from coordinator_replay.api import Warehouse
-from coordinator_replay.cli.simulated_log import write_log
 from coordinator_replay.pipeline.audit import Summary
 from coordinator_replay.pipeline.options import ExpiryOptions
 from coordinator_replay.query.offset_changes import OffsetChange
 from coordinator_replay.simulation.coordinator.script import ScriptRun
+from coordinator_replay.simulation.simulated_log import write_log
 from tests.pipeline.in_process import audit
 from tests.samples import DATA
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from coordinator_replay.api.warehouse import Warehouse
-from coordinator_replay.query.life import StateBand
-from coordinator_replay.query.lives import life_of
 from coordinator_replay.query.tables import Tables
+from coordinator_replay.report.life import StateBand
+from coordinator_replay.report.lives import life_of
 from scripts.reasons.sample import Sample
 from tests.pipeline.in_process import audit_here
 from tests.samples import DATA

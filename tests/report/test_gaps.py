@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from coordinator_replay.query.groups import group_at
-from coordinator_replay.query.life import GroupLife
-from coordinator_replay.query.lives import life_of, lives_of, spans_of
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.report.columns import Clock
 from coordinator_replay.report.gaps import gaps_of
+from coordinator_replay.report.life import GroupLife
+from coordinator_replay.report.lives import life_of, lives_of, spans_of
 from coordinator_replay.report.members import MemberIdentities
 from coordinator_replay.report.owner_marks import partition_columns
 from coordinator_replay.times import milliseconds
@@ -123,7 +123,7 @@ def test_lives_of_many_groups_are_those_of_each(warehouse: Tables):
 
 
 def test_what_was_left_out_is_said(warehouse: Tables):
-    from coordinator_replay.query.lives import Limits
+    from coordinator_replay.report.lives import Limits
 
     (span,) = (span for span in spans_of(warehouse) if span.group == "payments")
     (life,) = lives_of(warehouse, [span], limits=Limits(intervals=2, points=2))

@@ -8,13 +8,13 @@ import pytest
 from coordinator_replay.analysis.reasons.vocabulary import by_frequency
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.groups import group_at, group_names, groups_at
-from coordinator_replay.query.lives import life_of
 from coordinator_replay.query.removed import deleted_groups
 from coordinator_replay.query.saved import run_saved_query
 from coordinator_replay.query.tables import Tables, shown
 from coordinator_replay.report.fleet_page import fleet_page
 from coordinator_replay.report.group_page import group_page
 from coordinator_replay.report.life_marks import causes_of
+from coordinator_replay.report.lives import life_of
 from tests.pipeline.in_process import audit
 from tests.report.pages import Page
 from tests.samples import Sample

@@ -12,18 +12,18 @@ from bokeh.models.annotations import BoxAnnotation
 from coordinator_replay.engine.model import Record
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.fleet import fleet_of
-from coordinator_replay.query.lives import life_of, spans_of
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.report.columns import Clock
 from coordinator_replay.report.fleet_page import UNITS, causes_of, fleet_page, lane_of
 from coordinator_replay.report.group_page import group_page, life_page
 from coordinator_replay.report.life_figures import life_figures
+from coordinator_replay.report.lives import life_of, spans_of
 from coordinator_replay.report.members import MemberIdentities
 from coordinator_replay.report.trace import trace_events
-from coordinator_replay.report.what_if_page import what_if_page
 from coordinator_replay.report.wording import COLOURS, neutral, shade
 from coordinator_replay.safe_text import UNSAFE
 from coordinator_replay.safe_text import neutral as neutral_text
+from coordinator_replay.simulation.page import what_if_page
 from coordinator_replay.simulation.what_if.answer import what_if
 from coordinator_replay.simulation.what_if.record import Recorded
 from coordinator_replay.simulation.what_if.settings import Alternative

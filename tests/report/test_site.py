@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from coordinator_replay.errors import UsageError
-from coordinator_replay.query.lives import spans_of
 from coordinator_replay.query.tables import Tables
+from coordinator_replay.report.lives import spans_of
 from coordinator_replay.report.site import page_name, write_site
 from tests.report.hostile import GROUP
 from tests.report.pages import Page

@@ -10,10 +10,10 @@ import pytest
 
 from coordinator_replay.analysis.findings.thresholds import DAY_MS, HOUR_MS, MINUTE_MS
 from coordinator_replay.api import Warehouse
-from coordinator_replay.cli.simulated_log import write_log
 from coordinator_replay.query.findings import Finding, findings_of
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.simulation.coordinator.script import ScriptRun
+from coordinator_replay.simulation.simulated_log import write_log
 from tests.pipeline.in_process import audit, contents
 
 __all__ = ["audit"]

@@ -12,9 +12,9 @@ from coordinator_replay.api.warehouse import Warehouse
 from coordinator_replay.cli.offsets import offsets as offsets_command
 from coordinator_replay.pipeline.audit import ExpiryOptions
 from coordinator_replay.pipeline.topic_lives import TopicLife, TopicLives
-from coordinator_replay.query.lives import life_of
 from coordinator_replay.query.offsets import with_lag, write_reset_file
 from coordinator_replay.query.tables import Tables
+from coordinator_replay.report.lives import life_of
 from coordinator_replay.report.offset_marks import offset_columns
 from tests.pipeline.in_process import audit, audit_here, contents, cut
 from tests.pipeline.staged_rows import audit_rows, commit, marker

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from coordinator_replay import Warehouse
 from coordinator_replay.cli.main import main
 from coordinator_replay.query.tables import Tables
-from coordinator_replay.query.what_if import recorded_of
+from coordinator_replay.simulation.recorded_groups import recorded_of
 from tests.query.small_warehouse import write_rows
 from tests.simulation.what_if.variants import record_rows, write_variants
 

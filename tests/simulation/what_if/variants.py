@@ -5,7 +5,7 @@ from datetime import datetime
 from pathlib import Path
 
 from coordinator_replay.query.tables import Tables
-from coordinator_replay.query.what_if import recorded_of
+from coordinator_replay.simulation.recorded_groups import recorded_of
 from coordinator_replay.simulation.what_if.outcome import rows_of
 from coordinator_replay.tables.definition import tables
 from coordinator_replay.times import EPOCH, later

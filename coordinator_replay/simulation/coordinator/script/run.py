@@ -19,7 +19,7 @@ Member ids that the coordinator makes are written ``$m1``, ``$m2``, ... in order
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -310,3 +310,31 @@ def as_written(value: Any) -> Any:
 @cache
 def _kind(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).upper()
+
+
+def simulate(
+    lines: Iterable[str], answered: Callable[[str], object], *, observer: Observer = ignore, name: str = "script"
+) -> ScriptRun:
+    """Run a script.
+
+    Args:
+        lines: a command each; empty ones are left out.
+        answered: takes the answer to each command.
+        observer: is told what set off each batch, rebalance and removal.
+        name: what errors call the script.
+
+    Returns:
+        the run at its end, with all that was written.
+
+    Raises:
+        UsageError: a line can't be run; the sentence has its number.
+    """
+    run = ScriptRun(observer)
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                answer = run.run(line)
+            except UsageError as problem:
+                raise UsageError(f"{name}, line {number}: {problem}") from problem
+            answered(answer)
+    return run

@@ -1,4 +1,4 @@
-"""A group's records and what the tables have of its topics, as ``what_if`` takes them."""
+"""Recorded groups run again under other settings: the tables' records and topics of a group, and what-if of them."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,7 +14,8 @@ from coordinator_replay.listing import counted
 from coordinator_replay.query.groups import check_group
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.records.blobs import open_blobs
-from coordinator_replay.simulation.what_if.answer import WhatIf, what_if
+from coordinator_replay.simulation.what_if import answer
+from coordinator_replay.simulation.what_if.answer import WhatIf
 from coordinator_replay.simulation.what_if.measures import Gain
 from coordinator_replay.simulation.what_if.record import Recorded
 from coordinator_replay.simulation.what_if.settings import Alternative, Settings, changed
@@ -216,7 +217,7 @@ def _records(rows: Iterable[tuple[Any, ...]]) -> Iterator[Record]:
         unread = 0
 
 
-def what_if_of(
+def what_if(
     warehouse: Tables,
     group: str,
     alternatives: Sequence[Alternative],
@@ -242,6 +243,6 @@ def what_if_of(
 
 
 def _simulation(start: datetime | None, end: datetime | None, known: dict[str, str] | None) -> Callable[..., WhatIf]:
-    """``what_if`` for a time range."""
+    """Return ``answer.what_if`` for a time range."""
     start_ms, end_ms = (None if moment is None else milliseconds(moment) for moment in (start, end))
-    return partial(what_if, start_ms=start_ms, end_ms=end_ms, known=known)
+    return partial(answer.what_if, start_ms=start_ms, end_ms=end_ms, known=known)

@@ -14,11 +14,13 @@ from typing import Any, TypeVar
 
 from coordinator_replay.answer_columns import row_of
 from coordinator_replay.engine.model import GroupState
-from coordinator_replay.query import life_statements
 from coordinator_replay.query.expired import ExpiredOffset, expired_offsets
 from coordinator_replay.query.findings import Finding, findings_of
 from coordinator_replay.query.groups import LastState, check_group, outcomes_at
-from coordinator_replay.query.life import (
+from coordinator_replay.query.rebalances import REBALANCES, Rebalance
+from coordinator_replay.query.tables import Tables
+from coordinator_replay.report import life_statements
+from coordinator_replay.report.life import (
     CommitPause,
     FirstRecords,
     GroupLife,
@@ -27,9 +29,7 @@ from coordinator_replay.query.life import (
     OwnedInterval,
     StateBand,
 )
-from coordinator_replay.query.rebalances import REBALANCES, Rebalance
-from coordinator_replay.query.tables import Tables
-from coordinator_replay.query.unknown_past import unknown_past, with_unknown
+from coordinator_replay.report.unknown_past import unknown_past, with_unknown
 from coordinator_replay.times import EPOCH, later, milliseconds
 
 _POINTS_EACH = range(40, 1600)

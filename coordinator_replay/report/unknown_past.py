@@ -7,8 +7,8 @@ from itertools import pairwise
 from coordinator_replay.engine.model import GroupState
 from coordinator_replay.query.completeness import LogPartition
 from coordinator_replay.query.groups import UNKNOWN
-from coordinator_replay.query.life import FirstRecords, StateBand
 from coordinator_replay.query.tables import Tables
+from coordinator_replay.report.life import FirstRecords, StateBand
 
 
 def unknown_past(

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from coordinator_replay.cli.simulated_log import write_log
 from coordinator_replay.engine.model import Assignment, Marker, Record, merged
 from coordinator_replay.engine.replay import StateReplay
 from coordinator_replay.log.segment import read_segment
 from coordinator_replay.records.plain import decode_record
 from coordinator_replay.simulation.coordinator import Batch, MarkerWritten
 from coordinator_replay.simulation.coordinator.script import ScriptRun, as_written
+from coordinator_replay.simulation.simulated_log import write_log
 from tests.engine.described import GroupDescription, describe
 from tests.simulation.coordinator.recorded_scripts import SCRIPTS, commands
 

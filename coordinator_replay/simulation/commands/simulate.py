@@ -2,15 +2,12 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from coordinator_replay.cli.options import command
 from coordinator_replay.errors import UsageError
-
-if TYPE_CHECKING:
-    from coordinator_replay.simulation.coordinator.script import ScriptRun
+from coordinator_replay.simulation import door
 
 
 @command(
@@ -39,27 +36,13 @@ def simulate(script: str, out: Path | None, truth: Path | None, verbose: bool) -
     async, reload, timers, dump, assign or note. Each line is answered by one: the records written, responses and
     errors. A line that can't be run ends the run, and neither --out nor --truth writes anything.
     """
-    from coordinator_replay.cli.simulated_log import write_log, write_truth
-    from coordinator_replay.simulation.coordinator.script import ScriptRun
-    from coordinator_replay.simulation.coordinator.truth import Event
-
-    events: list[Event] = []
-    run = ScriptRun(events.append)
-    for number, line in enumerate(_lines(script), 1):
-        if line.strip():
-            click.echo(_answer(run, line, f"{script}, line {number}"))
+    events: list[door.Event] = []
+    run = door.simulate(_lines(script), click.echo, observer=events.append, name=script)
     if out is not None:
-        segment = write_log(out, run.written, run.topics.values())
+        segment = door.write_log(out, run.written, run.topics.values())
         click.echo(f"{run.end_offset} records in {segment}", err=True)
     if truth is not None:
-        write_truth(truth, events)
-
-
-def _answer(run: "ScriptRun", line: str, where: str) -> str:
-    try:
-        return run.run(line)
-    except UsageError as problem:
-        raise UsageError(f"{where}: {problem}") from problem
+        door.write_truth(truth, events)
 
 
 def _lines(script: str) -> Iterator[str]:

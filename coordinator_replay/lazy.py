@@ -1,0 +1,30 @@
+"""Names that a module offers and loads when somebody asks for them.
+
+The module names them twice: in imports under ``TYPE_CHECKING``, for mypy, readers and import contracts, and in the call
+of ``loaded_when_asked``, whose result is its ``__getattr__``. A test compares the two.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
+from typing import Any
+
+
+def loaded_when_asked(module: str, offered: Mapping[str, Iterable[str]]) -> Callable[[str], Any]:
+    """Return the ``__getattr__`` of a module.
+
+    Args:
+        module: its name.
+        offered: by the name of another module, the names that this module offers of it; without names the other module
+            itself, by the last part of its name.
+    """
+    places = {name: (source, name) for source, names in offered.items() for name in names}
+    places |= {source.rpartition(".")[2]: (source, "") for source, names in offered.items() if not names}
+
+    def load(name: str) -> Any:
+        if name not in places:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        source, attribute = places[name]
+        found = import_module(source)
+        return getattr(found, attribute) if attribute else found
+
+    return load

@@ -1,0 +1,1 @@
+"""The commands of the simulation: ``simulate`` and ``what-if``."""
