@@ -113,7 +113,7 @@ def test_the_plain_package_answers_and_names_the_extra_that_a_command_needs(inst
     hidden = tmp_path / "hidden"
     for library in set().union(*EXTRAS.values(), {"sqlglot", "javaproperties", "jinja2", "delta", "py4j"}):
         (hidden / library).mkdir(parents=True)
-        text = f"raise ModuleNotFoundError('No module named {library!r}', name={library!r})\n"
+        text = f"raise ModuleNotFoundError('No module named {library}', name={library!r})\n"
         (hidden / library / "__init__.py").write_text(text)
     plain = {"PYTHONPATH": str(hidden), "COORDINATOR_REPLAY_WAREHOUSE": "plain-warehouse"}
     installed.run("coordinator-replay", "demo", "--warehouse", "plain-warehouse")
