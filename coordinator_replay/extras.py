@@ -1,5 +1,7 @@
 """Extras of the package: which one brings a library that a command needs."""
 
+from importlib import import_module
+
 _EXTRAS = {
     "pyspark": "spark",
     "py4j": "spark",
@@ -23,3 +25,12 @@ def missing_extra(problem: ModuleNotFoundError) -> str | None:
     return f"this needs {library}, which is not installed: pip install 'coordinator-replay[{extra}]' brings it" + (
         ", or a platform's own Spark" if extra == "spark" else ""
     )
+
+
+def require_spark() -> None:
+    """Import Spark before anything else of an audit, so that the extra that brings all of it is the one named.
+
+    Raises:
+        ModuleNotFoundError: there is no Spark.
+    """
+    import_module("pyspark")

@@ -19,12 +19,14 @@ from coordinator_replay.cli.options import EXIT_FINDINGS, Common, command, wait_
 from coordinator_replay.cli.output import print_rows
 from coordinator_replay.cli.thresholds import THRESHOLD
 from coordinator_replay.errors import UsageError, WarehouseError
+from coordinator_replay.extras import require_spark
+from coordinator_replay.log.dump_format import Format
 from coordinator_replay.query.choices import SEVERITIES
 from coordinator_replay.safe_text import neutral_json
 
 if TYPE_CHECKING:
     from coordinator_replay.cli.progress import ShownProgress
-    from coordinator_replay.log.dump import Dump, Format
+    from coordinator_replay.log.dump import Dump
     from coordinator_replay.pipeline.audit import Options, Summary
     from coordinator_replay.spark.catalog import Database
 
@@ -43,9 +45,7 @@ _PLAN_COLUMNS = (
 )
 
 
-def _form(_ctx: click.Context, _param: click.Parameter, name: str) -> "Format | None":
-    from coordinator_replay.log.dump import Format
-
+def _form(_ctx: click.Context, _param: click.Parameter, name: str) -> Format | None:
     return None if name == "auto" else Format(name)
 
 
@@ -140,7 +140,6 @@ def _cluster(common: Common) -> str:
 def _session(options: "Options", common: Common, dump: "Dump", then: str) -> Iterator[tuple[Any, "ShownProgress"]]:
     """Yield a Spark session, and what shows the progress of its stages."""
     from coordinator_replay.cli.progress import shown_progress
-    from coordinator_replay.log.dump import Format
 
     click.echo("starting Spark …", err=True)
     has_names = options.database is not None
@@ -284,6 +283,7 @@ def audit(
     With --follow it goes on, audits each folder that export --follow has completed in INPUT, and maintains the tables
     in between.
     """
+    require_spark()
     from coordinator_replay.analysis.findings.thresholds import DEFAULTS
     from coordinator_replay.pipeline.audit import ExpiryOptions, Options
 

@@ -12,7 +12,6 @@ import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +19,7 @@ from pyarrow import fs
 
 from coordinator_replay.errors import InputError, UsageError
 from coordinator_replay.filesystem import open_filesystem
+from coordinator_replay.log.dump_format import Format
 from coordinator_replay.log.exports import DONE, ExportFolder, superseded
 from coordinator_replay.log.local_files import files_below
 from coordinator_replay.log.segment import looks_like_segment
@@ -28,15 +28,6 @@ from coordinator_replay.secret_text import without_secrets
 TOPIC = "__consumer_offsets"
 BASE_DIGITS = 20
 """So many digits the offset in the name of a segment has."""
-
-
-class Format(StrEnum):
-    """The forms a dump can have."""
-
-    SEGMENTS = "segments"
-    PARQUET = "parquet"
-    DELTA = "delta"
-    JSON_LINES = "jsonl"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from coordinator_replay.errors import CoordinatorReplayError
 from coordinator_replay.io_metrics import StageMetrics
-from coordinator_replay.log.dump import Format
+from coordinator_replay.log.dump_format import Format
 from coordinator_replay.pipeline.read.extents import Extent
 from coordinator_replay.pipeline.read.tally import Ranges, Tally
 from coordinator_replay.secret_text import without_secrets

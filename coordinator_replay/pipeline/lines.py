@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 
 from coordinator_replay.errors import UsageError
 from coordinator_replay.filesystem import open_filesystem
-from coordinator_replay.log.dump import Dump, DumpFile, Format
+from coordinator_replay.log.dump import Dump, DumpFile
+from coordinator_replay.log.dump_format import Format
 from coordinator_replay.log.reading import BATCH_BYTES, bounded, read_file
 from coordinator_replay.pipeline.read.envelopes import KAFKA_ROW, LINES, check_kafka_columns, kafka_rows, log_records
 from coordinator_replay.records.blobs import KINDS_WITH_BLOBS, open_blobs

@@ -8,7 +8,7 @@ from typing import Any
 
 from coordinator_replay.analysis.findings.rules import VERSION as FINDINGS_VERSION
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
-from coordinator_replay.log.dump import Format
+from coordinator_replay.log.dump_format import Format
 from coordinator_replay.pipeline.ledger import Run
 
 OFFSETS_VERSION = 7

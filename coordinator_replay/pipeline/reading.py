@@ -6,7 +6,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 
-from coordinator_replay.log.dump import Dump, DumpFile, Format
+from coordinator_replay.log.dump import Dump, DumpFile
+from coordinator_replay.log.dump_format import Format
 from coordinator_replay.pipeline.ledger import History, Run, below, between
 from coordinator_replay.pipeline.read import same_log
 from coordinator_replay.pipeline.read.anchors import Comparison

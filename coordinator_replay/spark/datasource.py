@@ -18,7 +18,8 @@ from pyspark.sql.types import StructType
 
 from coordinator_replay.errors import InputError, UsageError
 from coordinator_replay.log.coverage import SkipRanges
-from coordinator_replay.log.dump import DumpFile, Format, find_dump
+from coordinator_replay.log.dump import DumpFile, find_dump
+from coordinator_replay.log.dump_format import Format
 from coordinator_replay.log.gaps import missing_before_files
 from coordinator_replay.log.offset_ranges import offset_ranges
 from coordinator_replay.log.reading import gather_records, read_file

@@ -13,7 +13,8 @@ import pytest
 
 from coordinator_replay.errors import InputError, UsageError
 from coordinator_replay.filesystem import open_filesystem
-from coordinator_replay.log.dump import Format, find_dump
+from coordinator_replay.log.dump import find_dump
+from coordinator_replay.log.dump_format import Format
 from tests.samples import Sample
 
 

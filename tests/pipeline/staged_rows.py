@@ -11,7 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from coordinator_replay.log.dump import Dump, Format
+from coordinator_replay.log.dump import Dump
+from coordinator_replay.log.dump_format import Format
 from coordinator_replay.pipeline.audit import Options, Summary, audit
 from coordinator_replay.pipeline.read.decode import STAGED, DecodedFile, StagedFile
 from coordinator_replay.pipeline.read.tally import COMMIT, CONTROL, RECORD, audited_in

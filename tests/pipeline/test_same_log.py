@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from coordinator_replay.errors import InputError
-from coordinator_replay.log.dump import Dump, Format
+from coordinator_replay.log.dump import Dump
+from coordinator_replay.log.dump_format import Format
 from coordinator_replay.log.schema import LOG_RECORD
 from coordinator_replay.pipeline.audit import Options
 from coordinator_replay.pipeline.audit import audit as run_stages

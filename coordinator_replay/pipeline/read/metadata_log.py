@@ -9,7 +9,8 @@ from coordinator_replay.analysis.coordinator_changes import LeaderChange
 from coordinator_replay.errors import InputError
 from coordinator_replay.filesystem import open_filesystem
 from coordinator_replay.io_metrics import IoMetrics, count
-from coordinator_replay.log.dump import DumpFile, Format, list_files, recognise
+from coordinator_replay.log.dump import DumpFile, list_files, recognise
+from coordinator_replay.log.dump_format import Format
 from coordinator_replay.log.segment import read_segment
 from coordinator_replay.records.cluster_metadata import decode_metadata
 from coordinator_replay.times import milliseconds

@@ -12,7 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
 
 from coordinator_replay.errors import InputError
-from coordinator_replay.log.dump import TOPIC, Dump, Format, read_head
+from coordinator_replay.log.dump import TOPIC, Dump, read_head
+from coordinator_replay.log.dump_format import Format
 from coordinator_replay.pipeline.read.envelopes import KAFKA_ROW, check_kafka_columns, kafka_rows, log_records
 
 _DESTROYED = (

@@ -4,7 +4,8 @@ import pytest
 
 from coordinator_replay.errors import InputError
 from coordinator_replay.log.coverage import EpochStart
-from coordinator_replay.log.dump import Dump, DumpFile, Format
+from coordinator_replay.log.dump import Dump, DumpFile
+from coordinator_replay.log.dump_format import Format
 from coordinator_replay.pipeline.read.anchors import Anchor, Comparison
 from coordinator_replay.pipeline.read.extents import Extent
 from coordinator_replay.pipeline.read.same_log import (

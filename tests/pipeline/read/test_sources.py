@@ -3,7 +3,8 @@
 import pytest
 
 from coordinator_replay.errors import InputError
-from coordinator_replay.log.dump import Dump, Format
+from coordinator_replay.log.dump import Dump
+from coordinator_replay.log.dump_format import Format
 from coordinator_replay.pipeline.read.sources import read_tables
 
 
