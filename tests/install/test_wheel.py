@@ -126,7 +126,8 @@ def test_the_plain_package_answers_and_names_the_extra_that_a_command_needs(inst
     dump = installed.run("python", "-c", "import coordinator_replay as c; print(c.__path__[0])").stdout.strip()
     segments = f"{dump}/demo_dump/segments"
     for words, extra in (
-        (["demo"], "spark"), (["audit", segments], "spark"), (["decode", segments], "audit"), (["report"], "report"),
+        (["demo"], "spark"), (["audit", segments], "spark"), (["decode", segments], "audit"),
+        (["report", "--out", "x.html"], "report"),
     ):  # fmt: skip
         refused = installed.run("coordinator-replay", *words, code=2, **plain)
         assert f"pip install 'coordinator-replay[{extra}]'" in " ".join(refused.stderr.split())
