@@ -1,9 +1,9 @@
 """The columns of an answer, declared once: as the fields of the dataclass that its rows are.
 
-A field made by ``column`` has what people see of it: the heading above a table, in the words of Kafka's tools, the rank
-by which columns give way on a narrow terminal, and how far its text may be cut. It also has the SQL that its value is
-read by, where that is not the stored column of the same name. SELECT lists, the keys of JSON and CSV, tables on a
-terminal and the Python API all follow the fields, in their order.
+A field made by ``column`` says how people see it: the heading above a table, in the words of Kafka's tools; the rank
+by which columns give way on a narrow terminal; and how far its text may be cut. It also has the SQL that reads its
+value, if that is not the stored column of the same name. SELECT lists, the keys of JSON and CSV, tables on a terminal
+and the Python API all follow the fields, in their order.
 """
 
 import json
@@ -72,30 +72,30 @@ def column(*shown: Any, default: Any = MISSING, is_computed: bool = False, **mor
 
 @cache
 def columns_of(row_type: type[Any]) -> tuple[AnswerColumn, ...]:
-    """Return the columns of an answer whose rows are of a dataclass, in the order of its fields."""
-    return tuple(replace(one.metadata.get("column", AnswerColumn("")), name=one.name) for one in fields(row_type))
+    """Return the columns of an answer, given the dataclass of its rows, in the order of its fields."""
+    return tuple(replace(field.metadata.get("column", AnswerColumn("")), name=field.name) for field in fields(row_type))
 
 
 @cache
 def stored_columns(row_type: type[Any]) -> tuple[AnswerColumn, ...]:
-    """Return those of the columns that are read from tables."""
-    is_read = {one.name: one.init and one.default is MISSING for one in fields(row_type)}
-    return tuple(one for one in columns_of(row_type) if is_read[one.name])  # type: ignore[arg-type]  # a class is hashable
+    """Return the columns that are read from tables."""
+    is_read = {field.name: field.init and field.default is MISSING for field in fields(row_type)}
+    return tuple(column for column in columns_of(row_type) if is_read[column.name])  # type: ignore[arg-type]  # a class is hashable
 
 
 def select_list(row_type: type, table: str = "") -> str:
-    """Return what a SELECT names to read rows of a dataclass.
+    """Return the list of expressions of a SELECT that reads rows of a dataclass.
 
     Args:
         row_type: the dataclass.
         table: the table's name in the statement, where stored columns need it.
     """
     prefix = f"{table}." if table else ""
-    return ", ".join(one.sql or f"{prefix}{one.name}" for one in stored_columns(row_type))
+    return ", ".join(column.sql or f"{prefix}{column.name}" for column in stored_columns(row_type))
 
 
 def parsed_json(text: str | None) -> Any:
-    """Return what a stored column of JSON holds; the text itself where it is no JSON."""
+    """Return the value of a stored column of JSON; the text itself if it is not JSON."""
     try:
         return None if text is None else json.loads(text)
     except ValueError:
@@ -104,11 +104,11 @@ def parsed_json(text: str | None) -> Any:
 
 def row_with(row_type: type[Row], **values: Any) -> Row:
     """Return a row of these values; any other stored column is None."""
-    nothing = dict.fromkeys(one.name for one in stored_columns(row_type))  # type: ignore[arg-type]  # as above
+    nothing = dict.fromkeys(column.name for column in stored_columns(row_type))  # type: ignore[arg-type]  # as above
     return row_type(**(nothing | values))
 
 
 def row_of(row_type: type[Row], values: Iterable[Any]) -> Row:
     """Return a row from the values of its stored columns, in their order."""
     pairs = zip(stored_columns(row_type), values, strict=True)  # type: ignore[arg-type]  # a class is hashable
-    return row_type(**{one.name: value if one.read is None else one.read(value) for one, value in pairs})
+    return row_type(**{column.name: value if column.read is None else column.read(value) for column, value in pairs})

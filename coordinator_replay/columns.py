@@ -51,7 +51,7 @@ def distinct(numbers: Numbers) -> Numbers:
 
 
 def as_bools(column: pa.Array) -> Bools:
-    """Answers as numpy has them; null is no."""
+    """Return answers as numpy has them; null is no."""
     bools: Bools = column.fill_null(False).to_numpy(zero_copy_only=False)
     return bools
 
@@ -70,7 +70,7 @@ def are_among(column: pa.Array, values: pa.Array) -> Bools:
 
 
 def packed(keys: Sequence[Numbers | Bools]) -> Numbers:
-    """Several numbers as one that sorts as they do, the first before all others.
+    """Return several numbers packed into one that sorts as they do, the first before all others.
 
     >>> packed([np.array([7, 8, 8]), np.array([-1, -3, -2])])
     array([2, 3, 4])
@@ -79,7 +79,7 @@ def packed(keys: Sequence[Numbers | Bools]) -> Numbers:
     for key in keys if len(code) else ():
         low, width = int(key.min()), int(key.max()) - int(key.min()) + 1
         if size * width > LATEST:
-            code, key = (np.unique(one, return_inverse=True)[1] for one in (code, key))
+            code, key = (np.unique(values, return_inverse=True)[1] for values in (code, key))
             low, size, width = 0, len(code), len(code)
         code, size = code * width + (key - low), size * width
     return code
@@ -88,4 +88,4 @@ def packed(keys: Sequence[Numbers | Bools]) -> Numbers:
 def plain_rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
     """Yield rows of plain values, times in milliseconds since 1970."""
     for row in batch.to_pylist():
-        yield {name: milliseconds(one) if isinstance(one, datetime) else one for name, one in row.items()}
+        yield {name: milliseconds(value) if isinstance(value, datetime) else value for name, value in row.items()}

@@ -34,9 +34,10 @@ def inlined(function: F) -> F:
 def compiled(function: F) -> F:
     """Mark an entry point: the function that ordinary code calls with arrays; it is compiled at its first call.
 
-    Numba keeps what it compiled next to the source file or in the user's cache folder. Where neither can be written, as
-    on a read-only install without a home, it refuses at once, and on a full disk at the first call; then the function
-    is compiled for this process alone. None of these functions touches files, so an ``OSError`` is the cache's.
+    Numba keeps what it compiled next to the source file or in the user's cache folder. If neither can be written, as
+    on a read-only install without a home, it refuses at once; on a full disk it refuses at the first call. Then the
+    function is compiled for this process alone. None of these functions touches files, so an ``OSError`` is the
+    cache's.
     """
     unkept = njit(nogil=True)(function)
     try:

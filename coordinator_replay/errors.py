@@ -1,7 +1,7 @@
 """Every error a user can meet: one root, one sentence each.
 
-Bad *data* is no exception here: it travels as a row with an ``error_class`` and ends in ``quarantine``. What is
-raised is what the user can do something about: a wrong call, an input that is not a dump, a broken warehouse.
+Bad *data* is no exception here: it travels as a row with an ``error_class`` and ends in ``quarantine``. An error is
+raised only if the user can act on it: a wrong call, an input that is not a dump, a broken warehouse.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,9 @@ class CoordinatorReplayError(Exception):
     """
 
     def __init__(self, *arguments: object) -> None:
-        super().__init__(*(without_secrets(one) if isinstance(one, str) else one for one in arguments))
+        super().__init__(
+            *(without_secrets(argument) if isinstance(argument, str) else argument for argument in arguments)
+        )
 
 
 class UsageError(CoordinatorReplayError):
@@ -53,7 +55,7 @@ class LockedError(CoordinatorReplayError):
 
 
 class SnapshotError(CoordinatorReplayError):
-    """An engine snapshot is of a version that this release can't read."""
+    """An engine snapshot has a version that this release can't read."""
 
 
 @contextmanager

@@ -17,7 +17,7 @@ _EXTRAS = {
 
 
 def missing_extra(problem: ModuleNotFoundError) -> str | None:
-    """Return what to install for a library that is not there; None if no extra brings it."""
+    """Return the package to install for a missing library; None if no extra brings it."""
     library = (problem.name or "").partition(".")[0]
     extra = _EXTRAS.get(library)
     if extra is None:

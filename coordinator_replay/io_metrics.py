@@ -1,4 +1,4 @@
-"""Counts of what this process reads and writes: files, bytes and records, as Spark's own metrics of a task have them.
+"""Counts of files, bytes and records that this process reads and writes, as in Spark's own metrics of a task.
 
 Python workers open files themselves, so Spark's columns for input and output stay at zero. Whoever opens a file counts
 it here, and a stage takes the difference over one task.
@@ -34,7 +34,7 @@ class IoMetrics:
         return IoMetrics(*(mine + its for mine, its in zip(astuple(self), astuple(other), strict=True)))
 
     def since(self, before: "IoMetrics") -> "IoMetrics":
-        """Return what was counted after an earlier time."""
+        """Return the counts since an earlier time."""
         return IoMetrics(*(mine - its for mine, its in zip(astuple(self), astuple(before), strict=True)))
 
     @classmethod
@@ -79,6 +79,6 @@ def count(metrics: IoMetrics) -> None:
 
 
 def counted() -> IoMetrics:
-    """Return what this process has read and written so far."""
+    """Return the counts of this process so far."""
     with _COUNTER.lock:
         return _COUNTER.counts

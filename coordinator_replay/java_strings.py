@@ -1,4 +1,4 @@
-"""What Java makes of a text, where Kafka decides by it."""
+"""Java's treatment of texts, where Kafka decides by it."""
 
 from functools import lru_cache
 
@@ -17,7 +17,7 @@ def as_int(number: int) -> int:
 
 @lru_cache(maxsize=1 << 16)
 def string_hash(text: str) -> int:
-    """``String.hashCode``: base 31 over UTF-16 code units, as a signed 32-bit number.
+    """Return ``String.hashCode``: base 31 over UTF-16 code units, as a signed 32-bit number.
 
     >>> string_hash("range"), string_hash("cooperative-sticky")
     (108280125, 1843682987)

@@ -61,7 +61,7 @@ def _json_escape(match: re.Match[str]) -> str:
 
 
 def neutral_json(text: str) -> str:
-    r"""JSON that says the same and holds none of these characters: they can only stand in its strings.
+    r"""Return JSON that says the same and holds none of these characters: they can only stand in its strings.
 
     >>> neutral_json('["\u202e"]')
     '["\\u202e"]'

@@ -1,9 +1,8 @@
 """Times as records hold them, and which of them can be shown.
 
-Kafka writes milliseconds since 1970, and -1 for none. A record can hold any other number too, and only the years 1970
-to 9999 can be shown by every reader of the tables: Python's calendar ends there, and Spark, DuckDB and pandas read
-times before 1970 each in their own way. Any other number is null wherever a column holds a time; fields that are kept
-as JSON keep the number itself.
+Kafka writes milliseconds since 1970, and -1 for none. A record can hold any other number too, but only the years 1970
+to 9999 can be shown by every reader of the tables. Python's calendar ends there, and Spark, DuckDB and pandas differ
+in times before 1970. Any other number is null in a column of times; fields kept as JSON keep the number itself.
 """
 
 import re
@@ -144,7 +143,7 @@ _EARLIEST = datetime.min.replace(tzinfo=UTC)
 
 
 def later(moment: datetime, by_ms: int) -> datetime:
-    """Return a moment so many milliseconds later, or earlier where that is negative, as far as the calendar goes.
+    """Return a time later by some milliseconds (earlier if negative), as far as the calendar goes.
 
     >>> later(LATEST, 1) == LATEST
     True

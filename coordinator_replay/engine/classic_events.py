@@ -1,8 +1,8 @@
-"""What a kind-2 record did to a classic group.
+"""Events of a kind-2 record of a classic group.
 
-Only the outcome of a rebalance is written, so a generation that is new is a rebalance that is over; how many more were
-tried in between is the difference of the generations. The same generation again is a static member that came back
-under a new id while nothing else had to change.
+Kafka writes only the outcome of a rebalance, so a new generation means that a rebalance is over. If the generation
+rose by more than one, the group tried others in between. The same generation again means that a static member came
+back under a new id while nothing else had to change.
 """
 
 from typing import Any

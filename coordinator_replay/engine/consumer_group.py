@@ -1,8 +1,8 @@
 """A consumer group of KIP-848, from kinds 3, 4, 5, 6, 7, 8 and 16.
 
-Mirrors ``modern.consumer.ConsumerGroup``. The state of the group is never written: it follows from epochs and members,
-by the first of ``STATES`` that holds. What moves the group on is therefore a joint condition, not a record; records
-only change what the condition looks at. A member's own state is written (kind 8), by ``MEMBER_STATES``.
+Mirrors ``modern.consumer.ConsumerGroup``. The state of the group is never written: it follows from epochs and
+members, by the first of ``STATES`` that holds. So a joint condition moves the group on, not a record; records only
+change the inputs of the condition. A member's own state is written (kind 8), by ``MEMBER_STATES``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -80,7 +80,7 @@ class ConsumerGroup(ReconcilingGroup):
         return min(self.assignors, key=lambda name: (-self.assignors[name], name))
 
     def replay_partition_metadata(self, record: Record, operation: Operation) -> None:
-        """Kind 4: topics with ids and partition counts; written up to Kafka 4.0."""
+        """Replay kind 4: topics with ids and partition counts; written up to Kafka 4.0."""
         old = self.topic_metadata
         if record.value is None:
             self.topic_metadata = None
@@ -94,7 +94,7 @@ class ConsumerGroup(ReconcilingGroup):
             operation.at["topic_metadata"] = record.offset
 
     def replay_member(self, record: Record, operation: Operation) -> None:
-        """Kind 5: a member's subscription and its choice of an assignor."""
+        """Replay kind 5: a member's subscription and its choice of an assignor."""
         before = self.members.get(record.key["memberId"])
         super().replay_member(record, operation)
         after = self.members.get(record.key["memberId"])
@@ -151,7 +151,7 @@ class ConsumerGroup(ReconcilingGroup):
         )
 
     def replay_regex(self, record: Record, operation: Operation) -> None:
-        """Kind 16: what an expression was resolved to."""
+        """Replay kind 16: the topics that an expression was resolved to."""
         expression = record.key["regularExpression"]
         old = self.regexes.get(expression)
         if record.value is None:

@@ -1,9 +1,9 @@
-"""What happened to a group, as plain data.
+"""Events of a group, as plain data.
 
-Events of one operation of the coordinator are made together, when its last record is in: state between two records
-of one operation was never visible to anybody. Within an operation they stand in the order of their records, and the
-change of the group's state sits on the one event that names it, so that each event starts in the state in which the
-one before it ended.
+The events of one operation of the coordinator are made together, once its last record is in: nobody ever saw the
+state between two records of one operation. The events of an operation have the order of their records. Only the event
+that names a change of the group's state carries that change, so each event starts in the state in which the event
+before it ended.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""What an operation did to single members, whatever the type of their group."""
+"""Events of single members in an operation, for groups of all types."""
 
 from typing import Any
 

@@ -1,10 +1,10 @@
-"""What the four machines share: log records as they come in, members and what they hold.
+"""Data that the four machines share: log records as they come in, and members with their assignments.
 
-A member is three immutable parts, because the log writes them apart: what it asked for (kinds 5, 10, 19), what it
-has (8, 14, 22) and what it is to have (7, 13, 21). A classic member's parts all come from the one kind-2 record.
-Immutable parts make "did it change?" a comparison, and let events carry a member as it was without copying. They are
-named tuples and not frozen dataclasses, because building those costs seven times as much (measured: 3.0 against 0.4
-microseconds for 15 fields) and a record builds several.
+A member has three immutable parts, because the log writes them in separate records: its subscription (kinds 5, 10,
+19), its current assignment (8, 14, 22) and its target assignment (7, 13, 21). The parts of a classic member all come
+from the one kind-2 record. Immutable parts make "did it change?" a comparison, and let events carry a member as it
+was without copying. They are named tuples and not frozen dataclasses, because building those costs seven times as
+much (measured: 3.0 against 0.4 microseconds for 15 fields) and a record builds several.
 """
 
 from collections.abc import Iterable, Mapping
@@ -49,7 +49,7 @@ class GroupState(StrEnum):
 
 
 class MemberState(StrEnum):
-    """How far a member is on its way to its target; classic members have no such state."""
+    """State of a member on the way to its target; classic members have no such state."""
 
     STABLE = "STABLE"
     UNREVOKED_PARTITIONS = "UNREVOKED_PARTITIONS"
@@ -144,7 +144,7 @@ class Subscription(NamedTuple):
 
     @property
     def loaded_rebalance_ms(self) -> int:
-        """The rebalance timeout for a coordinator that loads the record: without one, the session timeout counts."""
+        """Return the rebalance timeout for a coordinator that loads the record: else the session timeout counts."""
         if self.rebalance_timeout_ms is None or self.rebalance_timeout_ms == UNKNOWN_TIMEOUT:
             return self.session_timeout_ms or 0
         return self.rebalance_timeout_ms
@@ -159,7 +159,7 @@ NO_SUBSCRIPTION = Subscription()
 
 
 class Current(NamedTuple):
-    """What a member has.
+    """Current assignment of a member.
 
     Attributes:
         epoch: member epoch; the generation in a classic group.
@@ -188,7 +188,7 @@ class Current(NamedTuple):
     missing: int = 0
 
     def owned(self) -> Assignment:
-        """Return what the member owns: assigned and pending revocation together, as the broker's describe shows it."""
+        """Return the partitions that the member owns: assigned and pending ones, as in the broker's describe."""
         if not self.pending:
             return self.assigned or NOTHING
         return merged(self.assigned or NOTHING, self.pending)
@@ -206,7 +206,7 @@ JOINING = Current()
 
 
 class Target(NamedTuple):
-    """What a member is to have; standby and warm-up tasks only in streams groups."""
+    """Target assignment of a member; only streams groups have standby and warm-up tasks."""
 
     assigned: Assignment
     standby: Assignment = NOTHING
@@ -240,7 +240,7 @@ class Member(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Regex:
-    """What an expression was resolved to, by which version of the cluster's metadata, and when."""
+    """Topics that an expression was resolved to, with the version of the cluster's metadata and the time."""
 
     topics: tuple[str, ...]
     version: int
@@ -305,26 +305,26 @@ def epochs_by_topic(entries: Iterable[Mapping[str, Any]] | None, key: str = "top
     return by_topic
 
 
-def merged(one: Assignment, other: Assignment) -> Assignment:
+def merged(assignment: Assignment, other: Assignment) -> Assignment:
     """Return both assignments together.
 
     >>> merged({"a": (1,)}, {"a": (0,), "b": (3,)})
     {'a': (0, 1), 'b': (3,)}
     """
-    both = dict(one)
+    both = dict(assignment)
     for topic, partitions in other.items():
         both[topic] = tuple(sorted({*both[topic], *partitions})) if topic in both else partitions
     return both
 
 
-def without(one: Assignment, other: Assignment) -> Assignment:
-    """Return what is in the first assignment and not in the second.
+def without(assignment: Assignment, other: Assignment) -> Assignment:
+    """Return the partitions of the first assignment that are not in the second.
 
     >>> without({"a": (0, 1, 2), "b": (3,)}, {"a": (1,), "b": (3,)})
     {'a': (0, 2)}
     """
     rest: dict[str, tuple[int, ...]] = {}
-    for topic, partitions in one.items():
+    for topic, partitions in assignment.items():
         removed = other.get(topic)
         if removed is None:
             rest[topic] = partitions

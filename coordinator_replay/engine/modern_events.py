@@ -1,7 +1,7 @@
-"""What an operation did to a consumer, share or streams group.
+"""Events of an operation on a consumer, share or streams group.
 
-A rebalance begins with a new group epoch and is over when every member is at its target of that epoch. In consumer and
-streams groups that is when the state becomes Stable again; a share group shows Stable all the while.
+A rebalance begins with a new group epoch. It is over when every member is at its target of that epoch. In consumer
+and streams groups the state is then Stable again; a share group is Stable all the while.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,7 @@
-"""What consumer, share and streams groups show and read alike; each knows its own states, members and assignments.
+"""Parts that consumer, share and streams groups share; each type has its own states, members and assignments.
 
-Mirrors ``modern.ModernGroup``. The three differ in what a member's records say, not in what becomes of it: that is
-``Reconciliation``.
+Mirrors ``modern.ModernGroup``. The three types differ in the records of their members, but not in their further
+processing, which is ``Reconciliation``.
 """
 
 from abc import ABC, abstractmethod
@@ -61,7 +61,7 @@ class ReconcilingGroup(ABC):
 
     @property
     def state(self) -> GroupState:
-        """Return the first state whose condition holds; that of the last one holds always."""
+        """Return the first state whose condition holds; the condition of the last one always does."""
         return next(state for state, _, holds in self.states if holds(self))
 
     @property
@@ -106,23 +106,23 @@ class ReconcilingGroup(ABC):
         self.reconciliation.bump_epoch(record, operation, value.get("epoch", 0), value.get("metadataHash", 0))
 
     def replay_member(self, record: Record, operation: Operation) -> None:
-        """A member's subscription."""
+        """Replay a member's subscription."""
         if record.value is None:
             self.reconciliation.remove(record, operation)
         else:
             self.reconciliation.subscribe(record, operation, self.read_subscription(record.value))
 
     def replay_target_epoch(self, record: Record, operation: Operation) -> None:
-        """The epoch of the targets."""
+        """Replay the epoch of the target assignments."""
         self.reconciliation.install(record, operation)
 
     def replay_target(self, record: Record, operation: Operation) -> None:
-        """What a member is to have."""
+        """Replay a member's target assignment."""
         target = None if record.value is None else self.read_target(record.value, record.missing_before)
         self.reconciliation.update_target(record, operation, target)
 
     def replay_current(self, record: Record, operation: Operation) -> None:
-        """What a member has."""
+        """Replay a member's current assignment."""
         if record.value is None:
             self.reconciliation.remove_assignment(record, operation)
         else:
@@ -133,7 +133,7 @@ class ReconcilingGroup(ABC):
         """Return a member's subscription, by the value of its record."""
 
     def read_target(self, value: Mapping[str, Any], missing: int) -> Target:
-        """Return what a member is to have, by the value of its record: kinds 7 and 13.
+        """Return a member's target assignment from the value of its record: kinds 7 and 13.
 
         Args:
             value: the value.
@@ -144,7 +144,7 @@ class ReconcilingGroup(ABC):
 
     @abstractmethod
     def read_current(self, value: Mapping[str, Any], missing: int) -> Current:
-        """Return what a member has, by the value of its record.
+        """Return a member's current assignment from the value of its record.
 
         Args:
             value: the value.

@@ -1,4 +1,4 @@
-"""What an operation did, noted down: the events to be, before it is known which states they stand between."""
+"""Notes of an operation: its events, before the states between which they stand are known."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ def is_reborn(operation: Operation, group: Group | None) -> bool:
 
 
 def is_new(operation: Operation, before: Header | None, group: Group) -> bool:
-    """No life of this group reaches from before the operation into it."""
+    """Return whether the group did not exist right before the operation."""
     return before is None or before.group_type != group.group_type or is_reborn(operation, group)
 
 

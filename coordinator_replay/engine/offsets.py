@@ -1,10 +1,10 @@
-"""Committed offsets of one group, record by record: what is stored, what is pending, what a marker does.
+"""Committed offsets of one group, record by record: stored offsets, pending offsets, and markers.
 
 Mirrors ``OffsetMetadataManager.replay`` and ``replayEndTransactionMarker``. A commit whose batch has a producer id is
-pending until a control record of that producer in the same log partition; the test is the producer id, not the
-transactional bit, and the marker's producer epoch does not count, since with KIP-890 it is a newer one. On commit a
-pending offset is stored only if its record is younger than the stored one's. A tombstone takes the stored offset and
-what every producer has pending for it, at once.
+pending until a control record of that producer in the same log partition. The producer id decides, not the
+transactional bit. The marker's producer epoch does not count, because with KIP-890 it is a newer one. On commit a
+pending offset is stored only if its record is younger than that of the stored offset. A tombstone removes the stored
+offset and the pending offsets of all producers at once.
 
 The pipeline does the same in columns for millions of commits. This form, record by record, is what the simulated
 coordinator runs on, and what tests compare the pipeline with.

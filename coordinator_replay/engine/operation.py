@@ -2,9 +2,9 @@
 
 A request handled or a timer fired appends all its records at once, with one timestamp, and in an order that the code
 of the coordinator fixes. So records of one group belong together as long as the timestamp stays and the order goes
-on; a record that falls back in the order begins the next operation of the same millisecond. Gathered writes put
-several operations into one batch, so batches say nothing here. (``GroupMetadataManager``; the orders of heartbeat,
-leave, static replacement, conversion and deletion.)
+on. A record that falls back in the order begins the next operation of the same millisecond. A batch may hold several
+operations, because writes are gathered; so batches prove nothing here. (``GroupMetadataManager``; the orders of
+heartbeat, leave, static replacement, conversion and deletion.)
 
 The one exception to the order: a static member that returns gets copies of its records, the last one at member epoch
 0, before the ordinary part of the same operation begins.
@@ -102,8 +102,8 @@ class Operation:
         at: offset of the last record about each field of the group itself, e.g. ``epoch``, ``removed``.
         changes: old values of fields of the group itself, by the same names.
         damage: rules that one record alone broke: name, detail, position.
-        wrote_subscription: it wrote or removed what a member asks for, or a member began with it.
-        wrote_target: it wrote or removed what a member is to have.
+        wrote_subscription: it wrote or removed a member's subscription, or a member began with it.
+        wrote_target: it wrote or removed a member's target assignment.
     """
 
     partition: int
@@ -148,7 +148,7 @@ class Operation:
             self.phase = phase
 
     def touch(self, member_id: str, before: Member | None) -> Touch:
-        """Return what the operation wrote of a member, with the member as it was before."""
+        """Return the operation's changes of a member, with the member as it was before."""
         touch = self.members.get(member_id)
         if touch is None:
             touch = self.members[member_id] = Touch(before, self.last_offset)

@@ -5,9 +5,9 @@ Snapshots are made of it. ``form`` knows
 - texts, numbers, booleans and ``Any``, which stay as they are, and a ``StrEnum`` by its value;
 - tuples, lists and sets;
 - mappings: with text keys as dicts, with other keys as lists of pairs;
-- a NamedTuple as the list of its fields, and a dataclass as that of the fields that its ``__init__`` takes: without
-  those at the end that have their default. What a dataclass derives from others belongs in ``__post_init__``;
-- ``None`` or one of several types: of several as a pair, the number of the type and the value.
+- a NamedTuple as the list of its fields, and a dataclass as the list of the fields that its ``__init__`` takes.
+  Fields at the end with their default are left out. A dataclass derives other fields in ``__post_init__``;
+- ``None`` or one of several types: as a pair of the type's number and the value if there are several.
 
 ``Fields`` does the same for attributes of an object that has more than its state.
 """
@@ -27,7 +27,7 @@ Convert = Callable[[Any], Any]
 
 
 class Form(NamedTuple):
-    """How values of a type are written as plain data and read from it; None where they are the same."""
+    """Functions that write values of a type as plain data and read them back; None if both are the same."""
 
     write: Convert | None
     read: Convert | None
@@ -63,7 +63,7 @@ def form(hint: Any) -> Form:
     if hint in (Any, object, str, int, float, bool):
         return AS_IT_IS
     if isinstance(hint, type) and issubclass(hint, StrEnum):
-        return Form(None, {one.value: one for one in hint}.__getitem__)
+        return Form(None, {member.value: member for member in hint}.__getitem__)
     if hasattr(hint, "_fields"):
         return _named(hint)
     if is_dataclass(hint) and isinstance(hint, type):
@@ -105,7 +105,7 @@ def _tuple(args: tuple[Any, ...]) -> Form:
     if args[1:] == (Ellipsis,):
         return _collection(tuple, args[0])
     parts = [form(arg) for arg in args]
-    return Form(None, tuple) if all(one == AS_IT_IS for one in parts) else _sequence(tuple, parts)
+    return Form(None, tuple) if all(part == AS_IT_IS for part in parts) else _sequence(tuple, parts)
 
 
 def _collection(made: Callable[[Any], Any], item: Any) -> Form:
@@ -136,8 +136,8 @@ def _mapping(key: Any, item: Any) -> Form:
 
 def _sequence(made: Callable[[list[Any]], Any], forms: list[Form], defaults: Sequence[Any] = ()) -> Form:
     """Return a list with a form for each place; places at the end that have their default are left out."""
-    writes = [(place, one.write) for place, one in enumerate(forms) if one.write is not None]
-    reads = [(place, one.read) for place, one in enumerate(forms) if one.read is not None]
+    writes = [(place, form.write) for place, form in enumerate(forms) if form.write is not None]
+    reads = [(place, form.read) for place, form in enumerate(forms) if form.read is not None]
 
     def write(values: Iterable[Any]) -> list[Any]:
         plain = list(values)
@@ -170,9 +170,9 @@ def _named(cls: Any) -> Form:
 
 
 def _dataclass(cls: Any) -> Form:
-    hints, taken = get_type_hints(cls), [one for one in fields(cls) if one.init]
-    defaults = [one.default if one.default_factory is MISSING else one.default_factory() for one in taken]
-    names = [one.name for one in taken]
+    hints, taken = get_type_hints(cls), [field for field in fields(cls) if field.init]
+    defaults = [field.default if field.default_factory is MISSING else field.default_factory() for field in taken]
+    names = [field.name for field in taken]
     values_of = attrgetter(*names)
     plain = _sequence(
         lambda values: cls(**dict(zip(names, values, strict=False))), [form(hints[name]) for name in names], defaults
@@ -208,10 +208,10 @@ class Fields:
 
 
 def restoring(what: str, version: int, snapshot: Mapping[str, Any]) -> AbstractContextManager[None]:
-    """Check the version of a snapshot, and turn what is wrong inside into one error.
+    """Check the version of a snapshot, and turn any error inside into one error.
 
     Raises:
-        SnapshotError: it is of another version, or a part is missing or of another form.
+        SnapshotError: its version is another, or a part is missing or has another form.
     """
     actual = snapshot.get("version") if isinstance(snapshot, Mapping) else None
     if actual != version:

@@ -1,8 +1,9 @@
-"""What consumer, share and streams groups have in common: epochs, members, targets, and who is still on the way.
+"""Reconciliation of consumer, share and streams groups: epochs, members, targets, and members not yet at them.
 
-Mirrors ``ModernGroup`` and the part of ``GroupMetadataManager.replay`` that is the same for the three. Where the broker
-refuses to load a log (a member's tombstone while it still has an epoch, a group's while it still has members) this
-goes on and marks the operation as not exact: compacted and partial copies hold such things.
+Mirrors ``ModernGroup`` and the part of ``GroupMetadataManager.replay`` that is the same for the three. The broker
+refuses to load some logs: with a member's tombstone while it still has an epoch, or a group's while it still has
+members. This module goes on and marks the operation as not exact, because compacted and partial copies hold such
+records.
 
 A group made in memory stands at group epoch 1 and assignment epoch 1, so the first epoch on disk is usually 2.
 """
@@ -37,13 +38,13 @@ class Reconciliation:
         birth_missing: ``missing_before`` when the group began, None where its beginning is not in the log.
         epoch_missing: ``missing_before`` of the record that gave the epoch, None where none did.
         assignment_missing: the same of the assignment epoch.
-        early_targets: target assignments of members of which there is no other record.
+        early_targets: target assignments of members that have no other record.
         unreconciled: members that are not at their target.
-        incomplete: members of which a part was not seen.
+        incomplete: members with a part that was not seen.
         owners: who owns a partition, by topic and partition, as of the last operation.
         target_owners: who is to own it.
-        is_rebalancing: an epoch was announced that not all members have reached yet; None where records are missing by
-            which they may have.
+        is_rebalancing: an epoch was announced that not all members have reached yet; None if missing records may have
+            made them reach it.
     """
 
     birth_missing: int | None = None
@@ -71,7 +72,7 @@ class Reconciliation:
         return self.early_targets.get(member_id) if member is None else member.target
 
     def target_partitions(self, member_id: str) -> Assignment:
-        """Return what a member is to have, nothing where it has no target."""
+        """Return a member's target assignment; empty if it has none."""
         target = self.target_of(member_id)
         return target.assigned if target is not None else NOTHING
 
@@ -157,7 +158,7 @@ class Reconciliation:
             del self.early_targets[member_id]
 
     def remove_assignment(self, record: Record, operation: Operation) -> None:
-        """Tombstone of a member's current assignment: it owns nothing, and stays until its subscription is removed."""
+        """Replay the tombstone of a current assignment: the member stays, without partitions, until it is removed."""
         member_id = record.key["memberId"]
         before = self.members.get(member_id)
         if before is None:
@@ -168,7 +169,7 @@ class Reconciliation:
         self.put(Member(member_id, before.subscription, departed, before.target))
 
     def remove(self, record: Record, operation: Operation) -> None:
-        """Tombstone of a member's subscription: the member was removed."""
+        """Replay the tombstone of a member's subscription: the member was removed."""
         member_id = record.key["memberId"]
         before = self.members.get(member_id)
         if before is None:
@@ -196,7 +197,7 @@ class Reconciliation:
             self.incomplete.discard(member.member_id)
 
     def remove_group(self, record: Record, operation: Operation) -> None:
-        """Tombstone of the group: members and targets that are left are removed with it."""
+        """Replay the tombstone of the group: members and targets that are left are removed with it."""
         if self.members or self.early_targets or self.assignment_epoch != NO_ASSIGNMENT_EPOCH:
             operation.is_exact = False
         for member_id, member in self.members.items():

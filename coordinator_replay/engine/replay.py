@@ -1,14 +1,15 @@
 """Replay of one group: its records in log order go in, events come out.
 
-``apply`` takes every decoded record of the group, in whatever state the log is, and never raises on one: tombstones of
-unknown things do nothing, records of unknown groups and members create them, unknown kinds are passed over as the
-broker's own loader does.
+``apply`` takes every decoded record of the group, in whatever state the log is, and never raises an error on it.
+Tombstones of unknown keys do nothing. Records of unknown groups and members create them. Unknown kinds are skipped,
+as in the broker's own loader.
 
-What missing records hide is marked, not guessed. A group is proven from the offset ``proven_from`` on: behind it every
-key of the group has its last record, says the caller, who has the whole log partition. Where the caller says nothing, a
-group is proven as long as no offset below is missing. A classic group is proven from its first record on, too, as long
-as what is missing was compacted away: one key has the whole group, and the cleaner removes a record only for a later
-one of its key (``Cleaner.shouldRetainRecord``), so that between two values that are left there was no other.
+Gaps of missing records are marked; their content is never guessed. A group is proven from the offset ``proven_from``
+on. The caller, who has the whole log partition, says that behind it every key of the group has its last record. If
+the caller says nothing, a group is proven as long as no offset below is missing. A classic group is also proven from
+its first record on, if the missing records were compacted away. One key holds the whole group, and the cleaner
+removes a record only for a later one of its key (``Cleaner.shouldRetainRecord``). So there was no other value between
+two that are left.
 
 Events of an operation come out when the next operation begins, or with ``settle``. A classic group's value is an
 operation's last record, so its events come at once. A snapshot keeps the operation that is still open: replay in
@@ -69,7 +70,7 @@ NEVER_EXACT = -1
 """``missing_before`` of a simple group whose own records may be missing."""
 NOWHERE = 2**63 - 1
 """``proven_from`` where no offset proves the group: only its own records can."""
-HIGHEST_FIRST_EPOCH = {one: 1 if one is GroupType.CLASSIC else 2 for one in GroupType}
+HIGHEST_FIRST_EPOCH = {group_type: 1 if group_type is GroupType.CLASSIC else 2 for group_type in GroupType}
 """The highest epoch or generation that the first operation of a new group writes."""
 NO_EPOCH = 0
 """Epoch in events about a group that isn't there."""
@@ -88,7 +89,7 @@ class StateReplay:
         group: the group as of the last record, None where there is none.
         offsets: its committed offsets, of those commits that ``apply`` was called with.
         proven_from: log offset from which no key of the group is open, or NOWHERE; None where that is not known.
-        is_cleaned: what is missing behind the group's last record is known to have been compacted away.
+            is_cleaned: what is missing behind the group's last record is known to have been compacted away.
         is_contested: records of the group are written to another log partition at the same time, so that none proves
             what it is.
         open_keys: keys of which a value can't be read, and no later record is on record.
@@ -114,22 +115,22 @@ class StateReplay:
 
     @property
     def state(self) -> GroupState:
-        """State of the group as of the last record, ``Dead`` where there is none."""
+        """Return the state of the group as of the last record, ``Dead`` if there is none."""
         return self.group.state if self.group is not None else GroupState.DEAD
 
     def apply(self, record: Record) -> list[Event]:
-        """Take one record of the group; returns the events of the operations that are over by it.
+        """Take one record of the group; return the events of the operations that it ends.
 
         Raises:
-            UsageError: the record is of another group.
+            UsageError: the record has another group.
         """
         return [event for events in self.apply_in_operations(record) for event in events]
 
     def apply_in_operations(self, record: Record) -> list[list[Event]]:
-        """As ``apply``, the events of each operation in a list of their own.
+        """Take one record as ``apply`` does; return a list of events for each operation.
 
         Raises:
-            UsageError: the record is of another group.
+            UsageError: the record has another group.
         """
         kind = record.kind
         group_id = record.key.get("groupId") or record.key.get("group")
@@ -164,7 +165,7 @@ class StateReplay:
         """End the operation that is still open and return its events; without one, nothing.
 
         Args:
-            missing_from: the first offset of those that are missing behind; the operation may go on there.
+            missing_from: the first missing offset behind; the operation may go on there.
         """
         operation, self._operation = self._operation, None
         if operation is None:
@@ -183,9 +184,9 @@ class StateReplay:
         return events
 
     def _doubt_beginning(self, operation: Operation) -> None:
-        """A group whose first record has a higher epoch than a new group's had earlier ones, which are missing.
+        """Mark a group as begun before its first record, if its epoch is higher than that of a new group.
 
-        Then the copy is of several moments, and ``proven_from``, which rests on its being of one, holds no more.
+        The copy then mixes several points in time, so ``proven_from`` no longer holds: it assumes a single one.
         """
         group = self.group
         if self.proven_from is None or operation.before is not None or group is None or not operation.is_exact:
@@ -197,11 +198,11 @@ class StateReplay:
                 group.reconciliation.birth_missing = None
 
     def is_exact(self, missing_before: int | None = None) -> bool:
-        """Return whether no record that is missing can make the group another, what is still open included.
+        """Return whether no missing record can make the group another, pending records included.
 
         Args:
-            missing_before: how many offsets of the log partition are missing below the time asked about, where
-                that is later than the group's last record: a record of the group may be among them.
+            missing_before: the number of offsets missing below the time asked about, if that is later than the
+                group's last record. They may have held records of the group.
         """
         if missing_before is not None and missing_before + self._lost > self._missing:
             return self._is_classic_proven(missing_before + self._lost)
@@ -253,14 +254,14 @@ class StateReplay:
     def interrupted(
         self, partition: int, offset: int, timestamp_ms: int | None, before: GroupState, group_type: GroupType | None
     ) -> Event:
-        """Return records between the older dumps and a newer one are missing; the group is what the newer one confirms.
+        """Return the event for records missing between the older dumps and a newer one; only the newer one is proven.
 
         Args:
             partition: the log partition.
             offset: the first offset that is missing.
             timestamp_ms: the time from which on records are missing.
             before: the state as shown until then.
-            group_type: of a group that is not there.
+            group_type: type of a group that does not exist.
         """
         self._state = before
         return self._mark(EventKind.RECORDS_MISSING, (partition, offset, timestamp_ms), group_type)
@@ -350,7 +351,7 @@ class StateReplay:
         """Continue from a snapshot.
 
         Raises:
-            SnapshotError: it is of a version this release does not know, or not a snapshot.
+            SnapshotError: this release does not know its version, or it is not a snapshot.
         """
         with restoring("engine", VERSION, snapshot):
             replay = cls(snapshot["group_id"])
@@ -470,7 +471,7 @@ FIELDS = Fields(
 
 
 def _key(record: Record) -> tuple[Any, ...]:
-    """Return what distinguishes a key from others of the group."""
+    """Return the part of a key that distinguishes it from other keys of the group."""
     return record.kind, *record.key.values()
 
 
@@ -479,9 +480,9 @@ def _is_migrating(group: Group) -> bool:
     if isinstance(group, ClassicGroup):
         return False
     subscriptions = (member.subscription for member in group.members.values())
-    return any(one is not None and one.uses_classic_protocol for one in subscriptions)
+    return any(subscription is not None and subscription.uses_classic_protocol for subscription in subscriptions)
 
 
 def _is_doubtful(group: Group) -> bool:
-    """Whether records are missing where a record of another group type follows: a complete log has others between."""
+    """Return whether records are missing before a record of another group type; a complete log has others between."""
     return not isinstance(group, ClassicGroup) or group.missing == NEVER_EXACT

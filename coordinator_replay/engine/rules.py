@@ -1,7 +1,7 @@
 """Rules a log keeps, checked after every operation.
 
-They hold between operations, not inside them. A rule that is broken is an event of its own, unless records are missing
-since the older of the records that contradict each other: then the operation is marked as not exact instead.
+They hold between operations, not inside them. A broken rule is an event of its own. But if records are missing since
+the older of the two contradicting records, the operation is marked as not exact instead.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ RULES: Mapping[str, str] = {
 
 
 def check_generation(group: ClassicGroup, at: int, notes: list[Note]) -> None:
-    """No two members of one generation have one partition; the broker does not look at what the leader sends."""
+    """Check that no two members of one generation have one partition; the broker does not check the leader's answer."""
     gains = [
         (member_id, NOTHING, member.current.assigned or NOTHING)
         for member_id, member in group.members.items()
@@ -45,7 +45,7 @@ def check_generation(group: ClassicGroup, at: int, notes: list[Note]) -> None:
 
 
 def check_rules(operation: Operation, before: Header | None, group: ModernGroup, notes: list[Note]) -> None:
-    """The rules of consumer, share and streams groups."""
+    """Check the rules of consumer, share and streams groups."""
     state = group.reconciliation
     if group.group_type is not GroupType.SHARE:
         _check_owners(operation, state, notes)

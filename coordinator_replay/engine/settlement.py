@@ -1,8 +1,8 @@
-"""An operation is over: what it did to the group, as events.
+"""Events of an operation that has ended.
 
-What happened is read from the difference between the group before and after the operation, not from single records:
-three tombstones and three records under the same instance id are one static member that came back, a tombstone of one
-type followed by records of another is a conversion. Only what the operation touched is looked at.
+The events come from the difference between the group before and after the operation, not from single records. Three
+tombstones and three records under the same instance id are one static member that came back. A tombstone of one type
+followed by records of another type is a conversion. Only parts that the operation touched are compared.
 """
 
 from collections.abc import Mapping

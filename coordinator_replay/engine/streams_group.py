@@ -1,7 +1,7 @@
 """A streams group of KIP-1071, from kinds 17 and 19 to 23.
 
-Mirrors ``streams.StreamsGroup``. Like a consumer group, with tasks (subtopology, partition) for partitions, and with
-one more state: NotReady, as long as there is no topology or it is not the one that was validated against the topics.
+Mirrors ``streams.StreamsGroup``. It is like a consumer group, with tasks (subtopology, partition) for partitions. It
+has one more state: NotReady, as long as no topology exists or its topology was not validated against the topics.
 Brokers of 4.1 wrote no validated epoch: their groups read as NotReady, which is then not certain.
 
 Member states have codes of their own (``streams.MemberState``): 1 is what 0 is in a consumer group.
@@ -66,7 +66,7 @@ class StreamsGroup(ReconcilingGroup):
         return self.topology is not None and self.topology.epoch == self.validated_topology_epoch
 
     def replay_metadata(self, record: Record, operation: Operation) -> None:
-        """Kind 17: group epoch, metadata hash, and the topology epoch that was validated."""
+        """Replay kind 17: group epoch, metadata hash, and the topology epoch that was validated."""
         value = record.value or {}
         self.validated_topology_epoch = value.get("validatedTopologyEpoch", NOT_VALIDATED)
         super().replay_metadata(record, operation)
@@ -113,7 +113,7 @@ class StreamsGroup(ReconcilingGroup):
         )
 
     def replay_topology(self, record: Record, operation: Operation) -> None:
-        """Kind 23: the topology; its tombstone comes after the group's own and then meets nobody."""
+        """Replay kind 23: the topology; its tombstone comes after that for the group and then changes nothing."""
         old = self.topology
         self.topology = read_topology(record.value) if record.value is not None else None
         operation.changes.setdefault("topology", old)

@@ -301,7 +301,7 @@ class _Sorter:
             self.add_by_content(file)
 
     def add_not_current(self, file: _Listed, suffix: str) -> None:
-        """A segment that is no longer, or not yet, part of the log."""
+        """Add a segment that is no longer, or not yet, part of the log."""
         # A swap file is a finished compaction.
         if suffix == "swap" or (suffix == "deleted" and (self.include_deleted or file.named)):
             self.add_segment(file, suffix)
@@ -309,7 +309,7 @@ class _Sorter:
             self.skip(f".log.{suffix}: not part of the log" + ("; --include-deleted reads it" * (suffix == "deleted")))
 
     def add_segment(self, file: _Listed, suffix: str = "") -> None:
-        """A segment by its name: its folder says which log it is part of, unless the user named the file itself."""
+        """Add a segment by its name: its folder says which log it is part of, unless the user named the file itself."""
         if _LOG_FOLDER.match(file.folder) and not PARTITION_FOLDER.match(file.folder) and not file.named:
             is_numbered = file.folder.startswith(f"{TOPIC}-")
             self.skip(f"{TOPIC} has no such partition" if is_numbered else f"a log of another topic than {TOPIC}")

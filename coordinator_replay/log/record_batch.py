@@ -23,7 +23,7 @@ SHORTEST_RECORD = 7
 
 @inlined
 def _long_varint(data: Any, position: Any, end: Any, last_shift: Any) -> Any:
-    """As ``_varint``, for numbers of any length."""
+    """Read a zigzag number of any length, see ``_varint``."""
     value = np.int64(0)
     shift = np.int64(0)
     while 0 <= position < end:

@@ -80,7 +80,7 @@ def _read_uvarints(data: Any, at: Any, ends: Any, where: Any, numbers: Any) -> N
 
 @compiled
 def _read_runs(at: Any, ends: Any, where: Any, sizes: Any, first: Any, length: Any) -> None:
-    """Notes where runs of bytes of these sizes lie in some rows."""
+    """Note where runs of bytes of these sizes lie in some rows."""
     for row in range(len(at)):
         here, size = at[row], sizes[row]
         if not where[row] or here < 0:

@@ -45,11 +45,11 @@ class Clock:
         return self.rights([milliseconds(moment) if isinstance(moment, datetime) else moment])[0]
 
     def lefts(self, moments: Iterable[int | None]) -> list[int]:
-        """As ``left``, of moments in milliseconds since 1970."""
+        """Return the left edges of times in milliseconds since 1970, see ``left``."""
         return self._within(moments, 0)
 
     def rights(self, moments: Iterable[int | None]) -> list[int]:
-        """As ``right``, of moments in milliseconds since 1970."""
+        """Return the right edges of times in milliseconds since 1970, see ``right``."""
         return self._within(moments, self.length)
 
     def _within(self, moments: Iterable[int | None], unknown: int) -> list[int]:
@@ -63,7 +63,7 @@ def columns(rows: Iterable[Mapping[str, Any]], names: Sequence[str], times: Sequ
     Args:
         rows: with values of all names: numbers, texts, or lists of numbers.
         names: the columns.
-        times: those of them that are moments.
+        times: names of the columns that hold times.
     """
     listed = list(rows)
     return packed({name: [row[name] for row in listed] for name in names}, times)
@@ -75,9 +75,9 @@ def packed(values: Mapping[str, list[Any]], times: Sequence[str] = ()) -> Column
 
 
 def _exact(value: Any) -> Any:
-    """Numbers, or lists of them, as JavaScript can read them without rounding: text beyond 2^53."""
+    """Return numbers, or lists of them, as JavaScript can read them without rounding: text beyond 2^53."""
     if isinstance(value, list):
-        return [_exact(one) for one in value]
+        return [_exact(element) for element in value]
     return str(value) if isinstance(value, int) and abs(value) > EXACT else value
 
 

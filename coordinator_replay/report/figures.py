@@ -44,7 +44,7 @@ _TIME = "%F %T.%3N"
 
 @dataclass(slots=True)
 class Axis:
-    """What all figures of a page have in common.
+    """Time axis that all figures of a page share.
 
     Attributes:
         times: the range that they show.
@@ -73,7 +73,7 @@ def time_figure(name: str, axis: Axis, *, height: int, **options: Any) -> figure
 
     Args:
         name: by which the page finds it, and the element that it is drawn into.
-        axis: what it has in common with the others.
+        axis: the time axis that all figures share.
         height: in pixels; the width is the page's.
         options: more for Bokeh's ``figure``.
     """
@@ -114,7 +114,7 @@ def time_figure(name: str, axis: Axis, *, height: int, **options: Any) -> figure
 
 
 def rows_figure(name: str, axis: Axis, **options: Any) -> figure:
-    """Return an empty figure over time with named rows, of which the page's script makes as many as there are."""
+    """Return an empty figure over time with named rows; the page's script makes as many rows as needed."""
     drawn = time_figure(name, axis, height=100, y_range=Range1d(start=0.6, end=-0.6), **options)
     drawn.yaxis.ticker = FixedTicker(ticks=[])
     # Names without room are left out until there is.
@@ -137,7 +137,7 @@ def bars(drawn: figure, name: str, names: Sequence[str], *, height: float | str 
 
 
 def unowned_bars(drawn: figure, name: str, names: Sequence[str], *, fill_alpha: float, hatch_alpha: float) -> Any:
-    """Red hatched bars, one for each time range in which a partition was without an owner.
+    """Return red hatched bars, one for each time range in which a partition was without an owner.
 
     Args:
         drawn: a figure of rows.

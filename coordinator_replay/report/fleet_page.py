@@ -45,7 +45,7 @@ def fleet_figures() -> list[figure]:
 
 def causes_of(fleet: ClusterGroups) -> Mapping[str, str]:
     """Return causes, the most frequent first, with their colours."""
-    causes = by_frequency(cause for one in fleet.causes for cause in repeat(one.cause, one.count))
+    causes = by_frequency(cause for count in fleet.causes for cause in repeat(count.cause, count.count))
     return {cause: cause_colour(cause) for cause in causes}
 
 
@@ -56,20 +56,20 @@ def cause_data(fleet: ClusterGroups, clock: Clock) -> Mapping[str, Any]:
     width = round(timedelta(**{f"{fleet.unit}s": 1}) / timedelta(milliseconds=1))
     reached: dict[int, int] = {}
     rows = []
-    for one in sorted(fleet.causes, key=lambda one: order.index(one.cause)):
-        left = clock.since_start(one.since)
+    for cause in sorted(fleet.causes, key=lambda cause: order.index(cause.cause)):
+        left = clock.since_start(cause.since)
         bottom = reached.get(left, 0)
-        reached[left] = bottom + one.count
+        reached[left] = bottom + cause.count
         rows.append(
             {
                 "left": left + round(0.04 * width),
                 "right": left + round(0.96 * width),
                 "bottom": bottom,
-                "top": bottom + one.count,
+                "top": bottom + cause.count,
                 "since": left,
-                "cause": neutral(one.cause),
-                "count": f"{one.count:,}",
-                "colour": colours[one.cause],
+                "cause": neutral(cause.cause),
+                "count": f"{cause.count:,}",
+                "colour": colours[cause.cause],
             }
         )
     return {
@@ -139,13 +139,13 @@ def lane_of(
         clock: of the page's range.
         findings: about the group.
         page: the way to its own page.
-        is_complete: whether no record of the range is missing: there may have been other rebalances else.
+        is_complete: no record of the range is missing; otherwise there may have been other rebalances.
     """
     scale = UNITS / max(clock.length, 1)
-    times = sorted(clock.left(moment) for one in life.rebalances if (moment := began(one)) is not None)
-    severities = Counter(one.severity for one in findings)
-    causes = by_frequency(one.cause for one in life.rebalances)
-    pauses = [one.commit_pause_ms for one in life.rebalances if one.commit_pause_ms is not None]
+    times = sorted(clock.left(moment) for rebalance in life.rebalances if (moment := began(rebalance)) is not None)
+    severities = Counter(finding.severity for finding in findings)
+    causes = by_frequency(rebalance.cause for rebalance in life.rebalances)
+    pauses = [rebalance.commit_pause_ms for rebalance in life.rebalances if rebalance.commit_pause_ms is not None]
     return Lane(
         group=life.group,
         page=page,
@@ -160,13 +160,13 @@ def lane_of(
         times=times if len(times) <= MOST_TIMES else times[:: len(times) // MOST_TIMES + 1],
         findings=severities,
         rank=1_000_000 * severities["error"] + 1000 * severities["warning"] + severities["info"],
-        is_at_least=not is_complete or any(one.lacks_records for one in life.rebalances),
-        is_pause_at_least=not is_complete or any(one.is_pause_at_least for one in life.rebalances),
+        is_at_least=not is_complete or any(rebalance.lacks_records for rebalance in life.rebalances),
+        is_pause_at_least=not is_complete or any(rebalance.is_pause_at_least for rebalance in life.rebalances),
     )
 
 
 def _paths(bands: Sequence[StateBand], clock: Clock, scale: float) -> list[tuple[str, str, str]]:
-    """States as SVG paths, those that pass drawn over those that rest; as many marks as the lane can show."""
+    """Return states as SVG paths, as many as the lane can show; transient states are drawn over resting ones."""
     drawn: dict[str, list[str]] = {}
     reached: dict[str, int] = {}
     for band in bands:
@@ -184,7 +184,7 @@ def _paths(bands: Sequence[StateBand], clock: Clock, scale: float) -> list[tuple
 
 
 def lane_data(lanes: Sequence[Lane]) -> list[Mapping[str, Any]]:
-    """Return what the page's script counts in a chosen time range."""
+    """Return the data that the page's script counts in a chosen time range."""
     return [{"times": lane.times, "complete": len(lane.times) == lane.rebalances} for lane in lanes]
 
 
@@ -192,7 +192,7 @@ Tile = tuple[str, str, str]
 
 
 class FleetPage:
-    """Puts the page together while lives of groups pass by, of which it keeps a row each.
+    """Builder of the page: it sees the lives of groups one by one and keeps one row of each.
 
     Args:
         warehouse: the tables.
@@ -200,7 +200,7 @@ class FleetPage:
         end: before then; after the last record of the log read if None.
 
     Raises:
-        UsageError: the tables don't know the cluster, or nothing of that range.
+        UsageError: the tables don't know the cluster, or have no record of that range.
 
     Attributes:
         lanes: the rows.
@@ -215,8 +215,8 @@ class FleetPage:
         self.lanes: list[Lane] = []
         self.notes: list[str] = []
         self._findings: dict[str | None, list[Finding]] = defaultdict(list)
-        for one in self.fleet.findings:
-            self._findings[one.group_id].append(one)
+        for finding in self.fleet.findings:
+            self._findings[finding.group_id].append(finding)
 
     def add(self, life: GroupLife, page: str | None = None) -> None:
         """Take up a group: its states and rebalances.
@@ -240,7 +240,7 @@ class FleetPage:
     def html(self, assets: str | None = None) -> str:
         """Return the page."""
         fleet = self.fleet
-        # What deserves a look comes first, then what rebalanced most.
+        # Groups that deserve a look come first, then those with most rebalances.
         lanes = sorted(self.lanes, key=lambda lane: (-lane.rank, -lane.rebalances, lane.group))
         data = {
             "start": milliseconds(fleet.start),
@@ -273,9 +273,9 @@ class FleetPage:
         for kind, state, count in fleet.kinds:
             types[kind][state] += count
         losing = Counter[str]()
-        for one in fleet.expiring:
-            losing[one.status] += one.partitions
-        quarantined = sum(one.count for one in fleet.undecoded)
+        for offset in fleet.expiring:
+            losing[offset.status] += offset.partitions
+        quarantined = sum(kind.count for kind in fleet.undecoded)
         with_rebalances = sum(lane.rebalances > 0 for lane in self.lanes)
         return [
             *(
@@ -297,7 +297,7 @@ class FleetPage:
 
 
 def fleet_page(warehouse: Tables, start: datetime | None = None, end: datetime | None = None) -> tuple[str, FleetPage]:
-    """Return the page of the cluster as HTML, complete in itself, and what it was made from.
+    """Return the page of the cluster as HTML, complete in itself, and its builder.
 
     Args:
         warehouse: the tables.
@@ -305,7 +305,7 @@ def fleet_page(warehouse: Tables, start: datetime | None = None, end: datetime |
         end: before then; after the last record of the log read if None.
 
     Raises:
-        UsageError: the tables don't know the cluster, or nothing of that range.
+        UsageError: the tables don't know the cluster, or have no record of that range.
     """
     page = FleetPage(warehouse, start, end)
     for life in lives_of(warehouse, spans_of(warehouse, None, start, end), start, end, detail=Detail.STATES):

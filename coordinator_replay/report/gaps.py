@@ -1,7 +1,8 @@
 """The times in which a partition had no owner, as pictures show them.
 
-Table ``partition_ownership`` has these times in its column ``unowned``. Where a classic group gave a partition to
-another member within one join phase, it has none: the time from the end of the join phase on is the least then.
+Table ``partition_ownership`` has these times in its column ``unowned``. If a classic group gave a partition to
+another member within one join phase, the table has no time. Then the time since the end of the join phase is a lower
+bound.
 """
 
 from collections.abc import Iterable, Iterator

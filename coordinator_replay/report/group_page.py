@@ -71,8 +71,8 @@ def _tiles(life: GroupLife) -> list[Tile]:
     top = ", ".join(f"{cause} {number:,}" for cause, number in islice(causes.items(), 3))
     members = {member.member_id for member in life.members}
     partitions = {(holding.topic, holding.partition) for holding in life.holdings}
-    statuses = Counter(one.status for one in life.expirations)
-    severities = Counter(one.severity for one in life.findings)
+    statuses = Counter(expiration.status for expiration in life.expirations)
+    severities = Counter(finding.severity for finding in life.findings)
     return [
         (life.outcome.state, "state at the end", _kind(life)),
         (f"{len(life.rebalances):,}", "rebalances on record", top),
@@ -82,7 +82,11 @@ def _tiles(life: GroupLife) -> list[Tile]:
         (
             f"{len(life.findings):,}",
             "findings",
-            ", ".join(f"{severities[one]:,} {one}" for one in ("error", "warning", "info") if severities[one]),
+            ", ".join(
+                f"{severities[severity]:,} {severity}"
+                for severity in ("error", "warning", "info")
+                if severities[severity]
+            ),
         ),
         (
             f"{statuses['EXPIRED']:,}",
@@ -102,10 +106,10 @@ def _kind(life: GroupLife) -> str:
     return "only its offsets are on record" if outcome.state == UNKNOWN else "only holds offsets"
 
 
-def _left(one: Rebalance, *, members: MemberIdentities, departed: Mapping[Any, str]) -> list[str]:
+def _left(rebalance: Rebalance, *, members: MemberIdentities, departed: Mapping[Any, str]) -> list[str]:
     """Return the members that a rebalance removed, with how they went where a broker's log says it."""
-    at = one.completed_at if one.group_type == "classic" else one.started_at
-    left = one.members_left or ()
+    at = rebalance.completed_at if rebalance.group_type == "classic" else rebalance.started_at
+    left = rebalance.members_left or ()
     words = {member_id: said for member_id in left if (said := departed.get((member_id, at))) is not None}
     return members.labels(left, words)
 
@@ -120,7 +124,7 @@ def _words_of(departed: Sequence[LoggedDeparture]) -> dict[Any, str]:
 
 
 def life_data(life: GroupLife, members: MemberIdentities) -> Mapping[str, Any]:
-    """What the page's script puts into the figures of a life: the columns of each source, the rows of each figure."""
+    """Return the data of a life's figures for the page's script: columns of each source, rows of each figure."""
     clock = Clock(life.start, life.end)
     partitions = [neutral(f"{topic}-{number}") for topic, number in partitions_of(life)]
     return {
@@ -146,14 +150,14 @@ def life_data(life: GroupLife, members: MemberIdentities) -> Mapping[str, Any]:
 
 
 def _rows(labels: Sequence[str], each: int, most: int) -> Mapping[str, Any]:
-    """Named rows of a figure: how high each, and all together at most, in pixels."""
+    """Return named rows of a figure: the height of each, and the largest height of all together, in pixels."""
     return {"labels": list(labels[:MOST_ROWS]) or ["none"], "each": each, "most": most}
 
 
 def group_page(
     warehouse: Tables, group: str, start: datetime | None = None, end: datetime | None = None
 ) -> tuple[str, GroupLife]:
-    """Return the page of a group as HTML, and what it was made from.
+    """Return the page of a group as HTML, and the life it shows.
 
     Args:
         warehouse: the tables.
@@ -162,7 +166,7 @@ def group_page(
         end: before then; after the last record of the log read if None.
 
     Raises:
-        UsageError: the tables don't know the group, or nothing of that range.
+        UsageError: the tables don't know the group, or have no record of that range.
     """
     life = life_of(warehouse, group, start, end)
     return life_page(warehouse, life, start), life
@@ -199,7 +203,8 @@ def life_page(
         basis=str(basis_of_group(warehouse, start, life.group, life.log_partition)),
         coverage=str(warehouse.coverage),
         tiles=_tiles(life),
-        is_exact=all(band.is_exact for band in life.states) and not any(one.lacks_records for one in life.rebalances),
+        is_exact=all(band.is_exact for band in life.states)
+        and not any(rebalance.lacks_records for rebalance in life.rebalances),
         is_classic=all(band.group_type == "classic" for band in life.states),
         states=[
             (f"{state}, by the broker's log" if is_logged else state, STATE_COLOURS.get(state, UNKNOWN_COLOUR))

@@ -1,4 +1,4 @@
-"""What a group's page shows of its state, its findings, and its rebalances by cause."""
+"""Marks on a group's page: its states, its findings, and its rebalances by cause."""
 
 from bisect import bisect_right
 from collections import defaultdict
@@ -45,7 +45,7 @@ STATE, PAUSED, FINDINGS_ROW = "state", "commits paused", "findings"
 
 
 def state_rows(life: GroupLife) -> list[str]:
-    """Return names of the rows beneath each other in the first figure: those that have something to show."""
+    """Return the names of the rows in the first figure, from top to bottom; rows without marks are left out."""
     return [STATE, *([PAUSED] if life.pauses else []), *([FINDINGS_ROW] if life.findings else [])]
 
 
@@ -88,92 +88,96 @@ def finding_columns(life: GroupLife, clock: Clock) -> Columns:
     row = state_rows(life).index(FINDINGS_ROW) if life.findings else None
     rows = [
         {
-            "left": clock.left(one.first_seen),
-            "right": clock.right(one.last_seen or one.first_seen),
+            "left": clock.left(finding.first_seen),
+            "right": clock.right(finding.last_seen or finding.first_seen),
             "row": row,
-            "colour": SEVERITY_COLOURS.get(one.severity, UNKNOWN_COLOUR),
-            "severity": one.severity,
-            "rule": neutral(one.rule),
-            "message": neutral(one.message),
-            "times": f"{'at least ' * one.is_at_least}{counted_as(one.occurrences)}",
+            "colour": SEVERITY_COLOURS.get(finding.severity, UNKNOWN_COLOUR),
+            "severity": finding.severity,
+            "rule": neutral(finding.rule),
+            "message": neutral(finding.message),
+            "times": f"{'at least ' * finding.is_at_least}{counted_as(finding.occurrences)}",
         }
-        for one in life.findings
-        if one.first_seen is not None and one.first_seen < life.end and (one.last_seen or one.first_seen) >= life.start
+        for finding in life.findings
+        if finding.first_seen is not None
+        and finding.first_seen < life.end
+        and (finding.last_seen or finding.first_seen) >= life.start
     ]
     return columns(rows, FINDINGS, ("left", "right"))
 
 
 def causes_of(life: GroupLife) -> list[str]:
     """Return the causes of its rebalances, the most frequent first: a row each."""
-    return list(by_frequency(one.cause for one in life.rebalances))
+    return list(by_frequency(rebalance.cause for rebalance in life.rebalances))
 
 
 def began(rebalance: Rebalance) -> datetime | None:
-    """When a rebalance began, as far as the log shows it; else when it was over."""
+    """Return when a rebalance began, as far as the log shows it; else when it was over."""
     return rebalance.began_by or rebalance.completed_at
 
 
 def rebalance_columns(life: GroupLife, clock: Clock, members: MemberIdentities) -> Columns:
-    """Rebalances: a mark each, the time that they took for certain, and that which they may have taken."""
+    """Return a mark for each rebalance: the time that it took for certain, and the time that it may have taken."""
     place = {cause: row for row, cause in enumerate(causes_of(life))}
     moves = moves_of(life)
     rows = [
-        _rebalance(one, place[one.cause or "UNKNOWN"], clock, members, moves.get(one.rebalance_id, ()))
-        for one in life.rebalances
+        _rebalance(
+            rebalance, place[rebalance.cause or "UNKNOWN"], clock, members, moves.get(rebalance.rebalance_id, ())
+        )
+        for rebalance in life.rebalances
     ]
     return columns(rows, REBALANCES, ("at", "end"))
 
 
 def _rebalance(
-    one: Rebalance, row: int, clock: Clock, members: MemberIdentities, moves: Sequence[Move]
+    rebalance: Rebalance, row: int, clock: Clock, members: MemberIdentities, moves: Sequence[Move]
 ) -> dict[str, Any]:
-    at = clock.left(began(one))
+    at = clock.left(began(rebalance))
     return {
         "at": at,
-        "end": at if _is_over_untimed(one) else max(clock.right(one.completed_at), at),
+        "end": at if _is_over_untimed(rebalance) else max(clock.right(rebalance.completed_at), at),
         "row": row,
-        "id": one.rebalance_id,
-        "cause": neutral(one.cause or "UNKNOWN"),
-        "colour": cause_colour(one.cause),
-        "alpha": CONFIDENCE_ALPHA.get(one.confidence or "", 0.12),
-        "confidence": one.confidence or "not inferred",
-        "began": _began(one),
-        "ended": _ended(one),
-        "took": took(one),
-        "epoch": "-" if one.epoch is None else str(one.epoch),
-        "members": member_counts(one),
-        "moved": moved(one),
-        "unowned": unowned(one),
-        "pause": pause(one),
-        "blocked_by": blocked_by(one, members) or "nobody for long on record",
+        "id": rebalance.rebalance_id,
+        "cause": neutral(rebalance.cause or "UNKNOWN"),
+        "colour": cause_colour(rebalance.cause),
+        "alpha": CONFIDENCE_ALPHA.get(rebalance.confidence or "", 0.12),
+        "confidence": rebalance.confidence or "not inferred",
+        "began": _began(rebalance),
+        "ended": _ended(rebalance),
+        "took": took(rebalance),
+        "epoch": "-" if rebalance.epoch is None else str(rebalance.epoch),
+        "members": member_counts(rebalance),
+        "moved": moved(rebalance),
+        "unowned": unowned(rebalance),
+        "pause": pause(rebalance),
+        "blocked_by": blocked_by(rebalance, members) or "nobody for long on record",
         "what": _moves_shown(moves, members),
-        "evidence": "\n".join(map(neutral, one.evidence or ())) or "none on record",
-        "others": neutral(", ".join(one.alternatives or ()) or "nothing else"),
+        "evidence": "\n".join(map(neutral, rebalance.evidence or ())) or "none on record",
+        "others": neutral(", ".join(rebalance.alternatives or ()) or "nothing else"),
     }
 
 
-def _began(one: Rebalance) -> str:
-    """When it began; where neither the log nor a broker's log has that, between which times it may have."""
-    if one.started_at is not None:
-        return shown(one.started_at)
-    if one.began_by is None:
+def _began(rebalance: Rebalance) -> str:
+    """Return when it began; if neither the log nor a broker's log has that, the bounds of that time."""
+    if rebalance.started_at is not None:
+        return shown(rebalance.started_at)
+    if rebalance.began_by is None:
         return "not on record"
-    after = "" if one.began_after is None else f"after {shown(one.began_after)}, "
-    return f"not on record: {after}by {shown(one.began_by)}"
+    after = "" if rebalance.began_after is None else f"after {shown(rebalance.began_after)}, "
+    return f"not on record: {after}by {shown(rebalance.began_by)}"
 
 
-def _is_over_untimed(one: Rebalance) -> bool:
-    return one.is_over and one.completed_at is None
+def _is_over_untimed(rebalance: Rebalance) -> bool:
+    return rebalance.is_over and rebalance.completed_at is None
 
 
-def _ended(one: Rebalance) -> str:
-    if one.completed_at is not None:
-        return f"{'by ' * one.is_end_open}{shown(one.completed_at)}"
-    return "at an unknown time" if _is_over_untimed(one) else unended(one)
+def _ended(rebalance: Rebalance) -> str:
+    if rebalance.completed_at is not None:
+        return f"{'by ' * rebalance.is_end_open}{shown(rebalance.completed_at)}"
+    return "at an unknown time" if _is_over_untimed(rebalance) else unended(rebalance)
 
 
 def _moves_shown(moves: Sequence[Move], members: MemberIdentities) -> str:
-    """Return what changed hands in one rebalance: the first partitions by name, and how many more."""
+    """Return the partitions that changed hands in one rebalance: the first by name, and the number of others."""
     first = [
         f"{neutral(f'{topic}-{partition}')}: {'nobody' if giver is None else members.label(giver)} → "
         f"{members.label(taker)}"
@@ -184,8 +188,11 @@ def _moves_shown(moves: Sequence[Move], members: MemberIdentities) -> str:
 
 
 def moves_of(life: GroupLife) -> Mapping[str, Sequence[Move]]:
-    """Return what changed hands in each rebalance: ownerships that began with it or before the next one began."""
-    begun = sorted(((began(one) or life.start, one.rebalance_id) for one in life.rebalances), key=lambda pair: pair[0])
+    """Return the moves of each rebalance: ownerships that began with it or before the next rebalance."""
+    begun = sorted(
+        ((began(rebalance) or life.start, rebalance.rebalance_id) for rebalance in life.rebalances),
+        key=lambda pair: pair[0],
+    )
     starts = [milliseconds(moment) for moment, _ in begun]
     moves: dict[str, list[Move]] = defaultdict(list)
     before: dict[tuple[str, int], str] = {}
@@ -200,18 +207,18 @@ def moves_of(life: GroupLife) -> Mapping[str, Sequence[Move]]:
 
 def pause_columns(life: GroupLife, clock: Clock) -> Columns:
     """Return pauses in the group's commits around rebalances."""
-    causes = {one.rebalance_id: one for one in life.rebalances}
+    causes = {rebalance.rebalance_id: rebalance for rebalance in life.rebalances}
     row = state_rows(life).index(PAUSED) if life.pauses else None
     rows = [
         {
-            "left": clock.left(one.since),
-            "right": clock.right(one.until),
+            "left": clock.left(span.since),
+            "right": clock.right(span.until),
             "row": row,
-            "length": pause(causes[one.rebalance_id]),
-            "partition": neutral(f"{one.topic}-{one.partition}"),
-            "rebalance": neutral(causes[one.rebalance_id].cause or "UNKNOWN"),
+            "length": pause(causes[span.rebalance_id]),
+            "partition": neutral(f"{span.topic}-{span.partition}"),
+            "rebalance": neutral(causes[span.rebalance_id].cause or "UNKNOWN"),
         }
-        for one in life.pauses
-        if one.rebalance_id in causes
+        for span in life.pauses
+        if span.rebalance_id in causes
     ]
     return columns(rows, PAUSES, ("left", "right"))

@@ -20,7 +20,7 @@ Key = tuple[str, str]
 class MemberIdentities:
     """The members of a life: a static member is the same one under every member id.
 
-    A static member that was replaced in a classic group goes by its instance id: the client id on record is that of the
+    A replaced static member of a classic group goes by its instance id, because the client id on record is from the
     process that joined first.
 
     Args:
@@ -99,12 +99,12 @@ def shown_legend(keys: Sequence[Key], what: str, *, nobody: str) -> tuple[list[K
 
 
 def _lifetimes(life: GroupLife, identities: Mapping[str, str]) -> Mapping[str, tuple[int, int]]:
-    """From when to when each identity was a member, in milliseconds since 1970."""
+    """Return the first and last time at which each identity was a member, in milliseconds since 1970."""
     lifetimes: dict[str, tuple[int, int]] = {}
-    for one in life.members:
-        since, until = one.from_ms or 0, LATEST_MS if one.to_ms is None else one.to_ms
-        first, last = lifetimes.get(identities[one.member_id], (since, until))
-        lifetimes[identities[one.member_id]] = min(first, since), max(last, until)
+    for member in life.members:
+        since, until = member.from_ms or 0, LATEST_MS if member.to_ms is None else member.to_ms
+        first, last = lifetimes.get(identities[member.member_id], (since, until))
+        lifetimes[identities[member.member_id]] = min(first, since), max(last, until)
     return lifetimes
 
 
@@ -113,15 +113,15 @@ def _colours(
 ) -> Mapping[str, str]:
     """Return the colour of each identity.
 
-    Members with the same client id are one client where the next one came after the one before had left; those that
-    were there at the same time are several.
+    Members with the same client id are one client if each joined after the one before had left. If they were members
+    at the same time, they are several clients.
     """
     colours: dict[str, str] = {}
     instances: dict[str, Lanes] = {}
-    # Of each instance of a client: its colour, and how many incarnations it has had.
+    # For each instance of a client: its colour, and the number of its incarnations.
     places: dict[tuple[str, int], int] = {}
     incarnations: Counter[tuple[str, int]] = Counter()
-    for identity in sorted(order, key=lambda one: lifetimes.get(one, (0, 0))):
+    for identity in sorted(order, key=lambda name: lifetimes.get(name, (0, 0))):
         since, until = lifetimes.get(identity, (0, LATEST_MS))
         client = clients.get(identity, identity)
         instance = client, instances.setdefault(client, Lanes()).place(since, until)

@@ -96,7 +96,7 @@ def metrics_of(
     limit: int | None = None,
     is_openmetrics: bool = False,
 ) -> Metrics:
-    """Metrics of a cluster at the end of its log.
+    """Return metrics of a cluster at the end of its log.
 
     Args:
         warehouse: the tables.
@@ -118,7 +118,7 @@ def metrics_of(
     )
     audited = None if covered.audited_at is None else covered.audited_at.timestamp()
     gauges.add("audit_end_timestamp_seconds", "When the last audit ended.", [((), audited)])
-    whole = Counter(one.is_whole for one in warehouse.completeness.partitions.values())
+    whole = Counter(partition.is_whole for partition in warehouse.completeness.partitions.values())
     gauges.add(
         "log_partitions",
         "Partitions of __consumer_offsets, by whether the log has all that decides an answer about the past.",
@@ -140,7 +140,7 @@ def metrics_of(
         ("rule", "severity", "state"),
     )
     everyone = groups_at(warehouse)
-    states = Counter((one.group_type, _state(one)) for one in everyone)
+    states = Counter((group.group_type, _state(group)) for group in everyone)
     gauges.add("groups", "Groups by type and state.", sorted(states.items()), ("type", "state"))
     rebalances = warehouse.rows(_REBALANCES)
     wanted = _wanted(everyone, groups)
@@ -160,36 +160,36 @@ def _wanted(groups: Sequence[Group], expression: str | None) -> list[Group]:
         pattern = compile_pattern(expression)
     except ValueError as problem:
         raise UsageError(f"{expression!r} is no regular expression: {problem}") from problem
-    return [one for one in groups if pattern.fullmatch(one.group_id)]
+    return [group for group in groups if pattern.fullmatch(group.group_id)]
 
 
 def _first(groups: Sequence[Group], rebalances: Sequence[tuple[str, str, int, int]], limit: int | None) -> list[Group]:
     counts: Counter[str] = Counter()
     for name, _, count, _ in rebalances:
         counts[name] += count
-    return sorted(groups, key=lambda one: (-counts[one.group_id], one.group_id))[:limit]
+    return sorted(groups, key=lambda group: (-counts[group.group_id], group.group_id))[:limit]
 
 
 def _add_groups(
     gauges: _Gauges, warehouse: Tables, chosen: Sequence[Group], rebalances: Sequence[tuple[str, str, int, int]]
 ) -> None:
-    names = {one.group_id for one in chosen}
+    names = {group.group_id for group in chosen}
     gauges.add(
         "group_state",
         "1 for the type and state that the group has.",
-        [((one.group_id, one.group_type, _state(one)), 1) for one in chosen],
+        [((group.group_id, group.group_type, _state(group)), 1) for group in chosen],
         ("group", "type", "state"),
     )
     gauges.add(
         "group_epoch",
         "Generation of a classic group, group epoch of any other.",
-        [((one.group_id,), one.epoch if one.is_exact else None) for one in chosen],
+        [((group.group_id,), group.epoch if group.is_exact else None) for group in chosen],
         ("group",),
     )
     gauges.add(
         "group_members",
         "Members of the group.",
-        [((one.group_id,), one.member_count if one.is_exact else None) for one in chosen],
+        [((group.group_id,), group.member_count if group.is_exact else None) for group in chosen],
         ("group",),
     )
     gauges.add(

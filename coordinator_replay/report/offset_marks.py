@@ -50,7 +50,7 @@ def _name(line: OffsetLine) -> str:
 
 
 def _note(line: OffsetLine) -> str:
-    """Return what hovering says of a line whose offsets a figure can't show to the last digit."""
+    """Return the hover text of a line whose offsets a figure can't show to the last digit."""
     lowest, highest = min(line.offsets), max(line.offsets)
     if lowest >= -EXACT and highest <= EXACT:
         return ""
@@ -75,16 +75,16 @@ def _points(line: OffsetLine) -> tuple[list[int], list[int | None]]:
 
 def _marks(line: OffsetLine) -> Iterator[dict[str, Any]]:
     """Mark where an offset went backwards, or ended other than by the next commit."""
-    for one in line.marked:
-        lost = one["lost_offset"]
-        offset = one["committed_offset"] if lost is None else lost
+    for mark in line.marked:
+        lost = mark["lost_offset"]
+        offset = mark["committed_offset"] if lost is None else lost
         about = {"offset": offset, "progress": offset - line.offsets[0], "name": _name(line)}
         if lost is not None and lost >= 0:
-            text = f"{one['committed_offset']:,} was committed, which means no offset; before it was {lost:,}"
-            yield {**about, "at": one["at"], "what": "position lost", "colour": "#e07b1a", "text": text}
-        if one["back_from"] is not None:
-            text = f"from {one['back_from']:,} to {offset:,}"
-            yield {**about, "at": one["at"], "what": "rewound", "colour": "#e07b1a", "text": text}
-        if one["removed_by"] is not None and lost is None:
-            what, text = neutral(one["removed_by"]), f"the offset was {offset:,}"
-            yield {**about, "at": one["until"], "what": what, "colour": GAP_COLOUR, "text": text}
+            text = f"{mark['committed_offset']:,} was committed, which means no offset; before it was {lost:,}"
+            yield {**about, "at": mark["at"], "what": "position lost", "colour": "#e07b1a", "text": text}
+        if mark["back_from"] is not None:
+            text = f"from {mark['back_from']:,} to {offset:,}"
+            yield {**about, "at": mark["at"], "what": "rewound", "colour": "#e07b1a", "text": text}
+        if mark["removed_by"] is not None and lost is None:
+            what, text = neutral(mark["removed_by"]), f"the offset was {offset:,}"
+            yield {**about, "at": mark["until"], "what": what, "colour": GAP_COLOUR, "text": text}

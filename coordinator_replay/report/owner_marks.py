@@ -99,11 +99,11 @@ def _owned(
 
 def identities_of(life: GroupLife, members: MemberIdentities) -> Mapping[str, str]:
     """Return the members that are rows, by identity, each with its name."""
-    return {members.identity(one.member_id): members.label(one.member_id) for one in life.members}
+    return {members.identity(member.member_id): members.label(member.member_id) for member in life.members}
 
 
 def member_columns(life: GroupLife, clock: Clock, members: MemberIdentities) -> Mapping[str, Columns]:
-    """Return what each member owned, as a share of the most that one of them did."""
+    """Return the number of partitions that each member owned, as a share of the largest number."""
     place = {identity: row for row, identity in enumerate(list(identities_of(life, members))[:MOST_ROWS])}
     most = max((member.partitions for member in life.members), default=0) or 1
     shown = [member for member in life.members if members.identity(member.member_id) in place]

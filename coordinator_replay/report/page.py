@@ -1,8 +1,8 @@
 """One HTML page out of a template, figures and data: complete in itself, or one of several that share their scripts.
 
-Everything on a page that comes from a dump was written by clients of a cluster and is trusted with nothing: templates
-escape it, the data of figures travel as JSON in which no character can end a script, and a content security policy
-lets only the page's own scripts run and lets none of them reach a network.
+Clients of a cluster wrote everything on a page that comes from a dump, so none of it is trusted. Templates escape it.
+The data of figures travel as JSON in which no character can end a script. A content security policy lets only the
+page's own scripts run, and lets none of them reach a network.
 """
 
 import base64
@@ -36,9 +36,9 @@ Figures = Callable[[], list[figure]]
 
 
 def _shown(value: object) -> object:
-    """Return what a template puts into a page: text without characters that a browser obeys.
+    """Return a value as a template puts it into a page: text without characters that a browser obeys.
 
-    Markup of our own as it is.
+    Markup of our own stays as it is.
     """
     return value if hasattr(value, "__html__") else neutral(str(value))
 
@@ -56,7 +56,7 @@ def _data_moment(moment: datetime | None) -> str:
 
 
 def _rank(number: int | None) -> str:
-    """Return what a table sorts a number by."""
+    """Return the key by which a table sorts a number."""
     return "" if number is None else str(number)
 
 
@@ -86,9 +86,9 @@ def _asset(name: str) -> str:
 
 @cache
 def _library() -> str:
-    """Bokeh's own script, without its parts that no figure here needs."""
+    """Return Bokeh's own script, without its parts that no figure here needs."""
     resources: Resources = INLINE.clone(components=["bokeh"])
-    # Line ends are those that a browser hashes.
+    # Browsers hash a script with these line ends.
     return "\n".join(resources.js_raw).replace("\r\n", "\n")
 
 
@@ -103,11 +103,11 @@ def _figures_script(make: Figures) -> str:
     """Return figures as a script: the same for all pages of a kind, and without a word from a dump."""
     drawn = make()
     document = Document()
-    for one in drawn:
-        document.add_root(one)
+    for model in drawn:
+        document.add_root(model)
     docs, _ = standalone_docs_json_and_render_items(document)
     (json_document,) = docs.values()
-    places = [f"draw-{one.name}" for one in drawn]
+    places = [f"draw-{model.name}" for model in drawn]
     return f"window.coordinatorReplayFigures = {_harmless({'json': json_document, 'places': places})};"
 
 
@@ -117,7 +117,7 @@ def _hash(script: str) -> str:
 
 
 def _harmless(value: object) -> str:
-    """JSON that may stand inside a script element: nothing in it can end the element or begin a comment."""
+    """Return JSON that may stand inside a script element: nothing in it can end the element or begin a comment."""
     text = neutral_json(orjson.dumps(value).decode())
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -130,7 +130,7 @@ def render_page(
     Args:
         template: a file of the templates folder; it has an element ``draw-NAME`` for each figure.
         make: the figures.
-        data: what the page's script puts into them.
+        data: the data that the page's script puts into them.
         assets: the way to the folder of shared files, as ``assets/``; None where the page has all in itself.
         context: what the template names.
     """
@@ -177,7 +177,7 @@ def undrawn_page(group: str, cluster: str, note: str, *, index: str, assets: str
 
 
 def figures_file(make: Figures) -> str:
-    """Return the name of the file that has the figures of a kind of page, among those that pages share."""
+    """Return the name of the shared file with the figures of a kind of page."""
     return f"{make.__name__.replace('_', '-')}.js"
 
 

@@ -33,7 +33,7 @@ def page_name(group: str) -> str:
 def _drawn(warehouse: Tables, life: GroupLife, start: datetime | None, fleet: FleetPage, ways: Ways) -> str:
     """Return the page of a group.
 
-    Where something in its life can't be drawn, one that says so, among those of others.
+    If something in its life can't be drawn, the page says so.
     """
     try:
         return life_page(warehouse, life, start, f"../{ASSETS}/", ways)
@@ -59,7 +59,7 @@ def write_site(
 
     Args:
         warehouse: the tables.
-        folder: where to; made if it does not exist. Pages that an earlier report left there are replaced.
+        folder: target folder; made if it does not exist. Pages that an earlier report left there are replaced.
         start: from then on; the first record read if None.
         end: before then; after the last record of the log read if None.
 
@@ -67,7 +67,7 @@ def write_site(
         The page of all groups; its notes name groups whose own page could not be drawn, and says so.
 
     Raises:
-        UsageError: the tables don't know the cluster, or nothing of that range; or a file can't be written.
+        UsageError: the tables don't know the cluster, or have no record of that range; or a file can't be written.
     """
     page = FleetPage(warehouse, start, end)
     with writing(folder):

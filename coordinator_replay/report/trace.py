@@ -39,7 +39,7 @@ Span = tuple[int, int, str, Event]
 
 
 def _span(clock: Clock, since: datetime | int | None, until: datetime | int | None) -> tuple[int, int]:
-    """When something was, within the trace: microseconds since 1970."""
+    """Return the begin and end of a time range within the trace, in microseconds since 1970."""
     begin, end = clock.left(since), clock.right(until)
     return 1000 * (clock.start_ms + begin), 1000 * (clock.start_ms + max(begin, end))
 
@@ -147,15 +147,15 @@ def _rebalances(life: GroupLife, clock: Clock) -> dict[str, list[Span]]:
     """
     certain: list[Span] = []
     possible: list[Span] = []
-    for one in life.rebalances:
-        about = {name: getattr(one, name) for name in COLUMNS}
-        cause = one.cause or "UNKNOWN"
-        # What was over before the group's first record with a time is over when the trace begins.
-        until = life.start if one.is_over and one.completed_at is None else one.completed_at
-        begin, end = _span(clock, one.began_by or until, until)
+    for rebalance in life.rebalances:
+        about = {name: getattr(rebalance, name) for name in COLUMNS}
+        cause = rebalance.cause or "UNKNOWN"
+        # A rebalance that was over before the group's first timed record ends where the trace begins.
+        until = life.start if rebalance.is_over and rebalance.completed_at is None else rebalance.completed_at
+        begin, end = _span(clock, rebalance.began_by or until, until)
         certain.append((begin, end, cause, about))
-        if one.began_after is not None and (earliest := _span(clock, one.began_after, None)[0]) < begin:
-            possible.append((earliest, begin, f"{cause} may have begun", {"rebalance_id": one.rebalance_id}))
+        if rebalance.began_after is not None and (earliest := _span(clock, rebalance.began_after, None)[0]) < begin:
+            possible.append((earliest, begin, f"{cause} may have begun", {"rebalance_id": rebalance.rebalance_id}))
     return {"rebalances": certain, "join phase: not on record": possible}
 
 
@@ -236,10 +236,10 @@ def write_trace(lives: Sequence[GroupLife], path: Path, basis: str | None = None
 def traces_of(
     warehouse: Tables, groups: Sequence[str], start: datetime | None = None, end: datetime | None = None
 ) -> list[GroupLife]:
-    """Return what a trace of groups is made from, in their order: as many statements for many groups as for one.
+    """Return the lives that a trace of groups shows, in the order of the groups, with one set of statements for all.
 
     Raises:
-        UsageError: the tables don't know the only group, or nothing of that time range.
+        UsageError: the tables don't know the only group, or have no record of that time range.
     """
     only = groups[0] if len(groups) == 1 else None
     wanted = frozenset(groups)

@@ -42,12 +42,12 @@ Place = tuple[int, str, int]
 
 
 def life_labels(answer: WhatIf) -> list[str]:
-    """Return what each life is called on an axis: an alternative by its number, which the page explains."""
+    """Return the name of each life on an axis: an alternative has its number, which the page explains."""
     return ["recorded", "simulated", *(f"what if {number}" for number in range(1, len(answer.lives) - 1))]
 
 
 def clients_of(answer: WhatIf) -> Mapping[str, str]:
-    """Return the colour of each client, those of the record first."""
+    """Return the colour of each client; clients on record come first."""
     names = dict.fromkeys(name for life in answer.lives for name in life.by_member.values())
     return {name: COLOURS[place % len(COLOURS)] for place, name in enumerate(names)}
 
@@ -63,23 +63,25 @@ def rebalance_rows(answer: WhatIf, clock: Clock) -> list[dict[str, Any]]:
     colours = causes_of(answer)
     return [
         {
-            "at": clock.left(moment_of(one)),
-            "at_ms": moment_of(one),
-            "shown_at": shown(later(EPOCH, moment_of(one))),
+            "at": clock.left(moment_of(rebalance)),
+            "at_ms": moment_of(rebalance),
+            "shown_at": shown(later(EPOCH, moment_of(rebalance))),
             "row": number,
             "life": label,
-            "cause": neutral(str(one["cause"])),
-            "colour": colours[str(one["cause"])],
-            "epoch": counted_as(one["epoch"]),
-            "members": _members_text(one),
-            "moved": counted_as(one["partitions_reassigned"]),
-            "partitions_reassigned": one["partitions_reassigned"],
-            "unowned": "not on record" if one["unowned_ms_max"] is None else duration(one["unowned_ms_max"]),
-            "joined": _clients_text(one["members_joined"], life.by_member),
-            "left": _clients_text(one["members_left"], life.by_member),
+            "cause": neutral(str(rebalance["cause"])),
+            "colour": colours[str(rebalance["cause"])],
+            "epoch": counted_as(rebalance["epoch"]),
+            "members": _members_text(rebalance),
+            "moved": counted_as(rebalance["partitions_reassigned"]),
+            "partitions_reassigned": rebalance["partitions_reassigned"],
+            "unowned": "not on record"
+            if rebalance["unowned_ms_max"] is None
+            else duration(rebalance["unowned_ms_max"]),
+            "joined": _clients_text(rebalance["members_joined"], life.by_member),
+            "left": _clients_text(rebalance["members_left"], life.by_member),
         }
         for number, (label, life) in enumerate(zip(life_labels(answer), answer.lives, strict=True))
-        for one in life.rebalances
+        for rebalance in life.rebalances
     ]
 
 
@@ -91,7 +93,7 @@ def _members_text(rebalance: Mapping[str, Any]) -> str:
 
 def _clients_text(member_ids: Iterable[str] | None, by_member: Mapping[str, str]) -> str:
     """Return the clients behind member ids, by name."""
-    return neutral(", ".join(sorted(by_member.get(one, one) for one in member_ids or ()))) or "none"
+    return neutral(", ".join(sorted(by_member.get(id_, id_) for id_ in member_ids or ()))) or "none"
 
 
 def places_of(answer: WhatIf) -> list[Place]:
@@ -102,7 +104,7 @@ def places_of(answer: WhatIf) -> list[Place]:
 
 
 def place_labels(answer: WhatIf) -> list[str]:
-    """Return what the rows of owners are called."""
+    """Return the labels of the rows of owners."""
     labels = life_labels(answer)
     return [neutral(f"{labels[number]}  {topic}-{partition}") for number, topic, partition in places_of(answer)]
 
@@ -118,17 +120,17 @@ def owner_columns(answer: WhatIf, clock: Clock) -> Mapping[str, Columns]:
     idle: list[dict[str, Any]] = []
     for number, life in enumerate(answer.lives):
         by_partition: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
-        for one in _ownerships(life):
-            by_partition.setdefault((one["topic"] or "", one["partition"]), []).append(one)
+        for ownership in _ownerships(life):
+            by_partition.setdefault((ownership["topic"] or "", ownership["partition"]), []).append(ownership)
         for (topic, partition), ownerships in by_partition.items():
             row = rows.get((number, topic, partition))
             if row is None:
                 continue
             about = {"row": row, "life": labels[number], "partition": neutral(f"{topic}-{partition}")}
-            owned += [{**about, **_owned(one, life, clock, colours)} for one in ownerships]
-            idle += [{**about, **one} for one in _idle(ownerships, clock)]
+            owned += [{**about, **_owned(ownership, life, clock, colours)} for ownership in ownerships]
+            idle += [{**about, **pause} for pause in _idle(ownerships, clock)]
         idle += list(_paused(life, number, labels[number], rows, clock))
-    visible = [one for one in owned if one["right"] > one["left"]]
+    visible = [bar for bar in owned if bar["right"] > bar["left"]]
     return {"lives-owned": columns(visible, OWNED, _ENDS), "lives-idle": columns(idle, IDLE, _ENDS)}
 
 
@@ -136,29 +138,29 @@ def _ownerships(life: Lived) -> Sequence[Mapping[str, Any]]:
     return life.rows.get("partition_ownership", ())
 
 
-def _owned(one: Mapping[str, Any], life: Lived, clock: Clock, colours: Mapping[str, str]) -> dict[str, Any]:
-    name = life.by_member.get(one["member_id"], one["member_id"])
+def _owned(ownership: Mapping[str, Any], life: Lived, clock: Clock, colours: Mapping[str, str]) -> dict[str, Any]:
+    name = life.by_member.get(ownership["member_id"], ownership["member_id"])
     return {
-        "left": clock.left(one["owned_from"]),
-        "right": clock.right(one["owned_to"]),
+        "left": clock.left(ownership["owned_from"]),
+        "right": clock.right(ownership["owned_to"]),
         "client": neutral(name),
         "colour": colours.get(name, UNKNOWN_COLOUR),
-        "release": neutral(str(one["released_by"] or "still owned")),
+        "release": neutral(str(ownership["released_by"] or "still owned")),
     }
 
 
 def _idle(ownerships: Sequence[Mapping[str, Any]], clock: Clock) -> Iterable[dict[str, Any]]:
-    """When the record shows no owner between two owners."""
-    ordered = sorted(ownerships, key=lambda one: one["owned_from"])
+    """Return the times between two owners in which the record shows no owner."""
+    ordered = sorted(ownerships, key=lambda ownership: ownership["owned_from"])
     until: int | None = None
-    for one in ordered:
-        if until is not None and one["owned_from"] > until:
-            yield _span(until, one["owned_from"], "no owner on record", clock)
-        until = max(until or 0, one["owned_to"]) if one["owned_to"] is not None else None
+    for owned in ordered:
+        if until is not None and owned["owned_from"] > until:
+            yield _span(until, owned["owned_from"], "no owner on record", clock)
+        until = max(until or 0, owned["owned_to"]) if owned["owned_to"] is not None else None
 
 
 def _paused(life: Lived, number: int, label: str, rows: Mapping[Place, int], clock: Clock) -> Iterable[dict[str, Any]]:
-    """When simulated consumers did not work on a partition."""
+    """Return the times in which simulated consumers did not work on a partition."""
     for (topic, partition), since_ms, until_ms in life.pauses or ():
         row = rows.get((number, topic, partition))
         if row is not None and until_ms > since_ms:

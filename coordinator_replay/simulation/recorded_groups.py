@@ -88,8 +88,10 @@ class _Topics:
                 self.counts[topic] = count
             if changes:
                 self.changes[topic] = [
-                    DatedTopicChange(milliseconds(one["changed_at"]), one["change"], one["partition_count"] or 0)
-                    for one in changes
+                    DatedTopicChange(
+                        milliseconds(change["changed_at"]), change["change"], change["partition_count"] or 0
+                    )
+                    for change in changes
                 ]
 
 
@@ -124,12 +126,12 @@ def what_if_all(
     for first in range(0, len(groups), _GROUPS_AT_ONCE):
         for recorded in _read(warehouse, groups[first : first + _GROUPS_AT_ONCE], topics):
             try:
-                one = simulate(recorded, [alternative], most_steps=0)
+                simulated = simulate(recorded, [alternative], most_steps=0)
             except UsageError:
                 refused.append(recorded.group_id)
                 continue
-            if one.fidelity.is_enough:
-                gains.append(_gain(one))
+            if simulated.fidelity.is_enough:
+                gains.append(_gain(simulated))
             else:
                 unlike.append(recorded.group_id)
     notes = [
@@ -140,21 +142,21 @@ def what_if_all(
         )
         if names
     ]
-    ranked = sorted(gains, key=lambda one: (-one.interruptions_spared, -one.rebalances_spared, one.group_id))
-    leading = [one.group_id for one in ranked[:_RANGED]]
+    ranked = sorted(gains, key=lambda gain: (-gain.interruptions_spared, -gain.rebalances_spared, gain.group_id))
+    leading = [gain.group_id for gain in ranked[:_RANGED]]
     ranges: dict[str, dict[str, tuple[int, int]]] = {}
     for recorded in _read(warehouse, leading, topics) if leading else ():
-        one = simulate(recorded, [alternative], most_steps=_RANGED_STEPS)
-        ranges[recorded.group_id] = dict(_ranges_of_gain(one))
-    return [replace(one, ranges=ranges.get(one.group_id)) for one in ranked], notes
+        simulated = simulate(recorded, [alternative], most_steps=_RANGED_STEPS)
+        ranges[recorded.group_id] = dict(_ranges_of_gain(simulated))
+    return [replace(gain, ranges=ranges.get(gain.group_id)) for gain in ranked], notes
 
 
-def _gain(one: WhatIf) -> Gain:
-    before, after = one.simulated, one.alternatives[0]
+def _gain(what_if: WhatIf) -> Gain:
+    before, after = what_if.simulated, what_if.alternatives[0]
     return Gain(
-        group_id=one.group_id,
-        share=one.fidelity.share,
-        recorded_rebalances=one.recorded.rebalances,
+        group_id=what_if.group_id,
+        share=what_if.fidelity.share,
+        recorded_rebalances=what_if.recorded.rebalances,
         rebalances=after.rebalances,
         rebalances_spared=before.rebalances - after.rebalances,
         interruptions=after.members_interrupted,
@@ -163,9 +165,9 @@ def _gain(one: WhatIf) -> Gain:
     )
 
 
-def _ranges_of_gain(one: WhatIf) -> Iterator[tuple[str, tuple[int, int]]]:
-    """The least and the most of what is predicted, and of what is spared with that."""
-    before, after = one.simulated, one.alternatives[0]
+def _ranges_of_gain(what_if: WhatIf) -> Iterator[tuple[str, tuple[int, int]]]:
+    """Yield the least and the most of what is predicted, and of what is spared with that."""
+    before, after = what_if.simulated, what_if.alternatives[0]
     for name, predicted, spared in (
         ("rebalances", "rebalances", "rebalances_spared"),
         ("members_interrupted", "interruptions", "interruptions_spared"),
@@ -180,7 +182,7 @@ def _ranges_of_gain(one: WhatIf) -> Iterator[tuple[str, tuple[int, int]]]:
 
 
 def recorded_of(warehouse: Tables, group: str) -> Recorded:
-    """What is on record of a group.
+    """Return what is on record of a group.
 
     Raises:
         UsageError: the tables don't know the group, or have offset commits of it alone.
@@ -192,7 +194,7 @@ def recorded_of(warehouse: Tables, group: str) -> Recorded:
 
 
 def _read(warehouse: Tables, groups: Sequence[str], topics: _Topics) -> Iterator[Recorded]:
-    """What is on record of groups, read by one statement for each table; groups without records are left out."""
+    """Yield what is on record of groups, read by one statement for each table; groups without records are left out."""
     records = warehouse.rows_by_group(_RECORDS, groups)
     rebalances = warehouse.rows_by_group(_REBALANCES, groups)
     commits = warehouse.rows_by_group(_LAST_COMMITS, groups)

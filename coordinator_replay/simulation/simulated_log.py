@@ -40,7 +40,7 @@ def write_log(folder: Path, written: Sequence[Batch | MarkerWritten], topics: It
         raise UsageError(f"{segment} already exists; give another folder")
     try:
         segment.parent.mkdir(parents=True, exist_ok=True)
-        segment.write_bytes(b"".join(_encoded(one) for one in written))
+        segment.write_bytes(b"".join(_encoded(entry) for entry in written))
         with (folder / TOPICS).open("w", encoding="utf-8", newline="") as file:
             rows = csv.writer(file)
             rows.writerow(("topic_id", "topic", "partition_count"))

@@ -69,7 +69,7 @@ def _database(process: int, threads: int | None) -> _Database:
 
 @contextmanager
 def connected(*, threads: int | None = 1) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A cursor that knows no table yet; its time zone is UTC.
+    """Open a cursor that knows no table yet; its time zone is UTC.
 
     Args:
         threads: how many it may use; None for as many as there are cores.

@@ -57,7 +57,7 @@ class Holder:
 
     @staticmethod
     def this(command: str) -> "Holder":
-        """This process."""
+        """Return the holder that stands for this process."""
         now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
         return Holder(
             command=command, process=os.getpid(), host=socket.gethostname(), since=now, token=uuid.uuid4().hex

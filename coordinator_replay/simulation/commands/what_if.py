@@ -75,7 +75,7 @@ def what_if(
     if (group is None) != is_all:
         raise UsageError("give either the group or --all; --list-settings shows what can be tried")
     shared = settings_of(settings)
-    tried = [shared | settings_of([one]) for one in alternatives] or ([shared] if shared else [])
+    tried = [shared | settings_of([alternative]) for alternative in alternatives] or ([shared] if shared else [])
     if not tried and not asked["without_restarts"] and asked["members"] is None:
         raise UsageError("give what to try: --set, --alternative, --without-restarts or --members")
     asked["known"] = settings_of(known)
@@ -101,8 +101,8 @@ def _print_gains(common: Common, gains: "Answer[Gain]") -> None:
 
     columns = [column for column in columns_for(gains.row_type) if column.name != "ranges"]
     rows = [
-        [with_range(getattr(one, column.name), (one.ranges or {}).get(column.name)) for column in columns]
-        for one in gains
+        [with_range(getattr(gain, column.name), (gain.ranges or {}).get(column.name)) for column in columns]
+        for gain in gains
     ]
     print_rows(columns, rows, "table", is_wide=common.wide)
     say_notes(gains)
@@ -116,7 +116,7 @@ def _print(common: Common, answer: "Replayed") -> None:
     for miss in answer.fidelity.misses:
         print_text(miss, indent="  ")
     click.echo()
-    names = [f"({number}) {one.name}" if number > 1 else one.name for number, one in enumerate(answer)]
+    names = [f"({number}) {life.name}" if number > 1 else life.name for number, life in enumerate(answer)]
     for name in names[2:]:
         print_text(name)
     heads = ["recorded", "simulated", *(f"({number})" for number in range(2, len(answer)))]

@@ -1,6 +1,6 @@
 """Configuration of the coordinator, by the brokers' own names.
 
-Defaults and bounds are those of Kafka 4.3 (``GroupCoordinatorConfig``, ``GroupConfig``). Settings of a broker that this
+Defaults and bounds are from Kafka 4.3 (``GroupCoordinatorConfig``, ``GroupConfig``). Settings of a broker that this
 coordinator has no part for (threads, buffers, replication, share and streams groups) are accepted and change nothing.
 """
 
@@ -133,12 +133,12 @@ class Config:
 
     @property
     def allows_upgrade(self) -> bool:
-        """Classic groups may become consumer groups."""
+        """Return whether classic groups may become consumer groups."""
         return self.migration_policy in ("bidirectional", "upgrade")
 
     @property
     def allows_downgrade(self) -> bool:
-        """Consumer groups may become classic groups."""
+        """Return whether consumer groups may become classic groups."""
         return self.migration_policy in ("bidirectional", "downgrade")
 
 

@@ -8,10 +8,10 @@ Rules of this package:
 - One operation at a time. It reads the state, checks, and gives back an ``Outcome`` with records and a response; a
   check that fails raises ``RequestError`` and nothing is changed.
 
-A protocol plugs in with functions ``(shard, request, reply) -> Outcome``, listed in ``HANDLERS``. An answer that has to
-wait is sent later, by keeping the ``Reply`` and calling ``send`` in another operation. Timers are set with
-``Shard.schedule``, whose operation is run like a request. What follows a change of topics or a reload stands in
-``Coordinator`` itself.
+A protocol plugs in with functions ``(shard, request, reply) -> Outcome``, listed in ``HANDLERS``. An answer that has
+to wait is sent later, by keeping the ``Reply`` and calling ``send`` in another operation. Timers are set with
+``Shard.schedule``, whose operation is run like a request. ``Coordinator`` itself handles changes of topics and
+reloads.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -94,7 +94,7 @@ class Coordinator:
 
     @property
     def end_offset(self) -> int:
-        """Offset of the next record in the log."""
+        """Return the offset of the next record in the log."""
         return self._shard.end_offset
 
     @property
@@ -104,7 +104,7 @@ class Coordinator:
 
     @property
     def next_due_ms(self) -> int | None:
-        """When the next timer fires, None where none runs."""
+        """Return when the next timer fires; None if none runs."""
         return self._shard.timers.next_at()
 
     def handle(self, request: Request, at_ms: int) -> list[Result]:

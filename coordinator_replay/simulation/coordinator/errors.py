@@ -36,7 +36,7 @@ CODES: Mapping[str, int] = {
     "UNSUPPORTED_ASSIGNOR": 112,
     "STALE_MEMBER_EPOCH": 113,
     "INVALID_REGULAR_EXPRESSION": 128,
-    # Only in KIP-848's draft, which gives it no number; ours is far from those that Kafka has.
+    # Only in KIP-848's draft, which gives it no number; our number is far from all of Kafka's.
     "INVALID_ASSIGNMENT": 10_848,
 }
 """Errors the coordinator answers with, by Kafka's name (``org.apache.kafka.common.protocol.Errors``)."""
@@ -65,7 +65,7 @@ class MemberSideError(RequestError):
 
 
 class IllegalStateError(CoordinatorReplayError):
-    """Kafka's group throws ``IllegalStateException`` here, of which clients read as an unknown server error."""
+    """Kafka's group throws ``IllegalStateException`` here; its clients read it as an unknown server error."""
 
 
 SILENT_ERRORS = frozenset({"UNKNOWN_SERVER_ERROR"})

@@ -1,9 +1,9 @@
 """Requests to groups of more than one type: the classic protocol's, ListGroups, DeleteGroups.
 
-JoinGroup, SyncGroup, Heartbeat and LeaveGroup make the checks that come before the group is looked at, and hand the
-request to the group's type: ``classic`` for classic groups, ``consumer.classic_members`` for consumer groups. Mirrors
-the parts of ``GroupCoordinatorService`` and ``GroupMetadataManager`` that choose between group types, and what
-``KafkaApis`` does to requests of old versions.
+JoinGroup, SyncGroup, Heartbeat and LeaveGroup first check the request itself. Then they hand it to the group's type:
+``classic`` for classic groups, ``consumer.classic_members`` for consumer groups. Mirrors the parts of
+``GroupCoordinatorService`` and ``GroupMetadataManager`` that choose between group types, and what ``KafkaApis`` does
+to requests of old versions.
 """
 
 from coordinator_replay.engine.classic_group import ClassicGroup
@@ -30,7 +30,7 @@ MEMBERS_IN_LEAVE_SINCE = 3
 
 
 def join_group(shard: Shard, request: Request, reply: Reply) -> Outcome:
-    """JoinGroup.
+    """Handle JoinGroup.
 
     Raises:
         RequestError: the request is refused before it comes to a group.
@@ -73,7 +73,7 @@ def _join_classic_group(shard: Shard, request: Request, reply: Reply) -> Outcome
 
 
 def sync_group(shard: Shard, request: Request, reply: Reply) -> Outcome:
-    """SyncGroup.
+    """Handle SyncGroup.
 
     Raises:
         RequestError: the request is refused.
@@ -94,7 +94,7 @@ def sync_group(shard: Shard, request: Request, reply: Reply) -> Outcome:
 
 
 def heartbeat(shard: Shard, request: Request, _: Reply) -> Outcome:
-    """Heartbeat.
+    """Handle Heartbeat.
 
     Raises:
         RequestError: the request is refused.
@@ -109,7 +109,7 @@ def heartbeat(shard: Shard, request: Request, _: Reply) -> Outcome:
 
 
 def leave_group(shard: Shard, request: Request, _: Reply) -> Outcome:
-    """LeaveGroup; before version 3 with one member, whose error is the response's.
+    """Handle LeaveGroup; before version 3 it names one member, whose error is the response's.
 
     Raises:
         RequestError: the request is refused.

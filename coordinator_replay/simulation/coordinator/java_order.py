@@ -1,4 +1,4 @@
-"""The order in which Java's and Kafka's hash tables give out what they hold.
+"""Iteration order of Java's and Kafka's hash tables.
 
 Kafka leaves some choices to the order of a hash table: the leader after the old one went, the winner of a tied vote,
 the order of members in a record. To answer as Kafka does, the coordinator keeps such things in tables that iterate in
@@ -7,9 +7,9 @@ the same order. Only the order is reproduced; finding a key is a ``dict``'s work
 Sources: ``java.util.HashMap`` (OpenJDK 17), ``org.apache.kafka.timeline.BaseHashTable`` and
 ``SnapshottableHashTable``.
 
-What is not reproduced: a HashMap makes a red-black tree of a bin with nine keys or more once the table has 64 places,
-and then gives out the keys of this bin in another order. Here they keep the order of insertion. An example is a member
-whose target has eleven partitions of a topic, each 64 after the one before.
+One thing is not reproduced. Once a table has 64 places, a HashMap turns a bin with nine keys or more into a red-black
+tree, which has another order. Here the bin keeps the order of insertion. An example is a member whose target has
+eleven partitions of a topic, each 64 after the one before.
 """
 
 from collections import Counter
@@ -38,12 +38,12 @@ def string_order(text: str) -> bytes:
 
 
 def member_order(member_id: str, instance_id: str | None) -> tuple[bool, bytes]:
-    """What assignors sort members by: static ones come first, by their instance ids, then the others by their own."""
+    """Return the sort key of a member in assignors: static members first by instance id, then others by member id."""
     return instance_id is None, string_order(member_id if instance_id is None else instance_id)
 
 
 def partition_hash(partition: tuple[str, int]) -> int:
-    """``TopicPartition.hashCode`` of a topic name and a partition number."""
+    """Return ``TopicPartition.hashCode`` of a topic name and a partition number."""
     topic, number = partition
     return as_int(31 * (31 + number) + string_hash(topic))
 
@@ -77,10 +77,10 @@ class _Order(MutableMapping[K, V]):
 
 
 class HashOrder(_Order[K, V]):
-    """A mapping that iterates as a ``java.util.HashMap`` of the same history does.
+    """A mapping that iterates in the order of a ``java.util.HashMap`` with the same history.
 
-    Bins are iterated by the low bits of the spread hash. Inside a bin ``put`` appends, and growing keeps the order,
-    so that the order is that of insertion; only ``compute`` and its kin put a new key first.
+    Bins are iterated by the low bits of the spread hash. Inside a bin ``put`` appends and growing keeps the order, so
+    keys have the order of insertion. Only ``compute`` and similar methods put a new key first.
 
     Args:
         hash_of: ``hashCode`` of a key.
@@ -116,7 +116,7 @@ class HashOrder(_Order[K, V]):
                 self._grow()
 
     def put_first(self, key: K, value: V) -> None:
-        """What ``compute``, ``computeIfAbsent`` and ``merge`` do: a new key goes to the head of its bin."""
+        """Put a new key at the head of its bin, as ``compute``, ``computeIfAbsent`` and ``merge`` do."""
         if self._size_is_over():
             self._grow()
         is_new = key not in self._values
@@ -134,7 +134,7 @@ class HashOrder(_Order[K, V]):
         return iter(sorted(places, key=lambda key: (places[key][0] & mask, places[key][1])))
 
     def _place(self, key: K, turn: int, crowd: int) -> None:
-        """Put a new key into its bin, which is crowded with so many keys."""
+        """Put a new key into its bin, given the number of keys already in it."""
         hash_code = self._hash_of(key) & UINT_MAX
         spread = hash_code ^ (hash_code >> 16)
         self._places[key] = (spread, turn)
@@ -186,7 +186,7 @@ class TimelineOrder(_Order[K, V]):
         self._turn = 0
 
     def __setitem__(self, key: K, value: V) -> None:
-        """Put: a key keeps its turn. Before a put that could make four keys to three places, the table doubles."""
+        """Put a value; a key keeps its turn. The table doubles before four keys would share three places."""
         if (len(self._values) + 1) * 3 > 4 << self._log2_capacity:
             self._log2_capacity += 1
         if key not in self._values:

@@ -45,11 +45,11 @@ class Request(NamedTuple):
 
 
 def complete(request: Request, *, is_draft: bool = False) -> Request:
-    """Return the request with its version and every field of it.
+    """Return the request with its version and all of its fields.
 
     Args:
         request: as it came.
-        is_draft: take the messages that only KIP-848's draft has too.
+        is_draft: also accept the messages that only KIP-848's draft has.
 
     Raises:
         UsageError: the request, its version or one of its fields is unknown, or a value is of the wrong type.
@@ -82,7 +82,7 @@ def respond(api: str, version: int, body: Mapping[str, Any], *, is_draft: bool =
 
 @cache
 def messages(side: Literal["Request", "Response"], *, is_draft: bool = False) -> Mapping[str, Struct]:
-    """Return every request, or every response, by Kafka's name of it; those of the draft take the place of others."""
+    """Return every request, or every response, by Kafka's name of it; messages of the draft replace others."""
     folders = ("messages", "messages/draft") if is_draft else ("messages",)
     paths = [path for folder in folders for path in schema_files(folder, f"{side}.json")]
     return {path.name.removesuffix(f"{side}.json"): parse_blob(read_definition(path)) for path in paths}
@@ -107,7 +107,7 @@ def _blank(fields: tuple[Field, ...]) -> tuple[Body, Mapping[str, Field]]:
 
 
 def _default(field: Field) -> Any:
-    """What a field has that is left out: null where that is legal, else zero or nothing, unless the definition says."""
+    """Return the value of an omitted field: its default, or null if legal, else zero or empty."""
     if field.is_array:
         return None if field.nullable and field.default is None else ()
     if field.default is not None or field.nullable or field.type == "struct":
@@ -124,7 +124,7 @@ def _checked(field: Field, value: Any, where: str) -> Any:
         return _checked_one(field, value, where)
     if not isinstance(value, list | tuple):
         raise UsageError(f"{where}: {value!r} is not a list")
-    return [_checked_one(field, one, f"{where}[{at}]") for at, one in enumerate(value)]
+    return [_checked_one(field, element, f"{where}[{at}]") for at, element in enumerate(value)]
 
 
 def _checked_one(field: Field, value: Any, where: str) -> Any:
@@ -163,7 +163,7 @@ def _trimmed(fields: tuple[Field, ...], version: int, body: Mapping[str, Any]) -
             value = body.get(field.name, defaults[field.name])
             if field.fields and value is not None:
                 value = (
-                    [_trimmed(field.fields, version, one) for one in value]
+                    [_trimmed(field.fields, version, element) for element in value]
                     if field.is_array
                     else _trimmed(field.fields, version, value)
                 )

@@ -1,8 +1,8 @@
-"""What an operation of the coordinator is given and gives back, and what the coordinator gives back of all of them.
+"""Inputs and results of operations of the coordinator.
 
 An operation is a request that is handled, a timer that fired, or a background job that is done. It reads the state,
-checks, and gives back an ``Outcome``; nothing of the state changes before its records are written. An operation that
-raises ``RequestError`` writes nothing. Results are records written and responses sent, in the order they happened.
+checks, and returns an ``Outcome``; the state does not change before its records are written. An operation that raises
+``RequestError`` writes nothing. Results are written records and sent responses, in the order they happened.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,6 +1,6 @@
 """The records that the coordinator writes, built in Kafka's JSON form.
 
-Every function gives one record. Versions, and the fields left out where they have their default, are those of Kafka 4.3
+Every function gives one record. Versions and omitted default fields are as in Kafka 4.3
 (``GroupCoordinatorRecordHelpers``).
 """
 

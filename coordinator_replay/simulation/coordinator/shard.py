@@ -1,8 +1,8 @@
 """The state of the coordinator of one log partition, and how operations on it run.
 
-The hard state is a ``StateReplay`` of the engine for each group, fed with every record that is written: what an audit
-of the log would show. What the log does not hold is here too: timers, background jobs, classic groups between two
-records, and what a consumer group's members wait for. Mirrors ``GroupCoordinatorShard`` with ``CoordinatorRuntime``.
+The hard state is a ``StateReplay`` of the engine for each group, fed with every record that is written, as an audit
+of the log would be. The shard also has the state outside the log: timers, background jobs, classic groups between two
+records, and waiting members of consumer groups. Mirrors ``GroupCoordinatorShard`` with ``CoordinatorRuntime``.
 """
 
 from collections import defaultdict, deque
@@ -100,7 +100,7 @@ class Shard:
     # -- the state ---------------------------------------------------------------------------------------------------
 
     def group(self, group_id: str) -> Group | None:
-        """The group as it stands: a classic one with what its rebalance has come to, others as their records say."""
+        """Return the group in its present state: a classic group in memory, other groups from their records."""
         live = self.classic_groups.get(group_id)
         if live is not None:
             return live
@@ -114,7 +114,7 @@ class Shard:
         return replay.group
 
     def offsets(self, group_id: str) -> Offsets:
-        """Return what is committed and pending for a group."""
+        """Return the committed and pending offsets of a group."""
         replay = self.replays.get(group_id)
         return replay.offsets if replay is not None else Offsets()
 
@@ -237,11 +237,11 @@ class Shard:
     # -- time --------------------------------------------------------------------------------------------------------
 
     def schedule(self, key: Key, delay_ms: int, operation: Operation, *, is_retried: bool = False) -> None:
-        """Run an operation after a while, in place of what the key's timer was to do.
+        """Run an operation after a delay; it replaces the operation of the key's timer.
 
         Args:
             key: the timer.
-            delay_ms: how long from now; what is below 0 counts as 0.
+            delay_ms: how long from now; a value below 0 counts as 0.
             operation: what runs then.
             is_retried: run it again after ``RETRY_BACKOFF_MS`` where it is refused.
         """

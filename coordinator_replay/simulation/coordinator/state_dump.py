@@ -18,7 +18,7 @@ State = dict[str, Any]
 
 
 def dump(shard: Shard) -> State:
-    """State by group id; members of a consumer group in the order of their ids."""
+    """Return the state by group id; members of a consumer group in the order of their ids."""
     dumped = {}
     for group_id in sorted(shard.group_ids()):
         group = shard.group(group_id)
@@ -66,7 +66,7 @@ def _consumer(shard: Shard, group: ConsumerGroup) -> State:
         "assignor": most_wanted_assignor(group, "") or None,
         "metadataHash": str(group.reconciliation.metadata_hash),
         "subscriptionType": "Homogeneous" if state.is_homogeneous else "Heterogeneous",
-        "classicMembers": sum(one.subscription_or_empty.uses_classic_protocol for one in group.members.values()),
+        "classicMembers": sum(member.subscription_or_empty.uses_classic_protocol for member in group.members.values()),
         "regexes": {name: sorted(group.regexes[name].topics) for name in sorted(group.regexes)},
         "members": [_member(shard, group, group.members[member_id]) for member_id in sorted(group.members)],
     }
@@ -98,4 +98,4 @@ def _member(shard: Shard, group: ConsumerGroup, member: Member) -> State:
 
 
 def _epochs(partitions: PartitionEpochs) -> State:
-    return {topic_id: {str(one): epoch for one, epoch in ids.items()} for topic_id, ids in partitions.items()}
+    return {topic_id: {str(number): epoch for number, epoch in ids.items()} for topic_id, ids in partitions.items()}

@@ -1,7 +1,7 @@
 """Timers of the coordinator: one for each key, fired by time, timers of one time in the order they were set.
 
-A timer that is set again counts from then, in order too. Moving a timer to a later time is what every heartbeat does,
-so a move leaves the old entry of the queue where it is: it is put back when its time comes.
+A timer that is set again counts from then, in order too. Every heartbeat moves a timer to a later time. So a move
+leaves the old entry in the queue; it is put back when its time comes.
 """
 
 import heapq
@@ -53,7 +53,7 @@ class Timers:
         return key in self._running
 
     def next_at(self) -> int | None:
-        """When the next timer fires, None where none runs."""
+        """Return when the next timer fires; None if none runs."""
         self._settle()
         return self._queue[0][0] if self._queue else None
 

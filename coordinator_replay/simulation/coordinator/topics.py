@@ -29,7 +29,7 @@ class Topic(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TopicChange:
-    """What lies between two images.
+    """Difference between two images.
 
     Attributes:
         created: names of topics that were created; one that was deleted and created again has another id.
@@ -92,7 +92,7 @@ class Topics:
         return new, change
 
     def change_from(self, old: "Topics") -> TopicChange:
-        """Return what is different from an older image."""
+        """Return the differences from an older image."""
         kept = {
             name
             for name in self.by_name.keys() & old.by_name.keys()

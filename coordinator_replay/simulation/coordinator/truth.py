@@ -14,7 +14,7 @@ NO_REASON = "not provided"
 
 
 class TriggerKind(StrEnum):
-    """Kinds of what can set the coordinator going."""
+    """Kinds of triggers of the coordinator."""
 
     REQUEST = "request"
     TIMER = "timer"
@@ -30,11 +30,11 @@ class Trigger(NamedTuple):
     Attributes:
         kind: its kind.
         name: name of the API, the timer or the job.
-        version: version of the request, None for what is no request.
+        version: version of the request, None if the trigger is no request.
         group_id: group of a timer or a job; the one that a request names.
         member_ids: members of the timer, or those that the request names.
         instance_ids: group.instance.id of members that the request names.
-        client_id: client id in the header of the request, None for what is no request.
+        client_id: client id in the header of the request, None if the trigger is no request.
         client_host: address that the request came from.
     """
 

@@ -37,7 +37,7 @@ def life_of(
     operations = recorded.operations
     if not operations:
         raise UsageError(f"group {recorded.group_id!r} has no members on record: there is nothing to replay")
-    types = {str(one.events[-1].group_type) for one in operations}
+    types = {str(operation.events[-1].group_type) for operation in operations}
     if types & NO_SIMULATION:
         kind = sorted(types & NO_SIMULATION)[0]
         raise UsageError(
@@ -51,8 +51,8 @@ def life_of(
         for member_id in row["members_left"]
     }
     lives = ClientLives(settings, reasons, recorded.last_commits)
-    for one in operations:
-        lives.take(one)
+    for operation in operations:
+        lives.take(operation)
     last_ms = operations[-1].at_ms
     log_end_ms = min(recorded.log_end_ms or last_ms + QUIET_MS, last_ms + LONGEST_QUIET_MS) + 1
     clients = lives.finish(log_end_ms)
@@ -82,7 +82,9 @@ def life_of(
     images = topic_images(names, recorded.counts, changes, topics, start - LEAD_MS, end)
     notes += lives.assumptions()
     notes += _protocol_changes(operations, start, end)
-    if any(one.rack_id for client in chosen for visit in client.visits for _, one in visit.subscriptions):
+    if any(
+        subscription.rack_id for client in chosen for visit in client.visits for _, subscription in visit.subscriptions
+    ):
         notes.append(
             "Members have a client.rack. Where replicas lie is not in the tables: assignors are simulated without "
             "racks."
@@ -102,17 +104,17 @@ def _unseen_sentence(share: float) -> Iterable[str]:
 
 def _with_first_protocol(operations: Sequence[RecordedOperation], start_ms: int | None) -> list[RecordedOperation]:
     """Return the operations under the protocol that a group has at the beginning of a time range."""
-    before = [one for one in operations if start_ms is not None and one.at_ms <= start_ms]
+    before = [operation for operation in operations if start_ms is not None and operation.at_ms <= start_ms]
     first = before[-1] if before else operations[0]
-    return [one for one in operations if one.is_classic == first.is_classic]
+    return [operation for operation in operations if operation.is_classic == first.is_classic]
 
 
 def _protocol_changes(operations: Sequence[RecordedOperation], start_ms: int, end_ms: int) -> Iterable[str]:
-    """Yield what to say where a group changed its protocol within a time range."""
+    """Yield sentences on changes of protocol within a time range."""
     changes = [
-        f"{'classic' if one.is_classic else 'consumer'} from {time_text(one.at_ms)} on"
-        for before, one in pairwise(operations)
-        if start_ms < one.at_ms < end_ms and before.is_classic != one.is_classic
+        f"{'classic' if next_operation.is_classic else 'consumer'} from {time_text(next_operation.at_ms)} on"
+        for before, next_operation in pairwise(operations)
+        if start_ms < next_operation.at_ms < end_ms and before.is_classic != next_operation.is_classic
     ]
     if changes:
         yield (
@@ -122,8 +124,12 @@ def _protocol_changes(operations: Sequence[RecordedOperation], start_ms: int, en
 
 
 def _gaps(operations: Sequence[RecordedOperation], start_ms: int, end_ms: int) -> Iterable[str]:
-    """Yield what to say where records are missing within a time range."""
-    gaps = sum(any(not event.is_exact for event in one.events) for one in operations if start_ms <= one.at_ms < end_ms)
+    """Yield sentences on missing records within a time range."""
+    gaps = sum(
+        any(not event.is_exact for event in operation.events)
+        for operation in operations
+        if start_ms <= operation.at_ms < end_ms
+    )
     if gaps:
         where = f"{gaps} operation{'' if gaps == 1 else 's'} of that time"
         yield f"Records are missing before {where}: steps in between were not seen."
@@ -156,7 +162,7 @@ class WhatIf:
 
     @property
     def measures(self) -> tuple[Measures, ...]:
-        """Return what each life cost, in the order of ``lives``."""
+        """Return the costs of each life, in the order of ``lives``."""
         return (self.recorded, self.simulated, *self.alternatives)
 
 
@@ -177,8 +183,8 @@ def what_if(
         start_ms: from then on; the group's first record if None.
         end_ms: until then, not included; the end of the log if None, or ten minutes after the group's last record.
         known: settings that the recorded life had and the log does not hold, by Kafka's names.
-        most_steps: steps that simulations may cost for each alternative, so that what the log leaves open is tried too:
-            when and how static members went, settings and libraries that are not on record; 0 for no ranges.
+        most_steps: steps that simulations may cost for each alternative. They also try what the log leaves open: when
+            and how static members left, and unknown settings and libraries. 0 for no ranges.
 
     Raises:
         UsageError: the group is not one that can be simulated, or a setting is unknown.
@@ -186,7 +192,7 @@ def what_if(
     wanted = list(alternatives)
     life, rows = life_of(recorded, start_ms, end_ms, known or {})
     span = (life.start_ms, life.end_ms)
-    settings = [changed(life.settings, one.values) for one in wanted]
+    settings = [changed(life.settings, alternative.values) for alternative in wanted]
     on_record = lived(rows, life.by_member, *span)
     as_recorded = measured("recorded", on_record, *span, is_eager=life.settings.is_eager())
     again = live_again(life, recorded, life.settings, life.clients, "recorded settings, simulated")
@@ -197,11 +203,11 @@ def what_if(
     if fidelity.is_enough:
         most_steps = (MOST_STEPS if most_steps is None else most_steps) * len(wanted)
         ranges = Ranges(life, recorded, again, on_record, fidelity.share, most_steps) if most_steps else None
-        for one, tried in zip(wanted, settings, strict=True):
-            likely = live_again(life, recorded, tried, clients_of(rolled_out(life), one), one.name)
-            repeated.append(likely if ranges is None else ranges.around(likely, one, tried))
+        for alternative, tried in zip(wanted, settings, strict=True):
+            likely = live_again(life, recorded, tried, clients_of(rolled_out(life), alternative), alternative.name)
+            repeated.append(likely if ranges is None else ranges.around(likely, alternative, tried))
         notes += ranges.notes(settings) if ranges is not None else []
-    predicted = tuple(one.measures for one in repeated)
+    predicted = tuple(life.measures for life in repeated)
     return WhatIf(
         group_id=life.group_id,
         start_ms=span[0],
@@ -211,18 +217,21 @@ def what_if(
         fidelity=fidelity,
         alternatives=predicted,
         assumptions=(*life.assumptions, *notes),
-        differences=(*(text for one in predicted for text in _differences(simulated, one)), *_open_order(predicted))
+        differences=(
+            *(text for measures in predicted for text in _differences(simulated, measures)),
+            *_open_order(predicted),
+        )
         if fidelity.is_enough
         else (
             f"The simulation reproduces {fidelity.share:.0%} of the rebalances; "
             f"nothing is predicted below {LOWEST:.0%}.",
         ),
-        lives=(on_record, again.lived, *(one.lived for one in repeated)),
+        lives=(on_record, again.lived, *(life.lived for life in repeated)),
     )
 
 
 def _differences(before: Measures, after: Measures) -> Iterable[str]:
-    """Yield what an alternative changes against the simulation of the recorded settings, in sentences."""
+    """Yield the changes of an alternative against the simulation of the recorded settings, in sentences."""
     if not after.is_predictable:
         least, most = after.ranges["rebalances"]
         yield f"{after.name}: can't be predicted from this record: from {least:,} to {most:,} rebalances are possible."
@@ -236,7 +245,7 @@ def _differences(before: Measures, after: Measures) -> Iterable[str]:
 
 
 def _changes_by_cause(before: Measures, after: Measures) -> Iterable[str]:
-    """Yield the causes of which there are fewer or more whatever is not on record, and how many."""
+    """Yield the causes with fewer or more rebalances, whatever is not on record, and the difference."""
     vanish, appear = [], []
     for cause in dict.fromkeys((*before.causes, *after.causes)):
         count, value = before.causes.get(cause, 0), after.causes.get(cause, 0)
@@ -250,6 +259,6 @@ def _changes_by_cause(before: Measures, after: Measures) -> Iterable[str]:
 
 
 def _open_order(alternatives: Sequence[Measures]) -> Iterable[str]:
-    """Yield what to say of alternatives whose order by rebalances stays open."""
+    """Yield sentences on alternatives whose order by rebalances stays open."""
     for names in open_rankings(alternatives):
         yield f"It is not known which of these has fewer rebalances, for their ranges overlap: {'; '.join(names)}."

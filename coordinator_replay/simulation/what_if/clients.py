@@ -29,11 +29,11 @@ class Connection(Protocol):
 
     @property
     def now_ms(self) -> int:
-        """The time of the simulation."""
+        """Return the time of the simulation."""
 
     @property
     def topics(self) -> Topics:
-        """The topics of now."""
+        """Return the topics of now."""
 
     def send(self, consumer: "Consumer", api: str, body: dict[str, Any]) -> None:
         """Send a request of a consumer."""
@@ -50,7 +50,7 @@ class Connection(Protocol):
 
 @dataclass(kw_only=True, eq=False)
 class Consumer:
-    """What both kinds of consumers have.
+    """A simulated consumer of either kind.
 
     Attributes:
         name: whose consumer it is: the client's name.
@@ -105,7 +105,7 @@ class Consumer:
         raise NotImplementedError
 
     def own(self, around: Connection, owned: Sequence[Partition]) -> None:
-        """Own these partitions from now on, and no others."""
+        """Take ownership of these partitions from now on, and of no others."""
         self.owned = list(owned)
         around.holds(self, self.owned)
 
@@ -164,14 +164,14 @@ class ClassicConsumer(Consumer):
         around.send(self, "LeaveGroup", {"members": [{"memberId": self.member_id}]})
 
     def metadata_renewed_ms(self, now_ms: int, age_ms: int) -> int:
-        """When it renews its metadata after now.
+        """Return when it renews its metadata after now.
 
-        Java's does when they are as old as they may be; the latest moment is taken. librdkafka's does in an interval
-        that begins with its start.
+        Java renews metadata at their maximum age; the latest such time is taken. librdkafka renews them in an
+        interval that begins with its start.
 
         Args:
             now_ms: a time of the life.
-            age_ms: ``metadata.max.age.ms``; 0 where it is known to see topics at once.
+            age_ms: ``metadata.max.age.ms``; 0 if it is known to see topics at once.
         """
         if self.library != LIBRDKAFKA or age_ms == 0:
             return now_ms + age_ms
@@ -180,7 +180,7 @@ class ClassicConsumer(Consumer):
     def see_topics(self, around: Connection) -> None:
         """Renew the metadata, and join again where topics have changed.
 
-        In Java the leader does (``ConsumerCoordinator``), in librdkafka everybody
+        In Java only the leader joins again (``ConsumerCoordinator``), in librdkafka every member
         (``rd_kafka_cgrp_metadata_update_check``).
         """
         if self.seen is None or self.seen == (counts := self._partition_counts(around)):
@@ -235,7 +235,7 @@ class ClassicConsumer(Consumer):
         around.act_after(self, 0)
 
     def _join_wait_ms(self, around: Connection) -> int:
-        """For how long librdkafka waits before it joins once more."""
+        """Return how long librdkafka waits before it joins once more."""
         if self.library != LIBRDKAFKA or self.joined_ms is None:
             return 0
         wait_ms = self.joined_ms + JOIN_INTERVAL_MS - around.now_ms
@@ -385,7 +385,7 @@ class ModernConsumer(Consumer):
             if topic["topicId"] in by_id
             for number in topic["partitions"]
         ]
-        # What a consumer has given up, or taken, it says at once and not only with its next heartbeat.
+        # A consumer reports partitions that it gave up or took at once, not only with its next heartbeat.
         gives_up = not set(self.owned) <= set(self.assigned)
         around.act_after(self, self.revoke_ms if gives_up else 0)
 

@@ -51,12 +51,12 @@ def live_again(
     """Let clients live a life under some settings, and measure it.
 
     Args:
-        life: what happens.
+        life: the script.
         recorded: the group.
         settings: to be tried.
         clients: who lives it.
         name: what to call it.
-        timing: of what no record has.
+        timing: timing of the clients that no record shows.
 
     Raises:
         UsageError: it takes more steps than a simulation may.
@@ -78,10 +78,10 @@ def live_again(
     return LivedAgain(again, measured(name, again, *span, is_eager=settings.is_eager()), result.steps)
 
 
-def clients_of(life: Life, one: Alternative) -> Sequence[ClientLife]:
+def clients_of(life: Life, alternative: Alternative) -> Sequence[ClientLife]:
     """Return the clients of a life as an alternative has them: without restarts, or another number of them."""
-    clients = without_restarts(life.clients) if one.without_restarts else life.clients
-    return clients if one.members is None else with_members(clients, one.members)
+    clients = without_restarts(life.clients) if alternative.without_restarts else life.clients
+    return clients if alternative.members is None else with_members(clients, alternative.members)
 
 
 _Rebalance = Mapping[str, Any]
@@ -96,13 +96,13 @@ NEAR_MS = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fidelity:
-    """How well the record is reproduced.
+    """Measures of how well the record is reproduced.
 
     Attributes:
         recorded: rebalances on record.
         simulated: rebalances of the simulation with the recorded settings.
         matched: rebalances of both with the same clients.
-        same_targets: of the matched ones: each client got as many partitions.
+        same_targets: matched rebalances in which each client got the same number of partitions.
         share: matched rebalances of all there are in either life.
         recorded_unowned_ms: time without owner on record, summed; null where it is not.
         simulated_unowned_ms: the same in the simulation.
@@ -151,7 +151,7 @@ def compare(recorded: Lived, simulated: Lived, recorded_ms: int | None, simulate
     )
     matched = len(pairs)
     misses = [f"Recorded only: {_sentence(row)}." for row in missed]
-    # What comes after the time range counts where it is on record a moment earlier only.
+    # A rebalance after the time range counts only if the record has it shortly before.
     late = {row["rebalance_id"] for row in simulated.late}
     misses += [f"Simulated only: {_sentence(row)}." for row in left if row["rebalance_id"] not in late]
     late_matched = len(late) - sum(row["rebalance_id"] in late for row in left)
@@ -212,12 +212,12 @@ def _clients_near(row: _Rebalance, rows: Iterable[_Rebalance], life: Lived) -> s
 
 
 def _mark(row: _Rebalance, by_member: Mapping[str, str], exchanged: Container[str]) -> tuple[Any, ...]:
-    """Return what a rebalance is known by: how many members were there after it, and who joined and left.
+    """Return the identity of a rebalance: the number of members after it, and the clients that joined and left.
 
     Args:
         row: the rebalance.
         by_member: the client behind each member id.
-        exchanged: clients of whom only the number counts.
+        exchanged: clients that are only counted.
     """
 
     def names(member_ids: Iterable[str]) -> list[str]:

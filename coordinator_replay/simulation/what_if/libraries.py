@@ -1,4 +1,4 @@
-"""Which library a client uses, as far as its group's records show, and what differs between libraries.
+"""Client libraries, as far as a group's records show them, and their differences.
 
 The log names no library. It holds bytes that libraries write differently:
 
@@ -35,7 +35,7 @@ def library_of(member_ids: Iterable[str], subscriptions: Iterable[Subscription])
         member_ids: the ids that it had.
         subscriptions: what it asked for.
     """
-    marks = [_library_of_protocol(protocol) for one in subscriptions for protocol in one.protocols]
+    marks = [_library_of_protocol(protocol) for subscription in subscriptions for protocol in subscription.protocols]
     return one_library([*marks, *map(_library_of_id, member_ids)])
 
 
@@ -69,20 +69,16 @@ def _library_of_id(member_id: str) -> str | None:
 
 
 def one_library(marks: Sequence[str | None]) -> str | None:
-    """The library of clients that have none on record: the one of the others of their group, where those have one.
-
-    Args:
-        marks: the library of each client, None where its records don't show it.
-    """
+    """Return the library of clients whose own records show none: the library of the others in their group, if any."""
     libraries = {mark for mark in marks if mark is not None}
     return libraries.pop() if len(libraries) == 1 else None
 
 
 def libraries_sentence(marks: Sequence[str | None]) -> str:
-    """Return what a group's records show of its clients' libraries, in a sentence.
+    """Return a sentence on the clients' libraries, as far as a group's records show them.
 
     Args:
-        marks: the library of each client, None where its records don't show it.
+        marks: the library of each client, None if its records don't show it.
     """
     counts = {library: marks.count(library) for library in LIBRARIES if library in marks}
     if not counts:

@@ -14,7 +14,7 @@ FEW = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measures:
-    """What a life cost.
+    """Costs of a life.
 
     Attributes:
         group_id: the group; empty while only its lives are compared.
@@ -22,20 +22,21 @@ class Measures:
         rebalances: how many.
         causes: how many by cause, most frequent first.
         partitions_reassigned: partitions that got another owner, summed over rebalances.
-        unowned_ms_max: longest time in ms that the records show a partition without an owner; null where they can't
-            (an eager classic rebalance happens within one join phase), or records are missing and none shows one.
+        unowned_ms_max: longest time in ms that the records show a partition without an owner. Null if they can't show
+            it (an eager classic rebalance happens within one join phase), or if records are missing and none shows
+            it.
         unowned_ms_total: the same, summed over partitions.
         members_interrupted: how often a member that stayed had to give up partitions: in an eager rebalance every
-            member all of them, in an incremental one only who lost some.
+            member gives up all; in an incremental one only members that lose some.
         stop_the_world: rebalances in which every member stopped.
         pause_ms_max: simulated: longest time in ms for which nobody worked on a partition, dead consumers included.
         pause_ms_total: the same, summed over partitions.
-        commit_pause_ms_max: on record: longest time in ms for which commits paused around a rebalance; null where no
+        commit_pause_ms_max: on record: longest time in ms for which commits paused around a rebalance. Null if no
             audit has measured it, and in a simulation, whose consumers do not commit.
         stable_share: share of the time that the group was Stable; null for classic groups, whose join phases are not
             on record.
-        ranges: least and most of each measure that depends on what is not on record, by field, and of the rebalances of
-            a cause by the cause; empty where none does.
+        ranges: least and most of each measure that is open, by field, and of the rebalances of a cause by the cause;
+            empty if none is open.
         is_predictable: whether the record bounds the number of rebalances: the variant with most of them has less than
             twice those of the variant with least.
         variants_left_out: how many variants that the record allows were not simulated: with any, ranges may be too
@@ -62,14 +63,14 @@ class Measures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gain:
-    """What an alternative would change for one group, against the simulation of its recorded settings.
+    """Gain of an alternative for one group, against the simulation of its recorded settings.
 
     Attributes:
         share: rebalances that the simulation reproduces, of all there are in either life.
         recorded_rebalances: on record.
         rebalances: of the alternative.
-        rebalances_spared: how many fewer there would be; negative where there would be more.
-        interruptions: times that a member which stays would have to give up partitions.
+        rebalances_spared: how many fewer there would be; negative if more.
+        interruptions: how often a member that stays would have to give up partitions.
         interruptions_spared: how many fewer there would be.
         pause_ms_spared: by how much less partitions would stand still, in ms, summed over partitions.
         ranges: least and most of predictions and of what is spared, where the log and the question leave them open, by
@@ -87,7 +88,7 @@ class Gain:
     share: float = column("REPRODUCED", 5)
 
 
-MEASURES = [(one.name, one.heading) for one in columns_of(Measures) if one.heading]
+MEASURES = [(column.name, column.heading) for column in columns_of(Measures) if column.heading]
 """Fields of ``Measures``, and what a table calls them."""
 
 
@@ -142,20 +143,20 @@ def with_ranges(likely: Measures, others: Sequence[Measures], left_out: int, uns
         return replace(likely, variants_left_out=left_out)
     lives = (likely, *others)
     ranges = {
-        name: _bounds(name, [getattr(one, name) for one in lives], unseen)
+        name: _bounds(name, [getattr(life, name) for life in lives], unseen)
         for name in RANGED
         if getattr(likely, name) is not None
     }
-    for cause in dict.fromkeys(cause for one in lives for cause in one.causes if cause != CREATED):
-        ranges[cause] = _bounds_of_cause([one.causes.get(cause, 0) for one in lives], unseen)
+    for cause in dict.fromkeys(cause for life in lives for cause in life.causes if cause != CREATED):
+        ranges[cause] = _bounds_of_cause([life.causes.get(cause, 0) for life in lives], unseen)
     ranges = {name: bounds for name, bounds in ranges.items() if bounds[0] < bounds[1]}
-    counts = [one.rebalances for one in lives]
+    counts = [life.rebalances for life in lives]
     is_predictable = max(counts) < MOST_TIMES * max(min(counts), FEW)
     return replace(likely, ranges=ranges, is_predictable=is_predictable, variants_left_out=left_out)
 
 
 def _bounds_of_cause(counts: Sequence[int], unseen: float) -> tuple[int, int]:
-    """The range of the rebalances of a cause: at least one to either side, for which cause one has may be chance."""
+    """Return the range of the rebalances of a cause: at least one to either side, since the cause may be chance."""
     least, most = _bounds("rebalances", counts, unseen)
     return max(min(least, counts[0] - 1), 0), max(most, counts[0] + 1)
 
@@ -180,19 +181,21 @@ def _bounds(name: str, numbers: Sequence[int], unseen: float) -> tuple[int, int]
 
 def open_rankings(lives: Sequence[Measures]) -> list[list[str]]:
     """Return the names of alternatives whose order by rebalances is open because their ranges overlap."""
-    placed = sorted(((one.ranges.get("rebalances", (one.rebalances,) * 2), one) for one in lives), key=lambda it: it[0])
+    placed = sorted(
+        ((life.ranges.get("rebalances", (life.rebalances,) * 2), life) for life in lives), key=lambda it: it[0]
+    )
     clusters: list[list[Measures]] = []
     most = -1
-    for (least, highest), one in placed:
+    for (least, highest), measures in placed:
         if clusters and least <= most:
-            clusters[-1].append(one)
+            clusters[-1].append(measures)
         else:
-            clusters.append([one])
+            clusters.append([measures])
         most = max(most, highest)
     return [
-        [one.name for one in together]
+        [measures.name for measures in together]
         for together in clusters
-        if len(together) > 1 and any("rebalances" in one.ranges for one in together)
+        if len(together) > 1 and any("rebalances" in measures.ranges for measures in together)
     ]
 
 
@@ -201,17 +204,17 @@ def table_of(lives: Sequence[Measures]) -> list[tuple[str, list[object]]]:
 
     A value with a range is a text: ``7 (5 to 9)``.
     """
-    causes = sorted({cause for one in lives for cause in (*one.causes, *(one.ranges.keys() - set(RANGED)))})
-    rows = [(label, [_cell(one, name, getattr(one, name)) for one in lives]) for name, label in MEASURES]
-    by_cause = [(cause, [_cell(one, cause, one.causes.get(cause, 0)) for one in lives]) for cause in causes]
+    causes = sorted({cause for life in lives for cause in (*life.causes, *(life.ranges.keys() - set(RANGED)))})
+    rows = [(label, [_cell(life, name, getattr(life, name)) for life in lives]) for name, label in MEASURES]
+    by_cause = [(cause, [_cell(life, cause, life.causes.get(cause, 0)) for life in lives]) for cause in causes]
     return [rows[0], *by_cause, *rows[1:]]
 
 
-def _cell(one: Measures, name: str, value: object) -> object:
-    bounds = one.ranges.get(name)
-    if name == "rebalances" and bounds is not None and not one.is_predictable:
+def _cell(measures: Measures, name: str, value: object) -> object:
+    bounds = measures.ranges.get(name)
+    if name == "rebalances" and bounds is not None and not measures.is_predictable:
         return f"{bounds[0]:,} to {bounds[1]:,}"
-    if one.variants_left_out and value is not None and name in RANGED:
+    if measures.variants_left_out and value is not None and name in RANGED:
         return f"{with_range(value, bounds)}, not all variants"
     return with_range(value, bounds)
 
@@ -222,5 +225,5 @@ def with_range(value: object, bounds: tuple[int, int] | None) -> object:
 
 
 def range_text(bounds: tuple[int, int] | None) -> str:
-    """Return what stands behind a value that has a range; nothing where it has none."""
+    """Return the text behind a value that has a range; empty if it has none."""
     return "" if bounds is None else f" ({bounds[0]:,} to {bounds[1]:,})"

@@ -32,7 +32,7 @@ class Pause(NamedTuple):
 
 
 class Pauses:
-    """Who works on what, and the pauses between.
+    """Partitions that clients work on, and the pauses between.
 
     Args:
         start_ms: pauses count from this moment on.
@@ -51,7 +51,7 @@ class Pauses:
         self._is_over = False
 
     def holds(self, name: str, owned: Iterable[Partition], at_ms: int) -> None:
-        """A client works on these partitions from now on, and on no others; after the end nothing counts any more."""
+        """Note the partitions that a client works on from now on; after the end nothing counts any more."""
         if self._is_over:
             return
         before, now = self._owned.get(name, frozenset()), frozenset(owned)
@@ -132,13 +132,13 @@ def lived(
 
 
 def moment_of(rebalance: Mapping[str, Any]) -> int:
-    """When a rebalance began; of a classic one, when it was completed."""
+    """Return when a rebalance began; for a classic one, when it was completed."""
     started = rebalance["started_at"]
     return time_order(started if started is not None else rebalance["completed_at"])
 
 
 def measured(name: str, life: Lived, start_ms: int, end_ms: int, *, is_eager: bool) -> Measures:
-    """Return what a life cost between two moments.
+    """Return the costs of a life between two times.
 
     Args:
         name: what to call it.
@@ -153,7 +153,7 @@ def measured(name: str, life: Lived, start_ms: int, end_ms: int, *, is_eager: bo
     stopped = [_stayed(row) for row in rebalances] if is_eager else []
     # That there was none is not on record where records are missing.
     is_known = not is_eager and (total > 0 or all(row["is_exact"] for row in rebalances))
-    pauses = None if life.pauses is None else [one.length_ms for one in life.pauses]
+    pauses = None if life.pauses is None else [pause.length_ms for pause in life.pauses]
     return Measures(
         name=name,
         rebalances=len(rebalances),
@@ -162,7 +162,7 @@ def measured(name: str, life: Lived, start_ms: int, end_ms: int, *, is_eager: bo
         unowned_ms_max=longest if is_known else None,
         unowned_ms_total=total if is_known else None,
         members_interrupted=sum(stopped) if is_eager else _interrupted(life.rows, start_ms, end_ms),
-        stop_the_world=sum(one > 0 for one in stopped),
+        stop_the_world=sum(count > 0 for count in stopped),
         pause_ms_max=None if pauses is None else max(pauses, default=0),
         pause_ms_total=None if pauses is None else sum(pauses),
         commit_pause_ms_max=None if pauses is not None else _longest_commit_pause(rebalances),
@@ -173,9 +173,12 @@ def measured(name: str, life: Lived, start_ms: int, end_ms: int, *, is_eager: bo
 def _longest_commit_pause(rebalances: Iterable[Mapping[str, Any]]) -> int | None:
     """Return the longest pause of commits, or None if one may be missing from the log."""
     recorded = list(rebalances)
-    if any(one["is_pause_at_least"] for one in recorded):
+    if any(rebalance["is_pause_at_least"] for rebalance in recorded):
         return None
-    return max((one["commit_pause_ms"] for one in recorded if one["commit_pause_ms"] is not None), default=None)
+    return max(
+        (rebalance["commit_pause_ms"] for rebalance in recorded if rebalance["commit_pause_ms"] is not None),
+        default=None,
+    )
 
 
 def _stayed(row: Mapping[str, Any]) -> int:

@@ -57,18 +57,18 @@ _OPEN: Sequence[_Open] = (
 def _open_in(settings: Settings, life: Life) -> list[_Open]:
     do_topics_change = any(at_ms >= life.start_ms for at_ms, _ in life.topics[1:])
     return [
-        one
-        for one in _OPEN
-        if getattr(settings, BY_NAME[one.name].field) is None
-        and (settings.protocol == "classic" or not one.is_classic)
-        and (do_topics_change or not one.is_of_topics)
-        and (life.settings.protocol != "classic" or not one.is_of_members)
+        setting
+        for setting in _OPEN
+        if getattr(settings, BY_NAME[setting.name].field) is None
+        and (settings.protocol == "classic" or not setting.is_classic)
+        and (do_topics_change or not setting.is_of_topics)
+        and (life.settings.protocol != "classic" or not setting.is_of_members)
     ]
 
 
 def shortest(settings: Settings, life: Life) -> Settings | None:
     """Return the settings with the shortest values for those not on record; None if all that matter are known."""
-    changes: dict[str, Any] = {BY_NAME[one.name].field: one.shortest_ms for one in _open_in(settings, life)}
+    changes: dict[str, Any] = {BY_NAME[setting.name].field: setting.shortest_ms for setting in _open_in(settings, life)}
     return replace(settings, **changes) if changes else None
 
 
@@ -88,19 +88,19 @@ def open_settings_sentences(alternatives: Sequence[Settings], life: Life) -> Ite
         life: the life that they are tried on.
     """
     sentences = (
-        f"{one.name} of the {settings.protocol} protocol is neither given nor on record: "
-        f"{one.value(settings):,} ms, Kafka's default; ranges reach down to {one.shortest_ms:,} ms."
+        f"{setting.name} of the {settings.protocol} protocol is neither given nor on record: "
+        f"{setting.value(settings):,} ms, Kafka's default; ranges reach down to {setting.shortest_ms:,} ms."
         for settings in alternatives
-        for one in _open_in(settings, life)
+        for setting in _open_in(settings, life)
     )
     yield from dict.fromkeys(sentences)
-    changed = [one for one in alternatives if one.protocol != life.settings.protocol]
-    for settings in {one.protocol: one for one in changed}.values():
+    changed = [alternative for alternative in alternatives if alternative.protocol != life.settings.protocol]
+    for settings in {tried.protocol: tried for tried in changed}.values():
         yield (
             f"Records of the {life.settings.protocol} protocol don't have the assignor of the other one: unless given "
             f"it is {settings.strategy if settings.protocol == 'classic' else settings.assignor}."
         )
-    if any(one.protocol == "consumer" and one.session_ms is None for one in changed):
+    if any(tried.protocol == "consumer" and tried.session_ms is None for tried in changed):
         yield "The session timeout of a consumer group is neither given nor on record: 45,000 ms, Kafka's default."
 
 
@@ -136,7 +136,7 @@ class Ranges:
             recorded: the group.
             again: that course, simulated with the recorded settings.
             on_record: the recorded life.
-            share: of the rebalances that the likeliest course reproduces.
+            share: share of the rebalances that the likeliest course reproduces.
             most_steps: steps that all simulations may take, with those of the likeliest course.
         """
         self._life, self._recorded = life, recorded
@@ -160,39 +160,39 @@ class Ranges:
         self._left_out += not can
         return can
 
-    def around(self, likely: LivedAgain, one: Alternative, tried: Settings) -> LivedAgain:
+    def around(self, likely: LivedAgain, alternative: Alternative, tried: Settings) -> LivedAgain:
         """Return a prediction with its range.
 
         Args:
             likely: the prediction.
-            one: what is tried.
+            alternative: the alternative.
             tried: its settings.
         """
         self._left -= likely.steps
         others = []
         left_out_before = self._left_out - self._courses_left_out
-        for course, settings, clients, timing in self._variants(one, tried):
+        for course, settings, clients, timing in self._variants(alternative, tried):
             if not self._can_afford(likely.steps * (1 if settings is tried else SHORTEST_FACTOR)):
                 continue
-            other = live_again(course, self._recorded, settings, clients, one.name, timing)
+            other = live_again(course, self._recorded, settings, clients, alternative.name, timing)
             self._left -= other.steps
             others.append(other.measures)
         left_out = self._left_out - left_out_before
         return likely._replace(measures=with_ranges(likely.measures, others, left_out, self._life.unseen))
 
-    def _variants(self, one: Alternative, tried: Settings) -> Iterator[Variant]:
-        """Drawn courses and timings; settings and libraries that nobody gave take turns."""
+    def _variants(self, alternative: Alternative, tried: Settings) -> Iterator[Variant]:
+        """Yield drawn courses and timings; settings and libraries that nobody gave take turns."""
         shorter = shortest(tried, self._life)
         for number, course in enumerate(self._courses):
             draw = Random(number)  # noqa: S311 - the same variants each time
             settings = shorter if shorter is not None and number % 2 else tried
-            own = clients_of(course, one)
+            own = clients_of(course, alternative)
             if number % 4 < 2:
                 own = with_librdkafka(tried, own) or own
             yield course, settings, own, drawn_timing(draw, settings, own)
 
     def notes(self, alternatives: Sequence[Settings]) -> Iterable[str]:
-        """Yield what ranges cover, and what they don't, in sentences.
+        """Yield sentences on what ranges cover, and what they don't.
 
         Args:
             alternatives: the settings of each alternative.

@@ -45,7 +45,7 @@ class RecordedOperation(NamedTuple):
         return any(str(event.kind) in ("MEMBER_JOINED", "MEMBER_LEFT") for event in self.events)
 
     def began_ms(self, heartbeat_ms: int, initial_delay_ms: int) -> int:
-        """When its rebalance began; of a classic join phase, which is not on record, the most likely moment.
+        """Return when its rebalance began; for a classic join phase, which is not on record, the most likely time.
 
         Others notice with their next heartbeat; the first members of a group wait for its initial delay.
         """
@@ -102,18 +102,18 @@ def assigned_partitions(operations: Sequence[RecordedOperation]) -> dict[str, li
     more of it.
     """
     by_topic: dict[str, list[DatedTopicChange]] = {}
-    for one in operations:
-        for member in _members(one):
+    for operation in operations:
+        for member in _members(operation):
             for part in (member.current, member.target):
                 for topic, numbers in ((part.assigned if part is not None else None) or {}).items():
                     changes = by_topic.setdefault(topic, [DatedTopicChange(0, CREATED, 0)])
                     count = max(numbers, default=-1) + 1
                     if not changes[-1].partition_count:
                         changes[-1] = DatedTopicChange(0, CREATED, count)
-                    elif count > changes[-1].partition_count and changes[-1].at_ms == one.began_ms(0, 0):
+                    elif count > changes[-1].partition_count and changes[-1].at_ms == operation.began_ms(0, 0):
                         changes[-1] = changes[-1]._replace(partition_count=count)
                     elif count > changes[-1].partition_count:
-                        changes.append(DatedTopicChange(one.began_ms(0, 0), PARTITIONS_ADDED, count))
+                        changes.append(DatedTopicChange(operation.began_ms(0, 0), PARTITIONS_ADDED, count))
     return by_topic
 
 
@@ -126,7 +126,7 @@ def _members(operation: RecordedOperation) -> Iterable[Member]:
 
 @dataclass(frozen=True)
 class Recorded:
-    """What is on record of a group.
+    """Recorded facts of a group.
 
     Attributes:
         records: its records in log order, embedded blobs opened; offset commits are not needed.
@@ -169,7 +169,7 @@ FEW = 4
 def recorded_settings(
     operations: Sequence[RecordedOperation], rows: Mapping[str, Sequence[Mapping[str, Any]]], known: Mapping[str, str]
 ) -> tuple[Settings, list[str]]:
-    """Return the settings that the record shows, and sentences about those that it does not."""
+    """Return the settings that the record shows, and sentences about settings that it does not show."""
     protocol = "classic" if operations[0].is_classic else "consumer"
     named = {str(name) for row in rows.get("member_timeline", ()) if (name := row["assignor"]) is not None}
     strategy = _usual_strategy(operations)
@@ -205,72 +205,76 @@ def recorded_settings(
 
 
 def measured_heartbeat(operations: Sequence[RecordedOperation]) -> int | None:
-    """Return how soon members take part in a rebalance, in ms, where enough operations show it.
+    """Return how soon members take part in a rebalance, in ms, if enough operations show it.
 
-    In a consumer group: the longest time from a new target to a member's first step. In a classic group the join phase
-    is not on record; two generations that follow each other closely bound it: half of the second-shortest time
-    between two generations with an arrival or departure.
+    A consumer group shows it as the longest time from a new target to a member's first step. The join phase of a
+    classic group is not on record, but generations that follow each other closely bound it: the result is half of the
+    second-shortest time between two generations with an arrival or departure.
     """
     if not operations:
         return None
     if operations[-1].is_classic:
         gaps = sorted(
-            one.join_done_ms - one.before_ms
-            for one in operations
-            if one.join_done_ms is not None
-            and one.before_ms is not None
-            and one.has_arrivals_or_departures
-            and one.events[-1].member_count > 1
+            operation.join_done_ms - operation.before_ms
+            for operation in operations
+            if operation.join_done_ms is not None
+            and operation.before_ms is not None
+            and operation.has_arrivals_or_departures
+            and operation.events[-1].member_count > 1
         )
         return max(gaps[1] // 2, 1) if len(gaps) >= FEW else None
     waits = []
     target_ms: int | None = None
     stepped: set[str | None] = set()
-    for one in operations:
-        kinds = {str(event.kind) for event in one.events}
+    for operation in operations:
+        kinds = {str(event.kind) for event in operation.events}
         if target_ms is not None:
-            for event in one.events:
+            for event in operation.events:
                 if str(event.kind) in ("MEMBER_RECONCILING", "MEMBER_RECONCILED") and event.member_id not in stepped:
                     stepped.add(event.member_id)
-                    waits.append(one.at_ms - target_ms)
+                    waits.append(operation.at_ms - target_ms)
         # A rebalance of one member is over with its target: what the member does next is no step towards it.
         if "REBALANCE_COMPLETED" in kinds:
             target_ms = None
         elif "TARGET_ASSIGNED" in kinds:
-            target_ms, stepped = one.at_ms, {event.member_id for event in one.events}
+            target_ms, stepped = operation.at_ms, {event.member_id for event in operation.events}
     return max(*waits, 1) if len(waits) >= FEW else None
 
 
 def measured_session(operations: Sequence[RecordedOperation]) -> int | None:
-    """Session timeout of a consumer group in ms, where a static member that went away was removed after it."""
+    """Return the session timeout of a consumer group in ms, if a static member that was away was removed after it."""
     away: dict[str | None, int] = {}
     sessions: list[int] = []
-    for one in operations:
-        for event in one.events:
+    for operation in operations:
+        for event in operation.events:
             kind = str(event.kind)
             if kind == "MEMBER_AWAY":
-                away[event.member_id] = one.at_ms
+                away[event.member_id] = operation.at_ms
             elif kind == "MEMBER_LEFT" and event.member_id in away:
-                sessions.append(one.at_ms - away[event.member_id])
+                sessions.append(operation.at_ms - away[event.member_id])
             elif event.member_id in away:
                 del away[event.member_id]
     return max(min(sessions), 1) if sessions else None
 
 
 def _usual_strategy(operations: Sequence[RecordedOperation]) -> str:
-    """Return the assignor that most generations of a classic group chose, of those that can be simulated."""
-    chosen = by_frequency(event.changes.get("protocol") for one in operations for event in one.events)
+    """Return the assignor that most generations of a classic group chose, if it can be simulated."""
+    chosen = by_frequency(event.changes.get("protocol") for operation in operations for event in operation.events)
     return next((name for name in chosen if name in STRATEGIES), "range")
 
 
 def measured_initial_delay(operations: Sequence[RecordedOperation]) -> int | None:
-    """``group.initial.rebalance.delay.ms``, where generation 0 was written while the group's first member joined."""
-    for before, one in pairwise(operations):
-        if one.is_classic and one.join_done_ms is not None and before.events[-1].member_count == 0:
-            joined = sum(str(event.kind) == "MEMBER_JOINED" for event in one.events)
-            is_first = before.events[-1].epoch == 0 and joined == one.events[-1].member_count
+    """Return ``group.initial.rebalance.delay.ms``, if generation 0 was written while the first member joined."""
+    for before, next_operation in pairwise(operations):
+        if (
+            next_operation.is_classic
+            and next_operation.join_done_ms is not None
+            and before.events[-1].member_count == 0
+        ):
+            joined = sum(str(event.kind) == "MEMBER_JOINED" for event in next_operation.events)
+            is_first = before.events[-1].epoch == 0 and joined == next_operation.events[-1].member_count
             if is_first and joined:
-                return max(one.join_done_ms - before.at_ms, 0) // (1 if joined == 1 else 2)
+                return max(next_operation.join_done_ms - before.at_ms, 0) // (1 if joined == 1 else 2)
     return None
 
 
@@ -278,12 +282,12 @@ def measured_revocation(operations: Sequence[RecordedOperation]) -> int | None:
     """Return how long members of a consumer group take to give up partitions, in ms: the mean on record."""
     asked: dict[str | None, int] = {}
     times: list[int] = []
-    for one in operations:
-        for event in one.events:
+    for operation in operations:
+        for event in operation.events:
             since = asked.pop(event.member_id, None) if event.member_id is not None else None
             current = event.member.current if event.member is not None else None
             if since is not None and str(event.kind) in ("MEMBER_RECONCILING", "MEMBER_RECONCILED"):
-                times.append(one.at_ms - since)
+                times.append(operation.at_ms - since)
             if current is not None and current.state == MemberState.UNREVOKED_PARTITIONS:
-                asked[event.member_id] = one.at_ms
+                asked[event.member_id] = operation.at_ms
     return round(fmean(times)) if times else None

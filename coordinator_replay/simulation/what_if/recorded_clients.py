@@ -139,7 +139,7 @@ class ClientLives:
         self.phases.append(RecordedPhase(done_ms=operation.join_done_ms or operation.at_ms, left_out=left_out))
 
     def _are_alive(self, operation: RecordedOperation) -> None:
-        """Who takes part in a rebalance is alive: all members of a generation, and who takes a step of KIP-848."""
+        """Note the clients alive in an operation: all members of a generation, and members with a step of KIP-848."""
         for event in operation.events:
             if str(event.kind) in STEPS:
                 lives = [self.by_member.get(event.member_id or "")]
@@ -152,10 +152,10 @@ class ClientLives:
                     client.now = replace(client.now, alive_ms=operation.join_done_ms or operation.at_ms)
 
     def _began_ms(self, operation: RecordedOperation) -> int:
-        """When the rebalance of an operation began: its members came or left then.
+        """Return when the rebalance of an operation began, which is when its members came or left.
 
-        A join phase waits for members that go without a word until their sessions are over: who joined or left in a
-        generation that some were removed with did so before that, most likely when these went.
+        A join phase waits for silent members until their sessions are over. If members were removed with a
+        generation, others joined or left before that, most likely when these members left.
         """
         began_ms = operation.began_ms(self.settings.heartbeat(), self.settings.initial_delay())
         removed_ms = operation.join_done_ms or operation.at_ms
@@ -171,7 +171,7 @@ class ClientLives:
     def _arrive(self, member: Member, at_ms: int, later_ms: int = 0) -> None:
         subscription = member.subscription_or_empty
         key = _key(member)
-        client = next((one for one in self.clients if one.key == key and one.now is None), None)
+        client = next((client for client in self.clients if client.key == key and client.now is None), None)
         if client is None:
             client = _Client(key, member)
             self.clients.append(client)
@@ -233,23 +233,23 @@ class ClientLives:
         """
         return next(
             (
-                one
-                for one in self.clients
-                if one is not client
-                and one.key == client.key
-                and not one.visits
-                and one.now is not None
-                and one.now.arrived_ms > died_ms
+                candidate
+                for candidate in self.clients
+                if candidate is not client
+                and candidate.key == client.key
+                and not candidate.visits
+                and candidate.now is not None
+                and candidate.now.arrived_ms > died_ms
             ),
             None,
         )
 
     def _continue_as(self, client: _Client, back: _Client | None) -> None:
-        """A client that died goes on as the one that it came back as."""
+        """Continue the life of a client that died as the client that came back."""
         if back is not None and back.now is not None:
             client.now = back.now
             self.by_member[back.now.member_id] = client
-            self.clients = [one for one in self.clients if one is not back]
+            self.clients = [client for client in self.clients if client is not back]
 
     def _departing(self, operation: RecordedOperation) -> Iterable[tuple[Member, _Client]]:
         """Yield members that leave with an operation, and their clients."""
@@ -259,7 +259,7 @@ class ClientLives:
                 yield member, self.by_member[member.member_id]
 
     def _silent_departures(self, operation: RecordedOperation) -> Iterable[str]:
-        """Dynamic members under the classic protocol that went without a LeaveGroup, so that their sessions timed out.
+        """Return dynamic classic members that departed without a LeaveGroup, so that their sessions timed out.
 
         librdkafka's do where they are cooperative and have no partitions (``ClassicConsumer.leaves``). And where a
         client left and joined in one generation, its return waited for its session. Else it would have been back
@@ -267,7 +267,9 @@ class ClientLives:
         """
         if not operation.is_classic:
             return
-        joined = {_key(one.member) for one in operation.events if str(one.kind) == "MEMBER_JOINED" and one.member}
+        joined = {
+            _key(event.member) for event in operation.events if str(event.kind) == "MEMBER_JOINED" and event.member
+        }
         is_quick = self.settings.heartbeat() > QUICK_MS and len(self.by_member) > 1
         for member, client in self._departing(operation):
             may_be_silent = client.now is not None and self._timeout(client.now, member, operation) is not None
@@ -297,7 +299,7 @@ class ClientLives:
         return Ending(self._died_ms(now, removed_ms), CRASHED)
 
     def _died_ms(self, now: Visit, removed_ms: int) -> int:
-        """When a member died whose session was over at a moment: a session before, but not before it was last alive."""
+        """Return when a member died whose session was over then: a session earlier, but after its last sign."""
         return max(removed_ms - self._session(now.subscriptions[-1][1]), self._last_sign(now))
 
     def _away(self, member: Member, at_ms: int) -> None:
@@ -315,7 +317,7 @@ class ClientLives:
             client.now = Visit(at_ms, member.member_id, ((at_ms, subscription),))
 
     def _replace(self, before: Member | None, member: Member, operation: RecordedOperation) -> None:
-        """A static member under a new id: of a classic one no record shows since when it was away."""
+        """Replace the id of a static member; for a classic one no record shows since when it was away."""
         client = self.by_member.pop(before.member_id, None) if before is not None else None
         if client is None or client.now is None:
             self._arrive(member, operation.at_ms)
@@ -326,7 +328,7 @@ class ClientLives:
             self.counts["static_restarts"] += 1
             # Away for longer than its session, it would have been removed.
             earliest_ms = max(self._unnoticed_ms(operation.at_ms, subscription), self._last_sign(client.now))
-            # Where nobody commits any more, there may have been nothing to commit.
+            # If nobody commits any more, there may have been nothing to commit.
             group_commits_later = max(self.last_commits.values(), default=0) > operation.at_ms
             is_committed = group_commits_later and earliest_ms == self._last_commit(client.now) + 1
             latest_ms = max(operation.at_ms - 1, earliest_ms)
@@ -347,14 +349,14 @@ class ClientLives:
         return subscription.session_timeout_ms or self.settings.consumer_session()
 
     def _unnoticed_ms(self, at_ms: int, subscription: Subscription) -> int:
-        """Since when a static member can be away without having been removed by a moment.
+        """Return since when a static member can be away without having been removed by a given time.
 
         Its session ran from its last heartbeat, which may lie one interval before it went.
         """
         return at_ms - max(self._session(subscription) - self.settings.heartbeat(), 1)
 
     def _last_sign(self, now: Visit) -> int:
-        """The first time at which a client can have left: after it joined, its last rebalance, and its last commit."""
+        """Return the first time at which a client can have left: after its join, last rebalance and last commit."""
         return max(now.arrived_ms, now.alive_ms, self._last_commit(now)) + 1
 
     def _last_commit(self, now: Visit) -> int:
@@ -370,7 +372,7 @@ class ClientLives:
         if other is None or other.how != CRASHED or following is None or visit.departed_ms is None:
             return visit
         away_ms = following.arrived_ms - visit.departed_ms
-        # In one generation, its return may have waited for its session.
+        # Within one generation, its return may have waited for its session.
         is_soon = 1 < away_ms < self._session(visit.subscriptions[-1][1]) * SOON
         self.counts["unlikely_timeouts"] += is_soon
         return replace(visit, other_ending=other._replace(is_unlikely=is_soon))
@@ -404,7 +406,7 @@ class ClientLives:
         return tuple(client if library is None else replace(client, library=library) for client in lives)
 
     def assumptions(self) -> Iterable[str]:
-        """Yield what was assumed of departures, and what is known of libraries."""
+        """Yield the assumptions about departures, and the facts about libraries."""
         if self.libraries and self.settings.library is None:
             yield libraries_sentence(self.libraries)
         yield from (sentence.format_map(self.counts) for name, sentence in ASSUMPTIONS.items() if self.counts[name])
@@ -431,7 +433,7 @@ def _is_static_classic(now: Visit) -> bool:
 
 
 def _generation_of(operation: RecordedOperation) -> Mapping[str, Any]:
-    """Return what the record has of a new classic generation; empty where the operation is none."""
+    """Return the recorded fields of a new classic generation; empty if the operation is none."""
     return next((event.changes for event in operation.events if "attempts" in event.changes), {})
 
 
@@ -445,11 +447,11 @@ def _is_cooperative_librdkafka(member: Member) -> bool:
     subscription = member.subscription
     if subscription is None or library_of((), [subscription]) != LIBRDKAFKA:
         return False
-    return any(one.name == COOPERATIVE for one in subscription.protocols)
+    return any(protocol.name == COOPERATIVE for protocol in subscription.protocols)
 
 
 def _key(member: Member) -> tuple[str, ...]:
-    """Return what a client is known by."""
+    """Return the identity of a client."""
     subscription = member.subscription_or_empty
     if subscription.instance_id:
         return "static", subscription.instance_id
@@ -466,7 +468,7 @@ def _may_be_back(client: ClientLife) -> bool:
 def _client_life(number: int, client: _Client) -> ClientLife:
     subscription = client.member.subscription_or_empty
     name = subscription.instance_id or subscription.client_id or "client"
-    subscriptions = [one for visit in client.visits for _, one in visit.subscriptions]
+    subscriptions = [subscription for visit in client.visits for _, subscription in visit.subscriptions]
     return ClientLife(
         f"{name}#{number}",
         subscription.client_id or "client",

@@ -41,8 +41,8 @@ def consumer_of(
         client: who comes.
         visit: when, and what it asks for.
         settings: to be tried.
-        timing: of what no record has.
-        number: how many consumers the client has started, this one included: part of the member id under KIP-848.
+        timing: timing of the clients that no record shows.
+        number: how many consumers the client has started, with this one; part of the member id under KIP-848.
         topic_names: all topics of now; a classic consumer resolves an expression itself.
     """
     subscription = visit.subscriptions[0][1]
@@ -107,7 +107,7 @@ class TooLong(Exception):  # noqa: N818 - it says that a limit was reached
 
 @dataclass
 class Simulated:
-    """What came of a simulation.
+    """Result of a simulation.
 
     Attributes:
         records: what the coordinator wrote.
@@ -133,7 +133,9 @@ class Fleet:
         self.group_id = life.group_id
         self.result = Simulated(Pauses(life.start_ms))
         first, *self._later = life.topics
-        self._agenda = Agenda(min([life.start_ms, *(visit.arrived_ms for one in clients for visit in one.visits)]) - 1)
+        self._agenda = Agenda(
+            min([life.start_ms, *(visit.arrived_ms for client in clients for visit in client.visits)]) - 1
+        )
         self.coordinator = Coordinator(config_of(settings), first[1], now_ms=self.now_ms)
         self._unsettled_until = self.now_ms
         self._requests = 0
@@ -174,7 +176,7 @@ class Fleet:
             self._leave_out_rest(until_ms + tail_ms)
             event_ms, timer = self._agenda.next_event_ms, self.coordinator.next_due_ms
             due = (event_ms, self._agenda.next_put_off_ms, timer)
-            at_ms = min((one for one in due if one is not None), default=None)
+            at_ms = min((at for at in due if at is not None), default=None)
             next_ms = until_ms + tail_ms if at_ms is None else at_ms + self._agenda.left_out_ms
             if next_ms >= until_ms and not is_over:
                 is_over = True
@@ -194,23 +196,22 @@ class Fleet:
 
     def _topics_wanted(self) -> set[str]:
         """Return the topics that consumers subscribe to."""
-        wanted = {name for one in self._alive for name in one.topics}
-        regexes = {one.regex for one in self._alive if one.regex}
+        wanted = {name for consumer in self._alive for name in consumer.topics}
+        regexes = {consumer.regex for consumer in self._alive if consumer.regex}
         return wanted | {name for name in self.topics.by_name for regex in regexes if matches(regex, name)}
 
     def _leave_out_rest(self, until_ms: int) -> None:
-        """Where the group is at rest until long after now, go to shortly before the next event of the script.
+        """Skip to shortly before the next event of the script, if the group is at rest until then.
 
-        Nothing is waited for then but heartbeats and what is due to them: every consumer has what it is to have, and
-        whoever died was removed.
+        Only heartbeats are due then: every consumer has its target, and dead members were removed.
         """
         if self.now_ms < max(self._heartbeats.restless_until_ms, self._unsettled_until):
             return
         rest_ms = self._agenda.rest_ms(until_ms, self.settings.heartbeat())
-        if rest_ms and all(one.is_calm and not one.is_waiting for one in self._alive):
+        if rest_ms and all(consumer.is_calm and not consumer.is_waiting for consumer in self._alive):
             self._agenda.left_out_ms += rest_ms
 
-    # What consumers ask for.
+    # Requests of consumers.
 
     def send(self, consumer: Consumer, api: str, body: dict[str, Any]) -> None:
         """Send a request of a consumer."""
@@ -229,22 +230,22 @@ class Fleet:
         self._take(self.coordinator.handle(request, self.now_ms))
 
     def act_after(self, consumer: Consumer, delay_ms: int) -> None:
-        """Let a consumer act so much later."""
+        """Let a consumer act after a delay."""
         self._stir()
         self._heartbeats.forget(consumer)
         self._agenda.at(self.now_ms + delay_ms + LATENCY_MS, lambda: self._act(consumer))
 
     def holds(self, consumer: Consumer, owned: Sequence[Partition]) -> None:
-        """Take note of what a consumer owns from now on."""
+        """Take note of the partitions that a consumer owns from now on."""
         self.result.pauses.holds(consumer.name, owned, self._agenda.life_ms)
         if owned:
             self._last_owned[consumer.member_id] = (tuple(owned), consumer.generation)
 
     def last_owned(self, member_id: str) -> tuple[Sequence[Partition], int]:
-        """Return what a member owned last, and in which generation."""
+        """Return the partitions that a member owned last, and their generation."""
         return self._last_owned.get(member_id, ((), -1))
 
-    # What happens to consumers.
+    # Events of consumers.
 
     def _arrival(self, client: ClientLife, visit: Visit) -> Callable[[], None]:
         def arrive() -> None:
@@ -257,9 +258,9 @@ class Fleet:
             consumer.arrived_ms = self._agenda.life_ms
             self._alive[consumer] = None
             self._act(consumer)
-            for at_ms, one in visit.subscriptions[1:]:
+            for at_ms, asked in visit.subscriptions[1:]:
                 if at_ms > self._agenda.life_ms:
-                    self._agenda.happen(at_ms, lambda one=one: self._subscribe(consumer, one))  # type: ignore[misc]
+                    self._agenda.happen(at_ms, lambda asked=asked: self._subscribe(consumer, asked))  # type: ignore[misc]
             if visit.departed_ms is not None:
                 self._agenda.happen(visit.departed_ms, lambda: self._depart(consumer, visit))
 
@@ -348,7 +349,7 @@ class Fleet:
             self._heartbeats.after(consumer, self.now_ms, self._agenda.next_event_ms)
 
     def _stir(self) -> None:
-        """Something happened: everybody beats in its usual interval for a while."""
+        """Wake all consumers: they beat in their usual interval for a while."""
         self._heartbeats.stir(self.now_ms)
 
 
@@ -356,10 +357,10 @@ def simulate(life: Life, settings: Settings, clients: Sequence[ClientLife], timi
     """Let clients live a life under some settings.
 
     Args:
-        life: what happens.
+        life: the script.
         settings: to be tried.
         clients: who lives it.
-        timing: of what no record has.
+        timing: timing of the clients that no record shows.
 
     Raises:
         TooLong: it takes more steps than a simulation may.

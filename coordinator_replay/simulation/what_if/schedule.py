@@ -52,16 +52,16 @@ class Agenda:
 
     @property
     def next_event_ms(self) -> int | None:
-        """When the next event of the life is, in the time of the simulation."""
+        """Return when the next event of the life is, in the time of the simulation."""
         return self._events[0][0] - self.left_out_ms if self._events else None
 
     @property
     def next_put_off_ms(self) -> int | None:
-        """When the next action is due that was put off."""
+        """Return when the next postponed action is due."""
         return self._put_off[0][0] if self._put_off else None
 
     def happen(self, at_ms: int, action: Action) -> None:
-        """An event of the life, at a time of the life."""
+        """Add an event of the life, at a time of the life."""
         self._count += 1
         heapq.heappush(self._events, (at_ms, self._count, action))
 
@@ -91,7 +91,7 @@ class Agenda:
         return rest_ms if rest_ms > REST_MS else 0
 
     def in_life(self, record: Record) -> Record:
-        """Return a record with the time of the life; of the values only those of classic groups have a time."""
+        """Return a record with the time of the life; only values of classic groups hold a time."""
         if not self.left_out_ms:
             return record
         value = record.value
@@ -152,11 +152,11 @@ class Heartbeats:
         self._next: dict[Consumer, _Beat] = {}
 
     def forget(self, consumer: Consumer) -> None:
-        """A consumer has departed, or sends something else next."""
+        """Forget a consumer that has departed, or sends something else next."""
         self._next.pop(consumer, None)
 
     def after(self, consumer: Consumer, now_ms: int, event_ms: int | None) -> None:
-        """A consumer has had an answer: its next heartbeat is one interval on, or several where nothing is going on.
+        """Schedule the heartbeat after an answer: one interval later, or several if nothing is going on.
 
         Args:
             consumer: whose.
@@ -174,7 +174,7 @@ class Heartbeats:
         self._put(_Beat(consumer, base_ms, interval_ms, max(base_ms + beats * interval_ms, now_ms)))
 
     def stir(self, now_ms: int) -> None:
-        """Something happened: whoever has left heartbeats out beats again at its next usual moment."""
+        """Wake consumers that left heartbeats out: each beats again at its next usual time."""
         was_restless = self.restless_until_ms > now_ms
         self.restless_until_ms = now_ms + self.restless_ms
         if was_restless:
@@ -213,7 +213,7 @@ class Closing:
         self._next: dict[str, list[Action]] = {}
 
     def begin(self, consumer: Consumer, now_ms: int) -> None:
-        """A consumer closes whose last request is not answered yet.
+        """Begin to close a consumer whose last request is not answered yet.
 
         Args:
             consumer: the consumer.

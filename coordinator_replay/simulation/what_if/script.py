@@ -25,14 +25,13 @@ RESTART_MS = 300
 
 
 class Window(NamedTuple):
-    """When a client may have departed, where that is not on record; nor is then whether it closed or died.
+    """Time range in which a client may have departed, if the record does not show when and how.
 
     Attributes:
         earliest_ms: right after the last sign of life, or one session timeout before it would have been removed.
         latest_ms: right before it was back, or the end of the record.
         may_have_stayed: it may not have departed at all.
-        is_restart: it was back right after the window: away for a short time as likely as for one twice as long, and so
-            on, so that most are away for seconds (log-uniform).
+        is_restart: it was back right after the window. The time away is log-uniform, so most are away for seconds.
         is_committed: the last sign of life was a commit.
         rollout_ms: when the deployment began that it belongs to: its members are replaced at one pace.
     """
@@ -48,7 +47,7 @@ class Window(NamedTuple):
         """Return a moment within it.
 
         Args:
-            share: how much of what is possible lies before it, from 0 to 1.
+            share: share of the possible times that lie before it, from 0 to 1.
         """
         length_ms = self.latest_ms - self.earliest_ms
         if self.is_committed:
@@ -60,7 +59,7 @@ class Window(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """How a visit may have ended, too, where the log doesn't show whether a member left or its session timed out.
+    """Another possible end of a visit, if the log doesn't show whether a member left or its session timed out.
 
     Attributes:
         departed_ms: when it closed or died then.
@@ -80,11 +79,11 @@ class Visit:
     Attributes:
         arrived_ms: when it started to join.
         member_id: the id it had; empty for a client that is not on record.
-        subscriptions: what it asked for, and from when on.
+        subscriptions: its subscriptions, each with its first time.
         departed_ms: when it closed or died; None where it stayed to the end.
         how: ``closed`` or ``crashed``.
         window: where it is not on record when and how it departed; ``departed_ms`` and ``how`` are assumed then.
-        later_ms: for so much longer it may have come: the join phase of a classic group is not on record.
+        later_ms: it may have come later by this, because the join phase of a classic group is not on record.
         other_ending: the other reading of its departure, where the record has two.
         arrival: when it may have arrived, where it took the place of another one in a deployment.
         alive_ms: the last rebalance that it took part in; 0 for none.
@@ -120,14 +119,14 @@ class ClientLife:
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """What happened to a group between two moments.
+    """Script of a group's life between two times.
 
     Attributes:
         settings: the ones it had, as far as the record shows.
         topics: the cluster's topics as of each moment at which they changed; the first entry is the beginning.
         assumptions: what the log does not show, in sentences.
-        unseen: share of the life in which join phases waited for static members: who came and went meanwhile left no
-            record.
+        unseen: share of the life in which join phases waited for static members; clients that came and left meanwhile
+            left no record.
     """
 
     group_id: str
@@ -173,12 +172,14 @@ def topic_images(
     """
     ids = {name: topic_id for topic_id, name in names.items()}
     chosen = sorted(set(wanted))
-    moments = sorted({one.at_ms for name in chosen for one in changes.get(name, ()) if start_ms < one.at_ms <= end_ms})
+    moments = sorted(
+        {change.at_ms for name in chosen for change in changes.get(name, ()) if start_ms < change.at_ms <= end_ms}
+    )
     images = []
     for at_ms in (start_ms, *moments):
         image = []
         for number, name in enumerate(chosen):
-            earlier = [one for one in changes.get(name, ()) if one.at_ms <= at_ms]
+            earlier = [change for change in changes.get(name, ()) if change.at_ms <= at_ms]
             count = earlier[-1].partition_count if earlier else (0 if changes.get(name) else counts.get(name, 0))
             if count:
                 image.append(Topic(name, ids.get(name) or f"simulated-topic{number:06d}A", count))
@@ -188,10 +189,12 @@ def topic_images(
 
 def topics_read(clients: Sequence[ClientLife], recorded: Recorded) -> set[str]:
     """Return topics that clients subscribe to by name; all that are known where one has an expression."""
-    subscriptions = [one for client in clients for visit in client.visits for _, one in visit.subscriptions]
-    names = {name for one in subscriptions for name in one.topics or ()}
+    subscriptions = [
+        subscription for client in clients for visit in client.visits for _, subscription in visit.subscriptions
+    ]
+    names = {name for subscription in subscriptions for name in subscription.topics or ()}
     all_names = {*recorded.names.values(), *recorded.counts}
-    for regex in {one.regex for one in subscriptions if one.regex}:
+    for regex in {subscription.regex for subscription in subscriptions if subscription.regex}:
         names |= {name for name in all_names if matches(regex, name)}
     return names
 

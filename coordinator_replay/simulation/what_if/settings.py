@@ -67,14 +67,14 @@ SETTINGS: Sequence[Setting] = (
 """What can be set."""
 
 BY_NAME: Mapping[str, Setting] = {setting.name: setting for setting in SETTINGS} | {
-    f"group.consumer.{short}": next(one for one in SETTINGS if one.name == short)
+    f"group.consumer.{short}": next(setting for setting in SETTINGS if setting.name == short)
     for short in ("session.timeout.ms", "heartbeat.interval.ms")
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Settings of a life. What is None is as the record has it for each member, or Kafka's default.
+    """Settings of a life. None stands for the record's value of each member, or Kafka's default.
 
     Attributes:
         instance: ``per-client``, ``none``, or None for the instance ids on record.
@@ -105,15 +105,15 @@ class Settings:
         return 5000 if self.protocol == "consumer" else 3000
 
     def initial_delay(self) -> int:
-        """``group.initial.rebalance.delay.ms``: Kafka's default where it is not given."""
+        """Return ``group.initial.rebalance.delay.ms``: Kafka's default if it is not given."""
         return INITIAL_DELAY_MS if self.initial_delay_ms is None else self.initial_delay_ms
 
     def metadata_age(self) -> int:
-        """``metadata.max.age.ms``: Kafka's default where it is not given."""
+        """Return ``metadata.max.age.ms``: Kafka's default if it is not given."""
         return METADATA_MS if self.metadata_ms is None else self.metadata_ms
 
     def consumer_session(self) -> int:
-        """Session timeout of a consumer group in ms; the members of a classic group give their own."""
+        """Return the session timeout of a consumer group in ms; the members of a classic group give their own."""
         return self.session_ms if self.session_ms is not None else 45_000
 
     def is_eager(self) -> bool:
@@ -169,7 +169,7 @@ class Alternative:
     Attributes:
         values: by Kafka's names.
         without_restarts: no restarts: a client that left and came back stays in the group.
-        members: so many clients; as on record if None.
+        members: number of clients; as on record if None.
     """
 
     values: Mapping[str, str]
@@ -178,7 +178,7 @@ class Alternative:
 
     @property
     def name(self) -> str:
-        """Return what it is called in an answer."""
+        """Return the name of the alternative in an answer."""
         parts = [f"{name}={value}" for name, value in self.values.items()]
         parts += ["without restarts"] if self.without_restarts else []
         parts += [f"{self.members} members"] if self.members is not None else []
@@ -188,7 +188,7 @@ class Alternative:
 def alternative_of(
     values: Mapping[str, str | int | bool], *, without_restarts: bool = False, members: int | None = None
 ) -> Alternative:
-    """Return what is to be tried, out of names and values.
+    """Return the alternative of names and values.
 
     Args:
         values: by Kafka's names; ``without-restarts`` and ``members`` may stand among them.
@@ -227,8 +227,8 @@ def tried_settings() -> list[TriedSetting]:
     """Return every setting that can be tried."""
     return [
         *(
-            TriedSetting(name=one.name, values=", ".join(one.values) or "a number", meaning=one.meaning)
-            for one in SETTINGS
+            TriedSetting(name=setting.name, values=", ".join(setting.values) or "a number", meaning=setting.meaning)
+            for setting in SETTINGS
         ),
         TriedSetting(
             name=WITHOUT_RESTARTS,

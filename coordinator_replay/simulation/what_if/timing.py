@@ -1,12 +1,12 @@
 """The timing of clients that records do not show, and other timings that are as possible as the simulated one.
 
-* A heartbeat is sent one interval after the answer to the last one. So the moments drift: when an event comes, the next
-  heartbeat of each member may lie anywhere in its interval. While something goes on they differ less, but which of two
-  members comes first decides whether the other one waits for another interval.
+* A heartbeat is sent one interval after the answer to the last one. So the times drift: when an event comes, the next
+  heartbeat of each member may lie anywhere in its interval. While a rebalance goes on they differ less. But which of
+  two members comes first decides whether the other one waits for another interval.
 * A client that starts connects, finds its coordinator and joins, under each protocol with other requests; one that
   closes finishes its work first. Which of two that come or go together is first is open.
-* librdkafka joins when its main loop wakes, which it does for whatever there is to do, and at least once a second
-  (``rd_kafka_thread_main``); or it need not wait at all, where its last join was long enough ago.
+* librdkafka joins when its main loop wakes, which happens for any work and at least once a second
+  (``rd_kafka_thread_main``). It need not wait at all if its last join was long enough ago.
 * Clients that come or go one right after the other do so because something starts or ends them together. How long each
   of them takes differs from one time to the next: under other settings they may be closer together, or farther apart.
 """
@@ -46,7 +46,7 @@ class Timing(NamedTuple):
     is_restarted: bool = False
 
     def offset_ms(self, number: int, interval_ms: int) -> int:
-        """By how much a member's heartbeats have drifted while the group was at rest.
+        """Return how far a member's heartbeats have drifted while the group was at rest.
 
         Args:
             number: which member, by arrival.
@@ -64,7 +64,7 @@ class Timing(NamedTuple):
         return round(self.pace * (REVOKE_MS[library] if recorded_ms is None else recorded_ms))
 
     def shift_ms(self, number: int) -> int:
-        """By how much a client comes later, or departs earlier.
+        """Return by how much a client comes later, or departs earlier.
 
         Args:
             number: which arrival or departure, in any order.
@@ -88,7 +88,7 @@ WAKE_MS = 1_000
 
 
 def drawn_timing(draw: Random, settings: Settings, clients: Sequence[ClientLife]) -> Timing:
-    """Another timing than the likeliest: other moments of heartbeats, and late or early joins where librdkafka waits.
+    """Return another timing than the likeliest: other times of heartbeats, and late or early joins of librdkafka.
 
     Args:
         draw: where chance comes from.
@@ -106,7 +106,7 @@ def drawn_timing(draw: Random, settings: Settings, clients: Sequence[ClientLife]
 
 
 def timings_sentences(alternatives: Sequence[Settings], clients: Sequence[ClientLife]) -> Iterable[str]:
-    """Yield what to say of the clients' timing, in a sentence for each thing that is open.
+    """Yield a sentence on each open fact of the clients' timing.
 
     Args:
         alternatives: the settings of each alternative.
@@ -116,7 +116,9 @@ def timings_sentences(alternatives: Sequence[Settings], clients: Sequence[Client
         "The log does not show when in their interval heartbeats were sent: in the variants that make a range these "
         f"moments are drawn, and clients come up to {SHIFT_MS:,} ms later and go as much earlier, or come together."
     )
-    yield from dict.fromkeys(_revocations(one) for one in alternatives if one.protocol == "consumer")
+    yield from dict.fromkeys(
+        _revocations(alternative) for alternative in alternatives if alternative.protocol == "consumer"
+    )
     if any(_is_fatal(settings, clients) for settings in alternatives):
         yield (
             "A static consumer of librdkafka that died and is back before its session of KIP-848 is over has a fatal "
@@ -160,15 +162,15 @@ def moved(clients: Sequence[ClientLife], timing: Timing) -> list[ClientLife]:
     if timing.is_together:
         arrivals = _gathered([visit.arrived_ms for client in clients for visit in client.visits])
         return [
-            replace(one, visits=tuple(replace(v, arrived_ms=arrivals[v.arrived_ms]) for v in one.visits))
-            for one in clients
+            replace(client, visits=tuple(replace(v, arrived_ms=arrivals[v.arrived_ms]) for v in client.visits))
+            for client in clients
         ]
     numbers = count()
     return [replace(client, visits=tuple(_shifted(client, timing, numbers))) for client in clients]
 
 
 def _gathered(moments: Sequence[int]) -> Mapping[int, int]:
-    """By each moment the last one of those that lie within one shift of the first of them."""
+    """Map each time to the last time of its cluster: times within one shift of the cluster's first time."""
     last: dict[int, int] = {}
     first_ms = None
     together: list[int] = []
@@ -181,12 +183,12 @@ def _gathered(moments: Sequence[int]) -> Mapping[int, int]:
 
 
 def _shifted(client: ClientLife, timing: Timing, numbers: Iterator[int]) -> Iterator[Visit]:
-    """When a client comes and departs with a timing: it stays for a moment at least; a restart takes as long as ever.
+    """Yield visits with shifted times: each lasts for some time at least, and restarts take as long as before.
 
     Args:
         client: whose visits.
-        timing: of the simulation.
-        numbers: of arrivals and departures.
+        timing: timing of the simulation.
+        numbers: numbers of arrivals and departures.
     """
     later_ms = timing.shift_ms(next(numbers))
     for visit in client.visits:

@@ -100,11 +100,12 @@ def rolled_out(life: Life, draw: Random | None = None) -> Life:
 def in_range(clients: Sequence[ClientLife], start_ms: int, end_ms: int, lead_ms: int) -> tuple[ClientLife, ...]:
     """Return the clients of a time range.
 
-    Clients that were in the group at its start join a lead before it. So do those that were away without having left: a
-    member that died, or a static one, is on record until its session is over or it comes back, maybe within the range.
+    Clients that were in the group at its start join some time before it, the lead. Clients that were away without
+    having left do so too: a member that died, or a static one, is on record until its session is over or it comes
+    back.
 
     Args:
-        clients: of the whole life.
+        clients: clients of the whole life.
         start_ms: from then on; who left before is left out.
         end_ms: until then, not included.
         lead_ms: the lead.
@@ -150,7 +151,9 @@ def without_restarts(clients: Sequence[ClientLife]) -> tuple[ClientLife, ...]:
                 replace(
                     client.visits[-1],
                     arrived_ms=client.visits[0].arrived_ms,
-                    subscriptions=tuple(one for visit in client.visits for one in visit.subscriptions),
+                    subscriptions=tuple(
+                        subscription for visit in client.visits for subscription in visit.subscriptions
+                    ),
                 ),
             ),
         )
@@ -159,7 +162,7 @@ def without_restarts(clients: Sequence[ClientLife]) -> tuple[ClientLife, ...]:
 
 
 def with_members(clients: Sequence[ClientLife], count: int) -> tuple[ClientLife, ...]:
-    """So many clients: the first ones, and beyond those on record copies of the first that never leave."""
+    """Return the first clients up to a number; beyond those on record, copies of the first that never leave."""
     kept = list(clients[:count])
     for number in range(len(kept), count):
         model = clients[0]
@@ -204,7 +207,7 @@ class RecordedPhase:
     arrived: list[Place] = field(default_factory=list)
 
     def remove(self, place: Place, *, is_leader: bool) -> None:
-        """A static member is removed in it.
+        """Remove a static member in this phase.
 
         Args:
             place: its last visit.
@@ -220,13 +223,7 @@ class RecordedPhase:
 
 
 def unseen(phases: Iterable[RecordedPhase], start_ms: int, end_ms: int) -> float:
-    """The share of a time range in which join phases waited for static members: who came and went left no record.
-
-    Args:
-        phases: of a group.
-        start_ms: from then on.
-        end_ms: until then, not included.
-    """
+    """Return the share of a time range in which join phases waited for static members; others left no record then."""
     waited = [phase for phase in phases if phase.removed and start_ms <= phase.done_ms < end_ms]
     waited_ms = sum((phase.left_out + 1) * phase.session_ms for phase in waited)
     return min(waited_ms / (end_ms - start_ms), 1.0)
@@ -265,12 +262,12 @@ def roll_out(phases: Sequence[RecordedPhase], heartbeat_ms: int) -> int:
 def _windows(
     phase: RecordedPhase, own: Sequence[Place], rest: Sequence[Place], joined_ms: int
 ) -> list[tuple[Place, Window]]:
-    """When each member of a deployment may have been closed: soon after the first one, or spread over the whole time.
+    """Return when each member of a deployment may have been closed: soon after the first one, or any time.
 
     Args:
         phase: whose generation has the members in their place.
         own: members removed in it.
-        rest: those that are removed one session later.
+        rest: members that are removed one session later.
         joined_ms: how long after the first one was closed the others had joined.
     """
     if not own or not (phase.left_out or rest):

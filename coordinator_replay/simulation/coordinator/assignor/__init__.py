@@ -1,1 +1,1 @@
-"""Kafka's partition assignors: those of clients and those of brokers."""
+"""Kafka's partition assignors, of clients and of brokers."""

@@ -1,13 +1,12 @@
-"""A classic group as its coordinator has it in memory, where a rebalance goes on between two records.
+"""A classic group in the memory of its coordinator, where a rebalance goes on between two records.
 
-Mirrors ``classic.ClassicGroup``: the states that a group can be in and what leads to each, its members with all the
-protocols they support, the votes for those, and the requests that wait for an answer. What Kafka leaves to the order of
-its hash tables is taken from there, too: the leader after the old one left, the winner of a tied vote, the order of
-members in records and answers.
+Mirrors ``classic.ClassicGroup``: its states and transitions, its members with all their protocols and votes, and the
+requests that wait for an answer. The order of Kafka's hash tables decides some things, so it is reproduced: the
+leader after the old one left, the winner of a tied vote, the order of members in records and answers.
 
-A classic group lives outside the replayed state, as in Kafka: its rebalance goes on in memory, and a record is written
-only when it comes to something. What records leave behind is the shard's replay of them, which is what a new leader of
-the partition would begin with.
+A classic group lives outside the replayed state, as in Kafka: its rebalance goes on in memory, and a record is
+written only for an outcome. The shard replays these records into the state with which a new leader of the partition
+would begin.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -134,11 +133,11 @@ class LiveClassicGroup(ClassicGroup):
             raise RequestError("UNKNOWN_MEMBER_ID")
 
     def add(self, member: Member, *, protocol_type: str) -> None:
-        """Take a member in; the first one gives the group its protocol type and leads it.
+        """Add a member; the first one gives the group its protocol type and leads it.
 
         Raises:
-            IllegalStateError: it is of another protocol type, is there already, or supports no protocol that all
-                others support; nothing changes.
+            IllegalStateError: it has another protocol type, is a member already, or shares no protocol with all
+                others; nothing changes.
         """
         subscription = member.subscription_or_empty
         protocols = [protocol.name for protocol in subscription.protocols]
@@ -204,7 +203,7 @@ class LiveClassicGroup(ClassicGroup):
         return True
 
     def candidate_protocols(self) -> frozenset[str]:
-        """Protocols that every member supports."""
+        """Return the protocols that every member supports."""
         return frozenset(name for name, votes in self.votes.items() if votes == len(self.members))
 
     def supports(self, protocol_type: str, protocols: Iterable[str]) -> bool:
@@ -218,7 +217,7 @@ class LiveClassicGroup(ClassicGroup):
     def select_protocol(self) -> str:
         """Return the protocol most members vote for: each for the first of its own list that all support.
 
-        Of several with as many votes, the first in the order of a ``HashMap`` of names.
+        A tie is broken by the iteration order of a ``HashMap`` of the names.
         """
         candidates = self.candidate_protocols()
         ballots: HashOrder[str, int] = hash_map()
@@ -300,7 +299,7 @@ class LiveClassicGroup(ClassicGroup):
         """Return the record of the group as it stands.
 
         Args:
-            assignments: assignments by member id, in place of what members have.
+            assignments: assignments by member id, in place of the members' own.
         """
         is_consumer = self.protocol_type == CONSUMER_PROTOCOL_TYPE
         members = [

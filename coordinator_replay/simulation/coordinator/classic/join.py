@@ -206,7 +206,7 @@ class Join:
         return before == [(entry["name"], entry["metadata"]) for entry in self.body["protocols"]]
 
     def _update(self, member_id: str) -> None:
-        """Replace protocols and timeouts; client and host stay those of the first join."""
+        """Replace protocols and timeouts; client and host of the first join stay."""
         subscription = self.live.members[member_id].subscription
         if subscription is None:
             raise MemberSideError("UNKNOWN_SERVER_ERROR")

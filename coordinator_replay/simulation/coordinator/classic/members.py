@@ -40,7 +40,7 @@ def sync(shard: Shard, live: LiveClassicGroup, request: Request, reply: Reply) -
     if member_id != live.leader:
         return NOTHING_TO_DO
     by_member = {entry["memberId"]: entry["assignment"] for entry in body["assignments"]}
-    assignments = {one: by_member.get(one, "") for one in live.members}
+    assignments = {member: by_member.get(member, "") for member in live.members}
     return Outcome(
         (live.record(assignments),),
         when_written=lambda: rebalance.take_assignment(shard, live, assignments, generation),
@@ -79,7 +79,7 @@ def leave(shard: Shard, live: LiveClassicGroup, members: list[Mapping[str, Any]]
 
 
 def leave_answer(member: Mapping[str, Any], error: str = "NONE") -> dict[str, Any]:
-    """Return what LeaveGroup answers about one member."""
+    """Return the LeaveGroup answer for one member."""
     return {
         "memberId": member["memberId"],
         "groupInstanceId": member["groupInstanceId"],
@@ -115,7 +115,7 @@ NOT_FOUND_SINCE = 6
 
 
 def describe_groups(shard: Shard, request: Request, _: Reply) -> Outcome:
-    """DescribeGroups."""
+    """Handle DescribeGroups."""
     return Outcome(response={"groups": [_describe(shard, group_id, request) for group_id in request.body["groups"]]})
 
 

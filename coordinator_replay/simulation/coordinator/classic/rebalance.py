@@ -1,11 +1,11 @@
 """The rebalance of a classic group: join phase, sync phase, and their timers.
 
 Mirrors ``GroupMetadataManager.prepareRebalance``, ``completeClassicGroupJoin`` and what they call. Every function
-that can end a join phase returns the records of that; most often there are none, because a record is written only for
-an assignment, or when a group becomes empty.
+that can end a join phase returns its records. Most often there are none, because a record is written only for an
+assignment, or when a group becomes empty.
 
 Timers: ``join`` ends the join phase, ``sync`` the wait for SyncGroup, ``heartbeat`` removes a member. Each looks the
-group up again when it fires, and does nothing where there is none of that name any more.
+group up again when it fires, and does nothing if the group is gone.
 """
 
 from collections.abc import Callable, Mapping
@@ -138,7 +138,7 @@ def prepare_rebalance(shard: Shard, live: LiveClassicGroup, reason: str) -> Reco
 
 
 def maybe_complete_join(shard: Shard, live: LiveClassicGroup) -> Records:
-    """End the join phase if everybody waits; that of a first rebalance only its timer ends."""
+    """End the join phase if everybody waits; only its timer ends the join phase of a first rebalance."""
     if (
         live.state != GroupState.PREPARING_REBALANCE
         or live.previous_state == GroupState.EMPTY
@@ -212,7 +212,7 @@ def sync_body(live: LiveClassicGroup, member_id: str) -> dict[str, Any]:
 
 
 def take_assignment(shard: Shard, live: LiveClassicGroup, assignments: Mapping[str, str], generation: int) -> None:
-    """The leader's assignment is in the log: the group is Stable, unless another rebalance began meanwhile."""
+    """Make the group Stable once its leader's assignment is in the log, unless another rebalance began meanwhile."""
     if live.state == GroupState.COMPLETING_REBALANCE and live.generation == generation:
         live.set_assignments(assignments)
         answer_syncs(shard, live)
@@ -220,7 +220,7 @@ def take_assignment(shard: Shard, live: LiveClassicGroup, assignments: Mapping[s
 
 
 def note_sync(shard: Shard, live: LiveClassicGroup, member_id: str) -> None:
-    """A member sent SyncGroup; when all have, the wait for them ends."""
+    """Note that a member sent SyncGroup; when all have, the wait for them ends."""
     live.pending_syncs.discard(member_id)
     if not live.pending_syncs:
         shard.timers.cancel(("sync", live.group_id))

@@ -1,7 +1,7 @@
 """Members of the classic protocol in a consumer group: JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
 
-Such a member joins, is assigned and reconciled like any other; its member epoch is its generation, and
-REBALANCE_IN_PROGRESS asks it to join again where a heartbeat of the new protocol would carry the assignment. Mirrors
+Such a member joins, is assigned and reconciled like any other. Its member epoch is its generation. Instead of an
+assignment in a heartbeat response, it gets REBALANCE_IN_PROGRESS, which asks it to join again. Mirrors
 ``GroupMetadataManager.classicGroup…ToConsumerGroup``.
 """
 

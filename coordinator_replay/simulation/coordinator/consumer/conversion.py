@@ -1,7 +1,7 @@
 """Both ways between classic and consumer groups: online upgrade and downgrade.
 
-A member of the new protocol that joins a classic group makes a consumer group of it (``upgrade``); when the last such
-member goes, or a classic static member takes its place, what remains becomes a classic group again (``downgrade``).
+A member of the new protocol that joins a classic group converts it to a consumer group (``upgrade``). When the last
+such member leaves, or a classic static member replaces it, the rest becomes a classic group again (``downgrade``).
 Which way is open is set by ``group.consumer.migration.policy``. Mirrors ``convertToConsumerGroup`` and
 ``convertToClassicGroup`` of ``GroupMetadataManager``, ``ConsumerGroup.fromClassicGroup`` and
 ``ClassicGroup.fromConsumerGroup``.
@@ -80,15 +80,18 @@ def upgrade(shard: Shard, live: LiveClassicGroup) -> tuple[GroupUpdate, dict[str
     names = {topic for member in members for topic in member.subscription_or_empty.topics or ()}
     records = [
         *(
-            record_helpers.member_metadata(group_id, key, member_value(one.subscription_or_empty))
-            for key, one in order.items()
+            record_helpers.member_metadata(group_id, key, member_value(member.subscription_or_empty))
+            for key, member in order.items()
         ),
         record_helpers.group_epoch(group_id, generation, group_hash(names, shard.topics)),
-        *(record_helpers.target(group_id, key, current_of(one).assigned or NOTHING) for key, one in order.items()),
+        *(
+            record_helpers.target(group_id, key, current_of(member).assigned or NOTHING)
+            for key, member in order.items()
+        ),
         record_helpers.target_epoch(group_id, generation, 0),
         *(
-            record_helpers.current_assignment(group_id, key, current_value(current_of(one)))
-            for key, one in order.items()
+            record_helpers.current_assignment(group_id, key, current_value(current_of(member)))
+            for key, member in order.items()
         ),
     ]
     group, state = _replayed(shard, group_id, records)
@@ -98,7 +101,7 @@ def upgrade(shard: Shard, live: LiveClassicGroup) -> tuple[GroupUpdate, dict[str
     tombstone = record_helpers.tombstone("GroupMetadata", group=group_id)
     shard.note("Converted the classic group to a consumer group.")
     update = GroupUpdate(shard, group_id, group, state, records=[tombstone, *records])
-    return update, {key: one.subscription_or_empty.session_timeout_ms or 0 for key, one in order.items()}
+    return update, {key: member.subscription_or_empty.session_timeout_ms or 0 for key, member in order.items()}
 
 
 def _check_upgrade(shard: Shard, live: LiveClassicGroup) -> None:
@@ -213,7 +216,7 @@ def _may_be_classic(shard: Shard, size: int) -> bool:
 
 
 def downgrade_after_leaving(update: GroupUpdate, leaving: Set[str], response: Mapping[str, Any] | None) -> Outcome:
-    """Make a classic group of what remains of a consumer group, and have it rebalance."""
+    """Convert the rest of a consumer group to a classic group, and start a rebalance."""
     members = [update.group.members[member_id] for member_id in update.state.members if member_id not in leaving]
     update.records += consumer_group_tombstones(update.shard, update.group)
     reason = f"Downgrade group {update.group_id} from consumer to classic for member leaving."

@@ -1,8 +1,8 @@
 """One step of a member of a consumer group on its way to its target.
 
-Mirrors ``CurrentAssignmentBuilder``. A member first gives up what it must (UNREVOKED_PARTITIONS), then reaches the
-target's epoch with what is free (UNRELEASED_PARTITIONS while others still hold part of it), until it has all (STABLE).
-Whenever a member is built again its epoch becomes its previous epoch, even if the epoch stays.
+Mirrors ``CurrentAssignmentBuilder``. A member first gives up what it must (UNREVOKED_PARTITIONS). Then it reaches the
+target's epoch with the free partitions (UNRELEASED_PARTITIONS while others still hold some), until it has all
+(STABLE). Whenever a member is built again its epoch becomes its previous epoch, even if the epoch stays.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -25,19 +25,19 @@ def with_epoch_of_each(partitions: Assignment, epochs: Assignment, member_epoch:
 
 
 def assigned(current: Current) -> PartitionEpochs:
-    """Return what a member may use."""
+    """Return the partitions that a member may use."""
     return with_epoch_of_each(current.assigned or {}, current.assigned_epochs, current.epoch)
 
 
 def pending(current: Current) -> PartitionEpochs:
-    """Return what a member must give up."""
+    """Return the partitions that a member must give up."""
     return with_epoch_of_each(current.pending, current.pending_epochs, current.epoch)
 
 
 def split(partitions: PartitionEpochs) -> tuple[Assignment, Assignment]:
     """Return partitions and their epochs apart, both in ascending order of partitions."""
     numbers = {topic_id: tuple(sorted(some)) for topic_id, some in partitions.items() if some}
-    epochs = {topic_id: tuple(partitions[topic_id][one] for one in some) for topic_id, some in numbers.items()}
+    epochs = {topic_id: tuple(partitions[topic_id][number] for number in some) for topic_id, some in numbers.items()}
     return numbers, epochs
 
 
@@ -84,7 +84,7 @@ UNREVOKED, UNRELEASED = MemberState.UNREVOKED_PARTITIONS, MemberState.UNRELEASED
 
 @dataclass(frozen=True, slots=True)
 class CurrentAssignmentBuilder:
-    """What a step of reconciliation looks at.
+    """Inputs of a step of reconciliation.
 
     Attributes:
         current: what the member has.
@@ -107,7 +107,7 @@ class CurrentAssignmentBuilder:
     owners: Mapping[tuple[str, int], str]
 
     def build(self) -> Current:
-        """Return what the member has after the step; the same object where nothing changes.
+        """Return the member's current assignment after the step; the same object if nothing changes.
 
         Raises:
             RequestError: FENCED_MEMBER_EPOCH, of a member in a state that a newer broker wrote.
@@ -133,7 +133,7 @@ class CurrentAssignmentBuilder:
         return self._trimmed() if self.has_subscription_changed else current
 
     def _next(self) -> Current:
-        """Towards the target: give up what is not in it, then take what is free."""
+        """Step towards the target: give up partitions that are not in it, then take free ones."""
         had, gives_up = assigned(self.current), self.current.pending
         keep: PartitionEpochs = {}
         revoke: PartitionEpochs = {}
@@ -146,7 +146,7 @@ class CurrentAssignmentBuilder:
             if kept:
                 keep[topic_id] = kept
             if len(kept) < len(owned):
-                revoke[topic_id] = {one: epoch for one, epoch in owned.items() if one not in kept}
+                revoke[topic_id] = {number: epoch for number, epoch in owned.items() if number not in kept}
             for partition in wanted:
                 if partition in owned:
                     continue
@@ -182,12 +182,12 @@ class CurrentAssignmentBuilder:
         return Current(epoch, self.current.epoch, state, numbers, pending_numbers, epochs, pending_epochs)
 
 
-def is_same(one: Current, other: Current) -> bool:
+def is_same(current: Current, other: Current) -> bool:
     """Return whether a member's record would say the same, epochs of partitions and the previous epoch included."""
-    return one is other or (
-        one.epoch == other.epoch
-        and one.previous_epoch == other.previous_epoch
-        and one.state is other.state
-        and assigned(one) == assigned(other)
-        and pending(one) == pending(other)
+    return current is other or (
+        current.epoch == other.epoch
+        and current.previous_epoch == other.previous_epoch
+        and current.state is other.state
+        and assigned(current) == assigned(other)
+        and pending(current) == pending(other)
     )

@@ -20,7 +20,7 @@ NEVER = 0
 
 
 class Subscriptions(Counter[tuple[tuple[str, ...], str | None]]):
-    """How many members subscribe to the same topics by name and expression; never changed, others take its place."""
+    """Counts of members with the same subscription by names and expression; immutable, so changes make a new object."""
 
     def replaced(self, before: Subscription | None, after: Subscription | None) -> "Subscriptions":
         """Return those with another one in place of a member's; None where it was or is no member."""
@@ -45,7 +45,7 @@ class Subscriptions(Counter[tuple[tuple[str, ...], str | None]]):
 
     def topics(self, regexes: Mapping[str, Regex]) -> set[str]:
         """Return topics that anybody subscribes to, by name or by a resolved expression; they need not exist."""
-        used = [regexes[one].topics for one in self.expressions if one in regexes]
+        used = [regexes[expression].topics for expression in self.expressions if expression in regexes]
         return {name for names in (*(names for names, _ in self), *used) for name in names}
 
     def are_homogeneous(self, regexes: Mapping[str, Regex]) -> bool:

@@ -275,10 +275,10 @@ def reconcile(
 
 
 def group_to_join(shard: Shard, group_id: str) -> GroupUpdate:
-    """The group a member wants to join: there, new, in place of an empty classic one, or made of one with members.
+    """Return the group that a member joins: an existing one, a new one, or one made from a classic group.
 
     Raises:
-        RequestError: GROUP_ID_NOT_FOUND, the group is of a type that can't be joined.
+        RequestError: GROUP_ID_NOT_FOUND, the group has a type that can't be joined.
     """
     live = shard.group(group_id)
     if live is None:

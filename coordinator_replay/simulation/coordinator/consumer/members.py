@@ -46,8 +46,8 @@ class GroupUpdate:
         state: what the group has apart from its records.
         records: records so far, in order.
         is_new: the operation makes the group.
-        named_topics: topics as the request lists them, where it does: of names that collide in a hash table the order
-            decides.
+        named_topics: topics in the order of the request, if it lists them: the order decides between names that
+            collide in a hash table.
     """
 
     shard: Shard
@@ -60,7 +60,7 @@ class GroupUpdate:
 
     def classic_members(self) -> list[Member]:
         """Return members that speak the classic protocol."""
-        return [one for one in self.group.members.values() if one.subscription_or_empty.uses_classic_protocol]
+        return [member for member in self.group.members.values() if member.subscription_or_empty.uses_classic_protocol]
 
     def static_member(self, instance_id: str | None) -> Member | None:
         """Return a static member by its instance id."""
@@ -226,7 +226,7 @@ def consumer_group_tombstones(
     group_id, other_ids = group.group_id, renamed or {}
     members = [other_ids.get(member_id, member_id) for member_id in shard.consumer_states[group_id].members]
     tombstone = partial(record_helpers.tombstone, groupId=group_id)
-    current, target, metadata = ([tombstone(kind, memberId=one) for one in members] for kind in KINDS_OF_A_MEMBER)
+    current, target, metadata = ([tombstone(kind, memberId=member) for member in members] for kind in KINDS_OF_A_MEMBER)
     return [
         *current,
         *target,
@@ -239,12 +239,12 @@ def consumer_group_tombstones(
 
 
 def unknown_member(group_id: str, member_id: str) -> RequestError:
-    """UNKNOWN_MEMBER_ID."""
+    """Return the error UNKNOWN_MEMBER_ID."""
     return RequestError("UNKNOWN_MEMBER_ID", f"Member {member_id} is not a member of group {group_id}.")
 
 
 def current_of(member: Member) -> Current:
-    """Return what a member has; one without such a record has nothing yet."""
+    """Return a member's current assignment; empty if it has no such record."""
     return member.current if member.current is not None else JOINING
 
 

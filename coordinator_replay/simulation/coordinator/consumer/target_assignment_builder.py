@@ -104,8 +104,8 @@ def subscribed_names(group: ConsumerGroup, subscription: Subscription) -> frozen
 def preferred_assignor(group: ConsumerGroup, old: Member, new: Member, default: str) -> str:
     """Return the assignor most members ask for, this request's change counted (``computePreferredServerAssignor``).
 
-    A tie is decided by Kafka's table: of equals the first one counts, and a name that is counted for the first time,
-    or again after its last vote was withdrawn, comes first in its place of the table.
+    The order of Kafka's table breaks a tie. A name that gets its first vote, or a vote after its last one was
+    withdrawn, comes first in its bin of the table.
     """
     votes: HashOrder[str, int] = HashOrder.copy_of(string_hash, assignor_votes(group).items())
     before = old.subscription_or_empty.assignor

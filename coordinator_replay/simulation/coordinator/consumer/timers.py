@@ -149,7 +149,7 @@ def cancel_timers(shard: Shard, group_id: str, member_id: str) -> None:
 
 
 def load(shard: Shard) -> None:
-    """To a new leader all topics are new: expressions are resolved again."""
+    """Resolve expressions again, because all topics are new to a new leader."""
     shard.topics.version_with_new = shard.topics.version
 
 

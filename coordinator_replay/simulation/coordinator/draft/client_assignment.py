@@ -1,15 +1,15 @@
-"""Assignment on the client's side, as KIP-848's draft has it and no release of Kafka: behind our own setting.
+"""Assignment on the client's side, which only KIP-848's draft has, no release of Kafka; behind our own setting.
 
-With ``group.consumer.client.assignors`` a member may bring assignors of its own. Where all members bring one in common,
-the coordinator computes nothing: it asks a member (``ShouldComputeAssignment``), which takes what it needs
-(PrepareAssignment), computes, and brings the result (InstallAssignment). Meanwhile the group may move on, so the
+With ``group.consumer.client.assignors`` a member may bring assignors of its own. If all members have one in common,
+the coordinator computes nothing. It asks a member (``ShouldComputeAssignment``), which fetches its input
+(PrepareAssignment), computes, and sends the result (InstallAssignment). Meanwhile the group may move on, so the
 assignment epoch may lag behind by more than one.
 
-Only the proposal's text says what is right here. Where that is silent, this was chosen: the assignor is the one most
-members name first among those that all members have in a version all can read; the member asked is the first one that
-heartbeats while an assignment is due, until it has installed one or is removed; an error it reports has the next
-heartbeat ask again. What members bring is in no record of Kafka 4.3, so a reload forgets it: members are asked for
-nothing until they send it again.
+Only the proposal's text says what is right here. Where the text is silent, these rules were chosen. Only assignors
+count that all members have in a version that all can read; the one that most members name first is used. The first
+member that heartbeats while an assignment is due is asked, until it has installed an assignment or is removed. After
+an error that it reports, the next heartbeat asks again. No record of Kafka 4.3 has the members' assignors, so a
+reload forgets them, and nobody is asked until members send them again.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -49,7 +49,7 @@ Assignors = tuple[Mapping[str, Any], ...]
 
 @dataclass(slots=True)
 class Prepared:
-    """What a member was given to compute from."""
+    """Input that a member was given for its computation."""
 
     member_id: str
     epoch: int
@@ -75,7 +75,7 @@ class ClientAssignment:
 
 
 class Offer(NamedTuple):
-    """What a heartbeat means for the assignment.
+    """Meaning of a heartbeat for the assignment.
 
     Attributes:
         assignors: what each member brings, this one included.
@@ -103,15 +103,15 @@ CHECKS: tuple[Check, ...] = (
     ),
     (
         "An assignor's name can't be empty.",
-        lambda body, _: any(not one["name"].strip() for one in body["clientAssignors"] or ()),
+        lambda body, _: any(not assignor["name"].strip() for assignor in body["clientAssignors"] or ()),
     ),
     (
         "An assignor's versions must be -1 <= minimum <= version <= maximum, and maximum >= 0.",
         lambda body, _: any(
-            one["minimumVersion"] < -1
-            or one["maximumVersion"] < 0
-            or not one["minimumVersion"] <= one["version"] <= one["maximumVersion"]
-            for one in body["clientAssignors"] or ()
+            assignor["minimumVersion"] < -1
+            or assignor["maximumVersion"] < 0
+            or not assignor["minimumVersion"] <= assignor["version"] <= assignor["maximumVersion"]
+            for assignor in body["clientAssignors"] or ()
         ),
     ),
 )
@@ -127,7 +127,7 @@ def client_assignment(update: GroupUpdate) -> ClientAssignment:
 
 
 def heartbeat(shard: Shard, request: Request, _: Reply) -> Outcome:
-    """ConsumerGroupHeartbeat of a member that may bring assignors.
+    """Handle ConsumerGroupHeartbeat of a member that may bring assignors.
 
     Raises:
         RequestError: the request is refused, nothing changes.
@@ -154,11 +154,11 @@ def heartbeat(shard: Shard, request: Request, _: Reply) -> Outcome:
 
 
 def offer(update: GroupUpdate, member_id: str, brought: Sequence[Mapping[str, Any]] | None) -> Offer:
-    """Return what a heartbeat means for the assignment; what was left out of it is as in the last one."""
+    """Return the meaning of a heartbeat for the assignment; fields that it leaves out are as in the last one."""
     members = {*update.group.members, member_id}
     others = {other: assignors for other, assignors in client_assignment(update).assignors.items() if other in members}
     before = others.get(member_id, ())
-    others[member_id] = before if brought is None else tuple(dict(one) for one in brought)
+    others[member_id] = before if brought is None else tuple(dict(assignor) for assignor in brought)
     return Offer(others, others[member_id] != before, common_assignor(others, members))
 
 
@@ -166,12 +166,14 @@ def common_assignor(assignors: Mapping[str, Assignors], members: Collection[str]
     """Return the assignor that most members name first of those all have; None where there is none."""
     shared: set[str] | None = None
     for member_id in members:
-        names = {one["name"] for one in assignors.get(member_id, ())}
+        names = {assignor["name"] for assignor in assignors.get(member_id, ())}
         shared = names if shared is None else shared & names
     candidates = {name for name in shared or () if _can_be_read(name, assignors, members)}
     votes: dict[str, int] = {}
     for member_id in sorted(members):
-        first = next((one["name"] for one in assignors.get(member_id, ()) if one["name"] in candidates), None)
+        first = next(
+            (assignor["name"] for assignor in assignors.get(member_id, ()) if assignor["name"] in candidates), None
+        )
         if first is not None:
             votes[first] = votes.get(first, 0) + 1
     return min(votes, key=lambda name: (-votes[name], name), default=None)
@@ -179,22 +181,27 @@ def common_assignor(assignors: Mapping[str, Assignors], members: Collection[str]
 
 def _can_be_read(name: str, assignors: Mapping[str, Assignors], members: Collection[str]) -> bool:
     """Return every member's metadata is in a version that every member can read."""
-    chosen = [one for member_id in members for one in assignors.get(member_id, ()) if one["name"] == name]
-    lowest, highest = max(one["minimumVersion"] for one in chosen), min(one["maximumVersion"] for one in chosen)
-    return all(lowest <= one["version"] <= highest for one in chosen)
+    chosen = [
+        assignor for member_id in members for assignor in assignors.get(member_id, ()) if assignor["name"] == name
+    ]
+    lowest, highest = (
+        max(assignor["minimumVersion"] for assignor in chosen),
+        min(assignor["maximumVersion"] for assignor in chosen),
+    )
+    return all(lowest <= assignor["version"] <= highest for assignor in chosen)
 
 
 def follow_up(
     shard: Shard, group_id: str, member: Member, offered: Offer, response: dict[str, Any]
 ) -> Callable[[], None]:
-    """What comes after a heartbeat's records are written: remember what was brought, ask the member where it is due.
+    """Return the step after a heartbeat's records are written: keep the assignors, and ask the member if due.
 
     Args:
         shard: the shard.
         group_id: the group.
         member: the member after the heartbeat.
         offered: what the heartbeat meant.
-        response: its response, completed with what the draft adds to it.
+        response: its response; the draft's fields are added.
     """
 
     def finish() -> None:
@@ -220,7 +227,7 @@ def follow_up(
 
 
 def prepare(shard: Shard, request: Request, _: Reply) -> Outcome:
-    """PrepareAssignment: give the member that was asked what it needs to compute.
+    """Handle PrepareAssignment: give the member that was asked the input of its computation.
 
     Raises:
         RequestError: INVALID_REQUEST, GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID or STALE_MEMBER_EPOCH.
@@ -228,8 +235,8 @@ def prepare(shard: Shard, request: Request, _: Reply) -> Outcome:
     update, member = _computing_member(shard, request.body)
     group, client = update.group, client_assignment(update)
     name = common_assignor(client.assignors, group.members)
-    described = [_described(update, one, name) for one in group.members.values()]
-    topic_ids = sorted({topic_id for one in described for topic_id in one["subscribedTopicIds"]})
+    described = [_described(update, member, name) for member in group.members.values()]
+    topic_ids = sorted({topic_id for member in described for topic_id in member["subscribedTopicIds"]})
     partitions = {topic_id: shard.topics.by_id[topic_id].partitions for topic_id in topic_ids}
     client.prepared = Prepared(member.member_id, group.epoch, frozenset(group.members), partitions)
     response: Body = {
@@ -242,7 +249,7 @@ def prepare(shard: Shard, request: Request, _: Reply) -> Outcome:
 
 
 def install(shard: Shard, request: Request, _: Reply) -> Outcome:
-    """InstallAssignment: make what a member computed the target assignment, at the epoch it was computed for.
+    """Handle InstallAssignment: make a member's result the target assignment, at the epoch of its input.
 
     Raises:
         RequestError: as for PrepareAssignment, or INVALID_ASSIGNMENT.
@@ -267,7 +274,9 @@ def install(shard: Shard, request: Request, _: Reply) -> Outcome:
 
     def remember() -> None:
         client.computing, client.prepared = None, None
-        client.installed = {one["memberId"]: (one["error"], one["version"], one["metadata"]) for one in body["members"]}
+        client.installed = {
+            member["memberId"]: (member["error"], member["version"], member["metadata"]) for member in body["members"]
+        }
 
     return Outcome(records, {}, remember)
 
@@ -290,7 +299,7 @@ def _computing_member(shard: Shard, body: Mapping[str, Any]) -> tuple[GroupUpdat
 def _described(update: GroupUpdate, member: Member, name: str | None) -> Body:
     subscription, current = member.subscription_or_empty, current_of(member)
     brought = client_assignment(update).assignors.get(member.member_id, ())
-    assignor: Mapping[str, Any] = next((one for one in brought if one["name"] == name), {})
+    assignor: Mapping[str, Any] = next((candidate for candidate in brought if candidate["name"] == name), {})
     by_name = update.shard.topics.by_name
     names = subscribed_names(update.group, subscription)
     return {
@@ -309,11 +318,11 @@ def _checked(members: Sequence[Mapping[str, Any]], prepared: Prepared) -> dict[s
     """Return the assignment by member, where it fits what it was computed from."""
     taken: set[tuple[str, int]] = set()
     targets: dict[str, Assignment] = {}
-    for one in members:
-        member_id = one["memberId"]
+    for member in members:
+        member_id = member["memberId"]
         if member_id not in prepared.members or member_id in targets:
             raise RequestError("INVALID_ASSIGNMENT", f"Member {member_id} is unknown, or there twice.")
-        for topic in one["topicPartitions"]:
+        for topic in member["topicPartitions"]:
             for partition in topic["partitions"]:
                 place = topic["topicId"], partition
                 if not 0 <= partition < prepared.partitions.get(topic["topicId"], 0):
@@ -321,5 +330,5 @@ def _checked(members: Sequence[Mapping[str, Any]], prepared: Prepared) -> dict[s
                 if place in taken:
                     raise RequestError("INVALID_ASSIGNMENT", f"Partition {place[0]}-{partition} is assigned twice.")
                 taken.add(place)
-        targets[member_id] = partitions_by_topic(one["topicPartitions"])
+        targets[member_id] = partitions_by_topic(member["topicPartitions"])
     return targets

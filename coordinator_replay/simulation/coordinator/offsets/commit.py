@@ -34,7 +34,7 @@ Check = Callable[[str, int], None]
 
 
 def commit(shard: Shard, request: Request, _: Reply) -> Outcome:
-    """OffsetCommit.
+    """Handle OffsetCommit.
 
     Raises:
         RequestError: the request is refused as a whole.
@@ -49,17 +49,17 @@ def commit(shard: Shard, request: Request, _: Reply) -> Outcome:
         name, topic_id, error = _named(shard, topic, request.version or 0)
         names = {"name": name, "topicId": topic_id}
         partitions = [
-            _commit_one(shard, body["groupId"], (name, topic_id), one, check, expires_ms, records)
+            _commit_one(shard, body["groupId"], (name, topic_id), partition, check, expires_ms, records)
             if error is None
-            else _answer(one, error)
-            for one in topic["partitions"]
+            else _answer(partition, error)
+            for partition in topic["partitions"]
         ]
         topics.append({**names, "partitions": partitions})
     return Outcome(records, {"topics": topics})
 
 
 def commit_in_transaction(shard: Shard, request: Request, _: Reply) -> Outcome:
-    """TxnOffsetCommit: what it commits is pending until the marker of its producer.
+    """Handle TxnOffsetCommit: its offsets are pending until the marker of its producer.
 
     Raises:
         RequestError: the request is refused as a whole.
@@ -78,8 +78,8 @@ def commit_in_transaction(shard: Shard, request: Request, _: Reply) -> Outcome:
             place = topic["name"], topic_image.topic_id if topic_image is not None else ZERO_UUID
             # The record of a transactional commit does not carry the topic id.
             partitions = [
-                _commit_one(shard, body["groupId"], place, one, check, None, records, writes_id=False)
-                for one in topic["partitions"]
+                _commit_one(shard, body["groupId"], place, partition, check, None, records, writes_id=False)
+                for partition in topic["partitions"]
             ]
             topics.append({"name": topic["name"], "partitions": partitions})
     except RequestError as error:

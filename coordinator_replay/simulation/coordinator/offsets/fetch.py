@@ -28,7 +28,7 @@ INVALID_OFFSET = -1
 
 
 def fetch(shard: Shard, request: Request, _: Reply) -> Outcome:
-    """OffsetFetch: of each group all offsets, or those of some partitions."""
+    """Handle OffsetFetch: return all offsets of each group, or the offsets of some partitions."""
     body = request.body
     stable = body["requireStable"]
     if (request.version or 0) >= GROUPS_SINCE:
@@ -39,7 +39,7 @@ def fetch(shard: Shard, request: Request, _: Reply) -> Outcome:
 
 
 def delete(shard: Shard, request: Request, _: Reply) -> Outcome:
-    """OffsetDelete: offsets of topics that no member subscribes to.
+    """Handle OffsetDelete: delete offsets of topics that no member subscribes to.
 
     Raises:
         RequestError: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND or NON_EMPTY_GROUP.
@@ -62,13 +62,18 @@ def delete(shard: Shard, request: Request, _: Reply) -> Outcome:
     for topic in request.body["topics"]:
         name = topic["name"]
         error = CODES["GROUP_SUBSCRIBED_TO_TOPIC"] if is_subscribed(shard, group, name) else 0
-        partitions = [one["partitionIndex"] for one in topic["partitions"]]
-        topics.append({"name": name, "partitions": [{"partitionIndex": one, "errorCode": error} for one in partitions]})
+        partitions = [partition["partitionIndex"] for partition in topic["partitions"]]
+        topics.append(
+            {
+                "name": name,
+                "partitions": [{"partitionIndex": partition, "errorCode": error} for partition in partitions],
+            }
+        )
         if not error:
             records += (
-                record_helpers.tombstone("OffsetCommit", group=group_id, topic=name, partition=one)
-                for one in partitions
-                if (name, one) in offsets.stored or (name, one) in offsets.unstable
+                record_helpers.tombstone("OffsetCommit", group=group_id, topic=name, partition=partition)
+                for partition in partitions
+                if (name, partition) in offsets.stored or (name, partition) in offsets.unstable
             )
     return Outcome(records, {"topics": topics})
 

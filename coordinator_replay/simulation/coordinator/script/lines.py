@@ -86,7 +86,7 @@ def value_of(line: Mapping[str, Any], name: str, kind: type[Value]) -> Value:
 
 def is_list_of(values: Any, kind: type) -> bool:
     """Return whether a value is a list of values of a JSON type."""
-    return isinstance(values, list) and all(type(one) is kind for one in values)
+    return isinstance(values, list) and all(type(value) is kind for value in values)
 
 
 def racks_of(entry: Mapping[str, Any], name: str) -> list[list[str]]:

@@ -1,6 +1,6 @@
-"""Scripts of requests, topics and time, as JSON lines, and what came of them in the same form.
+"""Scripts of requests, topics and time, as JSON lines, and their results in the same form.
 
-A line is one command; the forms are those of the coordinator oracle (see ``docs/simulate.md``):
+A line is one command, in the form of the coordinator oracle (see ``docs/simulate.md``):
 
 - ``{"config": {...}}``: settings, only before anything else.
 - ``{"topics": [{"name", "id", "partitions", "racks"?}]}``: all topics from now on.
@@ -202,14 +202,14 @@ class ScriptRun:
         if isinstance(value, str):
             return self._ids.get(value, value) if value.startswith("$m") else value
         if isinstance(value, list):
-            return [self._resolved(one) for one in value]
+            return [self._resolved(element) for element in value]
         if isinstance(value, dict):
-            return {name: self._resolved(one) for name, one in value.items()}
+            return {name: self._resolved(element) for name, element in value.items()}
         return value
 
 
 class ScriptCommand(NamedTuple):
-    """What a line may ask for: what is done, and the fields that belong to it."""
+    """A command of a line: the action and its fields."""
 
     run: Callable[[ScriptRun, Line], list[Line]]
     fields: frozenset[str] = frozenset()
@@ -235,7 +235,7 @@ _FIELDS = {name: command.fields for name, command in COMMANDS.items()}
 
 
 def truth_line(event: Event) -> Line:
-    """Return what the coordinator told its observer, in the form of the answers: times count from the beginning."""
+    """Return a message of the coordinator to its observer, as an answer line; times count from the beginning."""
     told = event._asdict()
     trigger = {name: value for name, value in event.trigger._asdict().items() if value not in (None, "", ())}
     return {"at": told.pop("at_ms") - START_MS, "event": TRUTHS[type(event)], **told, "trigger": trigger}
@@ -301,9 +301,9 @@ def _record(record: Record) -> Line:
 def as_written(value: Any) -> Any:
     """Return the value of a record without the fields that were read out of their bytes."""
     if isinstance(value, Mapping):
-        return {name: as_written(one) for name, one in value.items() if name not in OPENED}
+        return {name: as_written(element) for name, element in value.items() if name not in OPENED}
     if isinstance(value, list | tuple):
-        return [as_written(one) for one in value]
+        return [as_written(element) for element in value]
     return value
 
 

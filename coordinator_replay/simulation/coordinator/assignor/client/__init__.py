@@ -1,7 +1,7 @@
 """Assignors that run in consumers of the classic protocol, for simulated clients.
 
-The leader of a classic group runs one of them over the members' subscriptions. Each is a plain function of what the
-leader knows of topics and of the members' subscriptions, and gives what kafka-clients 4.3.1 gives.
+The leader of a classic group runs one of them over the members' subscriptions. Each is a plain function of the topics
+that the leader knows and of the members' subscriptions. It returns the same assignment as kafka-clients 4.3.1.
 """
 
 from collections.abc import Callable, Mapping

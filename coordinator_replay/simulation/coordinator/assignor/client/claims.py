@@ -1,4 +1,4 @@
-"""What members claim to own, as the sticky assignors settle it before they assign.
+"""Claims of members to partitions, resolved as the sticky assignors do before they assign.
 
 ``AbstractStickyAssignor.allSubscriptionsEqual``.
 """
@@ -16,7 +16,7 @@ from coordinator_replay.simulation.coordinator.java_order import HashOrder, hash
 
 @dataclass(slots=True)
 class Claims:
-    """Who keeps what of the claims.
+    """Resolved claims: the partitions that each member keeps.
 
     Attributes:
         owned: partitions of known topics that each member owned last, in the order of a HashMap of member ids.
@@ -33,7 +33,7 @@ class Claims:
 
 
 def settle_claims(topics: Topics, members: Members) -> Claims:
-    """Go through the members' claims: of two for one partition that of the higher generation counts."""
+    """Resolve the members' claims: if two members claim a partition, the claim of the higher generation counts."""
     claims = Claims()
     owner: dict[Partition, str] = {}
     common: set[str] = set()

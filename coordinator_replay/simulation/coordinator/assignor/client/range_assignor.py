@@ -20,8 +20,8 @@ from coordinator_replay.simulation.coordinator.java_order import string_order
 def assign(topics: Topics, members: Members) -> Assignment:
     """Give every partition to a subscriber of its topic.
 
-    Where racks matter, partitions go to subscribers in a replica's rack first. Topics with the same subscribers and
-    as many partitions are kept together then: a partition number goes to one member that fits all of them.
+    If racks matter, partitions go to subscribers in a replica's rack first. Topics with the same subscribers and the
+    same number of partitions then stay together: a partition number goes to one member that fits all of them.
     """
     assignment: Assignment = {member_id: [] for member_id in members}
     runs = [_TopicRun(topic, racks, members) for topic, racks in subscribed(topics, members).items()]

@@ -1,11 +1,11 @@
-"""``sticky`` and ``cooperative-sticky``: as even as can be, and of those assignments one that moves few partitions.
+"""``sticky`` and ``cooperative-sticky``: balanced assignments that move few partitions.
 
-``org.apache.kafka.clients.consumer.StickyAssignor``, whose algorithm is in ``AbstractStickyAssignor``: one for members
-that all subscribe to the same topics, another one for all else. What a member owned comes from its user data.
+``org.apache.kafka.clients.consumer.StickyAssignor``, whose algorithms are in ``AbstractStickyAssignor``: one if all
+members subscribe to the same topics, and another one otherwise. The user data of a member says what it owned.
 
-``org.apache.kafka.clients.consumer.CooperativeStickyAssignor`` (KIP-429): nobody gets a partition before its owner gave
-it up. What a member owned comes from the owned partitions of its subscription. A partition that moves is left out of
-the assignment; it comes in the rebalance that its old owner starts once it has given the partition up.
+``org.apache.kafka.clients.consumer.CooperativeStickyAssignor`` (KIP-429): nobody gets a partition before its owner
+gave it up. The subscription of a member says what it owned. A partition that moves is left out of the assignment; it
+comes in the rebalance that its old owner starts once it has given the partition up.
 """
 
 from coordinator_replay.simulation.coordinator.assignor.client.claims import settle_claims
@@ -51,7 +51,7 @@ def assign_with_moves(topics: Topics, members: Members) -> tuple[Assignment, dic
 
 
 def assign_cooperatively(topics: Topics, members: Members) -> Assignment:
-    """Give partitions to subscribers of their topics, without those that another member must give up first.
+    """Give partitions to subscribers of their topics, but not partitions that another member must give up first.
 
     Raises:
         AssignorError: Kafka's assignor throws on these claims.

@@ -1,4 +1,4 @@
-"""What a consumer of the classic protocol sends its leader, and what the leader knows of topics.
+"""Subscriptions that consumers of the classic protocol send their leader, and topics as the leader knows them.
 
 The plain form of ``ConsumerPartitionAssignor.Subscription`` and ``Cluster``, as far as assignors read them.
 """
@@ -54,7 +54,7 @@ def subscribed(topics: Topics, members: Members) -> Topics:
 
 
 def members_in_order(ids: Iterable[str], members: Members) -> list[str]:
-    """Members as ``range`` and ``roundrobin`` go through them: static ones by instance id, then the others by id."""
+    """Return members in the order of ``range`` and ``roundrobin``: static ones by instance id, then others by id."""
     return sorted(ids, key=lambda member_id: member_order(member_id, members[member_id].instance_id))
 
 
@@ -72,7 +72,7 @@ def by_topic(partitions: Iterable[Partition]) -> dict[str, list[int]]:
 
 
 def racks_matter(consumer_racks: frozenset[str], topics: Iterable[tuple[frozenset[str], ...]]) -> bool:
-    """Whether racks are looked at: some replica is in a consumer's rack, and not every partition is in all racks.
+    """Return whether racks count: some replica is in a consumer's rack, and some partition is not in all racks.
 
     ``AbstractPartitionAssignor.useRackAwareAssignment``.
     """

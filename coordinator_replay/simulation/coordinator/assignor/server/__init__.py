@@ -18,7 +18,7 @@ from coordinator_replay.simulation.coordinator.assignor.server.uniform_homogeneo
 
 
 def assign_uniformly(group: GroupSpec) -> dict[str, Assignment]:
-    """``uniform``, balanced over all topics together, and sticky: another algorithm where subscriptions differ.
+    """Assign by ``uniform``: sticky and balanced over all topics; different subscriptions use another algorithm.
 
     Raises:
         PartitionAssignorError: partitions are left over.

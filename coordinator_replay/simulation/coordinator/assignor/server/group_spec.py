@@ -1,7 +1,7 @@
-"""What an assignor on the broker is given: members with their subscriptions and targets, and the topics.
+"""Input of an assignor on the broker: members with their subscriptions and targets, and the topics.
 
-Mirrors ``GroupSpec`` and ``SubscribedTopicDescriber``. Where Kafka leaves an order to its hash tables and the order
-decides who gets what, the table of ``java_order`` is used here.
+Mirrors ``GroupSpec`` and ``SubscribedTopicDescriber``. If the order of a Kafka hash table decides an assignment, the
+table of ``java_order`` is used here.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -55,7 +55,7 @@ class GroupSpec:
 
 @lru_cache(maxsize=1 << 14)
 def uuid_hash(topic_id: str) -> int:
-    """``Uuid.hashCode``: both halves folded to 32 bits."""
+    """Return ``Uuid.hashCode``: both halves folded to 32 bits."""
     data = uuid_bytes(topic_id)
     folded = int.from_bytes(data[:8], "big") ^ int.from_bytes(data[8:], "big")
     return (folded >> 32) ^ (folded & 0xFFFFFFFF)

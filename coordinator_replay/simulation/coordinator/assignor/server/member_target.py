@@ -1,7 +1,7 @@
 """A member's target in the making, in the order of the tables that Kafka's assignors keep it in.
 
-The order of topics and partitions goes into the record, from there into the tables of the next computation, and decides
-then what a member keeps when its quota is smaller.
+The order of topics and partitions goes into the record, and from there into the tables of the next computation. There
+it decides which partitions a member keeps when its quota gets smaller.
 """
 
 from coordinator_replay.engine.model import Assignment
@@ -30,7 +30,7 @@ class MemberTarget:
         Args:
             topic_id: the topic.
             partition: the partition.
-            capacity: of the set that is made for a topic of which the member has nothing.
+            capacity: initial capacity of the set for a topic that is new to the member.
         """
         topics = self._changed()
         partitions = topics.get(topic_id)

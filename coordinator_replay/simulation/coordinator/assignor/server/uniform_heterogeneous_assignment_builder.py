@@ -1,8 +1,9 @@
 """``uniform`` for members that subscribe to different topics.
 
-Mirrors ``UniformHeterogeneousAssignmentBuilder``: members keep what they still subscribe to, free partitions go to the
-least loaded subscriber, then partitions move from heavy to light subscribers, topic by topic, until no topic's
-subscribers differ by more than one partition or the rounds are used up. A member's load is all its partitions.
+Mirrors ``UniformHeterogeneousAssignmentBuilder``. Members keep partitions of topics that they still subscribe to.
+Free partitions go to the least loaded subscriber. Then partitions move from heavy to light subscribers, topic by
+topic. This ends when no topic's subscribers differ by more than one partition, or after a fixed number of rounds. A
+member's load is all its partitions.
 """
 
 from coordinator_replay.engine.model import Assignment
@@ -134,11 +135,11 @@ class _AssignmentBuilder:
 
 
 class MemberAssignmentBalancer:
-    """Which of a topic's subscribers has least and which most, while partitions move between them.
+    """Least and most loaded subscribers of a topic, while partitions move between them.
 
-    Subscribers are sorted by load once. The lightest form a range at the left that is walked through again and again
-    and widens as its level rises; the heaviest one at the right, walked leftwards, that widens as its level falls.
-    Mirrors Kafka's class of that name.
+    Subscribers are sorted by load once. The lightest form a range at the left, which is walked repeatedly and widens
+    as its level rises. The heaviest form a range at the right, which is walked leftwards and widens as its level
+    falls. Mirrors Kafka's class of that name.
 
     Attributes:
         spread: difference between the heaviest and the lightest at the beginning.

@@ -40,7 +40,7 @@ def assign_equal(group: GroupSpec) -> dict[str, Assignment]:
 def _keep(
     group: GroupSpec, topics: frozenset[str], total: int, free: list[tuple[str, int]]
 ) -> tuple[dict[str, MemberTarget], list[tuple[str, int]]]:
-    """Return what each member keeps, and who has room for how many more; what is over is appended to ``free``."""
+    """Return the partitions that each member keeps, and the members with room for more; append the rest to ``free``."""
     count = len(group.members)
     smallest, larger = divmod(total, count)
     targets: dict[str, MemberTarget] = {}
