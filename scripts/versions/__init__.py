@@ -1,0 +1,1 @@
+"""What versions of stored rows cover, and whether they fit the code."""
