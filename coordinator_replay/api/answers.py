@@ -16,8 +16,11 @@ from coordinator_replay.query.basis import Basis
 from coordinator_replay.simulation import door
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from coordinator_replay.query.describe import DescribedMember, Description  # noqa: F401 - rows of a base
     from coordinator_replay.query.diff import Change
+    from coordinator_replay.query.expired import ExpiredOffset
     from coordinator_replay.query.hold_ups import HoldUp
     from coordinator_replay.query.impact import GroupImpact, Impact  # noqa: F401 - rows of a base
     from coordinator_replay.query.owner import Owners, Ownership  # noqa: F401 - rows of a base
@@ -48,6 +51,29 @@ class Described(Answer["DescribedMember"]):
 
     def _repr_html_(self) -> str:
         return Answer([self.group], type(self.group))._repr_html_() + super()._repr_html_()
+
+
+class Expiring(Answer["ExpiredOffset"]):
+    """Offsets that expired, or are about to.
+
+    Attributes:
+        looked_until: the time up to which offsets that expire were looked for; None where no audit says it.
+    """
+
+    def __init__(
+        self,
+        rows: Iterable[ExpiredOffset],
+        looked_until: datetime | None,
+        *,
+        is_chosen: bool,
+        notes: Iterable[str | None] = (),
+        basis: Basis | None = None,
+    ) -> None:
+        from coordinator_replay.query.expired import ExpiredOffset, looked_note
+
+        looked = looked_note(looked_until, is_chosen=is_chosen)
+        super().__init__(rows, ExpiredOffset, notes=[looked, *notes], basis=basis)
+        self.looked_until = looked_until
 
 
 class Owned(Answer["Ownership"]):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from coordinator_replay.api.answer import Answer, SqlAnswer
-from coordinator_replay.api.answers import Compared, Described, Impacted, Owned, Reasons, Replayed
+from coordinator_replay.api.answers import Compared, Described, Expiring, Impacted, Owned, Reasons, Replayed
 from coordinator_replay.api.page import Page, Pages, Trace
 from coordinator_replay.engine.model import GroupType
 from coordinator_replay.errors import UsageError, WarehouseError
@@ -33,6 +33,7 @@ from coordinator_replay.query.join_phases import awaited_members
 from coordinator_replay.query.removed import DeletedGroup, deleted_groups, removal_notes, removed_offsets
 from coordinator_replay.query.tables import END, Coverage, Tables, shown
 from coordinator_replay.query.times import LogTime, is_run_id, parse_duration
+from coordinator_replay.query.who import EVERYONE, Who, groups_at_time, groups_in_range
 from coordinator_replay.simulation import door
 from coordinator_replay.times import in_utc
 from coordinator_replay.zones import parse_zone
@@ -40,7 +41,6 @@ from coordinator_replay.zones import parse_zone
 if TYPE_CHECKING:
     from coordinator_replay.query.consumers import TopicConsumer
     from coordinator_replay.query.diff import Side
-    from coordinator_replay.query.expired import ExpiredOffset
     from coordinator_replay.query.findings import Finding
     from coordinator_replay.query.offset_changes import OffsetChange
     from coordinator_replay.query.offsets import CommittedOffset
@@ -107,7 +107,14 @@ class Warehouse:
         """Notes on all answers so far: rows of an early time that were purged."""
         return tuple(self._tables.notes)
 
-    def groups(self, *, at: Time | None = None, types: Sequence[str] = (), states: Sequence[str] = ()) -> Answer[Group]:
+    def groups(
+        self,
+        *,
+        at: Time | None = None,
+        types: Sequence[str] = (),
+        states: Sequence[str] = (),
+        who: Who = EVERYONE,
+    ) -> Answer[Group]:
         """The groups there were, as ListGroups shows them.
 
         Args:
@@ -115,9 +122,13 @@ class Warehouse:
             types: only groups of these types (``classic``, ``consumer``, ``share``, ``streams``); all if empty.
             states: only groups in these states, in Kafka's spelling and any case; all if empty. ``Unknown`` stands for
                 those whose state the log does not prove.
+            who: conditions on names, and on clients, hosts and topics at that time.
         """
         moment, note = self._moment(at)
-        of_types = groups_at(self._tables, moment, types=types)
+        names = groups_at_time(self._tables, who, moment)
+        of_types = [
+            one for one in groups_at(self._tables, moment, types=types) if names is None or one.group_id in names
+        ]
         wanted = {state.lower() for state in states}
         chosen = [group for group in of_types if not wanted or group.state.lower() in wanted]
         nothing = None if chosen else f"No group matches; cluster {self.cluster!r} is covered from {self.coverage}."
@@ -188,16 +199,18 @@ class Warehouse:
         Args:
             group: the group.
             at: the point in time; the end of the log if None.
-            topics: only offsets of these topics; all if empty.
+            topics: only offsets of these topics, or of these partitions of them (``orders:0,1``); all if empty.
             require_stable: show partitions with a pending transactional commit as unstable, without an offset.
             end_offsets: a CSV or JSON-lines file of topic, partition, offset[, time], to compute the lag.
         """
         from coordinator_replay.query.end_offsets import read_end_offsets
         from coordinator_replay.query.offsets import (
             CommittedOffset,
+            committed_topics,
             negative_offsets_note,
             offsets_at,
             open_offsets_note,
+            partitions_asked,
             pending_commits,
             pending_notes,
             with_lag,
@@ -206,6 +219,9 @@ class Warehouse:
         moment, note = self._moment(at)
         pending = pending_commits(self._tables, group, moment)
         offsets = offsets_at(self._tables, group, moment, topics=topics, require_stable=require_stable, pending=pending)
+        if topics:
+            known = committed_topics(self._tables, group)
+            topics = [partitions_asked(text, known)[0] for text in topics]
         if end_offsets is not None:
             offsets = with_lag(offsets, read_end_offsets(Path(end_offsets), moment))
         unproven = sum(offset.is_proven is False for offset in offsets)
@@ -222,6 +238,44 @@ class Warehouse:
         negative = negative_offsets_note(offsets)
         notes = [aborted, nothing, negative, open_offsets_note(offsets), *removed, *waiting, note]
         return Answer(offsets, CommittedOffset, notes=notes, basis=basis)
+
+    def chosen_groups(
+        self, typed: Sequence[str], *, at: Time | None = None, is_all: bool = False, who: Who = EVERYONE
+    ) -> list[str]:
+        """The groups at a point in time that names, patterns with ``*`` and conditions mean, by name.
+
+        Args:
+            typed: names and patterns.
+            at: the point in time; the end of the log if None.
+            is_all: all groups, in place of names.
+            who: further conditions.
+        """
+        from coordinator_replay.query.who import is_pattern, named_groups
+
+        if not is_all and who.is_everyone and not any(map(is_pattern, typed)):
+            return list(dict.fromkeys(typed))
+        moment, _ = self._moment(at)
+        there = [one.group_id for one in groups_at(self._tables, moment)]
+        names = groups_at_time(self._tables, who, moment)
+        chosen = there if is_all or not typed else named_groups(self._tables, typed, there)
+        return [name for name in chosen if names is None or name in names]
+
+    def offsets_of_groups(
+        self, groups: Sequence[str], *, at: Time | None = None, **asked: Any
+    ) -> Answer[CommittedOffset]:
+        """The committed offsets of several groups at a point in time, see ``offsets``; notes name their group.
+
+        Args:
+            groups: the groups.
+            at: the point in time; the end of the log if None.
+            asked: further arguments of ``offsets``.
+        """
+        from coordinator_replay.query.offsets import CommittedOffset
+
+        answers = {group: self.offsets(group, at=at, **asked) for group in groups}
+        notes = [f"{group}: {note}" for group, answer in answers.items() for note in answer.notes]
+        rows = [row for answer in answers.values() for row in answer]
+        return Answer(rows, CommittedOffset, notes=notes, basis=self._at(self._time(at)))
 
     def offset_history(
         self,
@@ -288,6 +342,7 @@ class Warehouse:
         end: Time | None = None,
         causes: Sequence[str] = (),
         last: int | None = None,
+        who: Who = EVERYONE,
     ) -> Answer[Rebalance]:
         """When and why groups rebalanced, how sure that is, and what it cost.
 
@@ -297,11 +352,14 @@ class Warehouse:
             end: those that began before this time.
             causes: only of these causes, or that could also be of them (``matched_by`` says which); all if empty.
             last: only so many, the latest; all if None.
+            who: conditions on groups: their names, and clients, hosts and topics in that time range.
         """
         from coordinator_replay.query.rebalances import Rebalance, rebalances_of
 
-        since = self._time(start)
-        rebalances = _last(rebalances_of(self._tables, group, since, self._end(end), causes=causes), last)
+        since, until = self._time(start), self._end(end)
+        names = groups_in_range(self._tables, who, since, until)
+        found = rebalances_of(self._tables, group, since, until, causes=causes)
+        rebalances = _last([one for one in found if names is None or one.group_id in names], last)
         notes = [_alternatives(rebalances, causes), self._no("rebalance", rebalances, group)]
         return Answer(rebalances, Rebalance, notes=notes, basis=self._from(since, group))
 
@@ -314,6 +372,7 @@ class Warehouse:
         end: Time | None = None,
         causes: Sequence[str] = (),
         last: int | None = None,
+        who: Who = EVERYONE,
     ) -> Reasons:
         """Why groups rebalanced: each cause with the evidence that it rests on.
 
@@ -325,6 +384,7 @@ class Warehouse:
             end: those that began before this time.
             causes: only of these causes, or that could also be of them (``matched_by`` says which); all if empty.
             last: only so many, the latest; all if None.
+            who: conditions on groups: their names, and clients, hosts and topics in that time range.
 
         Raises:
             UsageError: both a point in time and a time range are given.
@@ -339,12 +399,17 @@ class Warehouse:
         moment, note = self._moment(at)
         since = self._time(start) if moment is None else moment
         if moment is None:
-            rebalances = _last(rebalances_of(self._tables, group, since, self._end(end), causes=causes), last)
+            names = groups_in_range(self._tables, who, since, self._end(end))
+            found = rebalances_of(self._tables, group, since, self._end(end), causes=causes)
+            rebalances = _last([one for one in found if names is None or one.group_id in names], last)
         else:
-            rebalances = rebalances_at(self._tables, group, moment, causes=causes)
+            names = groups_at_time(self._tables, who, moment)
+            chosen = [group] if group is not None or names is None else sorted(names)
+            found = [one for name in chosen for one in rebalances_at(self._tables, name, moment, causes=causes)]
+            rebalances = [one for one in found if names is None or one.group_id in names]
         held_up = hold_ups(self._tables, group) if any(one.held_up_by for one in rebalances) else {}
         perhaps = None
-        if moment is not None and len(rebalances) > 1:
+        if moment is not None and group is not None and len(rebalances) > 1:
             perhaps = (
                 f"At {shown(moment)} the rebalance to generation {rebalances[-1].epoch} may have begun already: "
                 "the join phase of a classic group leaves no record."
@@ -397,6 +462,32 @@ class Warehouse:
         inherited = inherited_note((one.member_id, one.is_client_inherited) for one in owners.owners)
         return Owned(owners, [owners.hint, inherited, note], self._at(moment, group))
 
+    def owned_partitions(self, group: str, topic: str, partition: int | None = None) -> tuple[str, tuple[int, ...]]:
+        """A topic and its partitions, as people and Kafka's tools write them: ``orders``, ``orders-4``, ``orders:0,1``.
+
+        Args:
+            group: the group.
+            topic: what was typed; a name or an id with all that the group owned if it names no partition.
+            partition: the partition, where it stands beside the topic.
+
+        Raises:
+            UsageError: no partition is named, and the group never owned one of the topic.
+        """
+        from coordinator_replay.query.offsets import partitions_asked
+        from coordinator_replay.query.owner import owned_topics
+
+        owned = owned_topics(self._tables, group)
+        if partition is not None:
+            return topic, (partition,)
+        name, partitions = partitions_asked(topic, owned)
+        if partitions:
+            return name, partitions
+        if name not in owned:
+            # The question of one partition says what the tables do know.
+            return name, (0,)
+        low, high = owned[name]
+        return name, tuple(range(low, high + 1))
+
     def _owners_between(self, group: str, topic: str, partition: int, start: Time | None, end: Time | None) -> Owned:
         from coordinator_replay.query.describe import inherited_note
         from coordinator_replay.query.owner import Owners, owners_between
@@ -414,19 +505,26 @@ class Warehouse:
         if at is not None and (start is not None or end is not None):
             raise UsageError("give either a point in time (at), or a time range (from and to)")
 
-    def consumers(self, topic: str, *, start: Time | None = None, end: Time | None = None) -> Answer[TopicConsumer]:
+    def consumers(
+        self, topic: str, *, start: Time | None = None, end: Time | None = None, who: Who = EVERYONE
+    ) -> Answer[TopicConsumer]:
         """Every group, client and host that read a topic: how, from when to when, and which partitions.
 
         Args:
             topic: the topic's name or id.
             start: members still there after this time, and commits from then on; all if None.
             end: members there before this time, and commits before it; all if None.
+            who: conditions on names of groups, clients and hosts.
         """
         from coordinator_replay.query.consumers import NOT_IN_THE_LOG, TopicConsumer, consumers_of
         from coordinator_replay.query.unread_subscriptions import unnamed_topics_note, unread_between
 
         since, until = self._time(start), self._end(end)
-        consumers = consumers_of(self._tables, topic, since, until)
+        consumers = [
+            one
+            for one in consumers_of(self._tables, topic, since, until)
+            if who.has_name(one.group_id) and who.has_client(one.client_id, one.client_host)
+        ]
         unnamed = unnamed_topics_note(unread_between(self._tables, since, until))
         notes = [self._no("consumer", consumers), unnamed, NOT_IN_THE_LOG, unaudited_note(self._tables)]
         return Answer(consumers, TopicConsumer, notes=notes, basis=self._from(since))
@@ -488,32 +586,51 @@ class Warehouse:
         return Compared(changes, sides, remarks, self._at(moment))
 
     def expired(
-        self, group: str | None = None, *, statuses: Sequence[str] = (), within: Duration | None = None
-    ) -> Answer[ExpiredOffset]:
+        self,
+        group: str | None = None,
+        *,
+        statuses: Sequence[str] = (),
+        within: Duration | None = None,
+        until: Time | None = None,
+        who: Who = EVERYONE,
+    ) -> Expiring:
         """Offsets that expired or are about to, the earliest first.
 
         Args:
             group: only of this group; of all if None.
             statuses: only these (``EXPIRED``, ``DUE``, ``EXPIRING``); all if empty.
             within: only offsets that are still there and expire so soon after the end of the log.
+            until: only offsets that are still there and expire up to this time, in place of ``within``.
+            who: conditions on groups: their names, and clients, hosts and topics at the end of the log.
+
+        Raises:
+            UsageError: both are given, or the time lies before the end of the log.
         """
-        from coordinator_replay.query.expired import ExpiredOffset, expired_offsets
-        from coordinator_replay.query.findings import horizon_of
+        from coordinator_replay.query.expired import expired_offsets, looked_until
         from coordinator_replay.query.unread_subscriptions import unexpiring_note, unread_at_end
 
         wanted = [_one_of(status.upper(), STATUSES, "status") for status in statuses]
         duration = parse_duration(within) if isinstance(within, str) else within
-        offsets = expired_offsets(self._tables, group, statuses=wanted, within=duration)
-        return Answer(
-            offsets,
-            ExpiredOffset,
-            notes=[
-                self._no("expired or expiring offset", offsets, group),
-                unexpiring_note(unread_at_end(self._tables, group)),
-                None if offsets or duration is not None else horizon_of(self._tables),
-            ],
-            basis=self._from(None, group),
-        )
+        if until is not None:
+            duration = self._up_to(until, duration)
+        names = groups_at_time(self._tables, who)
+        found = expired_offsets(self._tables, group, statuses=wanted, within=duration)
+        offsets = [one for one in found if names is None or one.group_id in names]
+        limit = looked_until(self._tables, duration)
+        notes = [
+            self._no("expired or expiring offset", offsets, group),
+            unexpiring_note(unread_at_end(self._tables, group)),
+        ]
+        return Expiring(offsets, limit, is_chosen=duration is not None, notes=notes, basis=self._from(None, group))
+
+    def _up_to(self, until: Time, within: timedelta | None) -> timedelta:
+        """Return how long after the end of the log a time lies."""
+        if within is not None:
+            raise UsageError("give either within or until")
+        moment, end = self._time(until), self._tables.coverage.last
+        if moment is None or moment < end:
+            raise UsageError(f"{shown(moment or end)} lies before the end of the log, {shown(end)}: it ends there")
+        return moment - end
 
     def findings(
         self,
@@ -525,6 +642,7 @@ class Warehouse:
         end: Time | None = None,
         is_new: bool = False,
         since: Time | None = None,
+        who: Who = EVERYONE,
     ) -> Answer[Finding]:
         """What an operator should look at, the most severe and latest first.
 
@@ -536,6 +654,8 @@ class Warehouse:
             end: only those first seen before this time.
             is_new: only those that no audit had stored before the last one that read new records.
             since: only those first stored by an audit that began at this time or later.
+            who: conditions on groups: their names, and clients, hosts and topics in that time range. Findings about
+                no group meet conditions on names to leave out only.
         """
         from coordinator_replay.query.findings import Finding, findings_of, terms_of
 
@@ -551,6 +671,11 @@ class Warehouse:
             is_new=is_new,
             since=self._time(since),
         )
+        names = groups_in_range(self._tables, who, first, self._end(end))
+        is_about_all = not (who.hosts or who.clients or who.topics or who.names)
+        findings = [
+            one for one in findings if names is None or one.group_id in names or (one.group_id is None and is_about_all)
+        ]
         unproven = sum(not one.is_proven for one in findings)
         note = (
             f"{unproven} of these rest on commits that may belong to aborted transactions: "
@@ -787,6 +912,7 @@ class Warehouse:
         groups: str | None = None,
         limit: int | None = None,
         is_openmetrics: bool = False,
+        who: Who = EVERYONE,
     ) -> Metrics:
         """The groups at the end of the log as metrics in Prometheus' text format.
 
@@ -795,11 +921,13 @@ class Warehouse:
             groups: regular expression that the whole name of a group matches to get series of its own; all if None.
             limit: how many groups get them at most, those with most rebalances first; all if None.
             is_openmetrics: OpenMetrics' format in place of Prometheus' own.
+            who: conditions on groups; of others there are no series and no findings.
         """
         from coordinator_replay.report.metrics import metrics_of
 
         moment = now or datetime.now(UTC)
-        return metrics_of(self._tables, moment, groups=groups, limit=limit, is_openmetrics=is_openmetrics)
+        names = groups_at_time(self._tables, who)
+        return metrics_of(self._tables, moment, groups=groups, limit=limit, is_openmetrics=is_openmetrics, names=names)
 
     def _time(self, moment: Time | None) -> datetime | None:
         """A point in time as the tables take it."""

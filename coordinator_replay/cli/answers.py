@@ -1,9 +1,10 @@
 """What the commands that ask share: arguments that several of them take, and printing what they found."""
 
-from collections.abc import Collection, Iterable, Sequence
+import functools
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -13,6 +14,7 @@ from coordinator_replay.cli.completion import CAUSE_NAME, GROUP_NAME
 from coordinator_replay.cli.option_types import TIME
 from coordinator_replay.cli.options import Common, Function
 from coordinator_replay.cli.output import print_note, print_rows, print_table
+from coordinator_replay.errors import UsageError
 from coordinator_replay.listing import counted
 
 if TYPE_CHECKING:
@@ -51,8 +53,106 @@ def range_options_beside_since(function: Function) -> Function:
     return click.option("--from", "start", type=TIME, help=_FROM)(_to_option(function))
 
 
-group_argument = click.argument("group", type=GROUP_NAME)
-any_group_argument = click.argument("group", type=GROUP_NAME, required=False)
+_group_option = click.option(
+    "--group", "named_group", type=GROUP_NAME, help="GROUP, in the form of Kafka's own tools.", metavar="GROUP"
+)
+_all_groups_option = click.option("--all-groups", is_flag=True, help="All groups, as without GROUP.")
+
+
+def group_argument(function: Function) -> Function:
+    """Add the group, as an argument or in the form of Kafka's tools, as ``--group``."""
+
+    @functools.wraps(function)
+    def run(*arguments: Any, group: str | None, named_group: str | None, **asked: Any) -> Any:
+        group = _either(group, named_group)
+        if group is None:
+            raise UsageError("give the group; coordinator-replay groups lists them")
+        return function(*arguments, group=group, **asked)
+
+    decorated: Any = click.argument("group", type=GROUP_NAME, required=False)(_group_option(run))
+    return cast("Function", decorated)
+
+
+def any_group_argument(function: Function) -> Function:
+    """Add a group that may be left out for all groups, see ``group_argument``."""
+
+    @functools.wraps(function)
+    def run(*arguments: Any, group: str | None, named_group: str | None, all_groups: bool, **asked: Any) -> Any:
+        group = _either(group, named_group)
+        if group is not None and all_groups:
+            raise UsageError("give either the group or --all-groups")
+        return function(*arguments, group=group, **asked)
+
+    decorated: Any = click.argument("group", type=GROUP_NAME, required=False)(_group_option(_all_groups_option(run)))
+    return cast("Function", decorated)
+
+
+def several_groups_argument(function: Function) -> Function:
+    """Add groups by names and patterns, as ``groups``; none is refused without ``--all-groups`` or a condition."""
+
+    @functools.wraps(function)
+    def run(*arguments: Any, groups: Sequence[str], named_groups: Sequence[str], all_groups: bool, **asked: Any) -> Any:
+        typed = (*groups, *named_groups)
+        is_chosen = all_groups or any(asked.get(kind) for kind in ("hosts", "clients", "names"))
+        if bool(typed) == is_chosen:
+            raise UsageError("give groups, or --all-groups; coordinator-replay groups lists them")
+        return function(*arguments, groups=typed, **asked)
+
+    decorated: Any = run
+    for option in (
+        click.option("--all-groups", is_flag=True, help="All groups at that time."),
+        click.option(
+            "--group", "named_groups", multiple=True, type=GROUP_NAME, help="GROUP, in the form of Kafka's own tools."
+        ),
+        click.argument("groups", type=GROUP_NAME, nargs=-1, metavar="GROUP..."),
+    ):
+        decorated = option(decorated)
+    return cast("Function", decorated)
+
+
+def _either(argument: str | None, option: str | None) -> str | None:
+    """Return the group of an argument or an option.
+
+    Raises:
+        UsageError: they name different groups.
+    """
+    if argument is not None and option is not None and argument != option:
+        raise UsageError(f"give one group: {argument!r} and --group {option!r} are two")
+    return option if argument is None else argument
+
+
+_WHO_OPTIONS = {
+    "hosts": ("--host", "Only groups with a member on this host."),
+    "clients": ("--client", "Only groups with a member of this client id."),
+    "topics": ("--topic", "Only groups that read this topic."),
+    "names": ("--name", "Only groups of this name."),
+    "excluded": ("--exclude", "Leave out groups of this name, such as canaries."),
+}
+
+
+def who_options(*kinds: str) -> Callable[[Function], Function]:
+    """Add conditions on groups to a command, which takes them as ``who``.
+
+    Args:
+        kinds: fields of ``Who``; all if none is given.
+    """
+    chosen = kinds or tuple(_WHO_OPTIONS)
+
+    def decorate(function: Function) -> Function:
+        @functools.wraps(function)
+        def run(*arguments: Any, **asked: Any) -> Any:
+            from coordinator_replay.query.who import Who
+
+            return function(*arguments, who=Who(**{kind: asked.pop(kind) for kind in chosen}), **asked)
+
+        decorated: Any = run
+        for kind in reversed(chosen):
+            name, about = _WHO_OPTIONS[kind]
+            text = f"{about} * stands for anything; can be given again."
+            decorated = click.option(name, kind, multiple=True, metavar="PATTERN", help=text)(decorated)
+        return cast("Function", decorated)
+
+    return decorate
 
 
 cause_option = click.option(

@@ -23,9 +23,13 @@ from coordinator_replay.cli.answers import (
     last_option,
     range_options,
     range_options_beside_since,
+    say,
+    say_basis,
     say_notes,
+    several_groups_argument,
     show,
     show_rows,
+    who_options,
 )
 from coordinator_replay.cli.completion import (
     GROUP_NAME,
@@ -34,7 +38,7 @@ from coordinator_replay.cli.completion import (
     RULE_NAME,
     TOPIC_NAME,
 )
-from coordinator_replay.cli.option_types import DURATION, TIME, Time
+from coordinator_replay.cli.option_types import DURATION, STATES, TIME, Parsed, Time, partition_number
 from coordinator_replay.cli.options import EXIT_NOTHING, Common, open_warehouse, warehouse_command
 from coordinator_replay.cli.output import print_rows, print_text, severity_style, terminal_width
 from coordinator_replay.errors import UsageError
@@ -44,6 +48,7 @@ from coordinator_replay.times import moment_text
 if TYPE_CHECKING:
     from coordinator_replay.api import Described
     from coordinator_replay.query.findings import Finding
+    from coordinator_replay.query.who import Who
 
 
 @warehouse_command(
@@ -64,23 +69,42 @@ if TYPE_CHECKING:
     "states",
     multiple=True,
     metavar="STATE",
-    type=click.Choice(GROUP_STATES, case_sensitive=False),
-    help=f"Only groups in this state: {', '.join(GROUP_STATES)}. A classic group that rebalances has no record of it "
+    type=STATES,
+    help=f"Only groups in this state, or in these with commas between: {', '.join(GROUP_STATES)}. "
+    "A classic group that rebalances has no record of it "
     "until the rebalance is over, and shows the state before, unless brokers' logs were audited. Unknown: records that "
     "the log no longer has decide it.",
 )
 @click.option("--deleted", is_flag=True, help="Groups that existed before and no longer do: since when, and why.")
-def groups(common: Common, at: Time | None, types: Sequence[str], states: Sequence[str], deleted: bool) -> None:
+@click.option(
+    "--group", "group", type=GROUP_NAME, help="Only this group, in the form of Kafka's own tools.", metavar="GROUP"
+)
+@click.option("--all-groups", is_flag=True, expose_value=False, hidden=True)
+@who_options()
+def groups(
+    common: Common,
+    at: Time | None,
+    types: Sequence[str],
+    states: Sequence[Sequence[str]],
+    deleted: bool,
+    group: str | None,
+    who: "Who",
+) -> None:
     """List the groups at a point in time, with type, protocol type and state."""
+    wanted = [state for several in states for state in several]
+    if group is not None:
+        who = replace(who, names=[*who.names, group])
     if deleted:
         if states:
             raise UsageError("a deleted group has no state: give either --deleted or --state")
+        if not who.is_everyone:
+            raise UsageError("--deleted lists all deleted groups: give it without conditions on groups")
         show(common, open_warehouse(common).deleted_groups(at=at, types=types))
     else:
-        show(common, open_warehouse(common).groups(at=at, types=types, states=states))
+        show(common, open_warehouse(common).groups(at=at, types=types, states=wanted, who=who))
 
 
-def _print_description(common: Common, description: "Described") -> None:
+def _print_description(common: Common, description: "Described", *, has_group: bool = True) -> None:
     # Programs get the same fields of every group, people those of its kind.
     kinds = description.kinds if common.output == "table" else (STREAMS, SHARE, CLASSIC_MEMBERS)
     group_columns = columns_for(type(description.group), kinds)
@@ -91,9 +115,11 @@ def _print_description(common: Common, description: "Described") -> None:
             replace(one, rank=LAST) if one.name.endswith("_assignment") else one for one in member_columns
         ]
     if common.output == "table":
-        show_rows(common, group_columns, [description.group])
+        if has_group:
+            show_rows(common, group_columns, [description.group])
         if description:
-            click.echo()
+            if has_group:
+                click.echo()
             show_rows(common, member_columns, description)
         return
     group = {one.name: getattr(description.group, one.name) for one in group_columns}
@@ -111,14 +137,37 @@ def _print_description(common: Common, description: "Described") -> None:
 @warehouse_command(
     "coordinator-replay describe payments",
     "coordinator-replay describe payments --at -6h --output json",
+    "coordinator-replay describe 'orders-*' --members",
 )
-@group_argument
+@several_groups_argument
 @at_option
-def describe(common: Common, group: str, at: Time | None) -> None:
-    """Describe GROUP as the broker would have at a point in time: state, epochs, assignor, members, assignments."""
-    description = open_warehouse(common).describe(group, at=at)
-    _print_description(common, description)
-    say_notes(description)
+@click.option("--members", "is_members", is_flag=True, help="Show the members only.")
+@click.option("--state", "is_state", is_flag=True, help="Show the groups only, without their members.")
+@click.option("--offsets", "is_offsets", is_flag=True, help="Show committed offsets, as the command offsets does.")
+def describe(
+    common: Common, groups: Sequence[str], at: Time | None, is_members: bool, is_state: bool, is_offsets: bool
+) -> None:
+    """Describe GROUP as the broker would have at a point in time: state, epochs, assignor, members, assignments.
+
+    Several groups can be given, and patterns in which * stands for anything.
+    """
+    if is_members + is_state + is_offsets > 1:
+        raise UsageError("give one of --members, --state and --offsets")
+    warehouse = open_warehouse(common)
+    chosen = warehouse.chosen_groups(groups, at=at, is_all=not groups)
+    if is_offsets:
+        show(common, warehouse.offsets_of_groups(chosen, at=at))
+        return
+    descriptions = [warehouse.describe(group, at=at) for group in chosen]
+    if common.output == "table" and is_state and descriptions:
+        kinds = {kind for one in descriptions for kind in one.kinds}
+        show_rows(common, columns_for(type(descriptions[0].group), kinds), [one.group for one in descriptions])
+    for number, description in enumerate(descriptions):
+        if not (is_state and common.output == "table"):
+            if number and common.output == "table":
+                click.echo()
+            _print_description(common, description, has_group=not is_members)
+        say_notes(description)
 
 
 @warehouse_command(
@@ -142,6 +191,7 @@ def timeline(common: Common, members: bool, **asked: Any) -> None:
 @range_options
 @cause_option
 @last_option
+@who_options()
 def rebalances(common: Common, causes: Sequence[str], **asked: Any) -> None:
     """List rebalances of GROUP, or of all groups: when, why, how sure that is, and what they cost."""
     answer = open_warehouse(common).rebalances(causes=causes, **asked)
@@ -161,19 +211,23 @@ def rebalances(common: Common, causes: Sequence[str], **asked: Any) -> None:
 )
 @group_argument
 @click.argument("topic", type=TOPIC_NAME)
-@click.argument("partition", type=click.IntRange(min=0))
+@click.argument("partition", type=Parsed("partition", partition_number, int), required=False)
 @at_option
 @range_options
-def owner(common: Common, **asked: Any) -> None:
+def owner(common: Common, group: str, topic: str, partition: int | None, **asked: Any) -> None:
     """Show which member of GROUP owned PARTITION of TOPIC (a name or an id).
 
-    With --from or --to all that owned it in that time range, in order.
+    With --from or --to all that owned it in that time range, in order. TOPIC-PARTITION and TOPIC:PARTITION,PARTITION
+    are understood, too; without a partition all of the topic are shown.
     """
-    answer = open_warehouse(common).owner(**asked)
+    warehouse = open_warehouse(common)
+    topic, partitions = warehouse.owned_partitions(group, topic, partition)
+    answers = [warehouse.owner(group, topic, number, **asked) for number in partitions]
     # Programs read in fields what people read in a sentence: who owned it before and after.
-    neighbours = () if common.output == "table" else answer.neighbours
-    show_rows(common, columns_for(answer.row_type), [*answer, *neighbours])
-    say_notes(answer)
+    rows = [row for answer in answers for row in (*answer, *(() if common.output == "table" else answer.neighbours))]
+    show_rows(common, columns_for(answers[0].row_type), rows)
+    say_basis(answers[0])
+    say(*dict.fromkeys(note for answer in answers for note in answer.notes))
 
 
 @warehouse_command(
@@ -194,6 +248,7 @@ def owner(common: Common, **asked: Any) -> None:
 )
 @click.option("--since", type=TIME, help="Only findings first stored by an audit that began at this time or later.")
 @click.option("--exit-code", is_flag=True, help="End with code 4 where there is no such finding.")
+@who_options()
 def findings(common: Common, exit_code: bool, **asked: Any) -> None:
     """Show findings: what an operator should look at, the most severe first.
 

@@ -15,6 +15,7 @@ from coordinator_replay.cli.answers import (
     show,
     show_part,
     show_rows,
+    who_options,
 )
 from coordinator_replay.cli.completion import ANY_TOPIC_NAME
 from coordinator_replay.cli.option_types import TIME_OR_RUN, Time
@@ -39,6 +40,7 @@ _MOST_TRAITS = 3
 )
 @click.argument("topic", type=ANY_TOPIC_NAME)
 @range_options
+@who_options("hosts", "clients", "names", "excluded")
 def consumers(common: Common, **asked: Any) -> None:
     """List the groups, clients and hosts that read TOPIC (a name or an id): how, from when to when, which partitions.
 

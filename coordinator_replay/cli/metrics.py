@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from coordinator_replay.cli.answers import say
+from coordinator_replay.cli.answers import say, who_options
 from coordinator_replay.cli.clock import now
 from coordinator_replay.cli.options import Common, open_warehouse, warehouse_command
 from coordinator_replay.cli.waiting import end_waiting
@@ -75,6 +75,7 @@ def _push(written: "Metrics", cluster: str, gateway: str) -> None:
     metavar="URL",
     help=f"Push to this Pushgateway, in place of what was pushed before for the cluster (job {PUSH_JOB}).",
 )
+@who_options()
 def metrics(common: Common, path: Path | None, gateway: str | None, **asked: Any) -> None:
     """Write the groups at the end of the log as metrics for Prometheus.
 

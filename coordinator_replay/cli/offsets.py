@@ -1,8 +1,10 @@
 """The commands about committed offsets: what was committed at a time, how it changed, what expires."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,17 +12,26 @@ from coordinator_replay.answer_columns import END_OFFSETS, REQUIRE_STABLE
 from coordinator_replay.cli.answers import (
     any_group_argument,
     at_option,
-    group_argument,
+    columns_for,
     range_options,
     say,
+    say_notes,
+    several_groups_argument,
     show,
+    show_rows,
+    who_options,
 )
+from coordinator_replay.cli.clock import now
 from coordinator_replay.cli.completion import COMMITTED_TOPIC_NAME
-from coordinator_replay.cli.option_types import DURATION, Parsed, Time
+from coordinator_replay.cli.option_types import DURATION, TIME, Parsed, Time
 from coordinator_replay.cli.options import Common, open_warehouse, warehouse_command
 from coordinator_replay.errors import UsageError
 from coordinator_replay.listing import counted
 from coordinator_replay.query.choices import STATUSES
+from coordinator_replay.times import moment_text
+
+if TYPE_CHECKING:
+    from coordinator_replay.query.who import Who
 
 
 def topic_or_partition(text: str) -> tuple[str, int | None]:
@@ -45,16 +56,17 @@ TOPIC_OR_PARTITION = Parsed("topic[:partition]", topic_or_partition)
     "coordinator-replay offsets payments --at 2026-11-20T02:13:00Z",
     "coordinator-replay offsets payments --history orders:3 --from -6h",
     "coordinator-replay offsets payments --at -1d --reset-file payments.csv",
+    "coordinator-replay offsets --all-groups --at -1d --reset-file all.csv",
     "kafka-consumer-groups … --group payments --reset-offsets --from-file payments.csv --execute",
 )
-@group_argument
+@several_groups_argument
 @at_option
 @click.option(
     "--topic",
     "topics",
     multiple=True,
     type=COMMITTED_TOPIC_NAME,
-    help="Only offsets of this topic; can be given again.",
+    help="Only offsets of this topic, or of partitions of it, as orders:0,1 or orders-4; can be given again.",
 )
 @click.option(
     "--require-stable", is_flag=True, help="Mark partitions with a pending transactional commit, with its producer."
@@ -73,11 +85,12 @@ TOPIC_OR_PARTITION = Parsed("topic[:partition]", topic_or_partition)
     "--end-offsets",
     "end_file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="CSV or JSON lines of topic, partition, offset[, time]: shows the lag.",
+    help="CSV or JSON lines of topic, partition, offset[, time], or what kafka-get-offsets.sh prints: shows the lag.",
 )
+@who_options("hosts", "clients", "names", "excluded")
 def offsets(
     common: Common,
-    group: str,
+    groups: Sequence[str],
     at: Time | None,
     topics: Sequence[str],
     require_stable: bool,
@@ -87,9 +100,11 @@ def offsets(
     reset_file: Path | None,
     include_unproven: bool,
     end_file: Path | None,
+    who: "Who",
 ) -> None:
     """Show the committed offsets of GROUP at a point in time.
 
+    Several groups can be given, and patterns in which * stands for anything; a reset file has their names then.
     Offsets that expired or were deleted before are listed on standard error: when, why, and how sure that is. With
     --history every committed offset of a topic or partition, one after the other.
     """
@@ -97,21 +112,30 @@ def offsets(
     if history is not None:
         if at or topics or require_stable or reset_file or include_unproven or end_file:
             raise UsageError("--history takes --from and --to, and none of the options about one point in time")
-        changes = warehouse.offset_history(group, *history, start=start, end=end)
+        if len(groups) != 1:
+            raise UsageError("--history is of one group")
+        changes = warehouse.offset_history(groups[0], *history, start=start, end=end)
         show(common, changes)
         return
     if include_unproven and reset_file is None:
         raise UsageError("--include-unproven is for --reset-file")
     if start or end:
         raise UsageError("--from and --to are for --history; give --at for one point in time")
-    answer = warehouse.offsets(group, at=at, topics=topics, require_stable=require_stable, end_offsets=end_file)
+    chosen = warehouse.chosen_groups(groups, at=at, is_all=not groups, who=who)
+    is_one = len(groups) == 1 and list(groups) == chosen
+    read = partial(warehouse.offsets, groups[0]) if is_one else partial(warehouse.offsets_of_groups, chosen)
+    answer = read(at=at, topics=topics, require_stable=require_stable, end_offsets=end_file)
     # Programs read in fields what people read in a sentence: that a transactional commit is pending.
     asked = [REQUIRE_STABLE] * (require_stable or common.output != "table") + [END_OFFSETS] * (end_file is not None)
-    show(common, answer, asked)
+    columns = columns_for(answer.row_type, asked)
+    if not is_one:
+        columns = [replace(one, rank=1) if one.name == "group_id" else one for one in columns]
+    show_rows(common, columns, answer)
+    say_notes(answer)
     if reset_file is not None:
         from coordinator_replay.query.offsets import write_reset_file
 
-        result = write_reset_file(answer, reset_file, include_unproven=include_unproven)
+        result = write_reset_file(answer, reset_file, include_unproven=include_unproven, has_groups=not is_one)
         left_out = len(answer) - result.written
         say(
             f"Wrote {counted(result.written, 'partition')} to {reset_file}.",
@@ -132,6 +156,18 @@ def offsets(
     type=DURATION,
     help="Only offsets that expire within this time after the end of the log, even beyond the audit's --horizon.",
 )
+@click.option("--until", type=TIME, help="Only offsets that expire up to this time, in place of --within.")
+@who_options()
 def expired(common: Common, **asked: Any) -> None:
-    """Show offsets of GROUP, or of all groups, that expired, are past retention, or expire next."""
-    show(common, open_warehouse(common).expired(**asked))
+    """Show offsets of GROUP, or of all groups, that expired, are past retention, or expire next.
+
+    A log that ended before the time up to which was looked is told first: what was committed since is not in it.
+    """
+    answer = open_warehouse(common).expired(**asked)
+    if answer.looked_until is not None and answer.looked_until < now():
+        say(
+            f"The log ended before {moment_text(answer.looked_until)}, the time up to which this looks, and that is "
+            "over: what was committed or has expired since is not in it. Take a newer dump, or look further with "
+            "--until."
+        )
+    show(common, answer)

@@ -11,8 +11,11 @@ from types import NoneType
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from coordinator_replay.errors import UsageError
+from coordinator_replay.query.choices import GROUP_STATES
+from coordinator_replay.query.similar import did_you_mean
 from coordinator_replay.query.times import (
     ABSOLUTE_RULE,
     LogTime,
@@ -101,6 +104,45 @@ DURATION = Parsed("duration", parse_duration, timedelta)
 DURATION_MS = Parsed("duration", lambda text: round(parse_duration(text).total_seconds() * 1000))
 """A duration, as milliseconds."""
 
+
+def partition_number(text: str) -> int:
+    """Return the number of a partition.
+
+    Raises:
+        UsageError: the text is none.
+    """
+    if not (text.isascii() and text.isdigit()):
+        raise UsageError(f"{text!r} is no partition: a number is expected, as 3")
+    return int(text)
+
+
+class _States(click.ParamType):  # type: ignore[type-arg]  # generic in newer click only
+    """Option type of states with commas between them, as Kafka's tools take them."""
+
+    name = "state"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
+        """Return the states that were typed, in Kafka's spelling."""
+        if isinstance(value, tuple):
+            return value
+        known = {state.lower(): state for state in GROUP_STATES}
+        states = []
+        for text in str(value).split(","):
+            name = text.strip().lower()
+            if name == "dead":
+                self.fail("a group that is Dead is not listed any longer: --deleted lists those", param, ctx)
+            if name not in known:
+                hint = did_you_mean(text.strip(), GROUP_STATES, f"there are {', '.join(GROUP_STATES)}")
+                self.fail(f"there is no state {text.strip()!r}: {hint}", param, ctx)
+            states.append(known[name])
+        return tuple(states)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Return the states that begin like what was typed."""
+        return [CompletionItem(state) for state in GROUP_STATES if state.lower().startswith(incomplete.lower())]
+
+
+STATES = _States()
 
 _REFUSED = re.compile(r"%[0-9A-Fa-f]{2}|[\\\x00-\x1f\x7f]|\[(?![^/]*\])")
 """What Delta's readers and writers spell each in their own way: they would not find each other's tables."""

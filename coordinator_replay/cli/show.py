@@ -16,6 +16,7 @@ from coordinator_replay.cli.answers import (
     say,
     say_notes,
     show,
+    who_options,
 )
 from coordinator_replay.cli.options import Common, open_warehouse, warehouse_command
 from coordinator_replay.cli.output import print_text, to_json
@@ -52,6 +53,7 @@ def _is_folder(out: str, path: Path, *, is_fleet: bool) -> bool:
 @range_options
 @cause_option
 @last_option
+@who_options()
 def why(common: Common, **asked: Any) -> None:
     """Explain each rebalance of GROUP, or of all groups: its cause, how sure that is, and the evidence for it.
 

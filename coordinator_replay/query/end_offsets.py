@@ -1,10 +1,12 @@
 """End offsets of topics, from a file: which a dump of the coordinator's topic doesn't have, and lag needs.
 
-The file is CSV (``topic,partition,offset[,time]``, with or without these headings) or JSON lines with the same names.
+The file is CSV (``topic,partition,offset[,time]``, with or without these headings), JSON lines with the same names, or
+what ``kafka-get-offsets.sh`` prints (``topic:partition:offset``).
 """
 
 import csv
 import json
+import re
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -16,6 +18,7 @@ from coordinator_replay.query.times import parse_absolute_time
 
 _COLUMNS = ("topic", "partition", "offset", "time")
 _FEWEST_COLUMNS = 3
+_OF_KAFKAS_TOOL = re.compile(r"\s*[A-Za-z0-9._-]+:\d+:-?\d+\s*")
 
 
 def _json_rows(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -26,7 +29,8 @@ def _json_rows(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def _csv_rows(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
     names: tuple[str, ...] = _COLUMNS
-    reader = csv.reader(text.splitlines())
+    lines = text.splitlines()
+    reader = csv.reader(",".join(line.rsplit(":", 2)) if _OF_KAFKAS_TOOL.fullmatch(line) else line for line in lines)
     for cells in reader:
         if not cells:
             continue
@@ -67,6 +71,7 @@ def read_end_offsets(path: Path, at: datetime | None = None) -> dict[TopicPartit
                 ends[key] = (moment, int(row["offset"]))
     except (ValueError, KeyError, TypeError, CoordinatorReplayError) as problem:
         raise InputError(
-            f"{path}, line {number or 1}: topic, partition, offset[, time] expected: {problem}"
+            f"{path}, line {number or 1}: topic, partition, offset[, time] expected, or topic:partition:offset: "
+            f"{problem}"
         ) from problem
     return {key: offset for key, (_, offset) in ends.items()}

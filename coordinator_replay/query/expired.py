@@ -13,7 +13,7 @@ from typing import Any
 from coordinator_replay.analysis.expiring import DEFAULT_RETENTION_MS, Retention, expiring_offsets
 from coordinator_replay.answer_columns import column, row_of, select_list
 from coordinator_replay.query.groups import check_group
-from coordinator_replay.query.tables import Tables
+from coordinator_replay.query.tables import Tables, shown
 from coordinator_replay.times import later
 
 _SETTINGS = """
@@ -69,6 +69,38 @@ def expiring_rows(warehouse: Tables, group: str | None, within: timedelta, colum
         retention_ms=retention.ms,
         is_known=retention.is_known,
     )
+
+
+_HORIZON = """
+    SELECT CAST(settings->>'$.horizon_ms' AS BIGINT) FROM audit_runs
+    WHERE cluster = $cluster AND status = 'done' ORDER BY started_at DESC, run_id DESC LIMIT 1
+"""
+
+
+def looked_until(warehouse: Tables, within: timedelta | None) -> datetime | None:
+    """Return the time up to which offsets that expire are looked for; None where the last audit does not say it.
+
+    Args:
+        warehouse: the tables.
+        within: how far ahead of the end of the log; None for as far as the last audit looked.
+    """
+    if within is not None:
+        return later(warehouse.coverage.last, round(within.total_seconds() * 1000))
+    horizon_ms = next((row[0] for row in warehouse.rows(_HORIZON)), None)
+    return None if horizon_ms is None else later(warehouse.coverage.last, horizon_ms)
+
+
+def looked_note(until: datetime | None, *, is_chosen: bool) -> str | None:
+    """Return a note on how far ahead offsets were looked for.
+
+    Args:
+        until: the time, see ``looked_until``.
+        is_chosen: whether the question named it.
+    """
+    if until is None:
+        return None
+    further = "" if is_chosen else "; --within and --until look further"
+    return f"Offsets that expire up to {shown(until)} were looked for{further}."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -120,14 +120,6 @@ def terms_of(warehouse: Tables, rules: Sequence[str]) -> list[str]:
     return [f"{name}: {_terms(RULES[name], limits, settings.get('horizon_ms'))}" for name in rules if name in RULES]
 
 
-def horizon_of(warehouse: Tables) -> str | None:
-    """How far ahead the last audit looked for offsets that expire, in a sentence; None where it doesn't say."""
-    horizon_ms = _settings(warehouse).get("horizon_ms")
-    if horizon_ms is None:
-        return None
-    return f"The last audit looked {lasting(horizon_ms)} ahead (--horizon); expired --within looks further."
-
-
 def _settings(warehouse: Tables) -> dict[str, Any]:
     """What the last audit was asked to do."""
     rows = warehouse.rows(_SETTINGS)

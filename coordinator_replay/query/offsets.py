@@ -9,7 +9,8 @@ offset and with ``is_exact = False``.
 """
 
 import csv
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -107,6 +108,27 @@ _TOPICS = """
 """
 
 TopicPartition = tuple[str, int]
+
+_LISTED = re.compile(r"(.+):(\d+(?:,\d+)*)")
+_DASHED = re.compile(r"(.+)-(\d+)")
+
+
+def partitions_asked(text: str, known: Collection[str]) -> tuple[str, tuple[int, ...]]:
+    """Return a topic and its partitions, as people and Kafka's tools write them; no partitions for all.
+
+    ``orders``, ``orders:0,1`` and, where no topic has the whole as its name, ``orders-4``.
+
+    Args:
+        text: what was typed.
+        known: names of topics.
+    """
+    if text in known:
+        return text, ()
+    if (listed := _LISTED.fullmatch(text)) is not None:
+        return listed[1], tuple(int(number) for number in listed[2].split(","))
+    if (dashed := _DASHED.fullmatch(text)) is not None and dashed[1] in known:
+        return dashed[1], (int(dashed[2]),)
+    return text, ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -367,7 +389,7 @@ def offsets_at(
         warehouse: the tables.
         group: the group.
         at: the point in time; the end of the log if None.
-        topics: only of these topics; all if empty.
+        topics: only of these topics, or of these partitions of them (``orders:0,1``); all if empty.
         require_stable: show partitions with a pending transactional commit as unstable, without an offset.
         pending: the group's pending commits at that time, where they were asked for already.
 
@@ -383,8 +405,14 @@ def offsets_at(
     if unknown:
         offsets = sorted([*offsets, *unknown], key=lambda one: (one.topic, one.partition))
     if topics:
-        check_topics(warehouse, topics, group)
-        offsets = [offset for offset in offsets if offset.topic in topics]
+        known = committed_topics(warehouse, group)
+        asked = [partitions_asked(text, known) for text in topics]
+        check_topics(warehouse, [topic for topic, _ in asked], group)
+        offsets = [
+            one
+            for one in offsets
+            if any(one.topic == topic and (not only or one.partition in only) for topic, only in asked)
+        ]
     pending = pending_commits(warehouse, group, at) if pending is None else pending
     by_partition = {(one.topic, one.partition): one for one in pending}
     waiting = {(topic, partition) for _, topic, _, partition, *_, holds in rows if not holds} | set(by_partition)
@@ -526,26 +554,30 @@ def _why_not_written(offset: CommittedOffset, *, include_unproven: bool) -> str 
     return None if include_unproven else next((why for why, is_sure in doubts.items() if not is_sure), None)
 
 
-def write_reset_file(offsets: Iterable[CommittedOffset], path: Path, *, include_unproven: bool = False) -> ResetFile:
-    """Write offsets as ``kafka-consumer-groups --reset-offsets --from-file`` takes them for one group.
+def write_reset_file(
+    offsets: Iterable[CommittedOffset], path: Path, *, include_unproven: bool = False, has_groups: bool = False
+) -> ResetFile:
+    """Write offsets as ``kafka-consumer-groups --reset-offsets --from-file`` takes them.
 
-    One line for each partition, without a heading: topic, partition, offset. Partitions without an offset, or with a
-    negative one, are left out.
+    One line for each partition, without a heading: topic, partition, offset, and for several groups the group before
+    them. Partitions without an offset, or with a negative one, are left out.
 
     Args:
         offsets: the offsets.
         path: the file.
         include_unproven: write also offsets that are not proven, or not stable.
+        has_groups: write the group, as Kafka's tool wants it where it is given more than one.
 
     Raises:
         UsageError: there is nothing to write, or the file can't be written.
     """
-    rows: list[tuple[str, int, int | None]] = []
+    rows: list[tuple[str | int | None, ...]] = []
     left_out: dict[str, list[TopicPartition]] = {}
     for offset in offsets:
         why = _why_not_written(offset, include_unproven=include_unproven)
         if why is None:
-            rows.append((offset.topic, offset.partition, offset.committed_offset))
+            group = (offset.group_id,) if has_groups else ()
+            rows.append((*group, offset.topic, offset.partition, offset.committed_offset))
         else:
             left_out.setdefault(why, []).append((offset.topic, offset.partition))
     result = ResetFile(len(rows), left_out)

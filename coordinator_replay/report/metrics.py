@@ -9,7 +9,7 @@ Names and units: https://prometheus.io/docs/practices/naming/
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -22,6 +22,8 @@ from coordinator_replay.query.groups import UNKNOWN, Group, groups_at
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.re2_patterns import compile_pattern
 from coordinator_replay.safe_text import neutral
+
+GROUP_LABEL, OLD_GROUP_LABEL = "group_id", "group"
 
 _REBALANCES = """
     SELECT group_id, coalesce(cause, 'UNKNOWN'), count(*), sum(len(members_left)) FROM rebalances
@@ -50,7 +52,9 @@ _FINDINGS = """
            CASE WHEN list_contains($new, found_in_run) THEN CASE WHEN is_begin_open THEN 'found' ELSE 'new' END
                 WHEN ended_at IS NULL THEN 'open' ELSE 'ended' END,
            count(*)
-    FROM findings WHERE cluster = $cluster GROUP BY ALL ORDER BY ALL
+    FROM findings
+    WHERE cluster = $cluster AND coalesce(group_id IS NULL OR list_contains($names::VARCHAR[], group_id), true)
+    GROUP BY ALL ORDER BY ALL
 """
 
 
@@ -81,7 +85,14 @@ class _Gauges:
     def add(
         self, name: str, about: str, samples: Sequence[tuple[Sequence[str], float | None]], labels: Sequence[str] = ()
     ) -> None:
-        """Add a gauge with a sample for each combination of labels whose value is known."""
+        """Add a gauge with a sample for each combination of labels whose value is known.
+
+        The label of a group is ``group_id``, as other exporters call it; ``group`` has the same value for one release.
+        """
+        if GROUP_LABEL in labels:
+            place = list(labels).index(GROUP_LABEL)
+            labels = [*labels, OLD_GROUP_LABEL]
+            samples = [([*values, values[place]], number) for values, number in samples]
         gauge = Gauge(f"coordinator_replay_{name}", about, ["cluster", *labels], registry=self.registry)
         for values, number in samples:
             if number is not None:
@@ -95,6 +106,7 @@ def metrics_of(
     groups: str | None = None,
     limit: int | None = None,
     is_openmetrics: bool = False,
+    names: Collection[str] | None = None,
 ) -> Metrics:
     """Return metrics of a cluster at the end of its log.
 
@@ -104,6 +116,7 @@ def metrics_of(
         groups: regular expression (RE2) that the whole name of a group matches to get series of its own; all if None.
         limit: how many groups get them at most, those with most rebalances first, then by name; all if None.
         is_openmetrics: OpenMetrics' format in place of Prometheus' own.
+        names: only these groups, and findings about no other; all if None.
 
     Raises:
         UsageError: the regular expression is none, or the tables don't know the cluster.
@@ -131,7 +144,11 @@ def metrics_of(
         [((log_partition,), count) for log_partition, count in warehouse.rows(_COORDINATOR_CHANGES)],
         ("log_partition",),
     )
-    findings = warehouse.rows(_FINDINGS, new=sorted(runs_since(warehouse, is_new=True) or ()))
+    findings = warehouse.rows(
+        _FINDINGS,
+        new=sorted(runs_since(warehouse, is_new=True) or ()),
+        names=None if names is None else sorted(names),
+    )
     gauges.add(
         "findings",
         "Findings by rule: new ones of the last audit that read new records, those it found whose beginning may be "
@@ -139,7 +156,7 @@ def metrics_of(
         [(labels, count) for *labels, count in findings],
         ("rule", "severity", "state"),
     )
-    everyone = groups_at(warehouse)
+    everyone = [group for group in groups_at(warehouse) if names is None or group.group_id in names]
     states = Counter((group.group_type, _state(group)) for group in everyone)
     gauges.add("groups", "Groups by type and state.", sorted(states.items()), ("type", "state"))
     rebalances = warehouse.rows(_REBALANCES)
@@ -178,31 +195,31 @@ def _add_groups(
         "group_state",
         "1 for the type and state that the group has.",
         [((group.group_id, group.group_type, _state(group)), 1) for group in chosen],
-        ("group", "type", "state"),
+        (GROUP_LABEL, "type", "state"),
     )
     gauges.add(
         "group_epoch",
         "Generation of a classic group, group epoch of any other.",
         [((group.group_id,), group.epoch if group.is_exact else None) for group in chosen],
-        ("group",),
+        (GROUP_LABEL,),
     )
     gauges.add(
         "group_members",
         "Members of the group.",
         [((group.group_id,), group.member_count if group.is_exact else None) for group in chosen],
-        ("group",),
+        (GROUP_LABEL,),
     )
     gauges.add(
         "group_rebalances",
         "Rebalances on record, by cause.",
         [((name, cause), count) for name, cause, count, _ in rebalances if name in names],
-        ("group", "cause"),
+        (GROUP_LABEL, "cause"),
     )
     gauges.add(
         "group_removed_members",
         "Members removed in rebalances on record, by the cause of the rebalance.",
         [((name, cause), removed) for name, cause, _, removed in rebalances if name in names and removed],
-        ("group", "cause"),
+        (GROUP_LABEL, "cause"),
     )
     gauges.add(
         "group_unowned_partition_seconds",
@@ -212,20 +229,20 @@ def _add_groups(
             for name, seconds in warehouse.rows(_UNOWNED, end=warehouse.coverage.last)
             if name in names
         ],
-        ("group",),
+        (GROUP_LABEL,),
     )
     offsets = [(name, status, count) for name, status, count in warehouse.rows(_EXPIRED_OFFSETS) if name in names]
     gauges.add(
         "group_expired_offsets",
         "Committed offsets that expired, by their tombstones on record.",
         [((name,), count) for name, status, count in offsets if status == "EXPIRED"],
-        ("group",),
+        (GROUP_LABEL,),
     )
     gauges.add(
         "group_expiring_offsets",
         "Committed offsets that are past retention and not removed yet (DUE) or expire within the horizon (EXPIRING).",
         [((name, status), count) for name, status, count in offsets if status != "EXPIRED"],
-        ("group", "status"),
+        (GROUP_LABEL, "status"),
     )
 
 

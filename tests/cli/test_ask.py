@@ -353,7 +353,7 @@ def test_sql_from_the_command_line_and_from_standard_input(ask):
         (("describe", "payments", "--at", "2030-01-01"), "lies after the last audit"),
         (("rebalances", "--from", "2030-01-01"), "not covered"),
         (("groups", "--at", "soon"), "invalid time 'soon'"),
-        (("owner", "payments", "orders", "x"), "'x' is not a valid integer"),
+        (("owner", "payments", "orders", "x"), "'x' is no partition: a number is expected"),
         (("groups", "--warehouse", "there-is-none"), "there is no warehouse at there-is-none"),
         (("sql", "SELECT 1 FROM nothing_here"), "no table is called nothing_here"),
     ],
@@ -449,7 +449,7 @@ def test_saved_queries_are_listed_and_run_by_name(ask):
     [
         (("sql",), "give either a statement or --query NAME"),
         (("sql", "SELECT 1", "--query", "rewinds"), "give either a statement or --query NAME"),
-        (("sql", "--query", "rewind"), "did you mean 'rewinds'?"),
+        (("sql", "--query", "rewnds"), "did you mean 'rewinds'?"),
     ],
 )
 def test_sql_wants_one_question(ask, arguments: tuple[str, ...], message: str):

@@ -29,7 +29,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def samples(text: str, name: str, parse=text_string_to_metric_families) -> dict[tuple[str, ...], float]:
     """Values of a metric by its labels but for the cluster, in the order of the labels' names."""
     return {
-        tuple(text for label, text in sample.labels.items() if label != "cluster"): sample.value
+        tuple(text for label, text in sample.labels.items() if label not in ("cluster", "group")): sample.value
         for family in parse(text)
         for sample in family.samples
         if sample.name == f"coordinator_replay_{name}"

@@ -82,7 +82,7 @@ def test_the_sample_configuration_explains_every_option(command):
     options = {
         option.opts[0].removeprefix("--") for option in main.commands[command].params if option.opts[0][:2] == "--"
     }
-    assert named[own] == options - named[top] - {"config", "help", "verbose"}
+    assert named[own] == options - named[top] - {"config", "help", "verbose", "json"}
 
 
 @pytest.mark.parametrize("command", ["audit", "export", "maintain"])

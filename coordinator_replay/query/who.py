@@ -1,0 +1,167 @@
+"""Which groups a question is about: by their names, their members' clients and hosts, and the topics that they read."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from fnmatch import fnmatchcase
+
+from coordinator_replay.errors import UsageError
+from coordinator_replay.query.groups import group_names
+from coordinator_replay.query.similar import did_you_mean
+from coordinator_replay.query.tables import AS_OF, END, MEMBERS_AS_OF, Tables
+
+_MEMBERS_IN_RANGE = """
+    coalesce(valid_from < $end, true) AND coalesce(valid_to > $start, to_offset IS NULL OR $start IS NULL)
+"""
+
+_CLIENTS = """
+    SELECT DISTINCT group_id, client_id, ltrim(client_host, '/') FROM member_timeline
+    WHERE cluster = $cluster AND {holds}
+"""
+
+_TOPICS = """
+    SELECT DISTINCT group_id, topic FROM (
+        SELECT group_id, unnest(subscribed_topics) AS topic FROM member_timeline
+        WHERE cluster = $cluster AND {members_hold}
+        UNION ALL SELECT group_id, unnest(assigned).topic FROM member_timeline
+        WHERE cluster = $cluster AND {members_hold}
+        UNION ALL SELECT group_id, topic FROM offset_history WHERE cluster = $cluster AND {offsets_hold}
+    ) WHERE topic IS NOT NULL
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Who:
+    """Conditions on groups: one of each kind must be met. Texts are patterns, in which ``*`` stands for anything.
+
+    Attributes:
+        hosts: of members, with or without the slash that Kafka writes before an address.
+        clients: client ids of members; a host and a client id must be those of one member.
+        topics: topics that members subscribe to or own, or that the group has committed offsets of.
+        names: of groups.
+        excluded: names of groups to leave out.
+    """
+
+    hosts: Sequence[str] = ()
+    clients: Sequence[str] = ()
+    topics: Sequence[str] = ()
+    names: Sequence[str] = ()
+    excluded: Sequence[str] = ()
+
+    @property
+    def is_everyone(self) -> bool:
+        """Return whether no condition is given."""
+        return not (self.hosts or self.clients or self.topics or self.names or self.excluded)
+
+    def has_name(self, group: str) -> bool:
+        """Return whether a group meets the conditions on names."""
+        return (not self.names or _matches(group, self.names)) and not _matches(group, self.excluded)
+
+    def has_client(self, client: str | None, host: str | None) -> bool:
+        """Return whether a member meets the conditions on clients and hosts."""
+        hosts = [pattern.lstrip("/") for pattern in self.hosts]
+        return (not hosts or _matches((host or "").lstrip("/"), hosts)) and (
+            not self.clients or _matches(client or "", self.clients)
+        )
+
+
+EVERYONE = Who()
+"""No condition."""
+
+
+def _matches(text: str, patterns: Iterable[str]) -> bool:
+    return any(text == pattern or fnmatchcase(text, pattern) for pattern in patterns)
+
+
+def groups_at_time(warehouse: Tables, who: Who, at: datetime | None = None) -> set[str] | None:
+    """Return the groups that meet conditions at a point in time; None for all.
+
+    Args:
+        warehouse: the tables.
+        who: the conditions.
+        at: the point in time; the end of the log if None.
+
+    Raises:
+        UsageError: a condition without ``*`` is met by nothing on record.
+    """
+    return _groups(warehouse, who, MEMBERS_AS_OF, AS_OF, at=at or END)
+
+
+def groups_in_range(
+    warehouse: Tables, who: Who, start: datetime | None = None, end: datetime | None = None
+) -> set[str] | None:
+    """Return the groups that meet conditions at any time of a range; None for all.
+
+    Args:
+        warehouse: the tables.
+        who: the conditions.
+        start: where the range begins; the start of the log if None.
+        end: where it ends; the end of the log if None.
+
+    Raises:
+        UsageError: a condition without ``*`` is met by nothing on record.
+    """
+    return _groups(warehouse, who, _MEMBERS_IN_RANGE, _MEMBERS_IN_RANGE, start=start, end=end)
+
+
+def _groups(
+    warehouse: Tables, who: Who, members_hold: str, offsets_hold: str, **times: datetime | None
+) -> set[str] | None:
+    if who.is_everyone:
+        return None
+    every = group_names(warehouse)
+    for name in who.names:
+        _check(name, every, "group")
+    chosen = {name for name in every if who.has_name(name)}
+    if who.hosts or who.clients:
+        clients = warehouse.rows(_CLIENTS.replace("{holds}", members_hold), **times)
+        for host in who.hosts:
+            _check(host.lstrip("/"), [one for *_, one in clients], "host of a member")
+        for client in who.clients:
+            _check(client, [one for _, one, _ in clients], "client id")
+        chosen &= {group for group, client, host in clients if who.has_client(client, host)}
+    if who.topics:
+        sql = _TOPICS.replace("{members_hold}", members_hold).replace("{offsets_hold}", offsets_hold)
+        topics = warehouse.rows(sql, **times)
+        for topic in who.topics:
+            _check(topic, [one for _, one in topics], "topic")
+        chosen &= {group for group, topic in topics if _matches(topic, who.topics)}
+    return chosen
+
+
+def is_pattern(text: str) -> bool:
+    """Return whether a text may stand for several names."""
+    return any(sign in text for sign in "*?[")
+
+
+def _check(pattern: str, known: Iterable[str | None], what: str) -> None:
+    """Make sure that something on record matches, where a pattern names one thing."""
+    names = sorted({name for name in known if name is not None})
+    if is_pattern(pattern) or pattern in names:
+        return
+    hint = did_you_mean(pattern, names)
+    raise UsageError(f"no {what} {pattern!r} is on record at that time{hint and f': {hint}'}")
+
+
+def named_groups(warehouse: Tables, typed: Sequence[str], there: Sequence[str]) -> list[str]:
+    """Return the groups that some names and patterns mean, in the order of their names.
+
+    Args:
+        warehouse: the tables.
+        typed: names, or patterns with ``*``.
+        there: the groups at the time asked about, which patterns stand for.
+
+    Raises:
+        UsageError: a pattern matches no group.
+    """
+    known = set(group_names(warehouse))
+    chosen: set[str] = set()
+    for name in typed:
+        if name in known or not is_pattern(name):
+            chosen.add(name)
+            continue
+        matching = {group for group in there if fnmatchcase(group, name)}
+        if not matching:
+            raise UsageError(f"no group at that time matches {name!r}")
+        chosen |= matching
+    return sorted(chosen)

@@ -1,0 +1,135 @@
+"""Conditions on groups: hosts, clients, topics and names, of every command that asks about several groups."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from coordinator_replay.cli.main import main
+from coordinator_replay.query.end_offsets import read_end_offsets
+from coordinator_replay.query.offsets import partitions_asked
+from tests.query.small_warehouse import write_small_warehouse
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_small_warehouse(tmp_path_factory.mktemp("who"))
+
+
+@pytest.fixture
+def ask(folder: Path):
+    def run(*arguments: str) -> Result:
+        result = CliRunner(env={"COORDINATOR_REPLAY_WAREHOUSE": str(folder)}).invoke(main, arguments)
+        assert result.exit_code == 0, result.output
+        return result
+
+    return run
+
+
+def groups(result: Result) -> list[str]:
+    return [json.loads(line)["group_id"] for line in result.stdout.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("conditions", "wanted"),
+    [
+        (["--host", "10.0.0.1"], {"payments"}),
+        (["--host", "/10.0.0.1"], {"payments"}),
+        (["--client", "client-m-1"], {"payments"}),
+        (["--client", "client-*", "--host", "10.*"], {"payments"}),
+        (["--name", "s*"], {"simple"}),
+        (["--name", "payments", "--name", "simple"], {"payments", "simple"}),
+        (["--exclude", "pay*"], {"simple", "txn-only"}),
+        (["--topic", "orders"], {"payments"}),
+    ],
+)
+def test_groups_that_meet_conditions(ask, conditions: list[str], wanted: set[str]):
+    told = set(groups(ask("groups", *conditions, "--json")))
+    assert wanted <= told
+    assert "legacy" not in told
+    if "--exclude" not in conditions:
+        assert told == wanted or "--topic" in conditions
+
+
+def test_conditions_count_at_the_time_asked_about(ask):
+    # The static member two came at 02:10 from another host.
+    assert groups(ask("groups", "--client", "client-m-2", "--at", "02:12", "--json")) == ["payments"]
+    early = CliRunner().invoke(main, ["groups", "--client", "client-m-2", "--at", "02:05"])
+    assert early.exit_code == 2
+
+
+@pytest.mark.parametrize("command", [["rebalances"], ["findings"], ["expired"]])
+def test_groups_can_be_left_out_of_every_list(ask, command: list[str]):
+    everybody = set(groups(ask(*command, "--json")))
+    assert "payments" in everybody
+    # Of zombie there is nothing but an offset that expired, which no log has like that.
+    left = set(groups(ask(*command, "--json", "--exclude", "payments")))
+    assert left | {"zombie"} == (everybody | {"zombie"}) - {"payments"}
+
+
+def test_metrics_leave_out_series_and_findings(ask):
+    text = ask("metrics", "--exclude", "payments").stdout
+    assert "payments" not in text
+    assert 'group="simple"' in text
+    assert text.count("coordinator_replay_findings{") < ask("metrics").stdout.count("coordinator_replay_findings{")
+
+
+def test_a_setting_leaves_groups_out(ask, tmp_path: Path):
+    config = tmp_path / "audit.toml"
+    config.write_text('exclude = ["pay*"]\n')
+    for command in (["groups"], ["findings"]):
+        assert "payments" not in groups(ask(*command, "--json", "--config", str(config)))
+
+
+def test_a_reset_file_of_several_groups_names_them(ask, tmp_path: Path):
+    file = tmp_path / "all.csv"
+    told = ask("offsets", "--all-groups", "--at", "02:12", "--reset-file", str(file), "--json")
+    rows = list(csv.reader(io.StringIO(file.read_text())))
+    assert {row[0] for row in rows} <= set(groups(told))
+    assert len({row[0] for row in rows}) > 1
+    assert all(len(row) == 4 for row in rows)
+    one = tmp_path / "one.csv"
+    ask("offsets", "payments", "--at", "02:12", "--reset-file", str(one))
+    assert [",".join(row[1:]) for row in rows if row[0] == "payments"] == one.read_text().splitlines()
+
+
+def test_several_groups_are_described(ask):
+    assert groups(ask("describe", "payments", "simple", "--json")) == ["payments", "simple"]
+    assert groups(ask("describe", "pay*", "--json")) == ["payments"]
+    assert len(groups(ask("describe", "--all-groups", "--json"))) >= 3
+
+
+def test_describe_shows_parts_as_kafkas_tool_does(ask):
+    assert "MEMBER-STATE" not in ask("describe", "payments", "--state").stdout
+    assert "GROUP-EPOCH" not in ask("describe", "payments", "--members").stdout
+    assert ask("describe", "payments", "--offsets").stdout.split()[1:4] == ["TOPIC", "PARTITION", "CURRENT-OFFSET"]
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("orders", ("orders", ())),
+        ("orders:0,1", ("orders", (0, 1))),
+        ("orders-4", ("orders", (4,))),
+        ("orders-2026", ("orders-2026", ())),
+        ("nothing-4", ("nothing-4", ())),
+    ],
+)
+def test_partitions_in_every_form(text: str, wanted: tuple[str, tuple[int, ...]]):
+    assert partitions_asked(text, ["orders", "orders-2026"]) == wanted
+
+
+def test_end_offsets_of_kafkas_tool(tmp_path: Path):
+    file = tmp_path / "ends.txt"
+    file.write_text("orders:0:170\norders:1:0\nshop.a-b:2:-1\n")
+    assert read_end_offsets(file) == {("orders", 0): 170, ("orders", 1): 0, ("shop.a-b", 2): -1}
+
+
+def test_expiry_says_how_far_it_looked_and_that_the_log_is_older(ask):
+    told = ask("expired", "--until", "2026-11-21", "--json").stderr
+    assert "Offsets that expire up to 2026-11-21T00:00:00.000Z were looked for." in told
+    assert told.startswith("The log ended before 2026-11-21T00:00:00.000Z")
+    assert "The log ended before" not in ask("expired", "--within", "5000w", "--json").stderr
