@@ -72,7 +72,7 @@ REFUSED: dict[tuple[str, ...], str] = {
     ("timeline",): "give the group; coordinator-replay groups lists them",
     ("timeline", "payments", "--group", "legacy"): "give one group",
     ("groups", "--state", "Dead"): "--deleted lists those",
-    ("groups", "--state", "Stabel"): "did you mean 'Stable'",
+    ("groups", "--state", "Stabble"): "did you mean 'Stable'",
     ("groups", "--host", "10.0.0.3"): "no host of a member '10.0.0.3' is on record at that time",
     ("groups", "--client", "client-m-7"): "did you mean 'client-m-",
     ("offsets", "pay[x]*"): "no group at that time matches",
