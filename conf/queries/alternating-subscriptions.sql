@@ -1,4 +1,4 @@
--- Members whose list of topics changed and changed back: a client that sees the cluster's topics differently from call to call; at least so often where is_at_least.
+-- Members whose list of topics changed and changed back: the client sees the cluster's topics differently from call to call. With is_at_least there may be more changes.
 -- param group text: only this group
 WITH lists AS (
     SELECT group_id, member_id, instance_id, client_id, is_client_inherited, list_sort(subscribed_topics) AS topics, valid_from, from_offset, log_partition,

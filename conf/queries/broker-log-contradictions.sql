@@ -1,6 +1,6 @@
--- Lines of the brokers' logs (audit --broker-log) that the records contradict: generations that ended with other members, or of which there is no record; leader epochs of a log partition of which there is none, or one of another broker. Answers follow the records, and use none of these lines.
+-- Lines of the brokers' logs (audit --broker-log) that the records contradict: generations without a record or with other members, leader epochs of a log partition without a record or with another broker. Answers follow the records, and use none of these lines.
 -- param group text: only this group and its log partition
--- param from time: lines of then or later
+-- param from time: lines from this time on
 WITH ended AS (
     SELECT group_id, epoch, completed_at, coalesce(began_by, completed_at) AS stabilized_at, members_after
     FROM rebalances

@@ -1,6 +1,6 @@
--- How members left, timed out, were fenced, replaced or refused by what the brokers' logs (audit --broker-log) say, and whether a record shows the same. Refusals leave no record.
+-- How members left, timed out, were fenced, replaced or refused according to the brokers' logs (audit --broker-log), and whether a record shows the same. Refusals leave no record.
 -- param group text: only this group
--- param from time: lines of then or later
+-- param from time: lines from this time on
 WITH went AS (
     SELECT group_id, unnest(members_left) AS member_id, completed_at, started_at, epoch
     FROM rebalances WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group)

@@ -1,6 +1,6 @@
--- Rebalances of which the brokers' logs (audit --broker-log) say more: when each began, how long it took with its join phase, every reason in order, the clients' too, and the cause by the records alone.
+-- Rebalances with lines in the brokers' logs (audit --broker-log): when each began, how long it took with its join phase, and every reason in order, also the clients' own. The last columns have the cause by the records alone.
 -- param group text: only this group
--- param from time: rebalances that ended then or later
+-- param from time: rebalances that ended at this time or later
 SELECT group_id, epoch, started_at, duration_ms, cause, reasons, client_reasons, attempts, confidence, group_type,
        completed_at, by_records.cause AS cause_by_records, by_records.confidence AS confidence_by_records,
        duration_ms_min, duration_ms_max

@@ -1,6 +1,6 @@
--- Was it a failover? Each change of the coordinator of a partition of __consumer_offsets: who led it before and since, how long loading took, and which groups of the partition rebalanced within a minute. Who was elected is in the cluster metadata (audit --cluster-metadata) or the brokers' logs (audit --broker-log), loading times are in the logs.
+-- Was it a failover? Each change of the coordinator of a partition of __consumer_offsets: who led it before and since, how long loading took, and which groups of the partition rebalanced within a minute. The new leader needs audit --cluster-metadata or --broker-log, loading times need --broker-log.
 -- param partition number: only this partition of __consumer_offsets
--- param from time: changes of then or later
+-- param from time: changes from this time on
 WITH changes AS (
     SELECT *, lag(nullif(broker, -1) IGNORE NULLS) OVER before AS broker_before, lag(leader_epoch) OVER before AS epoch_before
     FROM coordinator_changes WHERE cluster = $cluster AND ($partition IS NULL OR log_partition = $partition)

@@ -1,6 +1,6 @@
--- What each cause of rebalances cost: pauses in commits, which compare all protocols, and times on record without an owner; at least so much where is_at_least.
+-- What each cause of rebalances cost: pauses in commits, which compare all protocols, and times on record without an owner. With is_at_least it cost this or more.
 -- param group text: only this group
--- param from time: rebalances that ended then or later
+-- param from time: rebalances that ended at this time or later
 WITH ends AS (SELECT max(end_timestamp) AS at FROM log_partitions WHERE cluster = $cluster),
 gaps AS (
     SELECT rebalance_id, epoch_ms(coalesce(gap.until, ends.at)) - epoch_ms(gap.since) AS unowned_ms

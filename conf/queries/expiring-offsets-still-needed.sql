@@ -1,4 +1,4 @@
--- Offsets past their time or about to be, of groups that somebody still used within two weeks before the log's end.
+-- Offsets that are past retention or soon will be, in groups that somebody still used within two weeks before the end of the log.
 WITH ends AS (SELECT max(log_timestamp) AS at FROM group_timeline WHERE cluster = $cluster),
 used AS (
     SELECT group_id, max(seen) AS last_seen FROM (

@@ -1,6 +1,6 @@
--- Groups that rebalance most often, with the usual cause, the busiest hour and the longest pause in commits; at least so often where is_at_least.
--- param from time: rebalances that ended then or later
--- param threshold number = 2: rebalances from which on a group counts
+-- Groups that rebalance most often, with the usual cause, the busiest hour and the longest pause in commits. With is_at_least there may be more rebalances.
+-- param from time: rebalances that ended at this time or later
+-- param threshold number = 2: rebalances from which a group counts
 WITH chosen AS (
     SELECT * FROM rebalances WHERE cluster = $cluster AND coalesce(CASE WHEN is_end_open THEN began_by ELSE completed_at END >= $from, completed_offset IS NULL OR $from IS NULL)
 ),

@@ -1,4 +1,4 @@
--- Groups of which records are missing from the log: their timelines and rebalances skip steps.
+-- Groups with records missing from the log: their timelines and rebalances skip steps.
 SELECT group_id, count(*) AS inexact_events, min(log_timestamp) AS first_at, max(log_timestamp) AS last_at,
        min(log_partition) AS log_partition, coalesce(min(inexact_rebalances), 0) AS inexact_rebalances
 FROM group_timeline LEFT JOIN (

@@ -1,4 +1,4 @@
--- Offsets set or moved back in a group that the log proves to have had no members: a reset by a tool, a restore, or a consumer that uses assign(); at least so many partitions where is_at_least.
+-- Offsets set or moved back in a group that had no members, as the log proves: a reset by a tool, a restore, or a consumer that uses assign(). With is_at_least there may be more partitions.
 -- param group text: only this group
 WITH life AS (
     SELECT group_id, min(log_timestamp) FILTER (member_count > 0) AS first_member, bool_or(member_count > 0) AS has_members,

@@ -1,4 +1,4 @@
--- Partitions of topics a group consumes that none of its members owns at the end of the log, or ever owned, or no owner of which is on record. How many partitions a topic has is in the cluster metadata (audit --cluster-metadata).
+-- Partitions without an owner in a group that consumes their topic: none at the end of the log, none ever, or none on record. How many partitions a topic has is in the cluster metadata (audit --cluster-metadata).
 WITH proven AS (
     SELECT group_id, bool_and(coalesce(is_exact AND is_state_exact, false)) AS is_whole,
            coalesce(arg_max(is_state_exact, seq), false) AS is_now

@@ -1,6 +1,6 @@
 -- Partitions that a member owns at the end of the log, without a commit for long although its group commits elsewhere.
 -- param group text: only this group
--- param threshold number = 3600000: milliseconds without a commit from which on it counts
+-- param threshold number = 3600000: milliseconds without a commit from which it counts
 WITH last AS (
     SELECT group_id, topic, partition, max(commit_timestamp) AS committed, arg_max(committed_offset, from_offset) AS committed_offset
     FROM offset_history WHERE cluster = $cluster GROUP BY ALL

@@ -1,6 +1,6 @@
--- Clients (static members by group.instance.id) that set off most rebalances, with their causes and longest commit pause; at least so many where is_at_least.
+-- Clients (static members by group.instance.id) that set off most rebalances, with their causes and longest commit pause. With is_at_least there may be more.
 -- param group text: only this group
--- param from time: rebalances that ended then or later
+-- param from time: rebalances that ended at this time or later
 WITH triggers AS (
     SELECT group_id, rebalance_id, coalesce(cause, 'UNKNOWN') AS cause, unnest(trigger_members) AS member_id, commit_pause_ms
     FROM rebalances

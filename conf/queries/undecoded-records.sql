@@ -1,4 +1,4 @@
--- Records that could not be decoded, by what is wrong with them, with the first of each to look at.
+-- Records that could not be decoded, by error, with the first record of each error.
 SELECT error_class, records, one.error_message AS example, one.log_partition AS log_partition, one.log_offset AS first_offset,
        first_at, last_at, one.source AS source
 FROM (

@@ -18,46 +18,52 @@ SAMPLES = ROOT / "tests" / "data"
 
 _HEAD = """# Findings
 
-Problems that every audit looks for and keeps in the table `findings`. `coordinator-replay findings` shows them, the
-most severe first, and `audit --fail-on warning` ends with code 3 if there is a new warning or error. This page is
+Every audit looks for problems and keeps them in the table `findings`. `coordinator-replay findings` shows them, the
+most severe first. `audit --fail-on warning` ends with code 3 if there is a new warning or error. This page is
 written by `scripts/document-findings`.
 
-A finding has the same id in every audit that finds it. There are findings about the end of the log and about the time
-before: a group that was stuck yesterday has one with its end, `ended_at`, which is null while it goes on. Partitions of
-one fact are one finding: offsets of a topic that were rewound or reset within ten minutes of each other, commits of one
-owner that stopped. `occurrences`, `first_seen` and `last_seen` sum up what belongs to one finding; `detail` has the
-numbers behind the sentence as JSON; `log_partition` and `log_offset` point to the record that shows it best.
+| column | meaning |
+|---|---|
+| `finding_id` | the same in every audit that finds it |
+| `first_seen`, `last_seen`, `occurrences` | sum up what belongs to one finding |
+| `ended_at` | null while it goes on at the end of the log. A group stuck yesterday has a finding with its end |
+| `is_begin_open` | true: records from before are missing, so it may have begun earlier, and is not new |
+| `is_end_open` | true: records begin to be missing while it goes on, so it may have lasted longer |
+| `is_at_least` | true: records of its time are missing, so its numbers may be higher |
+| `detail` | the numbers behind the sentence, as JSON |
+| `log_partition`, `log_offset` | the record that shows it best |
 
-Where the log lacks records of the time before, a finding may have begun earlier (`is_begin_open`): it is not new. Where
-records begin to be missing while it goes on, it may have lasted longer than to `ended_at` (`is_end_open`). Its numbers
-are at least what it says where records of its time are missing (`is_at_least`).
+- **One fact is one finding**, also if it concerns several partitions: offsets of a topic that were rewound or reset
+  within ten minutes of each other, or commits of one owner that stopped.
+- **Findings about missing records** (`silent_group`, `commit_stall`, `never_committed`, `abandoned_topic`,
+  `offset_expiring`, `offset_due`) end with the record that comes after all: a commit, a new owner, a subscription, a
+  deletion. Offsets that expired are `offset_lost`, and no longer due.
+- **One audit of the whole log** finds the same as one audit each night.
+- **Durations** are measured up to the last record of the whole dump. If the partitions of `__consumer_offsets` were
+  copied at very different times, groups of the earlier copies seem silent. The audit that reads the records in
+  between removes such a finding, for it was never true.
 
-What shows in records that are not there (`silent_group`, `commit_stall`, `never_committed`, `abandoned_topic`,
-`offset_expiring`, `offset_due`) ends with the record that came after all: a commit, a new owner, a subscription, a
-deletion. An audit of the whole log finds the same as one of each night. Offsets that expired are `offset_lost`, and no
-longer due.
+Two rules compare a silence with the usual time between commits:
 
-Durations are measured up to the last record of the whole dump. If the partitions of `__consumer_offsets` were
-copied at very different times, groups of the earlier copies seem silent; a finding that the records between the copies
-deny is gone with the audit that reads them, for it never held. For `silent_group` the mean time between commits up to
-the silence is usual: commits that come later change nothing of it. (Of more than a hundred unusual silences of a group
-the longest hundred are kept.) `commit_stall` takes the mean of all commits of the partition that are on record: where
-it is committed more rarely later, an earlier pause may count as usual from then on, and its finding is gone.
+- `silent_group` takes the mean time up to the silence. Later commits don't change it. If a group had more than a
+  hundred unusual silences, the longest hundred are kept.
+- `commit_stall` takes the mean of all commits of the partition on record. If the partition is committed more rarely
+  later, an earlier pause may become usual, and its finding is then gone.
 """
 
 _THRESHOLDS = """## Thresholds
 
-Given as `--threshold stuck=15m` or in the configuration file. After a change the next audit evaluates every group
+Give them as `--threshold stuck=15m` or in the configuration file. After a change the next audit evaluates every group
 again.
 
-| threshold | default | |
+| threshold | default | meaning |
 |---|---|---|
 """
 
 _SAMPLES = """## What is found in the recorded samples
 
-All findings with default thresholds; a test compares the tables with this list. The samples last minutes, so
-rules with thresholds of ten minutes or an hour find nothing there; tests raise those with generated groups.
+These are all findings with default thresholds; a test compares the tables with this list. The samples last minutes, so
+rules with thresholds of ten minutes or an hour find nothing there. Tests of those rules use generated groups.
 
 """
 

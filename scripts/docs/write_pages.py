@@ -25,22 +25,23 @@ def _tables_index() -> str:
     lines = [
         "# The tables",
         "",
-        "A warehouse is a folder of Delta tables. What each column means stands in the definition to which its",
-        "link leads; `DESCRIBE TABLE` shows the same in Spark, and `coordinator-replay sql` in a terminal.",
+        "A warehouse is a folder of Delta tables. Each link leads to a table's definition, which explains its columns.",
+        "`DESCRIBE TABLE` shows the same in Spark, and `coordinator-replay sql` in a terminal.",
         "",
     ]
-    lines += [_MADE.format(source="`schemas/tables`"), "| table | |", "|---|---|"]
+    lines += [_MADE.format(source="`schemas/tables`"), "| table | rows |", "|---|---|"]
     lines += [
         f"| [{name}](../../schemas/tables/{name}.json) | {_cell(table.about)} |" for name, table in tables().items()
     ]
     lines += [
         "",
-        "Intervals begin at `valid_from` and end before `valid_to`; one whose `valid_to` is null goes on at the end of",
+        "- Intervals begin at `valid_from` and end before `valid_to`, or at the end of the log read if that is null.",
+        "- Times are UTC, durations milliseconds.",
+        "- `is_exact = false`: records before this row are missing from the log, so steps in between were not seen.",
+        "",
+        "## Views",
+        "",
     ]
-    lines += [
-        "the log read. Times are UTC, durations milliseconds. `is_exact = false` means that records are missing from"
-    ]
-    lines += ["the log before this row, so that steps in between were not seen.", "", "## Views", ""]
     lines += [f"- `{name}`: {view.about}" for name, view in views().items()]
     return "\n".join([*lines, ""])
 
@@ -58,12 +59,11 @@ def _queries_page() -> str:
     lines = [
         "# Saved queries",
         "",
-        "`coordinator-replay sql --query NAME --param NAME=VALUE` runs one, `sql --list` shows all. Each is a file",
+        "`coordinator-replay sql --query NAME --param NAME=VALUE` runs a saved query, `sql --list` shows all of them.",
+        "Each is a file in `conf/queries` that you can copy and change. `$cluster` stands for the cluster that",
+        "`--cluster` names. The head of the file declares its parameters. Write times as in every command.",
+        "",
     ]
-    lines += [
-        "in `conf/queries`, to copy and change: `$cluster` stands for the cluster that `--cluster` names, and each"
-    ]
-    lines += ["parameter is declared at the head of its file. Times are written as in every command.", ""]
     lines += [_MADE.format(source="`conf/queries`")]
     for name, query in saved_queries().items():
         lines += [f"## {name}", "", query.about, "", *_parameters(query), '??? note "The statement"', ""]

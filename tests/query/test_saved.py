@@ -299,13 +299,13 @@ def test_a_file_says_what_it_answers_and_declares_the_parameters_that_it_uses(pa
     assert all(parameter.type in TYPES for parameter in query.parameters)
 
 
-def test_an_answer_without_rows_names_what_was_asked_for_and_from_when_on_it_counts(warehouse):
+def test_an_answer_without_rows_names_what_was_asked_for_and_from_which_number_it_counts(warehouse):
     answer = Warehouse(warehouse.uri).sql(query="owned-but-silent", group="nobody", threshold=5)
     assert list(answer) == []
     assert answer.notes[1] == (
         "owned-but-silent: Partitions that a member owns at the end of the log, without a commit for long although its "
         "group commits elsewhere; group=nobody: only this group; threshold=5: milliseconds without a commit from which "
-        "on it counts."
+        "it counts."
     )
 
 

@@ -17,10 +17,10 @@ class Thresholds:
 
     Attributes:
         stuck_ms: for how long a group may be on its way to Stable; twice a consumer's default rebalance timeout.
-        unrevoked_ms: for how long a member may keep what it must revoke, where its rebalance timeout is not known.
-        storm_rebalances: that many rebalances beyond those which growing or shrinking takes, within storm-window.
+        unrevoked_ms: for how long a member without a known rebalance timeout may keep partitions that it must revoke.
+        storm_rebalances: rebalances within storm-window that are too many, not counting growing and shrinking.
         storm_window_ms: the time in which storm-rebalances are counted.
-        flapping_returns: a static member came back so often within flapping-window.
+        flapping_returns: returns of a static member within flapping-window that are too many.
         flapping_window_ms: the time in which flapping-returns are counted.
         unbalanced_ms: for how long an assignment may be lopsided.
         unowned_ms: for how long a partition may have no owner in a group that reads the rest of its topic.
@@ -31,14 +31,14 @@ class Thresholds:
         record_max_bytes: max.message.bytes of the topic; a group's record above it can't be written.
         silent_ms: for how long a group that used to commit may write nothing at all.
         stall_ms: for how long the commits of one partition may stop while others of the group go on.
-        patience: silence and stall also have to last so many times the usual time between two commits.
+        patience: silence and stall must also last this many times the usual time between two commits.
         never_committed_ms: for how long a partition may be owned without any commit.
         abandoned_ms: how old the last commit of a topic must be for its offsets to count as left behind.
         hot_commits_per_minute: commits for each partition and minute that are too many.
-        hot_minutes: for so many minutes.
+        hot_minutes: for how many minutes hot-commits-per-minute must hold.
         pending_ms: for how long a transaction may be open; the default timeout of a producer's transaction.
         metadata_bytes: how long the metadata of a commit may be.
-        owned_lately_ms: an offset is missed if its partition had an owner so recently.
+        owned_lately_ms: how recently a partition must have had an owner for its offset to be missed.
         metadata_delay_ms: how long a group may take to notice that its topics changed.
         loading_ms: how long a broker may take to load a partition of __consumer_offsets.
     """

@@ -1,4 +1,4 @@
--- Groups of which records are missing or could not be decoded, and from when to when (null: from the start of the log, to its end): sums of that time are "at least".
+-- Groups with records that are missing or could not be decoded, and the time range of that (null: from the start of the log, or to its end). Sums over this time are "at least".
 SELECT
   cluster,
   group_id,

@@ -1,4 +1,4 @@
--- Log partitions of which records are missing or could not be read, and until when: there may have been groups of which nothing is left.
+-- Log partitions with records that are missing or could not be read, and until when. In that time there may have been groups without any record left.
 SELECT
   cluster,
   log_partition,
