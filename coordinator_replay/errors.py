@@ -4,22 +4,29 @@ Bad *data* is no exception here: it travels as a row with an ``error_class`` and
 raised only if the user can act on it: a wrong call, an input that is not a dump, a broken warehouse.
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from coordinator_replay.secret_text import without_secrets
 
+COLOURS = re.compile("\x1b\\[[0-9;]*m")
+"""Sequences that colour text on a terminal."""
+
 
 class CoordinatorReplayError(Exception):
     """Root of all errors this package raises on purpose; its text is one sentence for the user.
 
-    Keys within URIs are left out of it: errors end in logs, tickets and tables.
+    Keys within URIs are left out of it: errors end in logs, tickets and tables. So are the colours that libraries give
+    to their own texts.
     """
 
     def __init__(self, *arguments: object) -> None:
-        super().__init__(
-            *(without_secrets(argument) if isinstance(argument, str) else argument for argument in arguments)
-        )
+        super().__init__(*(_plain(argument) if isinstance(argument, str) else argument for argument in arguments))
+
+
+def _plain(text: str) -> str:
+    return without_secrets(COLOURS.sub("", text))
 
 
 class UsageError(CoordinatorReplayError):
@@ -40,6 +47,10 @@ class PrerequisiteError(CoordinatorReplayError):
 
 class WarehouseError(CoordinatorReplayError):
     """The warehouse lacks a table, or holds one of another version."""
+
+
+class StoreError(CoordinatorReplayError):
+    """An object store refuses access."""
 
 
 class LockedError(CoordinatorReplayError):

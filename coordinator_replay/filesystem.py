@@ -3,17 +3,26 @@
 from typing import Any
 from urllib.parse import quote
 
+import pyarrow as pa
 from pyarrow import fs
 
 from coordinator_replay.errors import InputError
+
+FAILURES = (OSError, pa.ArrowException)
+"""Exceptions of pyarrow's filesystems: most are an OSError, but Azure's is at times an ArrowException alone."""
 
 _ARROW_SCHEMES = {"s3a": "s3", "s3n": "s3"}
 """What pyarrow calls the schemes that Hadoop has names of its own for."""
 
 _WITHOUT_FOLDERS = ("s3", "gcs", "abfs")
 
-_ONE_REQUEST = "allow_delayed_open=true"
-"""Has a small file put by one request instead of the three of an upload in parts."""
+_OPTIONS = {
+    # A small file is put by one request instead of the three of an upload in parts.
+    "s3": "allow_delayed_open=true",
+    # Google's client asks for credentials again and again for 15 minutes on a machine that has none.
+    "gs": "retry_limit_seconds=30",
+}
+"""Options of pyarrow's filesystems, as parameters of a URI, unless the URI has parameters of these names."""
 
 _URI_CHARACTERS = "%/:?#@!$&'()*+,;=~"
 """Characters of a URI in addition to letters, digits and ``_.-``."""
@@ -30,7 +39,9 @@ def open_filesystem(uri: str) -> tuple[Any, str]:
     scheme, _, rest = uri.partition("://")
     scheme = _ARROW_SCHEMES.get(scheme, scheme)
     uri = f"{scheme}://{rest}"
-    options = f"{'&' if '?' in rest else '?'}{_ONE_REQUEST}" if scheme == "s3" else ""
+    option = _OPTIONS.get(scheme, "")
+    is_chosen = f"{option.partition('=')[0]}=" in rest.partition("?")[2]
+    options = "" if not option or is_chosen else f"{'&' if '?' in rest else '?'}{option}"
     try:
         # Blanks and the like stand in keys as they are; what is written as %20 already stays so.
         return fs.FileSystem.from_uri(quote(uri + options, safe=_URI_CHARACTERS))  # type: ignore[no-any-return]

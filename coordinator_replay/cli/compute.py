@@ -23,6 +23,7 @@ from coordinator_replay.extras import require_spark
 from coordinator_replay.log.dump_format import Format
 from coordinator_replay.query.choices import SEVERITIES
 from coordinator_replay.safe_text import neutral_json
+from coordinator_replay.store_access import refusal
 
 if TYPE_CHECKING:
     from coordinator_replay.cli.progress import ShownProgress
@@ -125,7 +126,9 @@ def _cluster(common: Common) -> str:
     warehouse = Tables(absolute(common.warehouse))
     try:
         others = warehouse.clusters
-    except WarehouseError:
+    except WarehouseError as problem:
+        if refusal(problem) is not None:
+            raise
         # There is none so far, or the run itself will say what is wrong with it.
         others = ()
     finally:

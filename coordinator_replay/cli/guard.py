@@ -19,6 +19,7 @@ import click
 from coordinator_replay.extras import missing_extra
 from coordinator_replay.safe_text import neutral
 from coordinator_replay.secret_text import without_secrets
+from coordinator_replay.store_access import ADVICE, refusal
 from coordinator_replay.version import __version__
 
 _MOST = 300
@@ -231,10 +232,18 @@ def _let_go(problem: BaseException | None) -> None:
         problem = problem.__cause__ or problem.__context__
 
 
+def _of_the_user(problem: BaseException) -> str | None:
+    """Return what the user can do about a problem that no command caught: an extra or credentials are missing."""
+    if isinstance(problem, ModuleNotFoundError):
+        return missing_extra(problem)
+    refused = refusal(problem)
+    return None if refused is None else f"an object store refuses access: {neutral(refused)}; {ADVICE}"
+
+
 def _report(problem: BaseException) -> None:
-    lacking = missing_extra(problem) if isinstance(problem, ModuleNotFoundError) else None
-    if lacking is not None:
-        _say(lacking)
+    what_to_do = _of_the_user(problem)
+    if what_to_do is not None:
+        _say(what_to_do)
         sys.exit(EXIT_USAGE)
     file = _kept()
     where = f"the traceback is in {file}" if file else "no file could be written for the traceback"

@@ -30,9 +30,10 @@ from coordinator_replay.cli.option_types import (
     zone_of,
 )
 from coordinator_replay.cli.waiting import begin_waiting, end_waiting
-from coordinator_replay.errors import CoordinatorReplayError, InputError, UsageError, WarehouseError
+from coordinator_replay.errors import CoordinatorReplayError, InputError, StoreError, UsageError, WarehouseError
 from coordinator_replay.query.similar import did_you_mean
 from coordinator_replay.query.times import RULE
+from coordinator_replay.store_access import ADVICE, refusal, shortened
 from coordinator_replay.zones import parse_zone
 
 if TYPE_CHECKING:
@@ -137,8 +138,11 @@ class WrongArguments(click.UsageError):
 
 
 def failure(error: CoordinatorReplayError) -> CommandFailure:
-    """What ends the program for an error: exit code 2 where the user's call or input is at fault, else 1."""
-    return WrongUse(error) if isinstance(error, UsageError | InputError | WarehouseError) else CommandFailure(error)
+    """Return what ends the program for an error: exit code 2 where the user's call or input is at fault, else 1."""
+    if refusal(error) is not None and not isinstance(error, StoreError):
+        return WrongUse(StoreError(f"{shortened(str(error))}; {ADVICE}"))
+    is_of_the_call = isinstance(error, UsageError | InputError | WarehouseError | StoreError)
+    return WrongUse(error) if is_of_the_call else CommandFailure(error)
 
 
 def _print_causes(error: BaseException) -> None:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from pyarrow import fs
 
 from coordinator_replay.errors import InputError, UsageError
-from coordinator_replay.filesystem import open_filesystem
+from coordinator_replay.filesystem import FAILURES, open_filesystem
 from coordinator_replay.log.dump_format import Format
 from coordinator_replay.log.exports import DONE, ExportFolder, superseded
 from coordinator_replay.log.local_files import files_below
@@ -248,7 +248,7 @@ def read_head(uri: str, size: int = _HEAD_BYTES) -> bytes:
             return zlib.decompressobj(31).decompress(head, size)
     except FileNotFoundError as problem:
         raise InputError(f"{uri}: {GONE}") from problem
-    except (OSError, zlib.error) as problem:
+    except (*FAILURES, zlib.error) as problem:
         raise InputError(f"{uri}: can't be read: {problem}") from problem
 
 

@@ -15,11 +15,13 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from coordinator_replay.errors import StoreError
 from coordinator_replay.io_metrics import NAMES, IoMetrics, StageMetrics, count, counted
 from coordinator_replay.log.dump import Dump
 from coordinator_replay.pipeline.host.spark_versions import is_local, named_jobs
 from coordinator_replay.pipeline.read.sources import read_tables
 from coordinator_replay.pipeline.typed_json import result_json, share_json
+from coordinator_replay.store_access import TASK_ADVICE, refusal
 
 TASK_BYTES, FEWEST_BYTES, OPEN_COST_BYTES = 64 << 20, 1 << 20, 1 << 16
 """How much a task reads of several files at most, how little is not worth a task of its own, and what opening a file
@@ -32,8 +34,16 @@ executor yet when tasks are made, so their number does not follow from its cores
 MANIFEST = "rank BIGINT, share STRING"
 """The columns of a manifest."""
 
-_RESULT = pa.schema([("rank", pa.int64()), *((name, pa.int64()) for name in NAMES), ("result", pa.string())])
-_RESULT_COLUMNS = ", ".join(["rank BIGINT", *(f"{name} BIGINT" for name in NAMES), "result STRING"])
+_RESULT = pa.schema(
+    [
+        ("rank", pa.int64()),
+        *((name, pa.int64()) for name in NAMES),
+        # The result's JSON, or what a store said that refused access.
+        ("result", pa.string()),
+        ("refused", pa.string()),
+    ]
+)
+_RESULT_COLUMNS = ", ".join(["rank BIGINT", *(f"{name} BIGINT" for name in NAMES), "result STRING", "refused STRING"])
 
 Share = TypeVar("Share")
 Result = TypeVar("Result")
@@ -185,11 +195,7 @@ class SparkStages:
         with named_jobs(self.spark, name):
             # Not one by one: toLocalIterator would run a task only when the one before it is done.
             rows = sorted(tasks.collect(), key=lambda row: int(row["rank"]))
-        io = IoMetrics.total(IoMetrics(*(row[column] for column in NAMES)) for row in rows)
-        for observer in self.observers:
-            observer(StageMetrics(name, len(rows), io))
-        json = result_json(stage)
-        return [json.value(row["result"]) for row in rows]
+        return results_of(name, rows, stage, self.observers)
 
 
 def manifest_of(spark: SparkSession, rows: Sequence[tuple[int, str]]) -> DataFrame:
@@ -206,15 +212,46 @@ def manifest_of(spark: SparkSession, rows: Sequence[tuple[int, str]]) -> DataFra
 
 
 def result_row(rank: int, share: str, stage: Callable[..., Any]) -> tuple[Any, ...]:
-    """Run a stage for a share of a manifest, and return the row of its result: rank, metrics, the result's JSON."""
+    """Run a stage for a share of a manifest, and return the row of its result, see ``results_of``."""
     value = share_json(stage).value(share)
     return _measured(rank, lambda: stage(value), stage)
 
 
 def _measured(rank: int, work: Callable[[], object], stage: Callable[..., Any]) -> tuple[Any, ...]:
     before = counted()
-    result = result_json(stage).text(work())
-    return (int(rank), *astuple(counted().since(before)), result)
+    result = refused = ""
+    try:
+        result = result_json(stage).text(work())
+    except Exception as problem:
+        # Spark tries a task that failed three times more, and a store that refuses access does so each time.
+        refused = refusal(problem) or ""
+        if not refused:
+            raise
+    return (int(rank), *astuple(counted().since(before)), result, refused)
+
+
+def results_of(
+    name: str, rows: Sequence[Sequence[Any]], stage: Callable[..., Result], observers: Iterable[Observer] = ()
+) -> list[Result]:
+    """Return the results of a stage's tasks, and tell observers what the tasks have read and written.
+
+    Args:
+        name: the stage.
+        rows: of the columns rank, metrics, result and refused, a row for each task.
+        stage: the function that made the results.
+        observers: are told, unless the stage had no task.
+
+    Raises:
+        StoreError: a task was refused access to an object store.
+    """
+    refused = [row[-1] for row in rows if row[-1]]
+    if refused:
+        raise StoreError(f"{name}: {len(refused)} of {len(rows)} tasks were refused: {refused[0]}; {TASK_ADVICE}")
+    io = IoMetrics.total(IoMetrics(*row[1:-2]) for row in rows)
+    for observer in observers if rows else ():
+        observer(StageMetrics(name, len(rows), io))
+    json = result_json(stage)
+    return [json.value(row[-2]) for row in rows]
 
 
 def _counted(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -25,7 +25,7 @@ from filelock import FileLock, Timeout
 from pyarrow import fs
 
 from coordinator_replay.errors import LockedError, WarehouseError
-from coordinator_replay.filesystem import make_folder, open_filesystem
+from coordinator_replay.filesystem import FAILURES, make_folder, open_filesystem
 
 LOCK_FILE = ".lock"
 """What is locked on a file system of this machine; it stays when the lock is released."""
@@ -186,7 +186,7 @@ class Lease:
     def _renew(self) -> None:
         while not self._ended.wait(self.lasts / 3):
             # A store that can't be reached now may be again before the lease has run out.
-            with suppress(OSError):
+            with suppress(*FAILURES):
                 if not self._is_ours():
                     self.is_lost = True
                     return
@@ -206,7 +206,7 @@ def guard_of(uri: str, this: Holder) -> Guard:
     filesystem, folder = open_filesystem(uri)
     try:
         return FileGuard(folder, this) if isinstance(filesystem, fs.LocalFileSystem) else Lease(uri, this)
-    except OSError as problem:
+    except FAILURES as problem:
         raise WarehouseError(f"{uri}: can't be used as a warehouse: {problem}") from problem
 
 
@@ -235,7 +235,7 @@ def one_at_a_time(
     guard = guard or guard_of(uri, Holder.this(command))
     try:
         _take(uri, guard, wait, say)
-    except (OSError, NotImplementedError) as problem:
+    except (*FAILURES, NotImplementedError) as problem:
         raise WarehouseError(f"{uri}: can't be locked: {problem}") from problem
     try:
         yield

@@ -14,7 +14,7 @@ from deltalake.exceptions import DeltaError
 from pyarrow import fs
 
 from coordinator_replay.errors import UsageError, WarehouseError
-from coordinator_replay.filesystem import open_filesystem
+from coordinator_replay.filesystem import FAILURES, open_filesystem
 from coordinator_replay.store.beginning import begin
 from coordinator_replay.store.compaction import groups_of_small, rewrite
 from coordinator_replay.store.keeping import PURGED_BY, kept_since, may_have_purged_rows, purge_of
@@ -131,7 +131,7 @@ class _Upkeep:
         """
         try:
             return self._table(name)
-        except OSError as problem:
+        except FAILURES as problem:
             raise WarehouseError(
                 f"{self.store.path(name)}: upkeep stopped, what it finished is kept: {problem}"
             ) from problem

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from coordinator_replay.errors import WarehouseError
-from coordinator_replay.filesystem import open_filesystem
+from coordinator_replay.filesystem import FAILURES, open_filesystem
 from coordinator_replay.io_metrics import IoMetrics, count
 from coordinator_replay.store.snapshot import TableFile
 from coordinator_replay.store.writer import conform
@@ -45,7 +45,7 @@ def read_paths(
             for batch in fragment.to_batches(columns=names, filter=where, batch_size=BATCH_ROWS, use_threads=False):
                 count(IoMetrics(records_read=batch.num_rows))
                 yield batch
-        except (OSError, pa.ArrowInvalid) as problem:
+        except FAILURES as problem:
             raise WarehouseError(f"{uri} can't be read: {problem}") from problem
 
 

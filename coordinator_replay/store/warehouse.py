@@ -9,7 +9,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from pyarrow import fs
 
 from coordinator_replay.errors import WarehouseError
-from coordinator_replay.filesystem import open_filesystem
+from coordinator_replay.filesystem import FAILURES, open_filesystem
 from coordinator_replay.store.evolution import evolve
 from coordinator_replay.store.layout import (
     BUCKETS_PROPERTY,
@@ -95,7 +95,7 @@ class Store:
         try:
             filesystem, folder = open_filesystem(path)
             there = filesystem.get_file_info(fs.FileSelector(folder, allow_not_found=True))
-        except OSError as problem:
+        except FAILURES as problem:
             raise WarehouseError(f"{path}: can't be used as table {name}: {problem}") from problem
         if any(info.base_name != "_delta_log" for info in there):
             raise WarehouseError(f"{path}: can't be used as table {name}: the folder holds other files")

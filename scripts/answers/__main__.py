@@ -22,7 +22,7 @@ def main() -> int:
     parser.add_argument("samples", nargs="*", help="folders of tests/data, or dumps; all samples if none")
     parser.add_argument("--nights", type=int, default=1, help="audit each dump in so many parts")
     parser.add_argument("--work", type=Path, help="keeps the answers; those of the commit are made once")
-    asked = parser.parse_args()
+    asked = parser.parse_intermixed_args()
     dumps = [find(one) for one in asked.samples] or sorted({one.parent for one in DATA.rglob("segments")})
     with tempfile.TemporaryDirectory() as temporary:
         work = (asked.work or Path(temporary)).resolve()

@@ -11,13 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from coordinator_replay.io_metrics import IoMetrics, StageMetrics
 from coordinator_replay.log.dump import Dump
 from coordinator_replay.pipeline.audit import Options, Summary
 from coordinator_replay.pipeline.audit import audit as run
 from coordinator_replay.pipeline.read.envelopes import kafka_rows
-from coordinator_replay.pipeline.stage import Observer, result_row
-from coordinator_replay.pipeline.typed_json import result_json, share_json
+from coordinator_replay.pipeline.stage import Observer, result_row, results_of
+from coordinator_replay.pipeline.typed_json import share_json
 from coordinator_replay.store.opening import delta_uri
 from coordinator_replay.tables.definition import tables
 from tests.log.batch_spans import walk_batches
@@ -54,18 +53,13 @@ class InProcess:
         self, name: str, shares: Sequence[Any], stage: Callable[[Any], Any], _size: Callable[[Any], int] | None = None
     ) -> list[Any]:
         texts = [share_json(stage).text(share) for share in shares]
-        return self._results(name, [result_row(rank, text, stage) for rank, text in enumerate(texts)], stage)
+        rows = [result_row(rank, text, stage) for rank, text in enumerate(texts)]
+        return results_of(name, rows, stage, self.observers)
 
     run_on_files = run
 
     def run_on_rows(self, name: str, dump: Dump, stage: Callable[[Iterator[pa.RecordBatch]], Any]) -> list[Any]:
         return [stage(iter(exported(dump)))]
-
-    def _results(self, name: str, rows: Sequence[tuple[Any, ...]], stage: Callable[[Any], Any]) -> list[Any]:
-        io = IoMetrics.total(IoMetrics(*row[1:-1]) for row in rows)
-        for observer in self.observers if rows else ():
-            observer(StageMetrics(name, len(rows), io))
-        return [result_json(stage).value(row[-1]) for row in rows]
 
 
 def audit_here(warehouse: Path | str, *dumps: Path | str, **options: Any) -> Summary:

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark import TaskContext
 
+from coordinator_replay.errors import StoreError
 from coordinator_replay.io_metrics import IoMetrics, StageMetrics
 from coordinator_replay.pipeline.stage import (
     FEWEST_BYTES,
@@ -45,6 +46,22 @@ class Square(NamedTuple):
 def squared(share: Share) -> Square:
     context = TaskContext.get()
     return Square(share, share.number**2, None if context is None else context.partitionId())
+
+
+def refused(share: Share) -> Square:
+    raise OSError(f"When reading information for key '{share.number}': AWS Error ACCESS_DENIED during HeadObject")
+
+
+@pytest.mark.spark
+def test_tasks_that_a_store_refuses_run_once_and_end_the_stage(spark, tmp_path):
+    seen = []
+    stages = SparkStages(spark).observed_by(seen.append)
+    for run in (stages.run, stages.run_on_files):
+        with pytest.raises(StoreError, match="2 of 2 tasks were refused: When reading information for key"):
+            run("read", [Share(number, str(tmp_path)) for number in range(2)], refused)
+    # A task that fails ends the stage before the other one has run.
+    assert sorted(path.name.partition("-")[0] for path in tmp_path.iterdir()) == ["0", "0", "1", "1"]
+    assert seen == []
 
 
 @pytest.fixture

@@ -14,9 +14,10 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
 from coordinator_replay.errors import CoordinatorReplayError
+from coordinator_replay.filesystem import FAILURES as STORE_FAILURES
 from coordinator_replay.pipeline.host.spark_versions import accumulator_servers
 
-FAILURES = (PySparkException, Py4JError, OSError, EOFError)
+FAILURES = (PySparkException, Py4JError, *STORE_FAILURES, EOFError)
 """What a run can end with when a process of it dies, a disk is full or a store can't be reached."""
 
 _CAUSE = re.compile(r"^(?:Caused by: |: )?(?:[A-Za-z_$][\w$]*\.)*[A-Z]\w*(?:Error|Exception): (\S.*)$", re.MULTILINE)
