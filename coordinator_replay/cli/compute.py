@@ -38,6 +38,11 @@ FORMATS = ("auto", "segments", "parquet", "delta", "jsonl")
 _MOST_BUCKETS = 1000
 """More buckets than that are a slip of the hand: the topic has 50 partitions unless the brokers say otherwise."""
 
+_STAGE_COLUMNS = (
+    AnswerColumn("stage", "STAGE", 1),
+    AnswerColumn("done", "DONE", 1),
+    AnswerColumn("why", "WHY", 1),
+)
 _PLAN_COLUMNS = (
     AnswerColumn("bucket", "BUCKET", 1),
     AnswerColumn("action", "ACTION", 1),
@@ -155,14 +160,18 @@ def _session(options: "Options", common: Common, dump: "Dump", then: str) -> Ite
 
 
 def _print_plan(options: "Options", common: Common) -> None:
-    """Print what an audit would do with each bucket."""
+    """Print which stages an audit would run, and what it would do with each bucket."""
     from coordinator_replay.pipeline.audit import plan_audit
     from coordinator_replay.pipeline.stage import SparkStages
 
     dump = _dump_of(options)
     with _session(options, common, dump, "no table was written") as (spark, progress):
-        plan = plan_audit(SparkStages(spark).observed_by(progress.add), options, progress.begin, dump)
-    rows = [[one.bucket, str(one.action), one.records, "; ".join(one.reasons)] for one in plan.shares]
+        planned = plan_audit(SparkStages(spark).observed_by(progress.add), options, progress.begin, dump)
+    if common.output == "table":
+        stages = [[stage.name, "yes" if stage.is_done else "no", stage.why] for stage in planned.stages]
+        print_rows(_STAGE_COLUMNS, stages, common.output, is_wide=common.wide)
+        click.echo()
+    rows = [[share.bucket, str(share.action), share.records, "; ".join(share.reasons)] for share in planned.plan.shares]
     print_rows(_PLAN_COLUMNS, rows, common.output, is_wide=common.wide)
     if not rows:
         click.echo("The dump has no record that is new to the tables; no bucket changes.", err=True)

@@ -27,6 +27,7 @@ coordinator-replay audit simulated/segments --topics simulated/topics.csv --ware
 `examples/scripts/` has ten short scripts, each explained. In Python,
 `coordinator_replay.simulation.coordinator.Coordinator` is the same coordinator:
 `handle(request, at_ms)` and `advance(to_ms)` return the batches written and the responses sent.
+`coordinator_replay.simulation.door.simulate(lines, print)` runs a whole script.
 """
 
 TRUTH = """\

@@ -110,7 +110,7 @@ def test_nights_in_any_order_end_as_one_run_of_all(tmp_path: Path):
 def test_the_plan_says_why_a_bucket_is_rebuilt(tmp_path: Path):
     audit_here(tmp_path / "warehouse", RAISED / "__consumer_offsets-5")
     options = Options(inputs=[str(RAISED / "__consumer_offsets-25")], warehouse=str(tmp_path / "warehouse"))
-    reasons = [reason for share in plan_audit(InProcess(), options).shares for reason in share.reasons]
+    reasons = [reason for share in plan_audit(InProcess(), options).plan.shares for reason in share.reasons]
     assert "group 'orders-app' moved from log partition 5 to 25" in reasons
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from coordinator_replay.pipeline import options
 from coordinator_replay.pipeline.audit import Options, plan_audit
+from coordinator_replay.pipeline.audit import audit as run_stages
 from coordinator_replay.pipeline.bucket_share import Action
 from tests.pipeline.in_process import InProcess, audit, cut
 from tests.samples import Sample
@@ -16,7 +17,7 @@ __all__ = ["audit"]
 def planned(warehouse, *dumps, **asked):
     """What would become of the buckets that have news, and why."""
     chosen = Options(inputs=[str(dump) for dump in dumps], warehouse=str(warehouse), **asked)
-    plan = plan_audit(InProcess(), chosen)
+    plan = plan_audit(InProcess(), chosen).plan
     return [(share.action, tuple(share.reasons)) for share in plan.shares if share.staged or share.is_rebuild]
 
 
@@ -68,3 +69,41 @@ def test_records_between_those_of_the_tables_have_their_bucket_rebuilt(nights, a
     found = planned(tmp_path / "w", one)
     assert {action for action, _ in found} == {Action.REBUILD}
     assert all("is new, and the tables end at" in reasons[0] for _, reasons in found)
+
+
+def stages_in(warehouse, *dumps, **asked):
+    """The stages behind the plan that a run would do, and why each other one is skipped."""
+    chosen = Options(inputs=[str(dump) for dump in dumps], warehouse=str(warehouse), **asked)
+    planned = plan_audit(InProcess(), chosen).stages
+    return [one.name for one in planned if one.is_done], {one.name: one.why for one in planned if not one.is_done}
+
+
+ACROSS = ["explaining tombstones", "evaluating findings", "writing metrics"]
+
+
+def test_a_plan_lists_the_stages_that_the_run_performs(nights, audit, tmp_path):
+    one, _ = nights
+    done, skipped = stages_in(tmp_path / "w", one)
+    performed = []
+    chosen = Options(inputs=[str(one)], warehouse=str(tmp_path / "w"))
+    run_stages(InProcess(), chosen, performed.append)
+    assert performed[-len(done) :] == done
+    assert [name for name in done if name in ACROSS] == ACROSS
+    assert skipped == {
+        "reading logs of brokers": "no --broker-log is given",
+        "joining rebalances with logs of brokers": "no log of a broker was ever read",
+        "counting what earlier runs found": "this run has its own",
+    }
+
+
+def test_a_plan_without_news_derives_nothing_and_says_so(nights, audit, tmp_path):
+    one, _ = nights
+    audit(tmp_path / "w", one)
+    done, skipped = stages_in(tmp_path / "w", one)
+    assert "counting what earlier runs found" in done
+    assert {skipped[name] for name in ACROSS} == {"nothing is new"}
+
+
+def test_a_plan_of_records_only_says_so(nights, tmp_path):
+    _, skipped = stages_in(tmp_path / "w", nights[0], records_only=True)
+    assert {skipped[name] for name in ACROSS} == {"--records-only"}

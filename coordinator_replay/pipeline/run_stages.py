@@ -1,0 +1,322 @@
+"""The stages of a run, as values: what each does, whether it is done, and why.
+
+``stages_of`` decides all of it before the first bucket is worked on, from the plan and from what was asked for. A run
+performs the list, and ``audit --plan`` prints it.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from coordinator_replay.analysis.coordinator_changes import CoordinatorChange
+from coordinator_replay.log.dump import DumpFile
+from coordinator_replay.pipeline import log_partitions
+from coordinator_replay.pipeline.broker_logs import read as broker_logs
+from coordinator_replay.pipeline.broker_logs.rebalances import LinesContext, add_log_lines
+from coordinator_replay.pipeline.bucket import BucketContext, BucketResult, run_bucket
+from coordinator_replay.pipeline.bucket_files import Changes, TableWriter
+from coordinator_replay.pipeline.commit_sums import SumsRange
+from coordinator_replay.pipeline.coordinator_changes import write_coordinator_changes
+from coordinator_replay.pipeline.derived import (
+    Log,
+    add_up_metrics,
+    count_earlier,
+    count_records,
+    evaluate,
+    explain_tombstones,
+    take_findings,
+)
+from coordinator_replay.pipeline.findings.evaluation import EvaluationResult
+from coordinator_replay.pipeline.findings.news import News, last_reading
+from coordinator_replay.pipeline.group_moves import TABLE as MOVES
+from coordinator_replay.pipeline.groups import topics
+from coordinator_replay.pipeline.groups.replay import ReplayContext
+from coordinator_replay.pipeline.job import Job
+from coordinator_replay.pipeline.ledger import Run
+from coordinator_replay.pipeline.offsets.causes import CausesResult
+from coordinator_replay.pipeline.offsets.offset_step import OffsetContext
+from coordinator_replay.pipeline.options import Summary
+from coordinator_replay.pipeline.plan import Plan
+from coordinator_replay.pipeline.read.metadata_log import MetadataFile, leader_changes
+from coordinator_replay.pipeline.reading import Reading
+from coordinator_replay.pipeline.rebalance_pauses import AWAITING_LOGS
+from coordinator_replay.pipeline.rebalance_pauses import TABLE as REBALANCES
+from coordinator_replay.times import milliseconds
+
+COUNTED_EARLIER = "counting what earlier runs found"
+
+
+@dataclass(frozen=True, slots=True)
+class Topics:
+    """The cluster's topics, as earlier runs knew them and as they are known now, and the log of its metadata."""
+
+    before: topics.ClusterTopics
+    now: topics.ClusterTopics
+    metadata: Sequence[MetadataFile] = ()
+
+
+@dataclass(slots=True, kw_only=True)
+class Work:
+    """A run at work: what is known when its buckets are planned, and what its stages have added since.
+
+    Attributes:
+        has_logs: whether logs of brokers are given now, or lines of them are in the tables.
+        sums: which commits are added up; None where no record has a time.
+        news: what this run may find that no earlier run has found.
+        results: of the buckets.
+        changes: files that tables get and lose, but for those of the buckets.
+    """
+
+    job: Job
+    run: Run
+    reading: Reading
+    names: Topics
+    plan: Plan
+    logs: Sequence[DumpFile]
+    has_logs: bool
+    sums: SumsRange | None
+    news: News
+    summary: Summary
+    results: Sequence[BucketResult] = ()
+    changes: Changes = field(default_factory=Changes)
+    coordinators: Sequence[CoordinatorChange] = ()
+    causes: CausesResult | None = None
+    evaluated: Sequence[EvaluationResult] = ()
+
+    @property
+    def log(self) -> Log:
+        """The whole log; only where commits are added up."""
+        if self.sums is None or self.run.log_end is None:
+            raise LookupError("no record of the log has a time")
+        history = self.reading.history
+        return Log(self.run.log_end, self.sums, self.names.now, history, self.coordinators, self.plan.moves.now)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStage:
+    """A stage of a run.
+
+    Attributes:
+        name: as progress shows it.
+        perform: does it.
+        is_done: whether the run does it; else it is skipped.
+        why: why it is done or skipped, as a sentence without its end.
+    """
+
+    name: str
+    perform: Callable[[Work], None]
+    is_done: bool = True
+    why: str
+
+
+def stages_of(work: Work) -> list[RunStage]:
+    """Return the stages behind the plan, in order.
+
+    Args:
+        work: the run, once its buckets are planned.
+    """
+    plan, options = work.plan, work.job.options
+    why_derived, derives = _why_derived(work)
+    rebuilt = sum(share.is_rebuild for share in plan.shares)
+    buckets = f"{len(plan.shares) - rebuilt} continue, {rebuilt} are rebuilt" if plan.shares else "no bucket changes"
+    joins = plan.derives and work.has_logs
+    counts = not plan.derives and not options.records_only
+    return [
+        RunStage(name="replaying groups and deriving offsets", perform=_work_on_buckets, why=buckets),
+        RunStage(
+            name="writing topics and moves of groups",
+            perform=_write_names,
+            is_done=_has_new_topics(work) or _has_new_moves(work),
+            why="some are new" if _has_new_topics(work) or _has_new_moves(work) else "none is new",
+        ),
+        RunStage(
+            name="reading logs of brokers",
+            perform=_read_broker_logs,
+            is_done=bool(work.logs),
+            why="--broker-log is given" if work.logs else "no --broker-log is given",
+        ),
+        RunStage(
+            name="following coordinators",
+            perform=_follow_coordinators,
+            why="leader epochs, cluster metadata and logs may show new ones",
+        ),
+        RunStage(
+            name="joining rebalances with logs of brokers",
+            perform=_add_log_lines,
+            is_done=joins,
+            why="lines of logs may explain rebalances" if joins else _why_not(work, "no log of a broker was ever read"),
+        ),
+        RunStage(name="explaining tombstones", perform=_explain_tombstones, is_done=derives, why=why_derived),
+        RunStage(name="evaluating findings", perform=_evaluate, is_done=derives, why=why_derived),
+        RunStage(name="writing metrics", perform=_write_metrics, is_done=derives, why=why_derived),
+        RunStage(
+            name=COUNTED_EARLIER,
+            perform=_count_earlier,
+            is_done=counts,
+            why="nothing is derived again" if counts else "this run has its own" if plan.derives else "--records-only",
+        ),
+        RunStage(name="committing", perform=_commit, why="the ledger gets a row for every run"),
+    ]
+
+
+def _why_derived(work: Work) -> tuple[str, bool]:
+    """Return why the stages across buckets are done or skipped, and whether they are done."""
+    if not work.plan.derives:
+        return _why_not(work, ""), False
+    if work.sums is None or work.run.log_end is None:
+        return "no record of the log has a time", False
+    return "there is something that the derived tables don't say yet", True
+
+
+def _why_not(work: Work, otherwise: str) -> str:
+    if work.plan.derives:
+        return otherwise
+    return "--records-only" if work.job.options.records_only else "nothing is new"
+
+
+def _work_on_buckets(work: Work) -> None:
+    work.results = _run_buckets(work)
+    count_records(work.results, work.reading.tally.records(), work.summary)
+    work.summary.new_quarantined = last_reading(work.run, work.reading.history.runs).records_quarantined
+
+
+def _write_names(work: Work) -> None:
+    work.changes += _write_topics(work) + _write_moves(work)
+
+
+def _follow_coordinators(work: Work) -> None:
+    job = work.job
+    elections = leader_changes(work.names.metadata)
+    read = job.uris(log_partitions.TABLE, _changes_of(work.results))
+    written, work.coordinators = write_coordinator_changes(
+        job, work.run, work.reading.tally, elections, work.changes, read
+    )
+    work.changes += written
+
+
+def _explain_tombstones(work: Work) -> None:
+    work.causes = explain_tombstones(work.job, work.results, work.log, work.job.uris(broker_logs.TABLE, work.changes))
+    work.run.notes.append(work.causes.retention.note)
+
+
+def _evaluate(work: Work) -> None:
+    if work.causes is not None:
+        work.evaluated = evaluate(work.job, work.results, work.causes, work.log, work.news)
+        work.changes += take_findings(work.job, work.evaluated, work.log, work.news, work.summary)
+
+
+def _write_metrics(work: Work) -> None:
+    work.changes += add_up_metrics(work.job, work.results, work.evaluated, work.log, work.summary)
+
+
+def _count_earlier(work: Work) -> None:
+    count_earlier(work.job, work.summary, work.news)
+
+
+def _commit(work: Work) -> None:
+    job = work.job
+    work.changes += _changes_of(work.results)
+    work.summary.rebalances = job.snapshots["rebalances"].rows(job.options.cluster) + work.changes.rows("rebalances")
+    job.commit(work.run, work.changes)
+
+
+def _changes_of(results: Iterable[BucketResult]) -> Changes:
+    """What becomes of the files of buckets."""
+    return sum((Changes(one.files.added, one.files.removed) for one in results), Changes())
+
+
+def _has_new_topics(work: Work) -> bool:
+    return work.names.now != work.names.before
+
+
+def _write_topics(work: Work) -> Changes:
+    if not _has_new_topics(work):
+        return Changes()
+    job, names = work.job, work.names
+    writer = TableWriter(job.place, None)
+    writer.add_rows(topics.TABLE, [topic.row() for topic in names.now.topics.values()])
+    return Changes(writer.close(), job.files(topics.TABLE))
+
+
+def _has_new_moves(work: Work) -> bool:
+    return list(work.plan.moves.now) != list(work.plan.moves.known)
+
+
+def _write_moves(work: Work) -> Changes:
+    if not _has_new_moves(work):
+        return Changes()
+    job, moves = work.job, work.plan.moves
+    writer = TableWriter(job.place, None)
+    writer.add_rows(MOVES, [move._asdict() for move in moves.now])
+    return Changes(writer.close(), job.files(MOVES))
+
+
+def _run_buckets(work: Work) -> Sequence[BucketResult]:
+    """Run the stage that works on each bucket."""
+    job, run, plan, names = work.job, work.run, work.plan, work.names
+    options, expiry = job.options, job.options.expiry
+    context = BucketContext(
+        place=job.place,
+        replay=ReplayContext(
+            cluster=options.cluster,
+            run_id=run.run_id,
+            topic_names=names.now.names,
+            topic_changes=names.now.changes,
+            limits=options.thresholds,
+        ),
+        offsets=OffsetContext(
+            end=run.log_end,
+            sums=work.sums,
+            as_of=expiry.as_of,
+            history_every_ms=expiry.history_every_ms,
+            topic_lives=names.now.lives,
+        ),
+        derives=plan.derives,
+        has_logs=work.has_logs,
+    )
+    name = "settle records, replay groups and derive offsets by bucket"
+    return job.stages.run(name, plan.shares, partial(run_bucket, context=context), lambda share: share.size)
+
+
+def _read_broker_logs(work: Work) -> None:
+    """Run two stages: what the logs of brokers say, and each line once."""
+    job, run, results = work.job, work.run, work.results
+    full, existing = job.options.full, job.files(broker_logs.TABLE)
+    removed = {file.uri for result in results for file in result.files.removed}
+    staged = [file for one in results for name in AWAITING_LOGS.values() for file in one.files.staged.get(name, [])]
+    context = broker_logs.LogContext(
+        place=job.place,
+        zone=job.options.broker_log_zone,
+        rebalances=[
+            *(file.uri for file in job.files(REBALANCES) if file.uri not in removed),
+            *(file.path for file in staged),
+        ],
+        earlier={} if full else broker_logs.earlier_logs(one.broker_logs for one in work.reading.history.runs),
+    )
+    read = partial(broker_logs.read_log, context=context)
+    read_logs = job.stages.run_on_files("read logs of brokers", work.logs, read, lambda file: file.size)
+    share = [file for one in read_logs for file in one.files]
+    stored = [] if full else [file.uri for file in existing]
+    merge = partial(broker_logs.merge_lines, existing=stored, place=job.place)
+    merged = job.stages.run("put lines of logs together", [share] if share else [], merge)
+    added = [file for files in merged for file in files]
+    run.broker_logs += broker_logs.ledger_rows(read_logs)
+    run.notes += broker_logs.notes(read_logs, sum(file.rows for file in added if file.table == broker_logs.TABLE))
+    work.changes += Changes(added, list(existing) if full else [])
+
+
+def _add_log_lines(work: Work) -> None:
+    """Run the stage that joins the rebalances of each bucket with the lines of brokers' logs."""
+    job, run, changes = work.job, work.run, work.changes
+    new = [file.path for file in changes.added if file.table == broker_logs.TABLE]
+    context = LinesContext(
+        place=job.place,
+        lines=job.uris(broker_logs.TABLE, changes),
+        new=new,
+        end_ms=None if run.log_end is None else milliseconds(run.log_end),
+    )
+    buckets = [result.files for result in work.results]
+    joined = job.stages.run("join rebalances with logs of brokers", buckets, partial(add_log_lines, context=context))
+    for bucket, files in zip(buckets, joined, strict=True):
+        bucket.take(files.added)
+        bucket.removed += files.removed
