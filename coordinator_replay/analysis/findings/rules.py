@@ -13,7 +13,7 @@ import orjson
 
 from coordinator_replay.schemas_folder import schemas_folder
 
-VERSION = 6
+VERSION = 7
 """Of the rules and their words: findings that others made are made again."""
 
 
