@@ -36,6 +36,10 @@ def print_written(common: Common, path: Path, text: str, **facts: object) -> Non
         say(text)
 
 
+_PICTURES = (".svg", ".png", ".jpg", ".jpeg", ".pdf", ".gif", ".webp")
+"""Ends of names that no page may have."""
+
+
 def _is_folder(out: str, path: Path, *, is_fleet: bool) -> bool:
     """Whether the output is a folder: by its slash, or by being one, or for all groups by not being named as a page."""
     if out.endswith(("/", os.sep)) or path.is_dir():
@@ -108,6 +112,11 @@ def report(
     one time axis; what-if --list-settings shows the names of settings.
     """
     path = Path(out)
+    if path.suffix.lower() in _PICTURES:
+        raise UsageError(
+            f"{out}: report draws HTML pages, no pictures: give a name that ends in .html, and save the picture from "
+            "the page in a browser"
+        )
     is_folder = _is_folder(out, path, is_fleet=group is None)
     if group is not None and is_folder:
         raise UsageError(f"{out} is a folder: give a file for the page of one group, such as {path / 'group.html'}")

@@ -84,6 +84,8 @@ REFUSED: dict[tuple[str, ...], str] = {
     ("groups", "--format", "json"): "Did you mean '--output'",
     ("groups", "--bootstrap-server", "b:9092"): "no broker is asked: --warehouse names",
     ("offsets", "payments", "--at", "02:12", "--reset-file", "/not/writable/x.csv"): "/not/writable/x.csv can't be wri",
+    ("report", "payments", "--out", "x.svg"): "report draws HTML pages, no pictures: give a name that ends in .html",
+    ("report", "--out", "fleet.PNG"): "report draws HTML pages, no pictures",
     ("report", "payments"): "Missing option '--out': The HTML file to write",
     ("report", "payments", "--out", "/nonexist/x.html"): "/nonexist/x.html can't be written",
     ("findings", "--rule", "rebalance-strom"): "did you mean 'rebalance_storm'",
