@@ -1,20 +1,23 @@
-"""Writes ``docs/what-if-judged.md``; ``--check`` only tells whether it is up to date."""
+"""Writes ``docs/what-if-judged.md`` and ``docs/judged/what-if-lives.md``; ``--check`` only compares both."""
 
 import sys
 from pathlib import Path
 
-from scripts.what_if.judge import page
+from scripts.what_if.judge import judgement
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-PAGE = REPOSITORY / "docs" / "what-if-judged.md"
+SUMMARY = REPOSITORY / "docs" / "what-if-judged.md"
+PREDICTIONS = REPOSITORY / "docs" / "judged" / "what-if-lives.md"
 
 
 def main() -> int:
-    """Write the page, or compare it."""
-    text = page(REPOSITORY)
+    """Write both pages, or compare them."""
+    made = judgement(REPOSITORY)
+    pages = {SUMMARY: made.summary, PREDICTIONS: made.predictions}
     if "--check" in sys.argv[1:]:
-        return int(PAGE.read_text(encoding="utf-8") != text)
-    PAGE.write_text(text, encoding="utf-8")
+        return int(any(page.read_text(encoding="utf-8") != text for page, text in pages.items()))
+    for page, text in pages.items():
+        page.write_text(text, encoding="utf-8")
     return 0
 
 

@@ -13,7 +13,7 @@ from coordinator_replay.simulation.what_if.answer import WhatIf, what_if
 from coordinator_replay.simulation.what_if.measures import Measures
 from coordinator_replay.simulation.what_if.record import Recorded
 from coordinator_replay.simulation.what_if.settings import Alternative
-from scripts.what_if.lives import JUDGED, LIVES, judged_life, lives_part
+from scripts.what_if.lives import JUDGED, LIVES, judged_life, lives_part, lives_summary
 from scripts.what_if.sample import recorded_groups
 
 VARIANTS: Mapping[str, Mapping[str, str]] = {
@@ -71,40 +71,79 @@ AFTER_START = "intervals given, after the start"
 SOURCES = ("shop-v-dynamic", "shop-v-coop", "shop-v-new", "shop-v-static", "shop-v-patient", "shop-v-newstatic")
 
 
-def page(repository: Path) -> str:
-    """The page, in Markdown."""
+_INTRODUCTION = """\
+# What-if, judged by brokers
+
+Made by `scripts/judge-what-if`; a test checks that both agree. Every prediction is in
+[all predictions](judged/what-if-lives.md).
+
+How good are the predictions of [`what-if`](what-if.md)? A real broker (4.3.1) recorded the same life, step by step, in
+six groups with six settings. Each recording is predicted from each other one and compared with what the broker wrote.
+A prediction is within the bounds if rebalances differ by at most 1 or 10 %, partitions reassigned by at most 20 %, and
+time without owner by at most 30 %.
+
+Each prediction is made three times:
+
+1. **Nothing given**: the alternative's protocol, assignor, instance ids and session timeout, as the recording
+   documents them. All else is measured from the one recording that it starts from, or is Kafka's default. These
+   predictions are blind.
+2. **Intervals given**: also {intervals}.
+   A user knows these settings, but nobody wrote them down for this recording. They were read from the records of all
+   six groups, so the times of these predictions are not blind.
+3. **Intervals given, after the start**: the same, from the time at which all six groups were stable, because the six
+   recordings did not start alike (below).
+"""
+
+_PREDICTIONS_INTRODUCTION = """\
+# What-if: all predictions
+
+Made by `scripts/judge-what-if`; a test checks that both agree. [What-if, judged](../what-if-judged.md) is the summary.
+
+A cell has the prediction, its range in parentheses, and after the colon what the broker recorded. **Bold** cells are
+outside: neither the value nor the range holds what was recorded.
+"""
+
+_WHY_PREDICTIONS_MISS = """\
+*12 + 3 of 15*: in 12 the likeliest value is within the bounds, in 3 others the range holds what was
+recorded. With nothing given, a range reaches from Kafka's default to the shortest interval, because the record
+does not show more.
+
+Predictions miss because of **the start**. In shop-v-dynamic and shop-v-static the third client sent its first request
+0.7 and 0.8 s after the second one, and so caused a generation of its own. In the other four groups it came within
+0.3 s. So the two kinds of recordings differ by one rebalance and three partitions, and neither kind shows how the other
+one started. Ranges have arrivals up to a second later.
+"""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Two pages, in Markdown: the summary, and every prediction."""
+
+    summary: str
+    predictions: str
+
+
+def judgement(repository: Path) -> Judgement:
+    """Return both pages."""
     with ProcessPoolExecutor(2) as pool:
-        judged = pool.map(judged_life, sorted((repository / LIVES).iterdir()))
-        return "\n".join([*variants_part(repository), "", *lives_part(list(judged)), ""])
+        judged = list(pool.map(judged_life, sorted((repository / LIVES).iterdir())))
+    summary, predictions = variants_part(repository)
+    return Judgement(
+        "\n".join([*summary, "", *lives_summary(judged), ""]),
+        "\n".join([*predictions, "", *lives_part(judged), ""]),
+    )
 
 
-def variants_part(repository: Path) -> list[str]:
-    """The part of the page about the life that tests have, and how well all groups of the samples are reproduced."""
-    folder = repository / "tests" / "data" / "variants"
-    groups = recorded_groups(folder)
+def variants_part(repository: Path) -> tuple[list[str], list[str]]:
+    """Return the lines about the life that tests have, and how well all groups of the samples are reproduced.
+
+    The first list is for the summary, the second for the page of predictions.
+    """
+    groups = recorded_groups(repository / "tests" / "data" / "variants")
     recorded = {name: what_if(group, []).recorded for name, group in groups.items()}
     intervals = ", ".join(f"`{name}={value}`" for name, value in CONFIGURED.items())
-    lines = [
-        "# What-if, judged by brokers",
-        "",
-        "Made by `scripts/judge-what-if`; a test checks that both agree.",
-        "",
-        "The same life, step by step, was recorded by a real broker (4.3.1) in six groups with six settings. Each is",
-        "predicted from each other one and held against what the broker wrote. Wanted are rebalances within ±1 or",
-        "10 %, partitions reassigned within 20 %, time without owner within 30 % where it is on record. What is",
-        "outside is **bold**. Where neither the record nor the question tells a setting, or when and how static",
-        "members went, a range stands in parentheses: bold is then what neither the value nor the range tells.",
-        "",
-        "Each prediction is made three times:",
-        "",
-        "1. **Nothing given**: the alternative's protocol, assignor, instance ids and session timeout, as the",
-        "   recording documents them. All else is measured from the one life that it starts from, or Kafka's default.",
-        "   These predictions are blind.",
-        f"2. **Intervals given**: besides {intervals}.",
-        "   A user knows these settings; of this recording nobody wrote them down. They were read from the records of",
-        "   all six, so these predictions are not blind in their times.",
-        "3. **Intervals given, after the start**: the same from the time on at which all six groups were stable, for",
-        "   the six recordings did not start alike (below).",
+    summary = [
+        *_INTRODUCTION.format(intervals=intervals).splitlines(),
         "",
         "## What was recorded",
         "",
@@ -117,16 +156,17 @@ def variants_part(repository: Path) -> list[str]:
     ]
     tallies: dict[str, Tally] = {"nothing given": Tally(), "intervals given": Tally(), AFTER_START: Tally()}
     settled = {name: what_if(group, [], start_ms=SETTLED_MS).recorded for name, group in groups.items()}
-    told = []
+    predictions = _PREDICTIONS_INTRODUCTION.splitlines()
     for source in SOURCES:
-        told += ["", f"## From {source}"]
+        predictions += ["", f"## From {source}"]
         for given, kind in zip(({}, CONFIGURED), tallies, strict=False):
-            told += ["", f"### {kind.capitalize()}", "", *_predictions(groups[source], recorded, given, tallies[kind])]
-        told += ["", f"### {AFTER_START.capitalize()}", ""]
-        told += _predictions(groups[source], settled, CONFIGURED, tallies[AFTER_START], SETTLED_MS)
-    lines += ["", "## How many are within the bounds", "", *_summary(tallies), *told]
-    lines += ["", "## Recorded settings over all groups of the samples", "", *_fidelities(repository)]
-    return lines
+            predictions += ["", f"### {kind.capitalize()}", ""]
+            predictions += _predictions(groups[source], recorded, given, tallies[kind])
+        predictions += ["", f"### {AFTER_START.capitalize()}", ""]
+        predictions += _predictions(groups[source], settled, CONFIGURED, tallies[AFTER_START], SETTLED_MS)
+    summary += ["", "## How many are within the bounds", "", *_summary(tallies)]
+    predictions += ["", "## Recorded settings over all groups of the samples", "", *_fidelities(repository)]
+    return summary, predictions
 
 
 class Verdict(StrEnum):
@@ -168,21 +208,7 @@ def _summary(tallies: Mapping[str, Tally]) -> Iterable[str]:
         held, missed = (sum(tally.ranges[kind, holds] for tally in tallies.values()) for holds in (True, False))
         yield f"Of {held + missed} ranges from lives with {kind} members {held} hold what was recorded."
     yield ""
-    yield from (
-        "*12 + 3 of 15*: in 12 the likeliest value is within the bounds, in 3 others the range holds what was",
-        "recorded. A range reaches as far as what nobody knows: with nothing given, from Kafka's default down to the",
-        "shortest interval. It is wide, and it is all that the record allows to say.",
-    )
-    yield ""
-    yield from (
-        "Why predictions miss:",
-        "",
-        "- **The start**: the six recordings did not start alike. In shop-v-dynamic and shop-v-static the third",
-        "  client sent its first request 0.7 and 0.8 s after the second one, so that it caused a generation of its",
-        "  own; in the others it came within 0.3 s. So recordings of the two kinds differ by one rebalance and three",
-        "  partitions, and the records of one don't show how the other one started. Ranges have arrivals up to a",
-        "  second later.",
-    )
+    yield from _WHY_PREDICTIONS_MISS.splitlines()
 
 
 def _predictions(
