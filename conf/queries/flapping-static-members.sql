@@ -5,7 +5,7 @@ SELECT group_id, instance_id, count(DISTINCT member_id) AS member_ids,
        CASE WHEN bool_and(group_type = 'classic') THEN NULL
             ELSE count(DISTINCT client_host) FILTER (group_type <> 'classic') END AS hosts,
        min(valid_from) AS first_at, max(valid_from) AS last_changed_at,
-       arg_max(client_host, from_offset) FILTER (group_type <> 'classic') AS latest_host,
+       arg_max(client_host, (valid_from, from_offset)) FILTER (group_type <> 'classic') AS latest_host,
        group_id IN (SELECT group_id FROM incomplete_groups WHERE cluster = $cluster) AS is_at_least
 FROM member_timeline
 WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) AND instance_id IS NOT NULL

@@ -2,8 +2,11 @@
 -- param group text: only this group
 -- param threshold number = 3600000: milliseconds without a commit from which it counts
 WITH last AS (
-    SELECT group_id, topic, partition, max(commit_timestamp) AS committed, arg_max(committed_offset, from_offset) AS committed_offset
-    FROM offset_history WHERE cluster = $cluster GROUP BY ALL
+    SELECT history.group_id, topic, partition, max(commit_timestamp) AS committed,
+           arg_max(committed_offset, (coalesce(number, 0), from_offset)) AS committed_offset
+    FROM offset_history AS history LEFT JOIN group_moves AS moves
+        ON moves.cluster = history.cluster AND moves.group_id = history.group_id AND moves.to_log_partition = history.log_partition
+    WHERE history.cluster = $cluster GROUP BY history.group_id, topic, partition
 ),
 busy AS (SELECT group_id, max(committed) AS group_committed FROM last GROUP BY group_id)
 SELECT * FROM (

@@ -24,6 +24,20 @@ COUNTS = """NOT EXISTS (
 """Condition of ``records``, rows of a table of records, that stand behind no move of their group."""
 
 
+def in_log_order(rows: str, offset: str = "from_offset") -> str:
+    """Return the SQL of a row's place in the log of its group, to sort by: log partitions by move, then offsets.
+
+    Args:
+        rows: name of the rows; they have a cluster, a group and a log partition.
+        offset: their column of log offsets, or an expression.
+    """
+    return f"""(coalesce((
+        SELECT max(number) FROM group_moves
+        WHERE group_moves.cluster = {rows}.cluster AND group_moves.group_id = {rows}.group_id
+          AND group_moves.to_log_partition = {rows}.log_partition
+    ), 0), {offset})"""  # noqa: S608 - put together from constants
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupMove:
     """A move of a group to another log partition.

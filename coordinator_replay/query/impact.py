@@ -9,6 +9,7 @@ from math import exp, lgamma
 from coordinator_replay.answer_columns import column, row_of, select_list
 from coordinator_replay.listing import counted
 from coordinator_replay.query.completeness import undecoded_note
+from coordinator_replay.query.group_moves import in_log_order
 from coordinator_replay.query.rebalances import TOUCHES_RANGE
 from coordinator_replay.query.tables import Tables, shown
 from coordinator_replay.times import LATEST
@@ -157,11 +158,14 @@ def _pause(one: GroupImpact) -> int:
 
 _IN_RANGE = "coalesce({since} < $end, true) AND coalesce({until} > $start, {open} IS NULL)"
 
+# One that is not over has no offset.
+_OFFSET_OR_LAST = "coalesce(completed_offset, 9223372036854775807)"
+
 _GROUPS = f"""
     WITH touched AS (
-        -- A group that was converted has the type of its last rebalance; one that is not over has no offset.
+        -- A group that was converted has the type of its last rebalance.
         SELECT group_id, count(*) AS rebalances,
-               arg_max(group_type, coalesce(completed_offset, 9223372036854775807)) AS group_type,
+               arg_max(group_type, {in_log_order("rebalances", _OFFSET_OR_LAST)}) AS group_type,
                histogram(coalesce(cause, 'UNKNOWN')) AS causes,
                min(coalesce(started_at, began_by, completed_at)) AS first_at,
                max(commit_pause_ms) AS commit_pause_ms,
@@ -195,7 +199,7 @@ _GROUPS = f"""
         SELECT group_id FROM group_timeline WHERE cluster = $cluster AND coalesce(log_timestamp < $end, true)
         GROUP BY group_id HAVING coalesce(arg_max(is_state_exact, seq), false)
     ), types AS (
-        SELECT group_id, arg_max(group_type, log_offset) AS group_type FROM group_timeline
+        SELECT group_id, arg_max(group_type, seq) AS group_type FROM group_timeline
         WHERE cluster = $cluster AND group_id IN (SELECT group_id FROM unowned) GROUP BY group_id
     ), impacts AS (
         SELECT group_id, coalesce(touched.group_type, types.group_type) AS group_type,

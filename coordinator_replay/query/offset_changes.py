@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from coordinator_replay.answer_columns import column, row_of, select_list
+from coordinator_replay.query.group_moves import in_log_order
 from coordinator_replay.query.groups import check_group
 from coordinator_replay.query.offsets import check_topics
 from coordinator_replay.query.tables import Tables
@@ -57,7 +58,7 @@ _CHANGES = f"""
     FROM offset_history
     WHERE cluster = $cluster AND group_id = $group AND topic = $topic AND coalesce(partition = $partition, true)
       AND coalesce(valid_to > $start, true) AND coalesce(valid_from < $end, true)
-    ORDER BY from_offset DESC, partition DESC
+    ORDER BY {in_log_order("offset_history")} DESC, partition DESC
     LIMIT $most + 1
 """  # noqa: S608 - put together from constants
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from coordinator_replay.analysis.expiring import TOPIC_DELETED
+from coordinator_replay.query.group_moves import in_log_order
 from coordinator_replay.query.removed import GROUP_MOVED, RECORDS_MISSING
 from coordinator_replay.query.tables import Tables
 
@@ -54,7 +55,8 @@ _CHANGES = f"""
     ), of_topics AS (
         -- Topics that were created again, as far as commits carry their ids.
         SELECT *, last_value(topic_id IGNORE NULLS) OVER (
-            PARTITION BY topic, partition ORDER BY from_offset ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+            PARTITION BY topic, partition ORDER BY {in_log_order("readable")}
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
         ) AS id_before
         FROM readable WHERE topic IN (SELECT topic FROM readable GROUP BY topic HAVING count(DISTINCT topic_id) > 1)
     ), changes AS (

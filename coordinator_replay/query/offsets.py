@@ -28,7 +28,7 @@ from coordinator_replay.answer_columns import (
 from coordinator_replay.errors import UsageError, writing
 from coordinator_replay.listing import ranges_by_topic
 from coordinator_replay.query.completeness import CompleteRange, LogPartition, log_partitions_of
-from coordinator_replay.query.group_moves import COUNTS
+from coordinator_replay.query.group_moves import COUNTS, in_log_order
 from coordinator_replay.query.groups import check_group
 from coordinator_replay.query.removed import RECORDS_MISSING
 from coordinator_replay.query.similar import did_you_mean
@@ -92,16 +92,17 @@ _OPEN_UNTIL = """
 """
 
 # Ids that a topic had by the group's commits, and its lives by the cluster's metadata.
-_LIVES = """
+_LIVES = f"""
     SELECT topic, last_id, ids, created_at, is_there
     FROM (
-        SELECT topic, arg_max(topic_id, from_offset) AS last_id, count(DISTINCT topic_id) AS ids FROM offset_history
+        SELECT topic, arg_max(topic_id, {in_log_order("offset_history")}) AS last_id, count(DISTINCT topic_id) AS ids
+        FROM offset_history
         WHERE cluster = $cluster AND group_id = $group AND topic_id IS NOT NULL GROUP BY topic
     ) FULL JOIN (
         SELECT topic, max(created_at) AS created_at, bool_or(removed_at IS NULL) AS is_there FROM topics
         WHERE cluster = $cluster GROUP BY topic
     ) USING (topic)
-"""
+"""  # noqa: S608 - put together from constants
 
 _TOPICS = """
     SELECT DISTINCT topic FROM offset_history WHERE cluster = $cluster AND group_id = $group ORDER BY topic

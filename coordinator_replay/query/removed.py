@@ -7,6 +7,7 @@ from datetime import datetime
 from coordinator_replay.analysis.expiring import TOPIC_DELETED
 from coordinator_replay.answer_columns import column
 from coordinator_replay.listing import partition_ranges
+from coordinator_replay.query.group_moves import in_log_order
 from coordinator_replay.query.tables import AS_OF, END, Tables, shown
 
 # The last removal of each partition; the caller knows whether a later commit took its place by then.
@@ -42,12 +43,14 @@ _GROUPS = f"""
         SELECT group_id, bool_or({AS_OF}) AS has_offsets, max(valid_to) AS removed_at,
                max(commit_timestamp) AS last_commit_at,
                count(DISTINCT (topic, partition)) FILTER (ended_by <> 'COMMIT' AND valid_to <= $at) AS removed,
-               arg_max(ended_by, to_offset) FILTER (ended_by <> 'COMMIT' AND valid_to <= $at) AS ended_by,
-               arg_max(ended_confidence, to_offset) FILTER (ended_by <> 'COMMIT' AND valid_to <= $at) AS confidence,
+               arg_max(ended_by, place) FILTER (ended_by <> 'COMMIT' AND valid_to <= $at) AS ended_by,
+               arg_max(ended_confidence, place) FILTER (ended_by <> 'COMMIT' AND valid_to <= $at) AS confidence,
                bool_and(coalesce(is_exact, false) AND ended_by <> 'RECORDS_MISSING') FILTER (ended_by <> 'COMMIT')
                    AS is_exact
-        FROM offset_history WHERE cluster = $cluster AND coalesce(valid_from <= $at, true) {{of_groups}}
-        GROUP BY group_id
+        FROM (
+            SELECT *, {in_log_order("offset_history", "to_offset")} AS place FROM offset_history
+            WHERE cluster = $cluster AND coalesce(valid_from <= $at, true) {{of_groups}}
+        ) GROUP BY group_id
     ), waiting AS (
         SELECT DISTINCT group_id FROM pending_offsets WHERE cluster = $cluster AND {AS_OF} {{of_groups}}
     )

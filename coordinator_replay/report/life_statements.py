@@ -6,7 +6,7 @@ record with a time has no place on a page's line of time, and is left out.
 """
 
 from coordinator_replay.analysis.broker_words import BEGIN, LOADED
-from coordinator_replay.query.group_moves import COUNTS
+from coordinator_replay.query.group_moves import COUNTS, in_log_order
 from coordinator_replay.query.group_rows import GROUP_ROWS
 from coordinator_replay.query.join_phases import LOGGED_STATES
 
@@ -138,8 +138,8 @@ LINES = """
         SELECT unnest($groups) AS group_id, unnest($firsts) AS first_ms, unnest($widths) AS width,
                unnest($starts) AS start_ms, unnest($ends) AS end_ms
     ), inside AS (
-        SELECT group_id, topic, partition, committed_offset, from_offset, valid_to, first_ms, width, start_ms, end_ms,
-               epoch_ms(valid_from) AS since_ms, epoch_ms(valid_to) AS until_ms,
+        SELECT group_id, topic, partition, committed_offset, valid_to, first_ms, width, start_ms, end_ms,
+               {place} AS place, epoch_ms(valid_from) AS since_ms, epoch_ms(valid_to) AS until_ms,
                CASE WHEN ended_by <> 'COMMIT' THEN ended_by END AS removed_by,
                CASE WHEN committed_offset < previous_offset THEN previous_offset END AS back_from,
                CASE WHEN committed_offset < 0 THEN replaced_offset END AS lost_offset,
@@ -162,7 +162,7 @@ LINES = """
             'removed_by': CASE WHEN until_ms <= end_ms THEN removed_by END,
             'is_end': removed_by IS NOT NULL,
             'is_new': is_new
-        } ORDER BY from_offset) AS points
+        } ORDER BY place) AS points
         FROM kept GROUP BY group_id, topic, partition
     ), ended AS (
         SELECT group_id, topic, partition, list_transform(points, lambda one, place: struct_insert(one, ended :=
@@ -179,7 +179,7 @@ LINES = """
            list_filter(points, lambda one: one.back_from IS NOT NULL OR one.removed_by IS NOT NULL
                OR one.lost_offset IS NOT NULL)
     FROM drawn WHERE len(drawn) > 0 ORDER BY group_id, topic, partition
-"""
+""".replace("{place}", in_log_order("offset_history"))
 
 # Records, not rows of offset_history: these hold since before the range, and may stand for several commits.
 COMMIT_COUNTS = """

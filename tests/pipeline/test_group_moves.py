@@ -232,3 +232,42 @@ def _in(group: str, count: int) -> int:
 
 def test_no_moves_let_every_record_count():
     assert not GroupMoves().ends
+
+
+def _of_topic(row: Row, topic_id: str) -> Row:
+    row[1]["topic_id"] = topic_id
+    return row
+
+
+@pytest.fixture
+def created_again(audit_rows: Callable[..., Any], tmp_path: Path) -> Warehouse:
+    """A group of which the log offsets in the old partition are higher, and a topic created again before the move."""
+    key = ("h", "t", 0)
+    rows = [
+        _classic((5, 60), 0, 4, "a", group="h"),
+        _of_topic(commit((5, 61), 1, key, 900), "old"),
+        _of_topic(commit((5, 62), 2, key, 10), "new"),
+        _of_topic(commit((5, 63), 3, key, 11), "new"),
+        _classic((26, 0), 10, 1, "b", group="h"),
+        _of_topic(commit((26, 1), 11, key, 12), "new"),
+        _of_topic(commit((26, 2), 12, key, 13), "newest"),
+        commit((26, 3), 13, key),
+        _classic((26, 4), 14, 2, "c", group="h"),
+        emptied((26, 5), 15, "h"),
+        group_record((26, 6), 16, "GroupMetadata", {"group": "h"}, None),
+    ]
+    audit_rows(tmp_path, rows)
+    return Warehouse(tmp_path)
+
+
+def test_answers_sort_log_partitions_by_move_before_offsets(created_again: Warehouse):
+    assert [one.committed_offset for one in created_again.offset_history("h", "t")] == [900, 10, 11, 12, 13]
+    again = [one.detail for one in created_again.timeline("h") if one.event == "OFFSETS_OF_OTHER_TOPIC"]
+    assert [one["lowest"] for one in again] == [10, 13]
+    [deleted] = created_again.deleted_groups()
+    assert deleted.reason == "DELETED"
+
+
+def test_the_latest_commits_topic_id_is_that_of_the_last_log_partition(created_again: Warehouse):
+    [offset] = created_again.offsets("h", at=moment(12.5))
+    assert (offset.committed_offset, offset.topic_id, offset.is_topic_current) == (13, "newest", True)
