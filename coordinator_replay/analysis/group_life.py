@@ -31,7 +31,7 @@ from coordinator_replay.engine.plain import Fields, restoring
 from coordinator_replay.engine.replay import NOWHERE, StateReplay
 from coordinator_replay.times import latest_ms
 
-VERSION = 24
+VERSION = 25
 
 # Looked up once: it stands in the way of every event.
 TOPOLOGY_CHANGED = EventKind.TOPOLOGY_CHANGED

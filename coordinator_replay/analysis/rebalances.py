@@ -505,7 +505,7 @@ def _earliest(situation: Situation, last_ms: int | None) -> int | None:
     event, started_ms = situation.opening, situation.started_ms
     if event.group_type is not GroupType.CLASSIC:
         return started_ms
-    if not event.is_exact or started_ms is None:
+    if not event.is_exact or started_ms is None or _has_turned_back(event, last_ms):
         return None
     before, _ = event.changes.get("epoch") or (None, None)
     # The first record of a new group, generation 0, is written while its first member is joining.
@@ -514,6 +514,12 @@ def _earliest(situation: Situation, last_ms: int | None) -> int | None:
     if timeout_ms is not None and event.changes.get("join_done_ms") is not None and event.changes.get("attempts") == 1:
         bounds.append(started_ms - timeout_ms)
     return min(max(bounds), started_ms) if bounds else None
+
+
+def _has_turned_back(event: Event, last_ms: int | None) -> bool:
+    """Return whether an event's times are before the group's last operation: two brokers' clocks measure no time."""
+    times = [at_ms for at_ms in (event.timestamp_ms, event.changes.get("join_done_ms")) if at_ms is not None]
+    return last_ms is not None and bool(times) and min(times) < last_ms
 
 
 def _count_unowned(one: OpenRebalance, unowned_ms: int | None) -> None:

@@ -148,6 +148,17 @@ _REFUSED = re.compile(r"%[0-9A-Fa-f]{2}|[\\\x00-\x1f\x7f]|\[(?![^/]*\])")
 """What Delta's readers and writers spell each in their own way: they would not find each other's tables."""
 
 
+def check_cluster(name: str) -> str:
+    """Return the name of a cluster.
+
+    Raises:
+        UsageError: it is empty, which tables can't tell from none.
+    """
+    if not name.strip():
+        raise UsageError("the name of the cluster is empty")
+    return name
+
+
 def check_warehouse(path: str) -> str:
     """Make sure that a path is one that every reader of the tables finds.
 

@@ -26,6 +26,7 @@ from coordinator_replay.cli.option_types import (
     TIME,
     ZONE_KEY,
     Parsed,
+    check_cluster,
     check_warehouse,
     zone_of,
 )
@@ -294,6 +295,7 @@ cluster_option = click.option(
     metavar="NAME",
     envvar=CLUSTER_VARIABLE,
     show_envvar=True,
+    type=Parsed("name", check_cluster),
     help="Name of the Kafka cluster. Not needed where the warehouse has only one; the first audit calls it default.",
 )
 wait_option = click.option(

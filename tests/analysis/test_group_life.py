@@ -682,3 +682,14 @@ def test_a_group_that_has_had_one_operation_is_proven_from_where_nothing_is_miss
     rows = table(life.find_complete(first[0].partition, 8, first[0].timestamp_ms), "group_timeline")
     assert [row["is_state_exact"] for row in rows] == [False] * (len(rows) - 1) + [True]
     assert (rows[-1]["event"], rows[-1]["to_state"], rows[-1]["log_offset"]) == ("RECORDS_COMPLETE", "Stable", 8)
+
+
+@pytest.mark.parametrize("later_ms", [-3_600_000, 9_000, 10_004])
+def test_clocks_that_turn_back_give_no_longest_duration(later_ms: int):
+    log = ClassicLog()
+    log.sync(10_000, member("a"))
+    log.sync(later_ms, member("a"), member("b"))
+    log.sync(20_000, member("a"))
+    rows = {row["epoch"]: row for name, row in rows_of(GROUP, log.records) if name == "rebalances"}
+    assert rows[2]["duration_ms_max"] is None
+    assert rows[3]["duration_ms_max"] == 20_000 - max(later_ms, 10_000)

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from coordinator_replay.cli import offsets
-from coordinator_replay.cli.option_types import Parsed, absolute
+from coordinator_replay.cli.option_types import Parsed, absolute, check_cluster
 from coordinator_replay.errors import UsageError
 
 
@@ -70,3 +70,9 @@ def test_a_path_may_be_written_as_other_tools_print_it(typed, meant):
 def test_a_uri_that_only_spark_opens_is_refused_with_the_form_that_works(typed, advice):
     with pytest.raises(UsageError, match=re.escape(advice)):
         absolute(typed)
+
+
+@pytest.mark.parametrize("name", ["", " ", "\t"])
+def test_a_cluster_has_a_name(name: str):
+    with pytest.raises(UsageError, match="empty"):
+        check_cluster(name)
