@@ -7,7 +7,8 @@ FROM offset_history
 WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) AND coalesce(valid_to >= $from, true)
   AND ended_by IS NOT NULL AND ended_by <> 'COMMIT'
   -- Where the end is not on record, a later commit may have taken its place.
-  AND (ended_by <> 'RECORDS_MISSING' OR (group_id, topic, partition, from_offset) IN (
-      SELECT group_id, topic, partition, max(from_offset) FROM offset_history WHERE cluster = $cluster GROUP BY group_id, topic, partition))
+  AND (ended_by <> 'RECORDS_MISSING' OR (group_id, topic, partition, log_partition, from_offset) IN (
+      SELECT group_id, topic, partition, log_partition, max(from_offset) FROM offset_history
+      WHERE cluster = $cluster GROUP BY group_id, topic, partition, log_partition))
 ORDER BY "at" DESC, group_id, topic, partition
 LIMIT 500
