@@ -14,13 +14,22 @@ from typing import Any
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
 from coordinator_replay.cli.main import main
 from tests.install.wheel import ROOT
 
 FOLDER = ROOT / "conf" / "platforms"
 PAGES = ROOT / "docs" / "platforms"
-TOLD = {"ROLE_ARN": "role", "CLUSTER_ID": "j-1", "APPLICATION_ID": "a", "DATAPROC_CLUSTER": "d", "REGION": "r"}
+TOLD = {
+    "ROLE_ARN": "role",
+    "CLUSTER_ID": "j-1",
+    "APPLICATION_ID": "a",
+    "DATAPROC_CLUSTER": "d",
+    "REGION": "r",
+    "IMAGE": "i",
+}
 PLACES = ("s3://dumps/prod", "s3://lake/audit", "prod")
 AUDIT = ["s3://dumps/prod", "--warehouse", "s3://lake/audit", "--cluster", "prod"]
 
@@ -66,8 +75,9 @@ def test_emr_serverless_runs_the_audit(tmp_path):
     assert all("=" in setting for setting in settings[1::2])
 
 
-def test_dataproc_runs_the_audit(tmp_path):
-    words = called("dataproc/submit", *PLACES, folder=tmp_path)
+@pytest.mark.parametrize("script", ["dataproc/submit", "dataproc-serverless/submit"])
+def test_dataproc_runs_the_audit(tmp_path, script):
+    words = called(script, *PLACES, folder=tmp_path)
     assert words[words.index("--") + 1 :] == AUDIT
     assert all("=" in setting for setting in after(words, "--properties").split(","))
 
@@ -96,6 +106,39 @@ def test_databricks_runs_the_audit():
         text = text.replace(f"${{var.{name}}}", variable.get("default", ""))
     assert json.loads(text) == AUDIT
     assert (ROOT / task["spark_python_task"]["python_file"]).exists()
+
+
+def test_databricks_runs_the_audit_without_a_cluster():
+    bundle = loaded("databricks/serverless.yml")
+    job = bundle["resources"]["jobs"]["audit"]
+    (task,), (environment,) = job["tasks"], job["environments"]
+    assert task["environment_key"] == environment["environment_key"]
+    wheel, *packages = environment["spec"]["dependencies"]
+    assert wheel.endswith(".whl")
+    assert set(packages) == extra()
+    _, option, _, *cluster = task["spark_python_task"]["parameters"]
+    assert [option, *cluster] == [AUDIT[1], *AUDIT[3:]]
+    assert (ROOT / task["spark_python_task"]["python_file"]).exists()
+    # A name that audits refuse would be no default.
+    for variable in bundle["variables"].values():
+        assert variable["default"].startswith("/Volumes/")
+
+
+PLATFORMS = tomllib.loads((FOLDER / "packages.toml").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("name", PLATFORMS)
+def test_a_platform_keeps_its_packages_but_for_those_that_are_named(name):
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    row = PLATFORMS[name]
+    wanted = [Requirement(text) for text in (*project["dependencies"], *project["optional-dependencies"]["audit"])]
+    shared = {one.name: one.specifier for one in wanted if one.name in ("pandas", "numpy", "pyarrow")}
+    assert {package for package, range_ in shared.items() if row[package] not in range_} == set(row["replaced"])
+    assert len(shared) == 3
+    assert row["python"] in SpecifierSet(project["requires-python"])
+    (spark,) = (Requirement(text) for text in project["optional-dependencies"]["spark"] if "pyspark" in text)
+    assert row["spark"] in spark.specifier
+    assert f"| {row['pandas']} | {row['numpy']} | {row['pyarrow']} |" in (PAGES / "index.md").read_text("utf-8")
 
 
 def test_fabric_runs_the_audit():
