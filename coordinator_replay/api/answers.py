@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from coordinator_replay.api import html
+from coordinator_replay.api import html, questions
 from coordinator_replay.api.answer import Answer
 from coordinator_replay.api.page import Page
 from coordinator_replay.query.basis import Basis
@@ -42,9 +42,7 @@ class Described(Answer["DescribedMember"]):
     """
 
     def __init__(self, description: Description, notes: Iterable[str | None] = (), basis: Basis | None = None) -> None:
-        from coordinator_replay.query.describe import DescribedMember
-
-        super().__init__(description.members, DescribedMember, notes=notes, basis=basis)
+        super().__init__(description.members, questions.DescribedMember, notes=notes, basis=basis)
         self.group = description.group
         self.assignor = description.group.assignor
         self.kinds = description.kinds
@@ -69,10 +67,8 @@ class Expiring(Answer["ExpiredOffset"]):
         notes: Iterable[str | None] = (),
         basis: Basis | None = None,
     ) -> None:
-        from coordinator_replay.query.expired import ExpiredOffset, looked_note
-
-        looked = looked_note(looked_until, is_chosen=is_chosen)
-        super().__init__(rows, ExpiredOffset, notes=[looked, *notes], basis=basis)
+        looked = questions.looked_note(looked_until, is_chosen=is_chosen)
+        super().__init__(rows, questions.ExpiredOffset, notes=[looked, *notes], basis=basis)
         self.looked_until = looked_until
 
 
@@ -87,9 +83,7 @@ class Owned(Answer["Ownership"]):
     """
 
     def __init__(self, owners: Owners, notes: Iterable[str | None] = (), basis: Basis | None = None) -> None:
-        from coordinator_replay.query.owner import Ownership
-
-        super().__init__(owners.owners, Ownership, notes=notes, basis=basis)
+        super().__init__(owners.owners, questions.Ownership, notes=notes, basis=basis)
         self.before = owners.before
         self.after = owners.after
         self.neighbours = owners.neighbours
@@ -107,19 +101,15 @@ class Compared(Answer["Change"]):
     def __init__(
         self, rows: Iterable[Change], sides: str, notes: Iterable[str | None] = (), basis: Basis | None = None
     ) -> None:
-        from coordinator_replay.query.diff import Change, counted_changes
-
-        super().__init__(rows, Change, notes=notes, basis=basis)
+        super().__init__(rows, questions.Change, notes=notes, basis=basis)
         self.sides = sides
-        self.counts = counted_changes(self)
+        self.counts = questions.counted_changes(self)
 
     def page(self) -> Page:
         """The changes as an HTML page, first counted and then each of them."""
-        from coordinator_replay.report.page import plain_page
-
         shown = self[:_MOST_CHANGES]
         facts = {"changes": len(self), "groups": len({one.group_id for one in self})}
-        html_text = plain_page(
+        html_text = questions.plain_page(
             "diff.html.j2",
             sides=self.sides,
             basis="" if self.basis is None else str(self.basis),
@@ -131,9 +121,7 @@ class Compared(Answer["Change"]):
         return Page(html_text, facts, self.notes, self.basis)
 
     def _repr_html_(self) -> str:
-        from coordinator_replay.query.diff import ChangeCount
-
-        return Answer(self.counts, ChangeCount, notes=self._remarks())._repr_html_()
+        return Answer(self.counts, questions.ChangeCount, notes=self._remarks())._repr_html_()
 
 
 class Impacted(Answer["GroupImpact"]):
@@ -144,15 +132,11 @@ class Impacted(Answer["GroupImpact"]):
     """
 
     def __init__(self, impact: Impact, notes: Iterable[str | None] = (), basis: Basis | None = None) -> None:
-        from coordinator_replay.query.impact import GroupImpact
-
-        super().__init__(impact.groups, GroupImpact, notes=notes, basis=basis)
+        super().__init__(impact.groups, questions.GroupImpact, notes=notes, basis=basis)
         self.total = impact
 
     def _repr_html_(self) -> str:
-        from coordinator_replay.query.impact import CommonTrait
-
-        traits = Answer(self.total.traits, CommonTrait)._repr_html_() if self.total.traits else ""
+        traits = Answer(self.total.traits, questions.CommonTrait)._repr_html_() if self.total.traits else ""
         return html.notes(self.total.sentences) + super()._repr_html_() + traits
 
 
@@ -172,9 +156,7 @@ class Reasons(Answer["Rebalance"]):
         notes: Iterable[str | None] = (),
         basis: Basis | None = None,
     ) -> None:
-        from coordinator_replay.query.rebalances import Rebalance
-
-        super().__init__(rows, Rebalance, notes=notes, basis=basis)
+        super().__init__(rows, questions.Rebalance, notes=notes, basis=basis)
         self.hold_ups = hold_ups
         self.summary = summary
 

@@ -6,6 +6,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from coordinator_replay.api import questions
 from coordinator_replay.query.basis import Basis
 
 if TYPE_CHECKING:
@@ -37,9 +38,7 @@ class Page:
         Raises:
             UsageError: the file can't be written.
         """
-        from coordinator_replay.report.page import write_page
-
-        write_page(self.html, Path(path))
+        questions.write_page(self.html, Path(path))
 
     def __repr__(self) -> str:
         return f"Page({', '.join(f'{name}={count}' for name, count in self.facts.items())})"
@@ -96,9 +95,7 @@ class Trace:
         Raises:
             UsageError: the file can't be written.
         """
-        from coordinator_replay.report.trace import write_trace
-
-        return write_trace(self._lives, Path(path), None if self.basis is None else self.basis.line())
+        return questions.write_trace(self._lives, Path(path), None if self.basis is None else self.basis.line())
 
     def __repr__(self) -> str:
         return f"Trace(groups={list(self.groups)!r})"

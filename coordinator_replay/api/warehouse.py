@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from coordinator_replay.api import questions
 from coordinator_replay.api.answer import Answer, SqlAnswer
 from coordinator_replay.api.answers import Compared, Described, Expiring, Impacted, Owned, Reasons, Replayed
 from coordinator_replay.api.page import Page, Pages, Trace
@@ -159,27 +160,29 @@ class Warehouse:
             group: the group.
             at: the point in time; the end of the log if None.
         """
-        from coordinator_replay.query.broker_log_events import last_departures_note
-        from coordinator_replay.query.describe import describe_at, inherited_note, missing_records_note
-        from coordinator_replay.query.unread_subscriptions import unexpiring_note, unread_in
-
         moment, note = self._moment(at)
-        answer = describe_at(self._tables, group, moment)
-        inherited = inherited_note((one.member_id, one.is_client_inherited) for one in answer.members)
+        answer = questions.describe_at(self._tables, group, moment)
+        inherited = questions.inherited_note((one.member_id, one.is_client_inherited) for one in answer.members)
         phase = self._join_phase(group, moment) if answer.group.state in UNRECORDED_STATES else None
-        departed = last_departures_note(self._tables, group, moment)
-        unread = unexpiring_note(unread_in(answer))
-        notes = [missing_records_note(answer.group), answer.not_ready, phase, departed, inherited, unread, note]
+        departed = questions.last_departures_note(self._tables, group, moment)
+        unread = questions.unexpiring_note(questions.unread_in(answer))
+        notes = [
+            questions.missing_records_note(answer.group),
+            answer.not_ready,
+            phase,
+            departed,
+            inherited,
+            unread,
+            note,
+        ]
         return Described(answer, notes, self._at(moment, group))
 
     def _join_phase(self, group: str, at: datetime | None) -> str | None:
         """What a broker's log says of a rebalance that was going on."""
-        from coordinator_replay.query.describe import describe_at
-
         phase = join_phase_at(self._tables, group, at)
         if phase is None:
             return None
-        members = [one.member_id for one in describe_at(self._tables, group, at).members]
+        members = [one.member_id for one in questions.describe_at(self._tables, group, at).members]
         return phase.note(group, awaited_members(self._tables, group, phase, members, at))
 
     def offsets(
@@ -203,27 +206,16 @@ class Warehouse:
             require_stable: show partitions with a pending transactional commit as unstable, without an offset.
             end_offsets: a CSV or JSON-lines file of topic, partition, offset[, time], to compute the lag.
         """
-        from coordinator_replay.query.end_offsets import read_end_offsets
-        from coordinator_replay.query.offsets import (
-            CommittedOffset,
-            committed_topics,
-            negative_offsets_note,
-            offsets_at,
-            open_offsets_note,
-            partitions_asked,
-            pending_commits,
-            pending_notes,
-            with_lag,
-        )
-
         moment, note = self._moment(at)
-        pending = pending_commits(self._tables, group, moment)
-        offsets = offsets_at(self._tables, group, moment, topics=topics, require_stable=require_stable, pending=pending)
+        pending = questions.pending_commits(self._tables, group, moment)
+        offsets = questions.offsets_at(
+            self._tables, group, moment, topics=topics, require_stable=require_stable, pending=pending
+        )
         if topics:
-            known = committed_topics(self._tables, group)
-            topics = [partitions_asked(text, known)[0] for text in topics]
+            known = questions.committed_topics(self._tables, group)
+            topics = [questions.partitions_asked(text, known)[0] for text in topics]
         if end_offsets is not None:
-            offsets = with_lag(offsets, read_end_offsets(Path(end_offsets), moment))
+            offsets = questions.with_lag(offsets, questions.read_end_offsets(Path(end_offsets), moment))
         unproven = sum(offset.is_proven is False for offset in offsets)
         aborted = (
             f"{unproven} of these may belong to aborted transactions: the input has no transaction markers."
@@ -234,10 +226,10 @@ class Warehouse:
         nothing = None if offsets else self._no_offset(group, topics, basis)
         open_partitions = {(one.topic, one.partition) for one in offsets if not one.is_exact}
         removed = removal_notes(removed_offsets(self._tables, group, moment), topics, open_partitions)
-        waiting = pending_notes(pending, offsets, topics)
-        negative = negative_offsets_note(offsets)
-        notes = [aborted, nothing, negative, open_offsets_note(offsets), *removed, *waiting, note]
-        return Answer(offsets, CommittedOffset, notes=notes, basis=basis)
+        waiting = questions.pending_notes(pending, offsets, topics)
+        negative = questions.negative_offsets_note(offsets)
+        notes = [aborted, nothing, negative, questions.open_offsets_note(offsets), *removed, *waiting, note]
+        return Answer(offsets, questions.CommittedOffset, notes=notes, basis=basis)
 
     def chosen_groups(
         self, typed: Sequence[str], *, at: Time | None = None, is_all: bool = False, who: Who = EVERYONE
@@ -250,14 +242,12 @@ class Warehouse:
             is_all: all groups, in place of names.
             who: further conditions.
         """
-        from coordinator_replay.query.who import is_pattern, named_groups
-
-        if not is_all and who.is_everyone and not any(map(is_pattern, typed)):
+        if not is_all and who.is_everyone and not any(map(questions.is_pattern, typed)):
             return list(dict.fromkeys(typed))
         moment, _ = self._moment(at)
         there = [one.group_id for one in groups_at(self._tables, moment)]
         names = groups_at_time(self._tables, who, moment)
-        chosen = there if is_all or not typed else named_groups(self._tables, typed, there)
+        chosen = there if is_all or not typed else questions.named_groups(self._tables, typed, there)
         return [name for name in chosen if names is None or name in names]
 
     def offsets_of_groups(
@@ -270,12 +260,10 @@ class Warehouse:
             at: the point in time; the end of the log if None.
             asked: further arguments of ``offsets``.
         """
-        from coordinator_replay.query.offsets import CommittedOffset
-
         answers = {group: self.offsets(group, at=at, **asked) for group in groups}
         notes = [f"{group}: {note}" for group, answer in answers.items() for note in answer.notes]
         rows = [row for answer in answers.values() for row in answer]
-        return Answer(rows, CommittedOffset, notes=notes, basis=self._at(self._time(at)))
+        return Answer(rows, questions.CommittedOffset, notes=notes, basis=self._at(self._time(at)))
 
     def offset_history(
         self,
@@ -295,12 +283,10 @@ class Warehouse:
             start: offsets in force after this time; all if None.
             end: offsets committed before this time; all if None.
         """
-        from coordinator_replay.query.offset_changes import OffsetChange, offset_changes
-
         since = self._time(start)
-        changes = offset_changes(self._tables, group, topic, partition, since, self._end(end))
+        changes = questions.offset_changes(self._tables, group, topic, partition, since, self._end(end))
         notes = [self._no("committed offset", changes, group)]
-        return Answer(changes, OffsetChange, notes=notes, basis=self._from(since, group))
+        return Answer(changes, questions.OffsetChange, notes=notes, basis=self._from(since, group))
 
     def timeline(self, group: str, *, start: Time | None = None, end: Time | None = None) -> Answer[TimelineEvent]:
         """What happened to a group, in log order.
@@ -310,12 +296,10 @@ class Warehouse:
             start: from this time on; the start of the log if None.
             end: up to this time, not included; the end of the log if None.
         """
-        from coordinator_replay.query.timeline import TimelineEvent, timeline_of
-
         since = self._time(start)
-        events = timeline_of(self._tables, group, since, self._end(end))
+        events = questions.timeline_of(self._tables, group, since, self._end(end))
         notes = [self._no_event(group, events)]
-        return Answer(events, TimelineEvent, notes=notes, basis=self._from(since, group))
+        return Answer(events, questions.TimelineEvent, notes=notes, basis=self._from(since, group))
 
     def members(self, group: str, *, start: Time | None = None, end: Time | None = None) -> Answer[MemberInterval]:
         """How each member of a group was, interval by interval, in log order.
@@ -325,14 +309,11 @@ class Warehouse:
             start: intervals that end after this time; all if None.
             end: intervals that begin before this time; all if None.
         """
-        from coordinator_replay.query.describe import inherited_note
-        from coordinator_replay.query.timeline import MemberInterval, member_intervals_of
-
         since = self._time(start)
-        intervals = member_intervals_of(self._tables, group, since, self._end(end))
-        inherited = inherited_note((one.member_id, one.is_client_inherited) for one in intervals)
+        intervals = questions.member_intervals_of(self._tables, group, since, self._end(end))
+        inherited = questions.inherited_note((one.member_id, one.is_client_inherited) for one in intervals)
         notes = [inherited, self._no_event(group, intervals)]
-        return Answer(intervals, MemberInterval, notes=notes, basis=self._from(since, group))
+        return Answer(intervals, questions.MemberInterval, notes=notes, basis=self._from(since, group))
 
     def rebalances(
         self,
@@ -354,14 +335,12 @@ class Warehouse:
             last: only so many, the latest; all if None.
             who: conditions on groups: their names, and clients, hosts and topics in that time range.
         """
-        from coordinator_replay.query.rebalances import Rebalance, rebalances_of
-
         since, until = self._time(start), self._end(end)
         names = groups_in_range(self._tables, who, since, until)
-        found = rebalances_of(self._tables, group, since, until, causes=causes)
+        found = questions.rebalances_of(self._tables, group, since, until, causes=causes)
         rebalances = _last([one for one in found if names is None or one.group_id in names], last)
         notes = [_alternatives(rebalances, causes), self._no("rebalance", rebalances, group)]
-        return Answer(rebalances, Rebalance, notes=notes, basis=self._from(since, group))
+        return Answer(rebalances, questions.Rebalance, notes=notes, basis=self._from(since, group))
 
     def why(
         self,
@@ -389,25 +368,21 @@ class Warehouse:
         Raises:
             UsageError: both a point in time and a time range are given.
         """
-        from coordinator_replay.query.coordinators import nearby_note
-        from coordinator_replay.query.hold_ups import hold_ups
-        from coordinator_replay.query.rebalance_summary import summary_between
-        from coordinator_replay.query.rebalances import rebalances_at, rebalances_of
-        from coordinator_replay.query.resubscriptions import resubscription_note
-
         self._check_either(at, start, end)
         moment, note = self._moment(at)
         since = self._time(start) if moment is None else moment
         if moment is None:
             names = groups_in_range(self._tables, who, since, self._end(end))
-            found = rebalances_of(self._tables, group, since, self._end(end), causes=causes)
+            found = questions.rebalances_of(self._tables, group, since, self._end(end), causes=causes)
             rebalances = _last([one for one in found if names is None or one.group_id in names], last)
         else:
             names = groups_at_time(self._tables, who, moment)
             chosen = [group] if group is not None or names is None else sorted(names)
-            found = [one for name in chosen for one in rebalances_at(self._tables, name, moment, causes=causes)]
+            found = [
+                one for name in chosen for one in questions.rebalances_at(self._tables, name, moment, causes=causes)
+            ]
             rebalances = [one for one in found if names is None or one.group_id in names]
-        held_up = hold_ups(self._tables, group) if any(one.held_up_by for one in rebalances) else {}
+        held_up = questions.hold_ups(self._tables, group) if any(one.held_up_by for one in rebalances) else {}
         perhaps = None
         if moment is not None and group is not None and len(rebalances) > 1:
             perhaps = (
@@ -416,16 +391,18 @@ class Warehouse:
             )
         # What goes on at the end of the log is the last thing that happened to a group.
         phase = None if group is None or end is not None else self._join_phase(group, moment)
-        nearby = nearby_note(self._tables, rebalances)
+        nearby = questions.nearby_note(self._tables, rebalances)
         absent = self._no("rebalance", rebalances, group)
         asked = (
             None
             if group is None or moment is not None
-            else resubscription_note(self._tables, group, since, self._end(end))
+            else questions.resubscription_note(self._tables, group, since, self._end(end))
         )
         notes = [phase, perhaps, nearby, asked, _alternatives(rebalances, causes), absent, note]
         basis = self._from(since, group)
-        summary = summary_between(self._tables, rebalances, since, self._end(end), is_complete=basis.is_complete)
+        summary = questions.summary_between(
+            self._tables, rebalances, since, self._end(end), is_complete=basis.is_complete
+        )
         return Reasons(rebalances, held_up, summary, notes, basis)
 
     def owner(
@@ -451,15 +428,12 @@ class Warehouse:
         Raises:
             UsageError: both a point in time and a time range are given.
         """
-        from coordinator_replay.query.describe import inherited_note
-        from coordinator_replay.query.owner import owners_at
-
         self._check_either(at, start, end)
         if start is not None or end is not None:
             return self._owners_between(group, topic, partition, start, end)
         moment, note = self._moment(at)
-        owners = owners_at(self._tables, group, topic, partition, moment)
-        inherited = inherited_note((one.member_id, one.is_client_inherited) for one in owners.owners)
+        owners = questions.owners_at(self._tables, group, topic, partition, moment)
+        inherited = questions.inherited_note((one.member_id, one.is_client_inherited) for one in owners.owners)
         return Owned(owners, [owners.hint, inherited, note], self._at(moment, group))
 
     def owned_partitions(self, group: str, topic: str, partition: int | None = None) -> tuple[str, tuple[int, ...]]:
@@ -473,13 +447,10 @@ class Warehouse:
         Raises:
             UsageError: no partition is named, and the group never owned one of the topic.
         """
-        from coordinator_replay.query.offsets import partitions_asked
-        from coordinator_replay.query.owner import owned_topics
-
-        owned = owned_topics(self._tables, group)
+        owned = questions.owned_topics(self._tables, group)
         if partition is not None:
             return topic, (partition,)
-        name, partitions = partitions_asked(topic, owned)
+        name, partitions = questions.partitions_asked(topic, owned)
         if partitions:
             return name, partitions
         if name not in owned:
@@ -489,15 +460,12 @@ class Warehouse:
         return name, tuple(range(low, high + 1))
 
     def _owners_between(self, group: str, topic: str, partition: int, start: Time | None, end: Time | None) -> Owned:
-        from coordinator_replay.query.describe import inherited_note
-        from coordinator_replay.query.owner import Owners, owners_between
-
         since = self._time(start)
-        rows = owners_between(self._tables, group, topic, partition, since, self._end(end))
+        rows = questions.owners_between(self._tables, group, topic, partition, since, self._end(end))
         basis = self._from(since, group)
         is_exact = basis.is_complete and all(one.is_exact for one in rows)
-        inherited = inherited_note((one.member_id, one.is_client_inherited) for one in rows)
-        owners = Owners(owners=tuple(rows), before=None, after=None, is_exact=is_exact)
+        inherited = questions.inherited_note((one.member_id, one.is_client_inherited) for one in rows)
+        owners = questions.Owners(owners=tuple(rows), before=None, after=None, is_exact=is_exact)
         return Owned(owners, [self._no("owner", rows, group), inherited], basis)
 
     @staticmethod
@@ -516,18 +484,15 @@ class Warehouse:
             end: members there before this time, and commits before it; all if None.
             who: conditions on names of groups, clients and hosts.
         """
-        from coordinator_replay.query.consumers import NOT_IN_THE_LOG, TopicConsumer, consumers_of
-        from coordinator_replay.query.unread_subscriptions import unnamed_topics_note, unread_between
-
         since, until = self._time(start), self._end(end)
         consumers = [
             one
-            for one in consumers_of(self._tables, topic, since, until)
+            for one in questions.consumers_of(self._tables, topic, since, until)
             if who.has_name(one.group_id) and who.has_client(one.client_id, one.client_host)
         ]
-        unnamed = unnamed_topics_note(unread_between(self._tables, since, until))
-        notes = [self._no("consumer", consumers), unnamed, NOT_IN_THE_LOG, unaudited_note(self._tables)]
-        return Answer(consumers, TopicConsumer, notes=notes, basis=self._from(since))
+        unnamed = questions.unnamed_topics_note(questions.unread_between(self._tables, since, until))
+        notes = [self._no("consumer", consumers), unnamed, questions.NOT_IN_THE_LOG, unaudited_note(self._tables)]
+        return Answer(consumers, questions.TopicConsumer, notes=notes, basis=self._from(since))
 
     def impact(self, *, start: Time | None = None, end: Time | None = None) -> Impacted:
         """What a time range cost over all groups: rebalances, partitions without owner, pauses of commits.
@@ -536,10 +501,8 @@ class Warehouse:
             start: from this time on; the start of the log if None.
             end: up to this time, not included; the end of the log if None.
         """
-        from coordinator_replay.query.impact import impact_of
-
         since = self._time(start)
-        groups = impact_of(self._tables, since, self._end(end))
+        groups = questions.impact_of(self._tables, since, self._end(end))
         return Impacted(groups, [unaudited_note(self._tables), undecoded_note(self._tables)], self._from(since))
 
     def diff(self, start: Time, end: Time | None = None) -> Compared:
@@ -552,13 +515,11 @@ class Warehouse:
         Raises:
             UsageError: the second time lies before the first, or no audit has such a run id.
         """
-        from coordinator_replay.query.diff import changes_between
-
         first, last = self._side(start, self._time), self._side(end, self._end)
         notes = [self._tables.check_moment(first.at), self._tables.check_moment(last.at)]
         if last.moment < first.moment:
             raise UsageError(f"{shown(last.moment)} lies before {shown(first.moment)}: give the earlier time first")
-        changes = changes_between(first, last)
+        changes = questions.changes_between(first, last)
         until = self.coverage.last if last.at is None else last.at
         sides = f"Cluster {self.cluster}, {shown(first.at or self.coverage.last)} to {shown(until)}"
         return Compared(changes, sides, [_nothing_changed(changes), *notes], self._from(first.at))
@@ -570,14 +531,12 @@ class Warehouse:
             other: the other cluster's name; its values are those after.
             at: the point in time; the end of each log if None.
         """
-        from coordinator_replay.query.diff import Side, changes_between
-
         moment = self._time(at)
         tables = Tables(self._tables.uri, other, self._tables.zone)
         # A cluster that the warehouse does not have is an error, not an empty one.
         tables.check_range(None, None)
         notes = [self._tables.check_moment(moment), tables.check_moment(moment)]
-        changes = changes_between(Side(self._tables, moment), Side(tables, moment))
+        changes = questions.changes_between(questions.Side(self._tables, moment), questions.Side(tables, moment))
         remarks = [str(basis_at(tables, moment or END)), _nothing_changed(changes), *notes]
         tables.close()
         sides = (
@@ -606,20 +565,17 @@ class Warehouse:
         Raises:
             UsageError: both are given, or the time lies before the end of the log.
         """
-        from coordinator_replay.query.expired import expired_offsets, looked_until
-        from coordinator_replay.query.unread_subscriptions import unexpiring_note, unread_at_end
-
         wanted = [_one_of(status.upper(), STATUSES, "status") for status in statuses]
         duration = parse_duration(within) if isinstance(within, str) else within
         if until is not None:
             duration = self._up_to(until, duration)
         names = groups_at_time(self._tables, who)
-        found = expired_offsets(self._tables, group, statuses=wanted, within=duration)
+        found = questions.expired_offsets(self._tables, group, statuses=wanted, within=duration)
         offsets = [one for one in found if names is None or one.group_id in names]
-        limit = looked_until(self._tables, duration)
+        limit = questions.looked_until(self._tables, duration)
         notes = [
             self._no("expired or expiring offset", offsets, group),
-            unexpiring_note(unread_at_end(self._tables, group)),
+            questions.unexpiring_note(questions.unread_at_end(self._tables, group)),
         ]
         return Expiring(offsets, limit, is_chosen=duration is not None, notes=notes, basis=self._from(None, group))
 
@@ -657,11 +613,9 @@ class Warehouse:
             who: conditions on groups: their names, and clients, hosts and topics in that time range. Findings about
                 no group meet conditions on names to leave out only.
         """
-        from coordinator_replay.query.findings import Finding, findings_of, terms_of
-
         lowest = None if severity is None else _one_of(severity.lower(), SEVERITIES, "severity")
         first = self._time(start)
-        findings = findings_of(
+        findings = questions.findings_of(
             self._tables,
             severity=lowest,
             rules=rules,
@@ -682,8 +636,12 @@ class Warehouse:
             "the input has no transaction markers."
         )
         absent = [rule for rule in rules if all(one.rule != rule for one in findings)]
-        notes = [self._no("finding", findings, group), *terms_of(self._tables, absent), note if unproven else None]
-        return Answer(findings, Finding, notes=notes, basis=self._from(first, group))
+        notes = [
+            self._no("finding", findings, group),
+            *questions.terms_of(self._tables, absent),
+            note if unproven else None,
+        ]
+        return Answer(findings, questions.Finding, notes=notes, basis=self._from(first, group))
 
     def sql(
         self,
@@ -709,25 +667,27 @@ class Warehouse:
             UsageError: not exactly one of statement and query is given, the engine does not understand it, or it took
                 longer than the timeout.
         """
-        from coordinator_replay.query.saved import run_saved_query, saved_query, saved_terms
-        from coordinator_replay.query.sql import run_sql
-
         if (statement is None) == (query is None):
             raise UsageError("give either a statement or the name of a saved query")
         most = parse_duration(timeout) if isinstance(timeout, str) else timeout
         if statement is not None:
-            columns, values = run_sql(self._tables, statement, parameters, allow_files=allow_files, timeout=most)
+            columns, values = questions.run_sql(
+                self._tables, statement, parameters, allow_files=allow_files, timeout=most
+            )
             return SqlAnswer(columns, values, basis=self._basis_of_statement())
         if allow_files:
             raise UsageError("allow_files is for statements: a saved query reads the tables only")
         texts = {name: _text(value) for name, value in parameters.items() if value is not None}
-        names, rows = run_saved_query(self._tables, str(query), texts, most)
+        names, rows = questions.run_saved_query(self._tables, str(query), texts, most)
         nothing = (
             []
             if rows
-            else [f"No rows; cluster {self.cluster!r} is covered from {self.coverage}.", saved_terms(str(query), texts)]
+            else [
+                f"No rows; cluster {self.cluster!r} is covered from {self.coverage}.",
+                questions.saved_terms(str(query), texts),
+            ]
         )
-        full_name = saved_query(str(query)).name
+        full_name = questions.saved_query(str(query)).name
         named = None if full_name == query else f"Saved query {full_name}."
         return SqlAnswer(names, rows, [named, *nothing, undecoded_note(self._tables)], self._from())
 
@@ -808,9 +768,7 @@ class Warehouse:
     @staticmethod
     def saved_queries() -> Answer[SavedQuery]:
         """The saved queries, their parameters and what they answer."""
-        from coordinator_replay.query.saved import SavedQuery, saved_queries
-
-        return Answer(saved_queries().values(), SavedQuery)
+        return Answer(questions.saved_queries().values(), questions.SavedQuery)
 
     def report(
         self,
@@ -838,14 +796,11 @@ class Warehouse:
             return self._what_if_page(group, what_if, start, end, known)
         if known:
             raise UsageError("known settings are for alternatives: give what to try, too")
-        from coordinator_replay.report.fleet_page import fleet_page
-        from coordinator_replay.report.group_page import group_page
-
         since, until = self._time(start), self._end(end)
         if group is None:
-            html, fleet = fleet_page(self._tables, since, until)
+            html, fleet = questions.fleet_page(self._tables, since, until)
             return Page(html, {"groups": len(fleet.lanes), "rebalances": fleet.rebalances}, basis=self._from(since))
-        html, life = group_page(self._tables, group, since, until)
+        html, life = questions.group_page(self._tables, group, since, until)
         facts = {"rebalances": len(life.rebalances), "commits": life.commit_count}
         return Page(html, facts, life.notes, self._from(since, group))
 
@@ -878,12 +833,10 @@ class Warehouse:
         Raises:
             UsageError: the folder can't be written.
         """
-        from coordinator_replay.report.site import INDEX, write_site
-
         since = self._time(start)
-        made = write_site(self._tables, Path(folder), since, self._end(end))
+        made = questions.write_site(self._tables, Path(folder), since, self._end(end))
         facts = {"groups": len(made.lanes), "rebalances": made.rebalances}
-        return Pages(Path(folder) / INDEX, facts, tuple(made.notes), self._from(since))
+        return Pages(Path(folder) / questions.INDEX, facts, tuple(made.notes), self._from(since))
 
     def trace(self, group: str | None = None, *, start: Time | None = None, end: Time | None = None) -> Trace:
         """The life of a group, or of the groups that most happened to, as a trace for Perfetto.
@@ -893,8 +846,6 @@ class Warehouse:
             start: from this time on; the start of the log if None.
             end: up to this time; the end of the log if None.
         """
-        from coordinator_replay.report.trace import traces_of
-
         since, until = self._time(start), self._end(end)
         names = lively_groups(self._tables, since, until) if group is None else [group]
         notes = []
@@ -902,7 +853,7 @@ class Warehouse:
             notes = [
                 f"{len(names)} groups existed in that time; the trace has the {MOST_TRACED_GROUPS} with most events."
             ]
-        lives = traces_of(self._tables, names[:MOST_TRACED_GROUPS], since, until)
+        lives = questions.traces_of(self._tables, names[:MOST_TRACED_GROUPS], since, until)
         return Trace(lives, notes, self._from(since, group))
 
     def metrics(
@@ -923,11 +874,11 @@ class Warehouse:
             is_openmetrics: OpenMetrics' format in place of Prometheus' own.
             who: conditions on groups; of others there are no series and no findings.
         """
-        from coordinator_replay.report.metrics import metrics_of
-
         moment = now or datetime.now(UTC)
         names = groups_at_time(self._tables, who)
-        return metrics_of(self._tables, moment, groups=groups, limit=limit, is_openmetrics=is_openmetrics, names=names)
+        return questions.metrics_of(
+            self._tables, moment, groups=groups, limit=limit, is_openmetrics=is_openmetrics, names=names
+        )
 
     def _time(self, moment: Time | None) -> datetime | None:
         """A point in time as the tables take it."""
@@ -942,11 +893,9 @@ class Warehouse:
 
     def _side(self, moment: Time | None, read: Callable[[Time | None], datetime | None]) -> Side:
         """A point in time, or what an audit had read, as something to compare."""
-        from coordinator_replay.query.diff import Side, side_of_run
-
         if isinstance(moment, str) and is_run_id(moment):
-            return side_of_run(self._tables, moment)
-        return Side(self._tables, read(moment))
+            return questions.side_of_run(self._tables, moment)
+        return questions.Side(self._tables, read(moment))
 
     def _moment(self, at: Time | None) -> tuple[datetime | None, str | None]:
         """A point in time as the tables take it, and a note where it lies after the last record."""
@@ -1004,9 +953,7 @@ def _alternatives(rebalances: Sequence[Rebalance], causes: Sequence[str]) -> str
     others = sum(one.matched_by == "alternative" for one in rebalances)
     if not others:
         return None
-    from coordinator_replay.query.rebalances import cause_name
-
-    asked = " or ".join(map(cause_name, causes))
+    asked = " or ".join(map(questions.cause_name, causes))
     return f"{others} of {len(rebalances)} have another cause and {asked} as an alternative: it could also be that."
 
 
