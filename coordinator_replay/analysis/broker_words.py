@@ -103,28 +103,28 @@ class GroupLogLine(NamedTuple):
 
     @property
     def order(self) -> tuple[int, int, str, int]:
-        """Where it stands among lines of its group."""
+        """Return where it stands among lines of its group."""
         return self.at_ms, step_of(self.event, self.epoch), self.text, -1 if self.broker is None else self.broker
 
     @property
     def words(self) -> str:
-        """The coordinator's reason, or all that it logged."""
+        """Return the coordinator's reason, or all that it logged."""
         if self.event == BEGIN:
             return self.reason or ""
         return _HEAD.sub("", self.text, count=1)
 
     def names(self, members: Iterable[str]) -> bool:
-        """Whether it is about one of some members."""
-        return any(one == self.member_id or one in self.text for one in members if one)
+        """Return whether it is about one of some members."""
+        return any(member == self.member_id or member in self.text for member in members if member)
 
 
 def step_of(event: str, epoch: int | None) -> int:
-    """The order of lines of one millisecond: by generation, its end before the next one begins."""
+    """Return the order of lines of one millisecond: by generation, its end before the next one begins."""
     return -1 if epoch is None else 3 * epoch + _STEPS.get(event, 0)
 
 
 def searched_from_ms(row: Row) -> int:
-    """From when on lines may belong to a rebalance that is over.
+    """Return the time from which lines may belong to a rebalance that is over.
 
     Args:
         row: of table ``rebalances``, times in milliseconds since 1970.
@@ -144,7 +144,7 @@ class _Named(NamedTuple):
 
 
 def by_records(row: Row) -> dict[str, Any]:
-    """A rebalance as records alone have it.
+    """Return a rebalance as records alone have it.
 
     Args:
         row: of table ``rebalances``.
@@ -156,7 +156,7 @@ def by_records(row: Row) -> dict[str, Any]:
 
 
 def with_broker_log(row: Row, lines: Sequence[GroupLogLine]) -> dict[str, Any]:
-    """A rebalance with what the brokers' logs add to it.
+    """Return a rebalance with what the brokers' logs add to it.
 
     Args:
         row: of table ``rebalances``, times in milliseconds since 1970.
@@ -192,7 +192,7 @@ def _classic(row: dict[str, Any], lines: Sequence[GroupLogLine]) -> dict[str, An
         return row
     row |= reasons_of(logged)
     before = row["epoch"] - (row["attempts"] or 1)
-    firsts = [one for one in logged if one.event == BEGIN and one.epoch == before]
+    firsts = [line for line in logged if line.event == BEGIN and line.epoch == before]
     if not firsts:
         return row
     first = firsts[0]
@@ -204,12 +204,12 @@ def _classic(row: dict[str, Any], lines: Sequence[GroupLogLine]) -> dict[str, An
 
 
 def _near(lines: Sequence[GroupLogLine], at_ms: int) -> range:
-    """Places of the lines that may be of the same step as a record."""
+    """Return places of the lines that may be of the same step as a record."""
     return range(bisect_left(lines, at_ms - SLACK_MS, key=_at_ms), bisect_right(lines, at_ms + SLACK_MS, key=_at_ms))
 
 
 def _back_from(lines: Sequence[GroupLogLine], end: int, row: Row, contradicting: Collection[int]) -> list[GroupLogLine]:
-    """Lines that give a reason or remove a member, from the end of the generation before to the end of a rebalance.
+    """Return lines that give a reason or remove a member, from the generation before to the end of a rebalance.
 
     Args:
         lines: of the group.
@@ -234,31 +234,33 @@ def _back_from(lines: Sequence[GroupLogLine], end: int, row: Row, contradicting:
 
 
 def reasons_of(lines: Sequence[GroupLogLine]) -> dict[str, Any]:
-    """``LOG_COLUMNS`` of a rebalance, by its lines in order."""
+    """Return ``LOG_COLUMNS`` of a rebalance, by its lines in order."""
     clients = [line.client_reason for line in lines if (line.client_reason or "") not in _NO_REASON]
     return {"reasons": [line.words for line in lines if line.event != "SESSION_EXPIRED"], "client_reasons": clients}
 
 
 def cause_of(reason: str | None) -> Cause | None:
-    """The cause that the coordinator's reason for a classic rebalance names."""
+    """Return the cause that the coordinator's reason for a classic rebalance names."""
     return next((cause for words, cause in _COORDINATOR_REASONS if words.match(reason or "")), None)
 
 
 def rejoin_cause(client_reason: str | None) -> Cause:
-    """The cause of a rebalance that a member began by joining again, by its own reason."""
+    """Return the cause of a rebalance that a member began by joining again, by its own reason."""
     return next(
         (cause for words, cause in _CLIENT_REASONS if (client_reason or "").startswith(words)), Cause.LEADER_REJOIN
     )
 
 
 def _named(row: Row, first: GroupLogLine, lines: Sequence[GroupLogLine]) -> _Named | None:
-    """The cause that the coordinator names for a classic rebalance; None where it says no more than the records."""
+    """Return the cause that the coordinator names for a classic rebalance; None if records say as much."""
     named = cause_of(first.reason)
     if named is Cause.MEMBER_JOIN:
         return _joined(row, first)
     if named in DEPARTURES:
         removed = [line for line in lines if line is first or _REMOVED.get(line.event) is named]
-        left = [one for one in row["members_left"] or () if any(line.names([one]) for line in removed)]
+        left = [
+            member_id for member_id in row["members_left"] or () if any(line.names([member_id]) for line in removed)
+        ]
         return _left(row, named, first, lines, left)
     return None if named is None else _rejoined(row, first)
 
@@ -296,7 +298,7 @@ def _polled_late(row: Row, lines: Sequence[GroupLogLine]) -> GroupLogLine | None
 
 
 def _others(row: Row, ruled_out: Collection[Cause]) -> list[str]:
-    return [one for one in row["alternatives"] or () if Cause(one) not in ruled_out]
+    return [alternative for alternative in row["alternatives"] or () if Cause(alternative) not in ruled_out]
 
 
 def _joined(row: Row, line: GroupLogLine) -> _Named | None:
@@ -309,7 +311,7 @@ def _joined(row: Row, line: GroupLogLine) -> _Named | None:
 
 
 def _rejoined(row: Row, line: GroupLogLine) -> _Named | None:
-    """A member joined again: of its own reason only the client knows, and the records that changed with it."""
+    """Return the name of a member that joined again, and the records that changed; only the client knows why."""
     client, cause = line.client_reason or "", Cause(row["cause"])
     if cause not in _REJOINS | DEPARTURES or row["confidence"] == Confidence.CERTAIN:
         return None
@@ -319,12 +321,12 @@ def _rejoined(row: Row, line: GroupLogLine) -> _Named | None:
         return None if cause in DEPARTURES else _Named(cause, Confidence(row["confidence"]), line, others)
     if cause is named and row["is_exact"]:
         return _Named(named, Confidence.CERTAIN, line)
-    others = [one for one in (str(cause), *_others(row, DEPARTURES)) if Cause(one) not in DEPARTURES | {named}]
+    others = [other for other in (str(cause), *_others(row, DEPARTURES)) if Cause(other) not in DEPARTURES | {named}]
     return _Named(named, Confidence.LIKELY, line, list(dict.fromkeys(others)))
 
 
 def _by_members(row: dict[str, Any], lines: Sequence[GroupLogLine]) -> dict[str, Any]:
-    """A rebalance of a group on a newer protocol, which begins with the records of what set it off."""
+    """Return a rebalance of a group on a newer protocol, which begins with the records of what set it off."""
     at_ms = row["started_at"]
     members = [*(row["members_joined"] or ()), *(row["members_left"] or ()), *(row["trigger_members"] or ())]
     places = range(0) if at_ms is None else _near(lines, at_ms)
@@ -334,18 +336,18 @@ def _by_members(row: dict[str, Any], lines: Sequence[GroupLogLine]) -> dict[str,
     row |= reasons_of(near)
     left = row["trigger_members"] or row["members_left"] or ()
     removals = _removals(near, row["members_left"] or ())
-    if Cause(row["cause"]) not in DEPARTURES or not left or any(one not in removals for one in left):
+    if Cause(row["cause"]) not in DEPARTURES or not left or any(member_id not in removals for member_id in left):
         return row
-    causes = [removals[one][0] for one in left]
+    causes = [removals[member_id][0] for member_id in left]
     others = _others(row, DEPARTURES)
-    others += [str(one) for one in dict.fromkeys(causes[1:]) if one is not causes[0]]
+    others += [str(fromkey) for fromkey in dict.fromkeys(causes[1:]) if fromkey is not causes[0]]
     sure = Confidence.CERTAIN if row["is_exact"] and not others else Confidence.LIKELY
     line = removals[left[0]][1]
     return _with_reason(row, _Named(causes[0], sure, line, others, list(left)), line)
 
 
 def _removals(lines: Sequence[GroupLogLine], left: Collection[str]) -> dict[str, tuple[Cause, GroupLogLine]]:
-    """How members were removed, by member; without those of whom lines say one thing and another."""
+    """Return how members were removed, by member; without those of whom lines say one thing and another."""
     removals: dict[str, tuple[Cause, GroupLogLine]] = {}
     unclear: set[str] = set()
     for line in lines:
@@ -354,18 +356,18 @@ def _removals(lines: Sequence[GroupLogLine], left: Collection[str]) -> dict[str,
         cause = fencing_cause(line.reason) if line.event == "MEMBER_FENCED" else Cause.MEMBER_LEAVE
         if removals.setdefault(line.member_id, (cause, line))[0] is not cause:
             unclear.add(line.member_id)
-    return {member_id: one for member_id, one in removals.items() if member_id not in unclear}
+    return {member_id: removal for member_id, removal in removals.items() if member_id not in unclear}
 
 
 def fencing_cause(reason: str | None) -> Cause:
-    """Which timeout of a member a coordinator on a newer protocol names as its reason to fence it."""
+    """Return which timeout of a member a coordinator on a newer protocol names as its reason to fence it."""
     return Cause.SESSION_TIMEOUT if "session expired" in (reason or "") else Cause.REBALANCE_TIMEOUT
 
 
 def _with_reason(row: dict[str, Any], named: _Named | None, line: GroupLogLine) -> dict[str, Any]:
-    """A row with the reason that a log gives, and what records say of it kept."""
+    """Return a row with the reason that a log gives, and what records say of it kept."""
     kept = row[BY_RECORDS] or {name: row[name] for name in REASON_COLUMNS}
-    evidence = [without_question(one) if named else one for one in row["evidence"] or ()]
+    evidence = [without_question(sentence) if named else sentence for sentence in row["evidence"] or ()]
     used = [line] if named is None or named.line is line else [line, named.line]
     row |= {BY_RECORDS: kept, "evidence": [*map(line_sentence, used), *evidence]}
     if named is None:
@@ -373,7 +375,7 @@ def _with_reason(row: dict[str, Any], named: _Named | None, line: GroupLogLine) 
     row |= {
         "cause": str(named.cause),
         "confidence": str(named.confidence),
-        "alternatives": [one for one in named.alternatives if one != named.cause],
+        "alternatives": [alternative for alternative in named.alternatives if alternative != named.cause],
     }
     if named.cause is not Cause.COOPERATIVE_FOLLOW_UP:
         row["join_reason"] = str(JOIN_REASONS.get(named.cause, JoinReason.UNKNOWN))
@@ -383,14 +385,14 @@ def _with_reason(row: dict[str, Any], named: _Named | None, line: GroupLogLine) 
 
 
 def line_sentence(line: GroupLogLine) -> str:
-    """What a line says, as evidence."""
+    """Return what a line says, as evidence."""
     has_reason = (line.client_reason or "") not in _NO_REASON and line.event != "MEMBER_LEFT"
     client = f"; client reason: {line.client_reason}" if has_reason else ""
     return f"log of {broker_name(line.broker)} at {time_text(line.at_ms)}: {line.words}{client}"
 
 
 def _contradicted(row: dict[str, Any], line: GroupLogLine) -> dict[str, Any]:
-    """A row of which a line says something else than its record: it is shown, and not used."""
+    """Return a row of which a line says something else than its record: it is shown, and not used."""
     kept = {name: row[name] for name in REASON_COLUMNS}
     fact = (
         f"log of {broker_name(line.broker)} at {time_text(line.at_ms)} contradicts the record, and is not used: "
@@ -400,5 +402,5 @@ def _contradicted(row: dict[str, Any], line: GroupLogLine) -> dict[str, Any]:
 
 
 def broker_name(broker: int | None) -> str:
-    """A broker in words, by its id; None where a line does not have it."""
+    """Return a broker in words, by its id; None where a line does not have it."""
     return "a broker" if broker is None else f"broker {broker}"

@@ -60,7 +60,7 @@ class CoordinatorLine(NamedTuple):
 
     @property
     def began_ms(self) -> int:
-        """When what it says the end of began."""
+        """Return when the loading or unloading began whose end it reports."""
         return self.logged_ms - (self.duration_ms or 0)
 
 
@@ -82,7 +82,7 @@ class CoordinatorChange:
     sources: Sequence[str] = ()
 
     def of(self, source: str) -> bool:
-        """Whether it is from a source."""
+        """Return whether it is from a source."""
         return source in self.sources
 
 
@@ -94,7 +94,7 @@ def coordinator_changes(
     lost_from: Mapping[int, int],
     ends_ms: Mapping[int, int],
 ) -> list[CoordinatorChange]:
-    """All changes on record, in order: the same for the same sources, in whatever order runs have read them.
+    """Return all changes on record, in order: the same for the same sources, in whatever order runs have read them.
 
     Args:
         earlier: as the table has them.
@@ -136,7 +136,7 @@ def coordinator_changes(
 
 
 def _agrees(line: CoordinatorLine, recorded: Mapping[int, int | None], end_ms: int) -> bool:
-    """Whether the records of its log partition leave a line possible.
+    """Return whether the records of its log partition leave a line possible.
 
     A leader epoch begins before its own first record and those of later epochs, and after those of earlier ones. Once
     it has begun, no leader of an earlier epoch writes: where the log goes on, a record of it, or the controller's, is
@@ -155,12 +155,12 @@ def _agrees(line: CoordinatorLine, recorded: Mapping[int, int | None], end_ms: i
 
 
 def _precedence(election: LeaderChange) -> tuple[bool, int, int]:
-    """Sorts elections of one leader epoch, the one that counts first: a controller's record, then undated snapshots."""
+    """Sort elections of one leader epoch, the one that counts first: a controller's record, then undated snapshots."""
     return election.at_ms is None, election.at_ms or 0, election.leader
 
 
 def _election(row: CoordinatorChange) -> LeaderChange | None:
-    """What the controller's records say of a change; None where they say nothing."""
+    """Return what the controller's records say of a change; None where they say nothing."""
     if not row.of(CLUSTER_METADATA) or row.broker is None:
         return None
     at_ms = None if row.is_unclean is None else row.elected_at
@@ -168,7 +168,7 @@ def _election(row: CoordinatorChange) -> LeaderChange | None:
 
 
 def _by_records(key: Key, elected: LeaderChange | None, first: FirstRecord | None) -> CoordinatorChange:
-    """A change by the controller's records and by those of its log partition."""
+    """Return a change by the controller's records and by those of its log partition."""
     has_time = elected is not None and elected.at_ms is not None
     offset, at_ms = (None, None) if first is None else first
     return CoordinatorChange(
@@ -180,12 +180,12 @@ def _by_records(key: Key, elected: LeaderChange | None, first: FirstRecord | Non
         is_unclean=elected.is_unclean if elected is not None and has_time else None,
         first_log_offset=offset,
         first_log_timestamp=at_ms,
-        sources=tuple(name for name, one in ((CLUSTER_METADATA, elected), (RECORDS, first)) if one is not None),
+        sources=tuple(name for name, source in ((CLUSTER_METADATA, elected), (RECORDS, first)) if source is not None),
     )
 
 
 def _with_lines(change: CoordinatorChange, lines: Sequence[CoordinatorLine], before: int | None) -> CoordinatorChange:
-    """A change with what brokers have logged of it.
+    """Return a change with what brokers have logged of it.
 
     Args:
         change: by records alone.
@@ -228,7 +228,7 @@ _SOURCES = (CLUSTER_METADATA, BROKER_LOG, RECORDS)
 
 
 def row_of(change: CoordinatorChange) -> dict[str, Any]:
-    """A change as a row of the table."""
+    """Return a change as a row of the table."""
     return {**{name: getattr(change, name) for name in COLUMNS}, "sources": list(change.sources)}
 
 

@@ -49,7 +49,7 @@ _SIMPLE = Deciding(None, None, GroupState.EMPTY, Expiry(ExpiryRule.SIMPLE_GROUP)
 
 
 def deciding(group: Group | None) -> Deciding:
-    """What decides about the offsets of a group; None stands for one that has no record."""
+    """Return what decides about the offsets of a group; None stands for one that has no record."""
     if group is None:
         return _SIMPLE
     if isinstance(group, ClassicGroup):
@@ -76,13 +76,13 @@ def _expiry_of_classic(group: ClassicGroup) -> Expiry:
 
 
 def _subscribed(group: ModernGroup) -> frozenset[str] | None:
-    """Topics that members of a consumer or streams group subscribe to; None without a member whose record is there."""
-    subscriptions = [one.subscription for one in group.members.values() if one.subscription is not None]
+    """Return topics that members of a consumer or streams group subscribe to; None if no member has a record."""
+    subscriptions = [member.subscription for member in group.members.values() if member.subscription is not None]
     if not subscriptions:
         return None
     if isinstance(group, ConsumerGroup):
         resolved = (regex.topics for regex in group.regexes.values())
-        return frozenset().union(*(one.topics or () for one in subscriptions), *resolved)
+        return frozenset().union(*(subscription.topics or () for subscription in subscriptions), *resolved)
     topology = None if isinstance(group, ShareGroup) else group.topology
     return frozenset().union(*(topology.source_topics.values() if topology is not None else ()))
 

@@ -50,14 +50,14 @@ PROVEN = "coalesce(is_exact AND is_proven AND last_state IS DISTINCT FROM 'Unkno
 
 
 def expire_at(retention_ms: str) -> str:
-    """SQL for when an offset's retention is over; null where no rule lets it expire, or the time can't be shown."""
+    """Return SQL for when an offset's retention is over; null if no rule lets it expire, or no time can be shown."""
     later = f"(epoch_us(base_timestamp) + CAST({retention_ms} AS BIGINT) * 1000)"
     shown = f"CASE WHEN {later} <= {LATEST_MS} * 1000 THEN make_timestamptz({later}) END"
     return f"CASE WHEN rule = '{ExpiryRule.EXPLICIT_EXPIRE_TIMESTAMP}' THEN expire_timestamp ELSE {shown} END"
 
 
 def expiring_offsets(source: str) -> str:
-    """SQL for the offsets in force that are past retention at ``$as_of``, or will be by ``$limit``.
+    """Return SQL for the offsets in force that are past retention at ``$as_of``, or will be by ``$limit``.
 
     The statement takes ``$retention_ms`` and ``$is_known`` of the retention, too, and gives columns of
     ``expired_offsets``. An offset that nothing lets expire (members subscribe to its topic, a transaction on it is

@@ -15,7 +15,7 @@ class ExpiryRules:
     _last: Deciding | None = None
 
     def fold(self, record: Record, group: Group | None) -> list[Row]:
-        """The row that a record makes, if it changes anything.
+        """Return the row that a record makes, if it changes anything.
 
         Args:
             record: the record.
@@ -29,7 +29,7 @@ class ExpiryRules:
         return [self._row(now, record.partition, record.offset, record.timestamp_ms, is_tombstone=is_tombstone)]
 
     def interrupt(self, partition: int, offset: int, timestamp_ms: int | None, group: Group | None) -> Row:
-        """The row that says what decides from where records are missing, as far as records confirm it."""
+        """Return the row that says what decides from where records are missing, as far as records confirm it."""
         return self._row(deciding(group), partition, offset, timestamp_ms, is_tombstone=False)
 
     def _row(self, now: Deciding, partition: int, offset: int, timestamp_ms: int | None, *, is_tombstone: bool) -> Row:

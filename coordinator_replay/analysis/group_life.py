@@ -120,7 +120,7 @@ class GroupReplay:
         self._rebalances.history.heed(before_offset, signs)
 
     def lose_track(self, partition: int, offset: int, at_ms: int | None) -> list[Row]:
-        """Records that no dump has begin to be missing: their content is not on record.
+        """Return records that no dump has begin to be missing: their content is not on record.
 
         Args:
             partition: the log partition.
@@ -135,10 +135,12 @@ class GroupReplay:
         return self._settled(rows, offset)
 
     def _lose_key(self, record: Record) -> list[Row]:
-        """A record can't be read: what it made of its key is not on record."""
+        """Return rows for a record that can't be read: the new value of its key is not on record."""
         rows = self._interrupt(record.offset, record.timestamp_ms)
         is_whole = record.kind == GROUP_METADATA
-        members = [one for one in self._members_now() if is_whole or one.member_id == record.key.get("memberId")]
+        members = [
+            member for member in self._members_now() if is_whole or member.member_id == record.key.get("memberId")
+        ]
         self._members.lose(members)
         if is_whole or record.kind.endswith(CURRENT_ASSIGNMENT):
             self._ownership.lose(members)
@@ -257,7 +259,7 @@ class GroupReplay:
         yield from self._step_rules.open_rows(self.proven_ms, has_gap=has_gap)
 
     def snapshot(self) -> dict[str, Any]:
-        """The whole state as plain data fit for JSON."""
+        """Return the whole state as plain data fit for JSON."""
         return {
             "version": VERSION,
             "cluster": self._scope.cluster,
@@ -301,7 +303,7 @@ class GroupReplay:
         return life
 
     def _settled(self, rows: list[Row], offset: int | None) -> list[Row]:
-        """Rows with whose they are, and the offset of the record by which no later one changes them."""
+        """Return rows with whose they are, and the offset of the record by which no later one changes them."""
         of_all = {"cluster": self._scope.cluster, "group_id": self._scope.group_id, "settled_at_offset": offset}
         for _, row in rows:
             row.update(of_all)
@@ -338,5 +340,5 @@ FIELDS = Fields(GroupReplay, "_now_ms", "_classic_at", "group_type", "proven_ms"
 
 
 def _type_of(kind: str) -> GroupType:
-    """The type of the groups that a kind of record is about."""
-    return next((one for one in GroupType if kind.lower().startswith(one)), GroupType.CLASSIC)
+    """Return the type of the groups that a kind of record is about."""
+    return next((group_type for group_type in GroupType if kind.lower().startswith(group_type)), GroupType.CLASSIC)

@@ -111,28 +111,30 @@ Named = Mapping[tuple[Removal, str], Mapping[Write, int]]
 
 
 def read_removals(lines: Iterable[tuple[int | None, GroupLogLine]]) -> list[Removed]:
-    """What lines say of removals.
+    """Return what lines say of removals.
 
     Args:
         lines: lines of brokers' logs, each with the log partition that it names.
     """
     every: list[Removed] = []
     unplaced: dict[tuple[str, ...], int] = {}
-    for log_partition, line in sorted(lines, key=lambda one: one[1].order):
+    for log_partition, line in sorted(lines, key=lambda line: line[1].order):
         what = _read(line.text)
         if what is None:
             continue
         removal, names, number = what
-        one = Removed(line.at_ms, log_partition, removal, names, number, frozenset({line.broker}), line_sentence(line))
+        removed = Removed(
+            line.at_ms, log_partition, removal, names, number, frozenset({line.broker}), line_sentence(line)
+        )
         if log_partition is None and removal is Removal.TOPICS:
             before = every[unplaced[names]] if names in unplaced else None
-            if before is not None and one.at_ms - before.at_ms <= SLACK_MS and not one.brokers & before.brokers:
+            if before is not None and removed.at_ms - before.at_ms <= SLACK_MS and not removed.brokers & before.brokers:
                 every[unplaced[names]] = before._replace(
-                    number=before.number + number, brokers=before.brokers | one.brokers
+                    number=before.number + number, brokers=before.brokers | removed.brokers
                 )
                 continue
             unplaced[names] = len(every)
-        every.append(one)
+        every.append(removed)
     return every
 
 
@@ -146,14 +148,14 @@ def _read(text: str) -> tuple[Removal, tuple[str, ...], int] | None:
     if (groups := _GROUPS.search(text)) is not None:
         return Removal.GROUPS, tuple(groups[1].split(", ")), int(groups[2])
     if (offsets := _OFFSETS.search(text)) is not None:
-        return Removal.OFFSETS, tuple(f"{offsets[1]}/{one}" for one in offsets[2].split(", ")), int(offsets[3])
+        return Removal.OFFSETS, tuple(f"{offsets[1]}/{offset}" for offset in offsets[2].split(", ")), int(offsets[3])
     return None
 
 
 def logged_removals(
     removals: Iterable[Removed], writes: Mapping[Write, Tombstones], named: Named
 ) -> list[LoggedRemoval]:
-    """The writes of tombstones that lines are about; none that several lines, or lines that several writes may fit.
+    """Return the writes of tombstones that lines are about, unless several writes or several lines fit.
 
     Args:
         removals: what lines say.
@@ -164,18 +166,18 @@ def logged_removals(
     for write in writes:
         by_partition[write.log_partition].append(write)
     by_write: dict[Write, list[LoggedRemoval]] = defaultdict(list)
-    for one in removals:
-        if one.log_partition is None:
-            near = _of_names(one, named)
+    for removal in removals:
+        if removal.log_partition is None:
+            near = _of_names(removal, named)
         else:
-            near = _fitting(one, by_partition[one.log_partition], writes)
+            near = _fitting(removal, by_partition[removal.log_partition], writes)
         for write in near:
-            by_write[write].append(LoggedRemoval(write, one.removal, one.names, one.sentence))
+            by_write[write].append(LoggedRemoval(write, removal.removal, removal.names, removal.sentence))
     return [of_write[0] for of_write in by_write.values() if len(of_write) == 1]
 
 
 def _of_names(removed: Removed, named: Named) -> Collection[Write]:
-    """Writes near a line that removed offsets of what it names, if these are as many as it counts."""
+    """Write near a line that removed offsets of what it names, if these are as many as it counts."""
     near = [
         (write, offsets)
         for name in dict.fromkeys(removed.names)
@@ -186,11 +188,13 @@ def _of_names(removed: Removed, named: Named) -> Collection[Write]:
 
 
 def _fitting(removed: Removed, writes: Collection[Write], tombstones: Mapping[Write, Tombstones]) -> Collection[Write]:
-    """The write of that number of tombstones at that time, if there is one."""
+    """Return the write of that number of tombstones at that time, if there is one."""
 
     def count(write: Write) -> int:
         of_write = tombstones[write]
         return of_write.offsets + (0 if removed.removal in _OF_OFFSETS else of_write.others)
 
-    near = [one for one in writes if abs(one.at_ms - removed.at_ms) <= SLACK_MS and count(one) == removed.number]
+    near = [
+        write for write in writes if abs(write.at_ms - removed.at_ms) <= SLACK_MS and count(write) == removed.number
+    ]
     return near if len(near) == 1 else ()

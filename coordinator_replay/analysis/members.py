@@ -42,7 +42,7 @@ Changed = Mapping[str, tuple[Member | None, int]]
 
 
 def members_after(events: Sequence[Event]) -> Changed:
-    """The members that an operation's events changed."""
+    """Return the members that an operation's events changed."""
     changed: dict[str, tuple[Member | None, int]] = {}
     for event in events:
         kind, subject = event.kind, event.member
@@ -108,7 +108,7 @@ class MemberReplay:
         self.lost = set() if last.is_state_exact else self.lost & self.stays.keys()
 
     def open_rows(self) -> Iterator[Row]:
-        """The intervals that are not over."""
+        """Yield the intervals that are not over."""
         for stay in self.stays.values():
             yield self._row(stay, None, None)
 
@@ -129,7 +129,7 @@ class MemberReplay:
         self.lost = set(confirmed.lost)
 
     def lose(self, members: Iterable[Member]) -> None:
-        """Members may have changed without a record that can be read."""
+        """Note that members may have changed without a record that can be read."""
         self.lost |= {member.member_id for member in members}
 
     def _row(self, stay: OpenMemberInterval, to_ms: int | None, to_offset: int | None) -> Row:
@@ -171,7 +171,7 @@ FIELDS = Fields(MemberReplay, "stays", "lost")
 
 
 def _is_incomplete(member: Member) -> bool:
-    """A part of the member has not been seen yet."""
+    """Return whether a part of the member has not been seen yet."""
     return member.subscription is None or member.current is None or member.target is None
 
 
@@ -187,10 +187,10 @@ _SHOWN_OF_SUBSCRIPTION = attrgetter(
 _SHOWN_OF_CURRENT = attrgetter("state", "epoch", "assigned", "pending")
 
 
-def _looks_alike(one: Member, other: Member) -> bool:
-    """Whether the table shows two members, or one at two times, the same."""
-    if _SHOWN_OF_CURRENT(one.current or JOINING) != _SHOWN_OF_CURRENT(other.current or JOINING):
+def _looks_alike(newer: Member, other: Member) -> bool:
+    """Return whether the table shows two members, or one at two times, the same."""
+    if _SHOWN_OF_CURRENT(newer.current or JOINING) != _SHOWN_OF_CURRENT(other.current or JOINING):
         return False
-    targets = [member.target.assigned if member.target is not None else None for member in (one, other)]
-    described = [_SHOWN_OF_SUBSCRIPTION(member.subscription_or_empty) for member in (one, other)]
+    targets = [member.target.assigned if member.target is not None else None for member in (newer, other)]
+    described = [_SHOWN_OF_SUBSCRIPTION(member.subscription_or_empty) for member in (newer, other)]
     return targets[0] == targets[1] and described[0] == described[1]

@@ -208,7 +208,7 @@ class OwnershipReplay:
 
     @property
     def partition_count(self) -> int:
-        """How many partitions (of a streams group: tasks) are owned."""
+        """Return how many partitions (of a streams group: tasks) are owned."""
         return len(self.holders)
 
     def fold(
@@ -245,7 +245,11 @@ class OwnershipReplay:
         if group_type is GroupType.CLASSIC:
             release = Release(at_ms, rebalance_id, *self._retaken(events, changed, at_ms, last_ms))
         owned = {member_id: _owned(member) for member_id, (member, _) in changed.items()}
-        left = {one: lost for one in changed if (lost := without(self.owned.get(one, NOTHING), owned[one]))}
+        left = {
+            member_id: lost
+            for member_id in changed
+            if (lost := without(self.owned.get(member_id, NOTHING), owned[member_id]))
+        }
         if left:
             circumstances = _circumstances(events, kinds)
             for member_id, partitions in left.items():
@@ -276,7 +280,7 @@ class OwnershipReplay:
                 self.gaps[key] = gap._replace(since_ms=at_ms)
 
     def open_rows(self) -> Iterator[Row]:
-        """Intervals that are not over, and those after which nobody owns the partition yet."""
+        """Yield intervals that are not over, and those after which nobody owns the partition yet."""
         for key, gap in self.gaps.items():
             yield from self._rows((gap.topic, key[1]), gap.holding, gap, None)
         for key, holders in self.holders.items():
@@ -314,13 +318,13 @@ class OwnershipReplay:
         self.unrevoked_since, self.awaited_since = dict(confirmed.unrevoked_since), dict(confirmed.awaited_since)
 
     def lose(self, members: Iterable[Member]) -> None:
-        """What members own may have changed without a record that can be read."""
+        """Note that ownership may have changed without a record that can be read."""
         self.lost |= {member.member_id: member.current for member in members if member.current is not None}
 
     def _retaken(
         self, events: Sequence[Event], changed: Changed, at_ms: int | None, last_ms: int | None
     ) -> tuple[frozenset[Key], int | None]:
-        """What a classic generation takes from one member and gives to another, and when that was given up at last."""
+        """Return partitions that a classic generation moves between members, and when they were given up at last."""
         for event in events:
             if "join_done_ms" in event.changes:
                 joined_ms = event.changes["join_done_ms"]
@@ -335,7 +339,7 @@ class OwnershipReplay:
         return frozenset(), at_ms
 
     def _convert(self, changed: Changed, group_type: GroupType, at_ms: int | None) -> Iterator[Row]:
-        """Other keys, same partitions: every interval ends, and those that go on begin at the same time."""
+        """Yield other keys, same partitions: every interval ends, and those that go on begin at the same time."""
         for member_id, assignment in list(self.owned.items()):
             is_removed = member_id not in changed or changed[member_id][0] is None
             why = MEMBER_LEFT if is_removed else GROUP_CONVERTED
@@ -455,12 +459,12 @@ class OwnershipReplay:
     def _change_shared(self, key: Key, change: SharedChange, at_ms: int | None) -> None:
         """Note that a member took or gave up a partition that others own; with its counterpart it is a handover."""
         changes = self.shared.setdefault(key, [])
-        own = next((one for one in changes if one.member_id == change.member_id), None)
+        own = next((other for other in changes if other.member_id == change.member_id), None)
         if own is not None:
             # It has again what it gave up, or gave up again what it took.
             changes.remove(own)
             return
-        other = next((one for one in changes if one.is_taken is not change.is_taken), None)
+        other = next((next_change for next_change in changes if next_change.is_taken is not change.is_taken), None)
         if other is None:
             changes.append(change)
             return
@@ -561,7 +565,7 @@ def _sorted(by_partition: dict[Key, Value]) -> dict[Key, Value]:
 
 
 def join_done(joined_ms: int | None, at_ms: int | None, last_ms: int | None) -> int | None:
-    """The end of a classic join phase, not before the group's last operation; None where its record has no time.
+    """Return the end of a classic join phase, not before the group's last operation; None where its record has no time.
 
     Args:
         joined_ms: the end as the record has it (``currentStateTimestamp``), None where it has none.
@@ -595,7 +599,7 @@ def _owned(member: Member | None) -> Assignment:
 
 
 def _is_same_owner(before: OpenOwnership, after: OpenOwnership) -> bool:
-    """The same member, be it a static one under its new id."""
+    """Return whether the same member, be it a static one under its new id."""
     if before.member_id == after.member_id:
         return True
     return after.instance_id is not None and before.instance_id == after.instance_id

@@ -149,7 +149,7 @@ class OpenRebalance:
 
     @property
     def is_over(self) -> bool:
-        """Every member has its assignment; when that was may not be on record."""
+        """Return whether every member has its assignment; when that was may not be on record."""
         return self.completed_offset is not None
 
 
@@ -162,7 +162,7 @@ _SHOWN = (
 
 
 def rebalance_id(scope: Scope, partition: int, offset: int) -> str:
-    """The id of the rebalance that a record began: the same in every run over the same log.
+    """Return the id of the rebalance that a record began: the same in every run over the same log.
 
     >>> rebalance_id(Scope("default", "orders"), 3, 117)
     '8e4bb10c601a9af9491bb57ca31df591'
@@ -223,7 +223,9 @@ class Rebalances:
         Returns:
             The id of the rebalance that the operation belongs to.
         """
-        belongs_to = next((one.rebalance_id for one in reversed(self.running) if not one.is_over), None)
+        belongs_to = next(
+            (rebalance.rebalance_id for rebalance in reversed(self.running) if not rebalance.is_over), None
+        )
         opened: Situation | None = None
         is_first_exact = self._is_first_exact(events[-1])
         for event in events:
@@ -248,7 +250,7 @@ class Rebalances:
         return belongs_to
 
     def _is_first_exact(self, last: Event) -> bool:
-        """Whether an operation, of which this is the last event, is proven, and the one before is not."""
+        """Return whether an operation, of which this is the last event, is proven, and the one before is not."""
         was_exact, self.is_step_exact = self.is_step_exact, last.is_exact
         if not last.is_exact:
             self.unproven_at, self.unproven_ms = last.offset, last.timestamp_ms
@@ -279,57 +281,59 @@ class Rebalances:
             yield from self._settled(at_ms)
 
     def _settled(self, at_ms: int | None) -> Iterator[Row]:
-        """Rebalances of which no later one can show more."""
+        """Yield rebalances of which no later one can show more."""
         waiting: list[OpenRebalance] = []
         too_many = len(self.unsettled) - MOST_UNSETTLED
-        for place, one in enumerate(self.unsettled):
-            if place < too_many or one.settles_ms <= (at_ms or 0):
-                yield self._row(one)
+        for place, rebalance in enumerate(self.unsettled):
+            if place < too_many or rebalance.settles_ms <= (at_ms or 0):
+                yield self._row(rebalance)
             else:
-                waiting.append(one)
+                waiting.append(rebalance)
         self.unsettled = waiting
 
     def _revise(self, revision: Revision) -> None:
         """Let an earlier rebalance have the reason that is known by now."""
-        for one in reversed([*self.unsettled, *self.running[:-1]]):
-            if revision.member_id in (one.members_joined if revision.has_joined else one.members_left):
-                one.reason = revised(one.reason, revision)
+        for rebalance in reversed([*self.unsettled, *self.running[:-1]]):
+            if revision.member_id in (rebalance.members_joined if revision.has_joined else rebalance.members_left):
+                rebalance.reason = revised(rebalance.reason, revision)
                 return
 
     def _count_partitions(self) -> None:
-        for one in self.running:
-            if not one.is_counted:
-                one.partitions_total = self.ownership.partition_count
-                one.is_counted = one.is_over
+        for rebalance in self.running:
+            if not rebalance.is_counted:
+                rebalance.partitions_total = self.ownership.partition_count
+                rebalance.is_counted = rebalance.is_over
 
     def _count(self, handovers: Sequence[Handover]) -> None:
-        by_id = {one.rebalance_id: one for one in self.running}
+        by_id = {rebalance.rebalance_id: rebalance for rebalance in self.running}
         for handover in handovers:
-            one = by_id.get(handover.rebalance_id or "")
-            if one is not None:
-                one.partitions_reassigned += handover.is_moved
-                _count_unowned(one, handover.unowned_ms)
+            rebalance = by_id.get(handover.rebalance_id or "")
+            if rebalance is not None:
+                rebalance.partitions_reassigned += handover.is_moved
+                _count_unowned(rebalance, handover.unowned_ms)
             if handover.is_moved and handover.awaited_ms is not None:
-                for one in self.running[-MOST_HELD_UP:]:
-                    _count_wait(one, handover, handover.awaited_ms)
+                for rebalance in self.running[-MOST_HELD_UP:]:
+                    _count_wait(rebalance, handover, handover.awaited_ms)
 
     def lose_track(self, offset: int) -> None:
-        """Records begin to be missing: when a rebalance is over, what it cost, and more of its reason may be there.
+        """Note that records begin to be missing: they may hold the end, cost and reason of running rebalances.
 
         One that is over stays as exact as it is where no later record can show more: its reason is settled, and
         every partition that was revoked in it has an owner.
         """
         self.lost_at = offset
         unowned_since = {gap.rebalance_id for gap in self.ownership.gaps.values()}
-        for one in (*self.unsettled, *self.running):
-            one.is_exact &= one.is_over and not one.settles_ms and one.rebalance_id not in unowned_since
-            one.is_end_proven &= one.is_over
+        for rebalance in (*self.unsettled, *self.running):
+            rebalance.is_exact &= (
+                rebalance.is_over and not rebalance.settles_ms and rebalance.rebalance_id not in unowned_since
+            )
+            rebalance.is_end_proven &= rebalance.is_over
 
     def open_rows(self) -> Iterator[Row]:
-        """Rebalances that are not over, and those whose cost is not final."""
+        """Yield rebalances that are not over, and those whose cost is not final."""
         self._count_partitions()
-        for one in (*self.unsettled, *self.running):
-            yield self._row(one)
+        for rebalance in (*self.unsettled, *self.running):
+            yield self._row(rebalance)
 
     def _situation(
         self, events: Sequence[Event], opening: Event, at_ms: int | None, started_ms: int | None
@@ -361,7 +365,7 @@ class Rebalances:
             reason = reason._replace(metadata_delay_ms=None)
         if are_others_open:
             self.open_join_at = event.offset
-        one = OpenRebalance(
+        rebalance = OpenRebalance(
             rebalance_id(self.scope, event.partition, event.offset),
             str(event.group_type),
             event.epoch,
@@ -381,31 +385,31 @@ class Rebalances:
         )
         if is_open(situation):
             # Without a time of its own it is settled by the group's first record that has one.
-            one.settles_ms = (situation.at_ms or 0) + HINDSIGHT_MS
+            rebalance.settles_ms = (situation.at_ms or 0) + HINDSIGHT_MS
         if event.group_type is not GroupType.CLASSIC:
-            one.unowned_ms_max = one.unowned_ms_total = 0
-        self.running.append(one)
+            rebalance.unowned_ms_max = rebalance.unowned_ms_total = 0
+        self.running.append(rebalance)
         self.has_completed |= is_over
         self.member_count = event.member_count
         self.joined, self.left = [], []
-        return one.rebalance_id
+        return rebalance.rebalance_id
 
-    def _doubt_first(self, one: OpenRebalance) -> None:
-        """The first proven generation of a classic group may follow a conversion of which no record is left."""
-        if one.members_joined or one.members_left:
+    def _doubt_first(self, open_rebalance: OpenRebalance) -> None:
+        """Doubt the first proven generation of a classic group: an unrecorded conversion may precede it."""
+        if open_rebalance.members_joined or open_rebalance.members_left:
             return
-        one.is_exact = False
+        open_rebalance.is_exact = False
         if self.history.conversion is None:
-            one.reason = with_unknown_conversion(one.reason)
+            open_rebalance.reason = with_unknown_conversion(open_rebalance.reason)
 
     def _may_lack_a_rebalance(self) -> bool:
-        """Whether records may be missing since the last rebalance on record."""
+        """Return whether records may be missing since the last rebalance on record."""
         if self.unproven_at is None:
             return False
         return time_order(self.history.rebalanced_ms) <= time_order(self.unproven_ms)
 
     def _doubts(self, situation: Situation) -> tuple[bool, bool]:
-        """Whether members that joined may have left where records are missing, as which client is not on record.
+        """Return whether members that joined may have left where records are missing, as which client is not on record.
 
         Returns:
             whether it is so of one of them, and whether others than those that it is taken for may have.
@@ -416,11 +420,13 @@ class Rebalances:
         away_ms = elapsed_ms(self.unproven_ms, situation.started_ms)
         is_recent = away_ms is None or away_ms <= HINDSIGHT_MS
         may_be_back = any(is_recent or member.instance_id is not None for member, _ in new)
-        may_be_back |= any(one.departed.offset <= self.unproven_at for one in back if is_recent or one.is_sure)
-        return may_be_back, may_be_back or (is_recent and not all(one.is_sure for one in back))
+        may_be_back |= any(
+            returned.departed.offset <= self.unproven_at for returned in back if is_recent or returned.is_sure
+        )
+        return may_be_back, may_be_back or (is_recent and not all(returned.is_sure for returned in back))
 
     def _may_have_been_back(self, situation: Situation) -> bool:
-        """Whether members that were removed may have shown themselves alive, or have been back, by missing records."""
+        """Return whether missing records may show removed members alive, or back."""
         for event in situation.left:
             sign = self.history.last_seen(event.member_id or "")
             since = BEFORE_ALL if sign is None else sign.offset
@@ -429,42 +435,48 @@ class Rebalances:
         return False
 
     def _complete(self, at_ms: int | None, by: Event) -> None:
-        for one in self.running:
-            if not one.is_over:
-                one.completed_at, one.completed_offset = at_ms, by.offset
+        for rebalance in self.running:
+            if not rebalance.is_over:
+                rebalance.completed_at, rebalance.completed_offset = at_ms, by.offset
                 self.has_completed = True
-                one.is_exact = one.is_exact and by.is_exact
-                one.is_end_proven = one.is_end_proven and by.is_exact
+                rebalance.is_exact = rebalance.is_exact and by.is_exact
+                rebalance.is_end_proven = rebalance.is_end_proven and by.is_exact
 
-    def _row(self, one: OpenRebalance) -> Row:
-        is_classic = one.group_type == GroupType.CLASSIC
+    def _row(self, open_rebalance: OpenRebalance) -> Row:
+        is_classic = open_rebalance.group_type == GroupType.CLASSIC
         # That no partition was without an owner is not on record where records are missing.
-        is_unowned_known = one.is_unowned_known and (one.is_exact or bool(one.unowned_ms_total))
+        is_unowned_known = open_rebalance.is_unowned_known and (
+            open_rebalance.is_exact or bool(open_rebalance.unowned_ms_total)
+        )
         # A static member's restart writes a generation again: the first record on record need not be its end.
-        least_ms = elapsed_ms(one.started_ms, one.completed_at) if one.is_end_proven else None
-        return TABLE, {name: getattr(one, name) for name in _SHOWN} | {
-            "started_at": None if is_classic else one.started_ms,
-            "began_by": one.started_ms,
-            "is_end_open": one.is_over and not one.is_end_proven,
+        least_ms = (
+            elapsed_ms(open_rebalance.started_ms, open_rebalance.completed_at) if open_rebalance.is_end_proven else None
+        )
+        return TABLE, {name: getattr(open_rebalance, name) for name in _SHOWN} | {
+            "started_at": None if is_classic else open_rebalance.started_ms,
+            "began_by": open_rebalance.started_ms,
+            "is_end_open": open_rebalance.is_over and not open_rebalance.is_end_proven,
             "duration_ms": None if is_classic else least_ms,
             "duration_ms_min": least_ms,
-            "duration_ms_max": elapsed_ms(one.earliest_ms, one.completed_at) if one.is_end_proven else None,
+            "duration_ms_max": elapsed_ms(open_rebalance.earliest_ms, open_rebalance.completed_at)
+            if open_rebalance.is_end_proven
+            else None,
             # Offset commits are not replayed: the run fills these in.
             "commit_pause_ms": None,
             "is_pause_at_least": None,
-            "join_reason": str(one.reason.join_reason),
-            "cause": str(one.reason.cause),
-            "confidence": str(one.reason.confidence),
-            "evidence": list(one.reason.evidence),
-            "alternatives": list(map(str, one.reason.alternatives)),
-            "trigger_members": list(one.reason.triggers),
-            "unowned_ms_max": one.unowned_ms_max if is_unowned_known else None,
-            "unowned_ms_total": one.unowned_ms_total if is_unowned_known else None,
-            "metadata_delay_ms": one.reason.metadata_delay_ms,
+            "join_reason": str(open_rebalance.reason.join_reason),
+            "cause": str(open_rebalance.reason.cause),
+            "confidence": str(open_rebalance.reason.confidence),
+            "evidence": list(open_rebalance.reason.evidence),
+            "alternatives": list(map(str, open_rebalance.reason.alternatives)),
+            "trigger_members": list(open_rebalance.reason.triggers),
+            "unowned_ms_max": open_rebalance.unowned_ms_max if is_unowned_known else None,
+            "unowned_ms_total": open_rebalance.unowned_ms_total if is_unowned_known else None,
+            "metadata_delay_ms": open_rebalance.reason.metadata_delay_ms,
         }
 
     def snapshot(self) -> dict[str, Any]:
-        """Running rebalances as plain data."""
+        """Return running rebalances as plain data."""
         self._count_partitions()
         return {**FIELDS.write(self), "history": HISTORY.write(self.history)}
 
@@ -483,20 +495,20 @@ FIELDS = Fields(
 
 
 def _begins(event: Event) -> bool:
-    """Whether an event begins a new rebalance."""
+    """Return whether an event begins a new rebalance."""
     is_generation = event.group_type is GroupType.CLASSIC and event.kind in GENERATIONS
     return is_generation or event.kind in BEGINS
 
 
 def _started_ms(event: Event, at_ms: int | None, last_ms: int | None) -> int | None:
-    """When the rebalance of an event began; of a classic one, when it had begun at the latest."""
+    """Return when the rebalance of an event began; for a classic one, when it had begun at the latest."""
     if event.group_type is GroupType.CLASSIC and event.kind in GENERATIONS:
         return join_done(event.changes.get("join_done_ms"), at_ms, last_ms)
     return at_ms
 
 
 def _earliest(situation: Situation, last_ms: int | None) -> int | None:
-    """When a rebalance can have begun at the earliest, None where the log does not show it.
+    """Return when a rebalance can have begun at the earliest; None if the log does not show it.
 
     Args:
         situation: the rebalance.
@@ -522,20 +534,24 @@ def _has_turned_back(event: Event, last_ms: int | None) -> bool:
     return last_ms is not None and bool(times) and min(times) < last_ms
 
 
-def _count_unowned(one: OpenRebalance, unowned_ms: int | None) -> None:
+def _count_unowned(open_rebalance: OpenRebalance, unowned_ms: int | None) -> None:
     if unowned_ms is None:
-        one.is_unowned_known = False
+        open_rebalance.is_unowned_known = False
         return
-    one.unowned_ms_total = (one.unowned_ms_total or 0) + unowned_ms
-    one.unowned_ms_max = max(one.unowned_ms_max or 0, unowned_ms)
+    open_rebalance.unowned_ms_total = (open_rebalance.unowned_ms_total or 0) + unowned_ms
+    open_rebalance.unowned_ms_max = max(open_rebalance.unowned_ms_max or 0, unowned_ms)
 
 
-def _count_wait(one: OpenRebalance, handover: Handover, awaited_ms: int) -> None:
-    """A member revoked what the target assignment had given to another: the last one to do so blocked the rebalance."""
-    if one.group_type not in WAIT_FOR_EACH_OTHER:
+def _count_wait(open_rebalance: OpenRebalance, handover: Handover, awaited_ms: int) -> None:
+    """Count the wait for a member that revoked a partition meant for another: the last one blocked the rebalance."""
+    if open_rebalance.group_type not in WAIT_FOR_EACH_OTHER:
         return
-    if one.is_over and time_order(one.completed_at) < time_order(handover.released_ms):
+    if open_rebalance.is_over and time_order(open_rebalance.completed_at) < time_order(handover.released_ms):
         return
-    waited_ms = elapsed_ms(latest_ms(awaited_ms, one.started_ms), handover.released_ms) or 0
-    if waited_ms > 0 and time_order(handover.released_ms) >= time_order(one.held_up_until_ms):
-        one.held_up_by, one.held_up_ms, one.held_up_until_ms = handover.member_id, waited_ms, handover.released_ms
+    waited_ms = elapsed_ms(latest_ms(awaited_ms, open_rebalance.started_ms), handover.released_ms) or 0
+    if waited_ms > 0 and time_order(handover.released_ms) >= time_order(open_rebalance.held_up_until_ms):
+        open_rebalance.held_up_by, open_rebalance.held_up_ms, open_rebalance.held_up_until_ms = (
+            handover.member_id,
+            waited_ms,
+            handover.released_ms,
+        )

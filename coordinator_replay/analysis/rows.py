@@ -20,7 +20,7 @@ _PLAIN = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 def encode(value: Any) -> str:
-    """JSON as cells hold it."""
+    """Return JSON as cells hold it."""
     try:
         return orjson.dumps(value).decode()
     except TypeError:
@@ -57,7 +57,7 @@ class RecordTopics:
     sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def shown(self, group_type: GroupType, topic: str) -> tuple[tuple[str | None, str | None], ...]:
-        """Pairs of topic id and topic name behind one key of an assignment."""
+        """Return pairs of topic id and topic name behind one key of an assignment."""
         if group_type is STREAMS:
             return tuple((None, name) for name in self.sources.get(topic) or (topic,))
         if group_type is CLASSIC:
@@ -65,7 +65,7 @@ class RecordTopics:
         return ((topic, self.names.get(topic)),)
 
     def keys(self, old_type: GroupType, topic: str, new_type: GroupType) -> tuple[str, ...]:
-        """What records of another group type call a topic, as far as its name is known."""
+        """Return what records of another group type call a topic, as far as its name is known."""
         names = {name for _, name in self.shown(old_type, topic) if name is not None}
         if new_type is GroupType.CLASSIC:
             return tuple(sorted(names))
@@ -74,7 +74,7 @@ class RecordTopics:
         return tuple(topic_id for topic_id, name in self.names.items() if name in names)
 
     def structs(self, group_type: GroupType, assignment: Assignment | None) -> list[dict[str, Any]] | None:
-        """An assignment as ``array<struct<topic_id, topic, partitions>>``, None where it is not known."""
+        """Return an assignment as ``array<struct<topic_id, topic, partitions>>``, None where it is not known."""
         if not assignment:
             return None if assignment is None else []
         return [

@@ -20,7 +20,7 @@ class Timeline:
     seq: int = 0
 
     def fold(self, events: Sequence[Event], rebalance_id: str | None) -> Iterator[Row]:
-        """One row for each event of an operation."""
+        """Yield one row for each event of an operation."""
         for event in events:
             is_known, member = event.to_state is not GroupState.UNKNOWN, event.member
             yield (

@@ -50,7 +50,7 @@ class LastRecord(NamedTuple):
 def unrecorded_rebalance(
     scope: Scope, last: LastRecord, lines: Iterable[GroupLogLine], loaded_ms: int | None
 ) -> dict[str, Any] | None:
-    """The rebalance of a classic group that is going on, as a row of ``rebalances``; None where none is.
+    """Return the rebalance of a classic group that is going on, as a row of ``rebalances``; None where none is.
 
     Args:
         scope: whose row it is.

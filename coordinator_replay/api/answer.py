@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def row_schema(row_type: type) -> "pa.Schema":
-    """The columns of a dataclass as an Arrow schema, in the order of its fields."""
+    """Return the columns of a dataclass as an Arrow schema, in the order of its fields."""
     import pyarrow as pa
 
     hints = get_type_hints(row_type)
@@ -27,7 +27,7 @@ def row_schema(row_type: type) -> "pa.Schema":
 
 
 def arrow_type(hint: Any) -> "pa.DataType":
-    """The Arrow type of a type hint: texts, numbers, moments (UTC), lists and dataclasses (structs).
+    """Return the Arrow type of a type hint: texts, numbers, moments (UTC), lists and dataclasses (structs).
 
     What has no type of its own, such as the detail of an event, becomes a text: its JSON.
     """
@@ -57,12 +57,12 @@ def arrow_type(hint: Any) -> "pa.DataType":
 def _without_none(hint: Any) -> Any:
     if get_origin(hint) not in (Union, UnionType):
         return hint
-    kinds = [one for one in get_args(hint) if one is not NoneType]
+    kinds = [arg for arg in get_args(hint) if arg is not NoneType]
     return kinds[0] if len(kinds) == 1 else Any
 
 
 def plain_value(value: Any, type_: "pa.DataType") -> Any:
-    """A value as Arrow takes it for a type."""
+    """Return a value as Arrow takes it for a type."""
     import pyarrow as pa
 
     if value is None:
@@ -70,7 +70,7 @@ def plain_value(value: Any, type_: "pa.DataType") -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain_value(getattr(value, field.name), type_[field.name].type) for field in fields(value)}
     if pa.types.is_list(type_):
-        return [plain_value(one, type_.value_type) for one in value]
+        return [plain_value(element, type_.value_type) for element in value]
     if isinstance(value, Enum):
         return str(value.value)
     if pa.types.is_string(type_) and not isinstance(value, str):
@@ -132,18 +132,18 @@ class Answer(Sequence[T], Generic[T]):
         return f"{len(self):,} × {self.row_type.__name__}{rows}{more}{remarks}"
 
     def _remarks(self) -> tuple[str, ...]:
-        """Sentences that belong to the rows, the basis first."""
+        """Return sentences that belong to the rows, the basis first."""
         return self.notes if self.basis is None else (f"{self.basis}", *self.notes)
 
     def _names(self) -> list[str]:
-        return [one.name for one in columns_of(self.row_type)]  # type: ignore[arg-type]  # a class is hashable
+        return [column.name for column in columns_of(self.row_type)]  # type: ignore[arg-type]  # a class is hashable
 
     def _values(self) -> list[list[Any]]:
         names = self._names()
         return [[getattr(row, name) for name in names] for row in self._rows]
 
     def to_arrow(self) -> "pa.Table":
-        """The rows as an Arrow table; timestamps in UTC, assignments as lists of structs.
+        """Return the rows as an Arrow table; timestamps in UTC, assignments as lists of structs.
 
         The columns are the same whatever the rows are, an answer without rows included; but numbers are decimals where
         one of them is larger than 64 bits, as the difference of two offsets can be.
@@ -158,7 +158,7 @@ class Answer(Sequence[T], Generic[T]):
         return pa.Table.from_arrays(columns, names=schema.names)
 
     def to_pandas(self) -> "pd.DataFrame":
-        """The rows as a pandas DataFrame; numbers that may be missing are pandas' own nullable ones."""
+        """Return the rows as a pandas DataFrame; numbers that may be missing are pandas' own nullable ones."""
         import pandas as pd
         import pyarrow as pa
 
@@ -194,7 +194,7 @@ class SqlAnswer(Answer[tuple[Any, ...]]):
         return [list(row) for row in self]
 
     def to_arrow(self) -> "pa.Table":
-        """The rows as an Arrow table, each column in the type of its values."""
+        """Return the rows as an Arrow table, each column in the type of its values."""
         import pyarrow as pa
 
         values = self._values()
@@ -212,7 +212,7 @@ def _typed(values: list[Any], type_: "pa.DataType") -> "pa.Array":
 
 
 def _decimals(values: Sequence[int | None]) -> "pa.Array":
-    """Whole numbers of up to 128 bits."""
+    """Return whole numbers of up to 128 bits."""
     import pyarrow as pa
 
     return pa.array([None if value is None else Decimal(value) for value in values], pa.decimal256(39))

@@ -108,7 +108,7 @@ class Compared(Answer["Change"]):
     def page(self) -> Page:
         """The changes as an HTML page, first counted and then each of them."""
         shown = self[:_MOST_CHANGES]
-        facts = {"changes": len(self), "groups": len({one.group_id for one in self})}
+        facts = {"changes": len(self), "groups": len({change.group_id for change in self})}
         html_text = questions.plain_page(
             "diff.html.j2",
             sides=self.sides,
@@ -177,7 +177,7 @@ class Replayed(Answer["door.Measures"]):
 
     def __init__(self, what_if: door.WhatIf, basis: Basis | None = None) -> None:
         lives = (what_if.recorded, what_if.simulated, *what_if.alternatives)
-        rows = [replace(one, group_id=what_if.group_id) for one in lives]
+        rows = [replace(life, group_id=what_if.group_id) for life in lives]
         is_complete = basis is None or basis.is_complete
         self.fidelity = what_if.fidelity
         self.assumptions = (*what_if.assumptions, *[_AT_LEAST] * (not is_complete))
@@ -186,15 +186,15 @@ class Replayed(Answer["door.Measures"]):
         self.differences = what_if.differences
 
 
-def _reason_html(one: Rebalance) -> str:
-    """One rebalance: its cause, and beneath it the evidence."""
-    head = [one.began_by, one.group_id, one.number]
-    parts: list[Any] = [*one.evidence] if one.evidence else []
-    if one.alternatives:
-        parts.append(f"could also be: {', '.join(one.alternatives)}")
-    if one.exactness_note is not None:
-        parts.append(one.exactness_note)
+def _reason_html(rebalance: Rebalance) -> str:
+    """Return one rebalance: its cause, and beneath it the evidence."""
+    head = [rebalance.began_by, rebalance.group_id, rebalance.number]
+    parts: list[Any] = [*rebalance.evidence] if rebalance.evidence else []
+    if rebalance.alternatives:
+        parts.append(f"could also be: {', '.join(rebalance.alternatives)}")
+    if rebalance.exactness_note is not None:
+        parts.append(rebalance.exactness_note)
     items = "".join(f"<li>{html.safe(part)}</li>" for part in parts)
-    cause = f"<b>{html.safe(one.cause or 'UNKNOWN')}</b> {html.safe(one.confidence)}"
-    matched = " (matched by an alternative)" if one.matched_by == "alternative" else ""
+    cause = f"<b>{html.safe(rebalance.cause or 'UNKNOWN')}</b> {html.safe(rebalance.confidence)}"
+    matched = " (matched by an alternative)" if rebalance.matched_by == "alternative" else ""
     return f"<p>{' '.join(map(html.safe, head))} {cause}{matched}</p><ul>{items}</ul>"

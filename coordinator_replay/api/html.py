@@ -25,7 +25,7 @@ _CELL = ' style="text-align:left;white-space:pre-wrap;vertical-align:top"'
 
 
 def text_of(value: Any) -> str:
-    """A value as people read it; not escaped for HTML."""
+    """Return a value as people read it; not escaped for HTML."""
     match value:
         case None:
             return ""
@@ -38,7 +38,7 @@ def text_of(value: Any) -> str:
         case bytes() | bytearray():
             return bytes(value).hex()
         case list() | tuple():
-            if all(isinstance(one, str) or is_dataclass(one) for one in value):
+            if all(isinstance(element, str) or is_dataclass(element) for element in value):
                 return "; ".join(map(str, value))
             return json_text(value)
         case dict():
@@ -47,14 +47,14 @@ def text_of(value: Any) -> str:
 
 
 def safe(value: Any) -> str:
-    """A value as HTML text."""
+    """Return a value as HTML text."""
     text = text_of(value)
     cut = text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}…"
     return escape(neutral(cut))
 
 
 def table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Rows as an HTML table: the first MOST_ROWS, without columns that are empty in all of them."""
+    """Return rows as an HTML table: the first MOST_ROWS, without columns that are empty in all of them."""
     shown = rows[:MOST_ROWS]
     places = [place for place in range(len(names)) if any(row[place] is not None for row in shown)] or range(len(names))
     head = "".join(f"<th{_CELL}>{safe(names[place])}</th>" for place in places)
@@ -66,5 +66,5 @@ def table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 
 def notes(texts: Iterable[str]) -> str:
-    """The notes of an answer."""
+    """Return the notes of an answer."""
     return "".join(f"<p><em>{safe(text)}</em></p>" for text in texts)

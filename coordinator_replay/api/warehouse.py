@@ -90,22 +90,22 @@ class Warehouse:
 
     @property
     def cluster(self) -> str:
-        """The cluster that questions are about."""
+        """Return the cluster that questions are about."""
         return self._tables.cluster
 
     @property
     def clusters(self) -> tuple[str, ...]:
-        """All clusters that were audited into this warehouse."""
+        """Return all clusters that were audited into this warehouse."""
         return self._tables.clusters
 
     @property
     def coverage(self) -> Coverage:
-        """From when to when the tables know the cluster, and when the last audit ended."""
+        """Return from when to when the tables know the cluster, and when the last audit ended."""
         return self._tables.coverage
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes on all answers so far: rows of an early time that were purged."""
+        """Return notes on all answers so far, such as on rows of an early time that were purged."""
         return tuple(self._tables.notes)
 
     def groups(
@@ -116,7 +116,7 @@ class Warehouse:
         states: Sequence[str] = (),
         who: Who = EVERYONE,
     ) -> Answer[Group]:
-        """The groups there were, as ListGroups shows them.
+        """Return the groups there were, as ListGroups shows them.
 
         Args:
             at: the point in time; the end of the log if None.
@@ -128,7 +128,7 @@ class Warehouse:
         moment, note = self._moment(at)
         names = groups_at_time(self._tables, who, moment)
         of_types = [
-            one for one in groups_at(self._tables, moment, types=types) if names is None or one.group_id in names
+            group for group in groups_at(self._tables, moment, types=types) if names is None or group.group_id in names
         ]
         wanted = {state.lower() for state in states}
         chosen = [group for group in of_types if not wanted or group.state.lower() in wanted]
@@ -137,7 +137,7 @@ class Warehouse:
         return Answer(chosen, Group, notes=[*notes, unaudited_note(self._tables)], basis=self._at(moment))
 
     def deleted_groups(self, *, at: Time | None = None, types: Sequence[str] = ()) -> Answer[DeletedGroup]:
-        """Groups that existed once and no longer do: since when, and what took their offsets.
+        """Return groups that existed once and no longer do: since when, and what took their offsets.
 
         Args:
             at: the point in time; the end of the log if None.
@@ -147,14 +147,14 @@ class Warehouse:
         deleted = deleted_groups(self._tables, moment, types=types)
         if not self._tables.completeness.is_whole:
             # Of these it is not on record whether they were there again.
-            unknown = {one.group_id for one in groups_at(self._tables, moment, states=[UNKNOWN])}
-            deleted = [one for one in deleted if one.group_id not in unknown]
+            unknown = {group.group_id for group in groups_at(self._tables, moment, states=[UNKNOWN])}
+            deleted = [deletion for deletion in deleted if deletion.group_id not in unknown]
         notes = [self._no("deleted group", deleted), note]
         # What was deleted at any time before belongs to the answer, too.
         return Answer(deleted, DeletedGroup, notes=notes, basis=self._from())
 
     def describe(self, group: str, *, at: Time | None = None) -> Described:
-        """A group and its members, as the broker's describe would have shown them.
+        """Return a group and its members, as the broker's describe would have shown them.
 
         Args:
             group: the group.
@@ -162,7 +162,9 @@ class Warehouse:
         """
         moment, note = self._moment(at)
         answer = questions.describe_at(self._tables, group, moment)
-        inherited = questions.inherited_note((one.member_id, one.is_client_inherited) for one in answer.members)
+        inherited = questions.inherited_note(
+            (member.member_id, member.is_client_inherited) for member in answer.members
+        )
         phase = self._join_phase(group, moment) if answer.group.state in UNRECORDED_STATES else None
         departed = questions.last_departures_note(self._tables, group, moment)
         unread = questions.unexpiring_note(questions.unread_in(answer))
@@ -178,11 +180,11 @@ class Warehouse:
         return Described(answer, notes, self._at(moment, group))
 
     def _join_phase(self, group: str, at: datetime | None) -> str | None:
-        """What a broker's log says of a rebalance that was going on."""
+        """Return a broker log's facts on a rebalance that was going on."""
         phase = join_phase_at(self._tables, group, at)
         if phase is None:
             return None
-        members = [one.member_id for one in questions.describe_at(self._tables, group, at).members]
+        members = [member.member_id for member in questions.describe_at(self._tables, group, at).members]
         return phase.note(group, awaited_members(self._tables, group, phase, members, at))
 
     def offsets(
@@ -194,7 +196,7 @@ class Warehouse:
         require_stable: bool = False,
         end_offsets: str | Path | None = None,
     ) -> Answer[CommittedOffset]:
-        """The committed offsets of a group at a point in time (KIP-88), of all partitions that have one.
+        """Return the committed offsets of a group at a point in time (KIP-88), of all partitions that have one.
 
         The notes say what expired or was deleted before, when and why, and which partitions have nothing but a
         pending transactional commit.
@@ -224,7 +226,7 @@ class Warehouse:
         )
         basis = self._at(moment, group)
         nothing = None if offsets else self._no_offset(group, topics, basis)
-        open_partitions = {(one.topic, one.partition) for one in offsets if not one.is_exact}
+        open_partitions = {(offset.topic, offset.partition) for offset in offsets if not offset.is_exact}
         removed = removal_notes(removed_offsets(self._tables, group, moment), topics, open_partitions)
         waiting = questions.pending_notes(pending, offsets, topics)
         negative = questions.negative_offsets_note(offsets)
@@ -234,7 +236,7 @@ class Warehouse:
     def chosen_groups(
         self, typed: Sequence[str], *, at: Time | None = None, is_all: bool = False, who: Who = EVERYONE
     ) -> list[str]:
-        """The groups at a point in time that names, patterns with ``*`` and conditions mean, by name.
+        """Return the groups at a point in time that names, patterns with ``*`` and conditions mean, by name.
 
         Args:
             typed: names and patterns.
@@ -245,7 +247,7 @@ class Warehouse:
         if not is_all and who.is_everyone and not any(map(questions.is_pattern, typed)):
             return list(dict.fromkeys(typed))
         moment, _ = self._moment(at)
-        there = [one.group_id for one in groups_at(self._tables, moment)]
+        there = [group.group_id for group in groups_at(self._tables, moment)]
         names = groups_at_time(self._tables, who, moment)
         chosen = there if is_all or not typed else questions.named_groups(self._tables, typed, there)
         return [name for name in chosen if names is None or name in names]
@@ -253,7 +255,7 @@ class Warehouse:
     def offsets_of_groups(
         self, groups: Sequence[str], *, at: Time | None = None, **asked: Any
     ) -> Answer[CommittedOffset]:
-        """The committed offsets of several groups at a point in time, see ``offsets``; notes name their group.
+        """Return the committed offsets of several groups at a point in time, see ``offsets``; notes name their group.
 
         Args:
             groups: the groups.
@@ -274,7 +276,7 @@ class Warehouse:
         start: Time | None = None,
         end: Time | None = None,
     ) -> Answer[OffsetChange]:
-        """Every committed offset of a topic or partition, from its commit to what ended it, in log order.
+        """Return every committed offset of a topic or partition, from its commit to what ended it, in log order.
 
         Args:
             group: the group.
@@ -289,7 +291,7 @@ class Warehouse:
         return Answer(changes, questions.OffsetChange, notes=notes, basis=self._from(since, group))
 
     def timeline(self, group: str, *, start: Time | None = None, end: Time | None = None) -> Answer[TimelineEvent]:
-        """What happened to a group, in log order.
+        """Return what happened to a group, in log order.
 
         Args:
             group: the group.
@@ -302,7 +304,7 @@ class Warehouse:
         return Answer(events, questions.TimelineEvent, notes=notes, basis=self._from(since, group))
 
     def members(self, group: str, *, start: Time | None = None, end: Time | None = None) -> Answer[MemberInterval]:
-        """How each member of a group was, interval by interval, in log order.
+        """Return how each member of a group was, interval by interval, in log order.
 
         Args:
             group: the group.
@@ -311,7 +313,9 @@ class Warehouse:
         """
         since = self._time(start)
         intervals = questions.member_intervals_of(self._tables, group, since, self._end(end))
-        inherited = questions.inherited_note((one.member_id, one.is_client_inherited) for one in intervals)
+        inherited = questions.inherited_note(
+            (interval.member_id, interval.is_client_inherited) for interval in intervals
+        )
         notes = [inherited, self._no_event(group, intervals)]
         return Answer(intervals, questions.MemberInterval, notes=notes, basis=self._from(since, group))
 
@@ -325,7 +329,7 @@ class Warehouse:
         last: int | None = None,
         who: Who = EVERYONE,
     ) -> Answer[Rebalance]:
-        """When and why groups rebalanced, how sure that is, and what it cost.
+        """Return when and why groups rebalanced, how sure that is, and what it cost.
 
         Args:
             group: only of this group; of all if None.
@@ -338,7 +342,7 @@ class Warehouse:
         since, until = self._time(start), self._end(end)
         names = groups_in_range(self._tables, who, since, until)
         found = questions.rebalances_of(self._tables, group, since, until, causes=causes)
-        rebalances = _last([one for one in found if names is None or one.group_id in names], last)
+        rebalances = _last([rebalance for rebalance in found if names is None or rebalance.group_id in names], last)
         notes = [_alternatives(rebalances, causes), self._no("rebalance", rebalances, group)]
         return Answer(rebalances, questions.Rebalance, notes=notes, basis=self._from(since, group))
 
@@ -353,7 +357,7 @@ class Warehouse:
         last: int | None = None,
         who: Who = EVERYONE,
     ) -> Reasons:
-        """Why groups rebalanced: each cause with the evidence that it rests on.
+        """Return why groups rebalanced: each cause with the evidence that it rests on.
 
         Args:
             group: only of this group; of all if None.
@@ -374,15 +378,19 @@ class Warehouse:
         if moment is None:
             names = groups_in_range(self._tables, who, since, self._end(end))
             found = questions.rebalances_of(self._tables, group, since, self._end(end), causes=causes)
-            rebalances = _last([one for one in found if names is None or one.group_id in names], last)
+            rebalances = _last([rebalance for rebalance in found if names is None or rebalance.group_id in names], last)
         else:
             names = groups_at_time(self._tables, who, moment)
             chosen = [group] if group is not None or names is None else sorted(names)
             found = [
-                one for name in chosen for one in questions.rebalances_at(self._tables, name, moment, causes=causes)
+                rebalance
+                for name in chosen
+                for rebalance in questions.rebalances_at(self._tables, name, moment, causes=causes)
             ]
-            rebalances = [one for one in found if names is None or one.group_id in names]
-        held_up = questions.hold_ups(self._tables, group) if any(one.held_up_by for one in rebalances) else {}
+            rebalances = [rebalance for rebalance in found if names is None or rebalance.group_id in names]
+        held_up = (
+            questions.hold_ups(self._tables, group) if any(rebalance.held_up_by for rebalance in rebalances) else {}
+        )
         perhaps = None
         if moment is not None and group is not None and len(rebalances) > 1:
             perhaps = (
@@ -415,7 +423,7 @@ class Warehouse:
         start: Time | None = None,
         end: Time | None = None,
     ) -> Owned:
-        """Which member of a group owned a partition: at a point in time, or all that did in a time range.
+        """Return which member of a group owned a partition: at a point in time, or all that did in a time range.
 
         Args:
             group: the group.
@@ -433,7 +441,7 @@ class Warehouse:
             return self._owners_between(group, topic, partition, start, end)
         moment, note = self._moment(at)
         owners = questions.owners_at(self._tables, group, topic, partition, moment)
-        inherited = questions.inherited_note((one.member_id, one.is_client_inherited) for one in owners.owners)
+        inherited = questions.inherited_note((owner.member_id, owner.is_client_inherited) for owner in owners.owners)
         return Owned(owners, [owners.hint, inherited, note], self._at(moment, group))
 
     def owned_partitions(self, group: str, topic: str, partition: int | None = None) -> tuple[str, tuple[int, ...]]:
@@ -463,8 +471,8 @@ class Warehouse:
         since = self._time(start)
         rows = questions.owners_between(self._tables, group, topic, partition, since, self._end(end))
         basis = self._from(since, group)
-        is_exact = basis.is_complete and all(one.is_exact for one in rows)
-        inherited = questions.inherited_note((one.member_id, one.is_client_inherited) for one in rows)
+        is_exact = basis.is_complete and all(row.is_exact for row in rows)
+        inherited = questions.inherited_note((row.member_id, row.is_client_inherited) for row in rows)
         owners = questions.Owners(owners=tuple(rows), before=None, after=None, is_exact=is_exact)
         return Owned(owners, [self._no("owner", rows, group), inherited], basis)
 
@@ -476,7 +484,7 @@ class Warehouse:
     def consumers(
         self, topic: str, *, start: Time | None = None, end: Time | None = None, who: Who = EVERYONE
     ) -> Answer[TopicConsumer]:
-        """Every group, client and host that read a topic: how, from when to when, and which partitions.
+        """Return every group, client and host that read a topic: how, from when to when, and which partitions.
 
         Args:
             topic: the topic's name or id.
@@ -486,16 +494,16 @@ class Warehouse:
         """
         since, until = self._time(start), self._end(end)
         consumers = [
-            one
-            for one in questions.consumers_of(self._tables, topic, since, until)
-            if who.has_name(one.group_id) and who.has_client(one.client_id, one.client_host)
+            consumer
+            for consumer in questions.consumers_of(self._tables, topic, since, until)
+            if who.has_name(consumer.group_id) and who.has_client(consumer.client_id, consumer.client_host)
         ]
         unnamed = questions.unnamed_topics_note(questions.unread_between(self._tables, since, until))
         notes = [self._no("consumer", consumers), unnamed, questions.NOT_IN_THE_LOG, unaudited_note(self._tables)]
         return Answer(consumers, questions.TopicConsumer, notes=notes, basis=self._from(since))
 
     def impact(self, *, start: Time | None = None, end: Time | None = None) -> Impacted:
-        """What a time range cost over all groups: rebalances, partitions without owner, pauses of commits.
+        """Return what a time range cost over all groups: rebalances, partitions without owner, pauses of commits.
 
         Args:
             start: from this time on; the start of the log if None.
@@ -506,7 +514,7 @@ class Warehouse:
         return Impacted(groups, [unaudited_note(self._tables), undecoded_note(self._tables)], self._from(since))
 
     def diff(self, start: Time, end: Time | None = None) -> Compared:
-        """What changed between two points in time, over all groups, and what lay between.
+        """Return what changed between two points in time, over all groups, and what lay between.
 
         Args:
             start: the first point in time, or the run id of an audit: the end of the log as that one had read it.
@@ -525,7 +533,7 @@ class Warehouse:
         return Compared(changes, sides, [_nothing_changed(changes), *notes], self._from(first.at))
 
     def diff_with(self, other: str, *, at: Time | None = None) -> Compared:
-        """What is not the same in another cluster of this warehouse at a point in time.
+        """Return what is not the same in another cluster of this warehouse at a point in time.
 
         Args:
             other: the other cluster's name; its values are those after.
@@ -553,7 +561,7 @@ class Warehouse:
         until: Time | None = None,
         who: Who = EVERYONE,
     ) -> Expiring:
-        """Offsets that expired or are about to, the earliest first.
+        """Return offsets that expired or are about to, the earliest first.
 
         Args:
             group: only of this group; of all if None.
@@ -571,7 +579,7 @@ class Warehouse:
             duration = self._up_to(until, duration)
         names = groups_at_time(self._tables, who)
         found = questions.expired_offsets(self._tables, group, statuses=wanted, within=duration)
-        offsets = [one for one in found if names is None or one.group_id in names]
+        offsets = [offset for offset in found if names is None or offset.group_id in names]
         limit = questions.looked_until(self._tables, duration)
         notes = [
             self._no("expired or expiring offset", offsets, group),
@@ -600,7 +608,7 @@ class Warehouse:
         since: Time | None = None,
         who: Who = EVERYONE,
     ) -> Answer[Finding]:
-        """What an operator should look at, the most severe and latest first.
+        """Return what an operator should look at, the most severe and latest first.
 
         Args:
             severity: only this severity (``error``, ``warning``, ``info``) and those above it.
@@ -628,14 +636,16 @@ class Warehouse:
         names = groups_in_range(self._tables, who, first, self._end(end))
         is_about_all = not (who.hosts or who.clients or who.topics or who.names)
         findings = [
-            one for one in findings if names is None or one.group_id in names or (one.group_id is None and is_about_all)
+            finding
+            for finding in findings
+            if names is None or finding.group_id in names or (finding.group_id is None and is_about_all)
         ]
-        unproven = sum(not one.is_proven for one in findings)
+        unproven = sum(not finding.is_proven for finding in findings)
         note = (
             f"{unproven} of these rest on commits that may belong to aborted transactions: "
             "the input has no transaction markers."
         )
-        absent = [rule for rule in rules if all(one.rule != rule for one in findings)]
+        absent = [rule for rule in rules if all(finding.rule != rule for finding in findings)]
         notes = [
             self._no("finding", findings, group),
             *questions.terms_of(self._tables, absent),
@@ -653,7 +663,7 @@ class Warehouse:
         timeout: Duration | None = None,
         **parameters: object,
     ) -> SqlAnswer:
-        """Any question: SQL over all tables by name (DuckDB's), or a saved query.
+        """Return the answer to any question: SQL over all tables by name (DuckDB's), or a saved query.
 
         Args:
             statement: may hold ``$names``; ``$cluster`` is this warehouse's cluster. ``SHOW TABLES`` and ``DESCRIBE``
@@ -701,7 +711,7 @@ class Warehouse:
         members: int | None = None,
         known: Mapping[str, str | int] | None = None,
     ) -> Replayed:
-        """A group's life replayed through a simulated coordinator with other settings, compared with the one on record.
+        """Return a group's life under other settings, simulated and compared with the recorded life.
 
         The first two rows are the recorded life and its own simulation; ``fidelity`` says how much they agree. No
         alternative follows where that is too little.
@@ -738,7 +748,7 @@ class Warehouse:
         members: int | None = None,
         known: Mapping[str, str | int] | None = None,
     ) -> Answer[door.Gain]:
-        """Every group's life replayed under other settings: the groups that would gain most come first.
+        """Return every group's life replayed under other settings: the groups that would gain most come first.
 
         The first ten have the lowest and the highest values that are possible in ``ranges``; for others it is null.
 
@@ -762,7 +772,7 @@ class Warehouse:
 
     @staticmethod
     def what_if_settings() -> Answer[door.TriedSetting]:
-        """The settings that ``what_if`` can try."""
+        """Return the settings that ``what_if`` can try."""
         return Answer(door.tried_settings(), door.TriedSetting)
 
     @staticmethod
@@ -779,7 +789,9 @@ class Warehouse:
         what_if: Sequence[Mapping[str, str | int]] = (),
         known: Mapping[str, str | int] | None = None,
     ) -> Page:
-        """The life of a group, or of all groups, as one page that needs no network; a notebook shows it in place.
+        """Return the life of a group, or of all groups, as one page that needs no network.
+
+        A notebook shows it in place.
 
         Args:
             group: the group; all groups at a glance if None.
@@ -812,7 +824,7 @@ class Warehouse:
         end: Time | None,
         known: Mapping[str, str | int] | None,
     ) -> Page:
-        """The recorded life of a group and alternatives."""
+        """Return the recorded life of a group and alternatives."""
         if group is None:
             raise UsageError("give the group whose life is to be drawn under other settings")
         tried = [door.alternative_of(values) for values in alternatives]
@@ -823,7 +835,7 @@ class Warehouse:
         return Page(door.what_if_page(self._tables, answer), facts, notes, self._from(since, group))
 
     def write_pages(self, folder: str | Path, *, start: Time | None = None, end: Time | None = None) -> Pages:
-        """The lives of all groups as linked pages in one folder: an overview, and a page for each group.
+        """Return the lives of all groups as linked pages in one folder: an overview, and a page for each group.
 
         Args:
             folder: where to; made if it does not exist.
@@ -839,7 +851,7 @@ class Warehouse:
         return Pages(Path(folder) / questions.INDEX, facts, tuple(made.notes), self._from(since))
 
     def trace(self, group: str | None = None, *, start: Time | None = None, end: Time | None = None) -> Trace:
-        """The life of a group, or of the groups that most happened to, as a trace for Perfetto.
+        """Return the life of a group, or of the groups that most happened to, as a trace for Perfetto.
 
         Args:
             group: the group; those with most events, at most MOST_TRACED_GROUPS, if None.
@@ -865,7 +877,7 @@ class Warehouse:
         is_openmetrics: bool = False,
         who: Who = EVERYONE,
     ) -> Metrics:
-        """The groups at the end of the log as metrics in Prometheus' text format.
+        """Return the groups at the end of the log as metrics in Prometheus' text format.
 
         Args:
             now: the time from which the age of the log is counted; the current time if None.
@@ -881,7 +893,7 @@ class Warehouse:
         )
 
     def _time(self, moment: Time | None) -> datetime | None:
-        """A point in time as the tables take it."""
+        """Return a point in time as the tables take it."""
         match moment:
             case None:
                 return None
@@ -898,33 +910,33 @@ class Warehouse:
         return questions.Side(self._tables, read(moment))
 
     def _moment(self, at: Time | None) -> tuple[datetime | None, str | None]:
-        """A point in time as the tables take it, and a note where it lies after the last record."""
+        """Return a point in time as the tables take it, and a note where it lies after the last record."""
         moment = self._time(at)
         return moment, self._tables.check_moment(moment)
 
     def _end(self, moment: Time | None) -> datetime | None:
-        """The end of a time range; None where it is the end of the log, whose last record belongs to the range."""
+        """Return the end of a time range; None if it is the end of the log, whose last record belongs to the range."""
         parsed = self._tables.read_time(moment) if isinstance(moment, str) else moment
         return None if isinstance(parsed, LogTime) and parsed.is_log_end else self._time(parsed)
 
     def _at(self, moment: datetime | None, group: str | None = None) -> Basis:
-        """What an answer about a point in time stands on."""
+        """Return what an answer about a point in time stands on."""
         return basis_at(self._tables, moment or END, group=group)
 
     def _from(self, start: datetime | None = None, group: str | None = None) -> Basis:
-        """What an answer about a time range stands on."""
+        """Return what an answer about a time range stands on."""
         return basis_from(self._tables, start, group=group)
 
     def _basis_of_statement(self) -> Basis | None:
-        """What a statement's answer stands on; None where no single cluster is meant, or a table is not there."""
+        """Return the basis of a statement's answer; None if it is about no single cluster, or a table is missing."""
         try:
             return self._from() if self.cluster in self._tables.clusters else None
         except (UsageError, WarehouseError):
             return None
 
     def _no_offset(self, group: str, topics: Sequence[str], basis: Basis) -> str:
-        """What to say where no committed offset is shown."""
-        if any(one.group_type == GroupType.SHARE for one in groups_at(self._tables, None, group=group)):
+        """Return what to say where no committed offset is shown."""
+        if any(state.group_type == GroupType.SHARE for state in groups_at(self._tables, None, group=group)):
             return (
                 f"{group!r} is a share group: its offsets are in __share_group_state, which is not in this log; "
                 "describe shows what its members have."
@@ -949,8 +961,8 @@ class Warehouse:
 
 
 def _alternatives(rebalances: Sequence[Rebalance], causes: Sequence[str]) -> str | None:
-    """A note on rebalances that have a cause asked for as an alternative only."""
-    others = sum(one.matched_by == "alternative" for one in rebalances)
+    """Return a note on rebalances that have a cause asked for as an alternative only."""
+    others = sum(rebalance.matched_by == "alternative" for rebalance in rebalances)
     if not others:
         return None
     asked = " or ".join(map(questions.cause_name, causes))
@@ -962,7 +974,7 @@ def _nothing_changed(changes: Sequence[object]) -> str | None:
 
 
 def _last(rebalances: list[Rebalance], count: int | None) -> list[Rebalance]:
-    """The last of some rebalances; all where no number is given."""
+    """Return the last of some rebalances; all where no number is given."""
     return rebalances if count is None else rebalances[max(len(rebalances) - count, 0) :]
 
 
@@ -973,12 +985,12 @@ def _one_of(word: str, words: Sequence[str], what: str) -> str:
 
 
 def _text(value: Any) -> str:
-    """A value of a saved query's parameter, as it would be typed."""
+    """Return a value of a saved query's parameter, as it would be typed."""
     return value.isoformat() if isinstance(value, date) else str(value)
 
 
 def _texts(settings: Mapping[str, str | int] | None) -> dict[str, str]:
-    """Settings as they would be typed."""
+    """Return settings as they would be typed."""
     return {name: str(value) for name, value in (settings or {}).items()}
 
 

@@ -183,13 +183,13 @@ def show(common: Common, answer: "Answer[Any]", asked: Collection[str] = ()) -> 
 
 
 def columns_for(row_type: type, asked: Collection[str] = ()) -> list[AnswerColumn]:
-    """The columns that a command shows of rows of a dataclass.
+    """Return the columns that a command shows of rows of a dataclass.
 
     Args:
         row_type: the dataclass.
         asked: options without which some columns are not shown.
     """
-    return [one for one in columns_of(row_type) if not one.only_with or one.only_with in asked]
+    return [column for column in columns_of(row_type) if not column.only_with or column.only_with in asked]
 
 
 def show_part(common: Common, answers: Sequence[object], most_lines: int, what: str) -> None:
@@ -211,7 +211,7 @@ def show_part(common: Common, answers: Sequence[object], most_lines: int, what: 
 
 
 def _values(shown: Sequence[AnswerColumn], answers: Iterable[object]) -> list[list[object]]:
-    return [[getattr(answer, one.name) for one in shown] for answer in answers]
+    return [[getattr(answer, column.name) for column in shown] for answer in answers]
 
 
 def show_rows(common: Common, shown: Sequence[AnswerColumn], answers: Iterable[object]) -> None:
@@ -225,8 +225,8 @@ def _with_doubts(shown: Sequence[AnswerColumn], rows: Sequence[Sequence[object]]
 
     With ``--require-stable`` a column of its own says which offsets are unstable.
     """
-    doubts = _DOUBTS if all(one.name != "is_unstable" for one in shown) else _DOUBTS.keys() - {"is_stable"}
-    return [_with_doubt(one, [row[place] for row in rows], doubts) for place, one in enumerate(shown)]
+    doubts = _DOUBTS if all(column.name != "is_unstable" for column in shown) else _DOUBTS.keys() - {"is_stable"}
+    return [_with_doubt(column, [row[place] for row in rows], doubts) for place, column in enumerate(shown)]
 
 
 def _with_doubt(shown: AnswerColumn, values: Sequence[object], doubts: Collection[str]) -> AnswerColumn:

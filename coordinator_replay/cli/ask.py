@@ -112,7 +112,7 @@ def _print_description(common: Common, description: "Described", *, has_group: b
     if STREAMS in kinds:
         # Tasks say by subtopology what the partitions of topics follow from.
         member_columns = [
-            replace(one, rank=LAST) if one.name.endswith("_assignment") else one for one in member_columns
+            replace(column, rank=LAST) if column.name.endswith("_assignment") else column for column in member_columns
         ]
     if common.output == "table":
         if has_group:
@@ -122,8 +122,8 @@ def _print_description(common: Common, description: "Described", *, has_group: b
                 click.echo()
             show_rows(common, member_columns, description)
         return
-    group = {one.name: getattr(description.group, one.name) for one in group_columns}
-    member_names = [one.name for one in member_columns if one.name != "group_id"]
+    group = {column.name: getattr(description.group, column.name) for column in group_columns}
+    member_names = [column.name for column in member_columns if column.name != "group_id"]
     members = [{name: getattr(member, name) for name in member_names} for member in description]
     if common.output == "json":
         print_rows([AnswerColumn(name) for name in (*group, "members")], [[*group.values(), members]], "json")
@@ -160,8 +160,10 @@ def describe(
         return
     descriptions = [warehouse.describe(group, at=at) for group in chosen]
     if common.output == "table" and is_state and descriptions:
-        kinds = {kind for one in descriptions for kind in one.kinds}
-        show_rows(common, columns_for(type(descriptions[0].group), kinds), [one.group for one in descriptions])
+        kinds = {kind for description in descriptions for kind in description.kinds}
+        show_rows(
+            common, columns_for(type(descriptions[0].group), kinds), [description.group for description in descriptions]
+        )
     for number, description in enumerate(descriptions):
         if not (is_state and common.output == "table"):
             if number and common.output == "table":
@@ -199,7 +201,7 @@ def rebalances(common: Common, causes: Sequence[str], **asked: Any) -> None:
     if causes and common.output == "table":
         # Each cause is followed by whether it is the one asked for.
         *shown, matched_by = shown
-        place = [one.name for one in shown].index("cause") + 1
+        place = [column.name for column in shown].index("cause") + 1
         shown.insert(place, replace(matched_by, heading="MATCHED-BY", rank=1))
     show_rows(common, shown, answer)
     say_notes(answer)
@@ -265,23 +267,23 @@ def findings(common: Common, exit_code: bool, **asked: Any) -> None:
         sys.exit(EXIT_NOTHING)
 
 
-def _lasted(one: "Finding") -> str | None:
-    """From when to when a finding was the case; no record says where it has no time."""
-    if one.first_seen is None or one.last_seen is None:
+def _lasted(finding: "Finding") -> str | None:
+    """Return from when to when a finding was the case; None if no record has a time."""
+    if finding.first_seen is None or finding.last_seen is None:
         return None
-    first, last = moment_text(one.first_seen), moment_text(one.last_seen)
-    earlier, later = " or earlier" * one.is_begin_open, " or later" * one.is_end_open
-    if one.ended_at is None:
+    first, last = moment_text(finding.first_seen), moment_text(finding.last_seen)
+    earlier, later = " or earlier" * finding.is_begin_open, " or later" * finding.is_end_open
+    if finding.ended_at is None:
         return f"since {first}{earlier}"
     return f"{last}{earlier}{later}" if first == last else f"{first}{earlier} to {last}{later}"
 
 
 def _print_findings(shown: Iterable["Finding"]) -> None:
-    """On a terminal each finding is a sentence that goes on in the next line, below its rule, time and group."""
-    for one in shown:
-        parts = [one.severity, one.rule, _lasted(one), one.group_id]
-        print_text("  ".join(part for part in parts if part), style=severity_style(one.severity))
-        print_text(one.message or "", indent="  ")
+    """Print findings on a terminal: each is a sentence in the line below its rule, time and group."""
+    for column in shown:
+        parts = [column.severity, column.rule, _lasted(column), column.group_id]
+        print_text("  ".join(part for part in parts if part), style=severity_style(column.severity))
+        print_text(column.message or "", indent="  ")
 
 
 @warehouse_command(
@@ -351,7 +353,7 @@ _SENTENCES = ("reason", "reasons", "client_reason", "client_reasons", "note", "m
 
 
 def _columns_of_statement(names: Sequence[str]) -> list[AnswerColumn]:
-    """The columns of an SQL answer under their own names: but for ids of one rank, so that those written first stay."""
+    """Return the columns of an SQL answer under their own names; ids share a rank, so that the first stay."""
     return [
         AnswerColumn(name, name, 1, is_id=True)
         if name in _NEXT_ARGUMENTS

@@ -4,5 +4,5 @@ from datetime import UTC, datetime
 
 
 def now() -> datetime:
-    """The time, in UTC."""
+    """Return the time, in UTC."""
     return datetime.now(UTC)

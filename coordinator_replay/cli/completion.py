@@ -58,7 +58,7 @@ class _Name(click.ParamType):  # type: ignore[type-arg]  # generic in newer clic
         self.candidates = candidates
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Names that begin like what was typed; none where there is nothing to ask."""
+        """Return names that begin like what was typed; none where there is nothing to ask."""
         try:
             names = self._names(ctx)
         except CoordinatorReplayError:
@@ -82,7 +82,7 @@ class _QueryName(click.ParamType):  # type: ignore[type-arg]  # as above
     name = "name"
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """The saved queries, which need no warehouse."""
+        """Return the saved queries, which need no warehouse."""
         from coordinator_replay.query.saved import saved_queries
 
         return [CompletionItem(name) for name in saved_queries() if name.startswith(incomplete.lower())]
@@ -94,14 +94,14 @@ class _ParameterValue(click.ParamType):  # type: ignore[type-arg]  # as above
     name = "name=value"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
-        """What was typed, as a name and the text of its value."""
+        """Return what was typed, as a name and the text of its value."""
         name, separator, text = str(value).partition("=")
         if not separator or not name.strip():
             self.fail(f"{value!r} is not NAME=VALUE", param, ctx)
         return name.strip(), text
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """The parameters of the saved query that was named before."""
+        """Return the parameters of the saved query that was named before."""
         from coordinator_replay.query.saved import saved_queries
 
         query = saved_queries().get(str(ctx.params.get("name")))

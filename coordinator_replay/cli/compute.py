@@ -119,7 +119,7 @@ def _audit(options: "Options", common: Common, command: str, wait: timedelta = t
 
 
 def _cluster(common: Common) -> str:
-    """The cluster that an audit is of.
+    """Return the cluster that an audit is of.
 
     Raises:
         UsageError: nobody named it, and the warehouse has others than the one that such an audit would add.
@@ -302,7 +302,7 @@ def audit(
     options = Options(
         warehouse=absolute(common.warehouse),
         cluster=_cluster(common),
-        expiry=ExpiryOptions(**{one.name: asked.pop(one.name) for one in fields(ExpiryOptions)}),
+        expiry=ExpiryOptions(**{field.name: asked.pop(field.name) for field in fields(ExpiryOptions)}),
         thresholds=DEFAULTS.with_changes(dict(thresholds)),
         **asked,
     )
@@ -414,7 +414,7 @@ QUESTIONS = (
 
 
 def _shown(path: str) -> str:
-    """A path as a person would type it here."""
+    """Return a path as a person would type it here."""
     here = Path.cwd()
     return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
 

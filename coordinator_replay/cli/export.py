@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def client_settings(command_config: Path | None, options: Sequence[str]) -> dict[str, str]:
-    """Settings of Kafka's clients from a properties file and from the command line, which counts before the file.
+    """Return settings of Kafka's clients from a properties file and the command line, which has precedence.
 
     Raises:
         UsageError: the file can't be read, or an option is not of the form ``key=value``.

@@ -61,7 +61,7 @@ def interruptible(what: str) -> Iterator[None]:
 
 @contextmanager
 def spark_session(what: str, then: str, **options: Any) -> Iterator[Any]:
-    """A Spark session for the work in the block, which ends in a sentence where it fails or Ctrl-C ends it.
+    """Open a Spark session for the block; a failure or Ctrl-C ends it with a sentence.
 
     Args:
         what: the work.
@@ -77,7 +77,7 @@ def spark_session(what: str, then: str, **options: Any) -> Iterator[Any]:
 
 @contextmanager
 def ended_by_signals() -> Iterator[threading.Event]:
-    """An event that SIGTERM and Ctrl-C set while the block runs; the second one ends the process at once."""
+    """Set an event on SIGTERM and Ctrl-C while the block runs; the second signal ends the process at once."""
     stopped = threading.Event()
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
 
@@ -128,7 +128,7 @@ class _Interrupts:
 
 
 def _kept() -> str | None:
-    """The file in which the traceback of the current exception is kept; None where none can be written."""
+    """Return the file in which the traceback of the current exception is kept; None where none can be written."""
     try:
         with tempfile.NamedTemporaryFile(
             "w", prefix="coordinator-replay-", suffix=".txt", encoding="utf-8", errors="backslashreplace", delete=False

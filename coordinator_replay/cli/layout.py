@@ -82,7 +82,7 @@ def _cells(text: str) -> int:
 
 
 def cut(text: str, width: int) -> str:
-    """The beginning of a text in at most so many cells, ending in ``…`` where something is missing.
+    """Return the beginning of a text in at most so many cells, ending in ``…`` where something is missing.
 
     >>> cut("orders", 4)
     'ord…'
@@ -93,7 +93,7 @@ def cut(text: str, width: int) -> str:
 
 
 def _folded(text: str, width: int) -> list[str]:
-    """A text in lines of at most so many cells, ended between words where that can be."""
+    """Return a text in lines of at most so many cells, ended between words where that can be."""
     if _cells(text) <= width:
         return [text]
     from rich.console import Console
@@ -105,7 +105,7 @@ def _folded(text: str, width: int) -> list[str]:
 
 
 def _name_and_uuid(text: str, width: int) -> str:
-    """``client-0f3c…``: a client's name, shortened where it must be, and the first digits of the uuid behind it."""
+    """Return a client's name, shortened if it must be, and the first digits of its uuid: ``client-0f3c…``."""
     match = _UUID.search(text)
     if match is None or _cells(text) <= width:
         return cut(text, width)
@@ -122,7 +122,7 @@ def _both_ends(text: str, width: int) -> str:
 
 
 def _end(text: str, width: int) -> str:
-    """``…settler-1``: the end of an id whose beginning is that of others too, however short."""
+    """Return the end of an id whose beginning other ids share, however short: ``…settler-1``."""
     if _cells(text) <= width or _UUID.search(text):
         return cut(text, width)
     return cut(CUT + text[len(text) + 1 - width :], width)
@@ -132,7 +132,7 @@ _STYLES: tuple[Callable[[str, int], str], ...] = (_name_and_uuid, cut, _both_end
 
 
 def shortened_ids(texts: Iterable[str], width: int) -> dict[str, str]:
-    """Each id in at most so many cells, or in as many more as it takes to distinguish them all.
+    """Return each id in at most so many cells, or in as many more as it takes to distinguish them all.
 
     >>> shortened_ids(["worker-1-8d05801b", "worker-2-9a03038e"], 12)
     {'worker-1-8d05801b': 'worker-1-8d…', 'worker-2-9a03038e': 'worker-2-9a…'}
@@ -209,7 +209,7 @@ class _Fitted:
 
     @cached_property
     def least(self) -> int:
-        """The least width that still says what the column is for."""
+        """Return the least width that still says what the column is for."""
         if self.is_number or self.column.least is None:
             return self.widest
         least = min(self.column.least, self.widest)
@@ -219,7 +219,7 @@ class _Fitted:
 
     @cached_property
     def readable(self) -> int:
-        """The width that says enough: of an id the whole name of a client, of a text the beginning."""
+        """Return the width that says enough: of an id the whole name of a client, of a text the beginning."""
         if not self.column.is_id:
             return self.widest if self.least == self.widest else max(self.least, min(self.widest, self.column.good))
         names = (
@@ -228,26 +228,26 @@ class _Fitted:
         return max(self.least, min(max(names, default=0), _READABLE_ID, self.widest))
 
     def needed_beside(self, other: "_Fitted") -> int:
-        """The width without which another column is left out rather than this one gets narrower."""
+        """Return the width without which another column is left out rather than this one gets narrower."""
         return self.least if other.rank == 1 else self.readable if other.rank < LAST else self.widest
 
     @property
     def is_needed(self) -> bool:
-        """Whether it stands below its rows where it has no room beside others."""
+        """Return whether it stands below its rows where it has no room beside others."""
         return self.rank == 1 or (self.rank < LAST and self.column.is_sentence)
 
     @property
     def wanted(self) -> int:
-        """The least width beside an id that is shown whole: other ids are readable there, too."""
+        """Return the least width beside an id that is shown whole: other ids are readable there, too."""
         return self.readable if self.column.is_id else self.least
 
     @property
     def is_text(self) -> bool:
-        """Whether its texts may take several lines."""
+        """Return whether its texts may take several lines."""
         return not (self.is_number or self.column.is_id or self.column.is_cut)
 
     def is_shorter_below(self, width: int) -> bool:
-        """Whether its texts take fewer lines below their rows, in so many cells, than in its column."""
+        """Return whether its texts take fewer lines below their rows, in so many cells, than in its column."""
         if not (self.is_text and self.is_tight):
             return False
         heading = _cells(self.column.heading) + len(": ")
@@ -257,12 +257,12 @@ class _Fitted:
 
     @property
     def is_tight(self) -> bool:
-        """Whether it has less room than its texts need in one line."""
+        """Return whether it has less room than its texts need in one line."""
         return self.width < self.longest
 
     @property
     def is_whole_id(self) -> bool:
-        """Whether it has ids that are never cut, which may stand above the rows."""
+        """Return whether it has ids that are never cut, which may stand above the rows."""
         return self.column.is_id and self.column.least is None and self.rank == 1
 
     def aligned(self, text: str) -> str:
@@ -273,7 +273,7 @@ class _Fitted:
         return space + shown if self.is_number else shown + space
 
     def lines(self) -> Iterator[list[str]]:
-        """The lines of each row, each in exactly its width."""
+        """Yield the lines of each row, each in exactly its width."""
         if not self.is_tight:
             for text in self.texts:
                 yield [self.aligned(text)]
@@ -287,21 +287,21 @@ class _Fitted:
 
 
 def _chosen(fitted: Sequence[_Fitted], width: int) -> list[_Fitted]:
-    """The columns to show, in the order in which they were declared.
+    """Return the columns to show, in the order in which they were declared.
 
     Those of rank 1 stay as long as their least widths fit, others only where all are readable with them, and those
     without a value where no other is left out and all are whole.
     """
     kept: list[_Fitted] = []
-    with_values = sum(one.rank < LAST for one in fitted)
-    for one in sorted(fitted, key=lambda one: one.rank):
-        if one.rank == LAST and len(kept) < with_values:
+    with_values = sum(column.rank < LAST for column in fitted)
+    for column in sorted(fitted, key=lambda column: column.rank):
+        if column.rank == LAST and len(kept) < with_values:
             # What has a value was left out for want of room.
             break
-        needed = sum(other.needed_beside(one) + len(GAP) for other in (*kept, one)) - len(GAP)
+        needed = sum(other.needed_beside(column) + len(GAP) for other in (*kept, column)) - len(GAP)
         if needed <= width or not kept:
-            kept.append(one)
-    return [one for one in fitted if one in kept]
+            kept.append(column)
+    return [column for column in fitted if column in kept]
 
 
 _Parts = tuple[list[_Fitted], list[_Fitted], list[_Fitted]]
@@ -309,23 +309,23 @@ _Parts = tuple[list[_Fitted], list[_Fitted], list[_Fitted]]
 
 
 def _split(fitted: Sequence[_Fitted], width: int, without_room: Sequence[_Fitted]) -> _Parts:
-    """Which columns stand where; some have been found to have no room beside the others."""
-    below = [one for one in fitted if one in without_room]
-    table = [one for one in fitted if one not in below]
+    """Return which columns stand where; some have been found to have no room beside the others."""
+    below = [column for column in fitted if column in without_room]
+    table = [column for column in fitted if column not in below]
     # Where ids alone are of rank 1, as in answers of statements, other columns have half of the line.
-    reserve = 0 if any(one.rank == 1 and not one.is_whole_id for one in table) else width // 2
+    reserve = 0 if any(column.rank == 1 and not column.is_whole_id for column in table) else width // 2
     above: list[_Fitted] = []
-    for one in [one for one in table if one.is_whole_id]:
+    for column in [column for column in table if column.is_whole_id]:
         first = [other for other in table if other.rank == 1]
         if len(table) == 1 or sum(other.wanted + len(GAP) for other in first) - len(GAP) + reserve <= width:
             break
-        above.append(one)
-        table.remove(one)
+        above.append(column)
+        table.remove(column)
     return above, table, below
 
 
 def _fit(fitted: Sequence[_Fitted], width: int) -> _Parts:
-    """Which columns are shown, and where; their widths are set."""
+    """Return which columns are shown, and where; their widths are set."""
     without_room: list[_Fitted] = []
     below_width = max(width - len(_BELOW), 1)
     while True:
@@ -334,9 +334,10 @@ def _fit(fitted: Sequence[_Fitted], width: int) -> _Parts:
         chosen = _chosen(table, room)
         _widen(chosen, room)
         more = [
-            one
-            for one in table
-            if one is not chosen[0] and (one.is_shorter_below(below_width) if one in chosen else one.is_needed)
+            column
+            for column in table
+            if column is not chosen[0]
+            and (column.is_shorter_below(below_width) if column in chosen else column.is_needed)
         ]
         if not more:
             return above, chosen, below
@@ -345,14 +346,14 @@ def _fit(fitted: Sequence[_Fitted], width: int) -> _Parts:
 
 def _widen(chosen: Sequence[_Fitted], width: int) -> None:
     """Give what room is left to the columns that want it, the most important first; whole ids come last."""
-    for one in chosen:
-        one.width = one.least
-    room = width - sum(one.width for one in chosen) - len(GAP) * (len(chosen) - 1)
-    by_rank = sorted(chosen, key=lambda one: one.rank)
-    for goals in ([one.readable for one in by_rank], [one.widest for one in by_rank]):
-        for one, goal in zip(by_rank, goals, strict=True):
-            more = max(0, min(room, goal - one.width))
-            one.width += more
+    for column in chosen:
+        column.width = column.least
+    room = width - sum(column.width for column in chosen) - len(GAP) * (len(chosen) - 1)
+    by_rank = sorted(chosen, key=lambda column: column.rank)
+    for goals in ([column.readable for column in by_rank], [column.widest for column in by_rank]):
+        for column, goal in zip(by_rank, goals, strict=True):
+            more = max(0, min(room, goal - column.width))
+            column.width += more
             room -= more
 
 
@@ -387,10 +388,10 @@ def lay_out(
         before: Sequence[_Fitted | None] = fitted or [None] * len(columns)
         # A column without times is measured once.
         fitted = [
-            one
-            if one is not None and one.texts == own
+            cell
+            if cell is not None and cell.texts == own
             else _Fitted(column, own, is_number=is_number, nothing=nothing, has_styles=has_styles)
-            for one, column, own, is_number in zip(before, columns, texts, numbers, strict=True)
+            for cell, column, own, is_number in zip(before, columns, texts, numbers, strict=True)
         ]
         table = _laid_out(fitted, times.date, width)
         if not (table.left_out or table.is_cut or table.is_folded):
@@ -401,20 +402,24 @@ def lay_out(
 def _laid_out(fitted: Sequence[_Fitted], date: str, width: int | None) -> TextTable:
     above, chosen, below = ([], fitted, []) if width is None else _fit(fitted, width)
     if width is None:
-        width = sum(one.widest + len(GAP) for one in fitted)
+        width = sum(column.widest + len(GAP) for column in fitted)
     indent = _INDENT if above else ""
-    ids = [GAP.join(texts) for texts in zip(*(one.texts for one in above), strict=True)]
-    rows = [_joined(lines, chosen, indent) for lines in zip(*(one.lines() for one in chosen), strict=True)]
-    (heading,) = _joined([[one.aligned(cut(one.column.heading, one.width))] for one in chosen], chosen, indent)
+    ids = [GAP.join(texts) for texts in zip(*(column.texts for column in above), strict=True)]
+    rows = [_joined(lines, chosen, indent) for lines in zip(*(column.lines() for column in chosen), strict=True)]
+    (heading,) = _joined(
+        [[column.aligned(cut(column.column.heading, column.width))] for column in chosen], chosen, indent
+    )
     whole = _with_neighbours(ids, rows, below, width)
     shown = [[_cut_line(line, width) for line in lines] for lines in whole]
     return TextTable(
         date=date,
         heading=cut(heading, width),
         rows=shown,
-        left_out=[one.column.heading for one in fitted if one not in (*above, *chosen, *below) and one.rank < LAST],
-        is_cut=shown != whole or any(one.is_tight for one in chosen if not one.is_text),
-        is_folded=any(one.is_tight for one in chosen),
+        left_out=[
+            column.column.heading for column in fitted if column not in (*above, *chosen, *below) and column.rank < LAST
+        ],
+        is_cut=shown != whole or any(column.is_tight for column in chosen if not column.is_text),
+        is_folded=any(column.is_tight for column in chosen),
     )
 
 
@@ -425,8 +430,8 @@ def _cut_line(line: str, width: int) -> str:
 
 
 def _joined(columns: Sequence[Sequence[str]], chosen: Sequence[_Fitted], indent: str) -> list[str]:
-    """The lines of a row of the lines of its columns."""
-    nothing = [" " * one.width for one in chosen]
+    """Return the lines of a row of the lines of its columns."""
+    nothing = [" " * column.width for column in chosen]
     lines = zip_longest(*columns)
     return [
         indent + GAP.join(cell or space for cell, space in zip(line, nothing, strict=True)).rstrip() for line in lines
@@ -436,14 +441,14 @@ def _joined(columns: Sequence[Sequence[str]], chosen: Sequence[_Fitted], indent:
 def _with_neighbours(
     ids: Sequence[str], rows: Sequence[Sequence[str]], below: Sequence[_Fitted], width: int
 ) -> list[list[str]]:
-    """The lines of each row, with the ids that stand above those that share them, and the sentences below."""
+    """Return the lines of each row, with the ids that stand above those that share them, and the sentences below."""
     every: list[list[str]] = []
     for place, lines in enumerate(rows):
         is_first = bool(ids) and (not place or ids[place] != ids[place - 1])
         shown = [ids[place], *lines] if is_first else [*lines]
-        for one in below:
-            if one.texts[place] != one.nothing:
-                first, *more = _folded(f"{one.column.heading}: {one.texts[place]}", max(width - len(_BELOW), 1))
+        for column in below:
+            if column.texts[place] != column.nothing:
+                first, *more = _folded(f"{column.column.heading}: {column.texts[place]}", max(width - len(_BELOW), 1))
                 shown += [_BELOW[: -len(_INDENT)] + first, *(_BELOW + line for line in more)]
         every.append(shown)
     return every

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def topic_or_partition(text: str) -> tuple[str, int | None]:
-    """A topic, and the partition behind its colon: a colon can't be part of a topic's name.
+    """Return a topic, and the partition behind its colon: a colon can't be part of a topic's name.
 
     >>> topic_or_partition("orders:3")
     ('orders', 3)
@@ -129,7 +129,7 @@ def offsets(
     asked = [REQUIRE_STABLE] * (require_stable or common.output != "table") + [END_OFFSETS] * (end_file is not None)
     columns = columns_for(answer.row_type, asked)
     if not is_one:
-        columns = [replace(one, rank=1) if one.name == "group_id" else one for one in columns]
+        columns = [replace(column, rank=1) if column.name == "group_id" else column for column in columns]
     show_rows(common, columns, answer)
     say_notes(answer)
     if reset_file is not None:

@@ -77,7 +77,7 @@ _EXAMPLE_WIDTH = 74
 
 
 def _examples(lines: Iterable[str]) -> str:
-    """The end of a command's help: examples to type, long ones continued behind a backslash.
+    """Return the end of a command's help: examples to type, long ones continued behind a backslash.
 
     The first character keeps click from joining the lines.
     """
@@ -85,7 +85,7 @@ def _examples(lines: Iterable[str]) -> str:
 
 
 def _continued(line: str) -> list[str]:
-    """A command in lines that a shell reads as one: broken before options and pipes."""
+    """Return a command in lines that a shell reads as one: broken before options and pipes."""
     parts = [""]
     for word in re.split(r" (?=--|\|)", line):
         if parts[-1] and len(parts[-1]) + len(word) + 3 > _EXAMPLE_WIDTH:
@@ -132,7 +132,7 @@ class WrongArguments(click.UsageError):
             super().show(file)
 
     def format_message(self) -> str:
-        """The sentence; on a terminal words stay whole where a line ends."""
+        """Return the sentence; on a terminal words stay whole where a line ends."""
         from coordinator_replay.cli.output import text_lines
 
         return "\n".join(text_lines(f"Error: {self.message}", err=True)).removeprefix("Error: ")
@@ -189,7 +189,7 @@ class Command(GuardedCommand):
 
 
 def _options(command: click.Command) -> dict[str, str]:
-    """A command's options as the configuration file spells them, each with the name its function knows it by."""
+    """Return a command's options as the configuration file spells them, each with the name its function knows it by."""
     return {
         spelling.removeprefix("--").replace("-", "_"): str(param.name)
         for param in command.params
@@ -206,7 +206,7 @@ def _unknown_option(name: str, names: Iterable[str], path: Path) -> UsageError:
 
 
 def read_config(path: Path, ctx: click.Context) -> dict[str, Any]:
-    """Options of the running command from a configuration file.
+    """Return options of the running command from a configuration file.
 
     Entries at the top of the file are for every command that has such an option, those in a table named after a
     command (``[audit]``) for that command alone.
@@ -278,7 +278,7 @@ def open_warehouse(common: Common) -> "Warehouse":
 
 
 def warehouse_option(*, is_required: bool) -> Callable[[Function], Function]:
-    """The option that names a warehouse."""
+    """Return the option that names a warehouse."""
     return click.option(
         "--warehouse",
         metavar="DIR",

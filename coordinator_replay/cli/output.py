@@ -46,12 +46,12 @@ Row = Sequence[object]
 
 
 def to_json(value: object) -> str:
-    """A value as one line of JSON, safe to show."""
+    """Return a value as one line of JSON, safe to show."""
     return neutral_json(json_text(value))
 
 
 def _cell(value: object) -> str:
-    """A value as a table shows it; what has a text form of its own is shown in it."""
+    """Return a value as a table shows it; what has a text form of its own is shown in it."""
     if isinstance(value, list | tuple) and all(isinstance(item, str) or is_dataclass(item) for item in value):
         return neutral("; ".join(map(str, value))) or NOTHING
     plain = json_value(value)
@@ -77,13 +77,13 @@ def _csv_cell(value: object) -> object:
 
 
 def _are_numbers(cells: Iterable[object]) -> bool:
-    """Whether a column holds numbers and nothing else, so that it is set to the right."""
+    """Return whether a column holds numbers and nothing else, so that it is set to the right."""
     kinds = {type(value) for value in cells} - {type(None)}
     return bool(kinds) and kinds <= {int, float, Decimal}
 
 
 def terminal_width(*, err: bool = False) -> int | None:
-    """Cells of the terminal that standard output (or standard error) is, None where it is none."""
+    """Return cells of the terminal that standard output (or standard error) is, None where it is none."""
     return shutil.get_terminal_size().columns if (sys.stderr if err else sys.stdout).isatty() else None
 
 
@@ -157,7 +157,7 @@ def in_shown_zone(text: str) -> str:
 
 
 def _table_cell(value: object, column: AnswerColumn) -> Cell:
-    """A value for the layout, which writes times itself."""
+    """Return a value for the layout, which writes times itself."""
     if column.text is not None and value is not None:
         value = column.text(value)
     if isinstance(value, datetime):
@@ -200,7 +200,7 @@ def print_rows(columns: Sequence[AnswerColumn], rows: Iterable[Row], form: str, 
 
 
 def text_lines(text: str, *, indent: str = "", err: bool = False) -> list[str]:
-    """The lines that ``print_text`` prints."""
+    """Return the lines that ``print_text`` prints."""
     width = terminal_width(err=err)
     text = in_shown_zone(text)
     if width is None:

@@ -17,41 +17,41 @@ _MOST_NAMED = 8
 """Partitions or members that a line names; the rest is counted."""
 
 
-def _duration(one: "Rebalance") -> str:
-    """How long it took; of a classic rebalance what the log proves, which is the sync and a limit."""
-    if not one.is_over:
-        return "when it was over is not on record" if one.is_end_missing else "not over at the end of the log"
-    if one.duration_ms is not None:
-        return f"took {one.duration_ms:,} ms"
-    if one.is_end_open:
+def _duration(rebalance: "Rebalance") -> str:
+    """Return how long it took; of a classic rebalance what the log proves, which is the sync and a limit."""
+    if not rebalance.is_over:
+        return "when it was over is not on record" if rebalance.is_end_missing else "not over at the end of the log"
+    if rebalance.duration_ms is not None:
+        return f"took {rebalance.duration_ms:,} ms"
+    if rebalance.is_end_open:
         return "the log does not show when it was over, and how long it took"
-    if one.duration_ms_min is None:
+    if rebalance.duration_ms_min is None:
         return "the log does not show how long it took"
-    most = "" if one.limit_ms is None else f", the whole rebalance at most {one.limit_ms:,} ms"
-    return f"sync took {one.duration_ms_min:,} ms{most}; its join phase is not on record"
+    most = "" if rebalance.limit_ms is None else f", the whole rebalance at most {rebalance.limit_ms:,} ms"
+    return f"sync took {rebalance.duration_ms_min:,} ms{most}; its join phase is not on record"
 
 
-def _cost(one: "Rebalance") -> str:
+def _cost(rebalance: "Rebalance") -> str:
     parts = [
-        f"{counted_as(one.members_before)} to {counted(one.members_after, 'member')}",
-        f"{counted(one.partitions_reassigned, 'partition')} reassigned",
-        f"{one.partitions_added or 0:,} newly assigned",
+        f"{counted_as(rebalance.members_before)} to {counted(rebalance.members_after, 'member')}",
+        f"{counted(rebalance.partitions_reassigned, 'partition')} reassigned",
+        f"{rebalance.partitions_added or 0:,} newly assigned",
     ]
-    if one.unowned_ms_max:
-        parts.append(f"longest without an owner {one.unowned_ms_max:,} ms")
-    if one.commit_pause_ms is not None:
-        parts.append(f"commits paused {'at least ' * one.is_pause_at_least}{one.commit_pause_ms:,} ms")
+    if rebalance.unowned_ms_max:
+        parts.append(f"longest without an owner {rebalance.unowned_ms_max:,} ms")
+    if rebalance.commit_pause_ms is not None:
+        parts.append(f"commits paused {'at least ' * rebalance.is_pause_at_least}{rebalance.commit_pause_ms:,} ms")
     # Of others there may have been members and partitions before that are not on record.
-    return f"{'' if one.is_exact is not False else 'on record: '}{', '.join(parts)}"
+    return f"{'' if rebalance.is_exact is not False else 'on record: '}{', '.join(parts)}"
 
 
-def _blocked(one: "HoldUp") -> str:
-    client = " on ".join(name.lstrip("/") for name in (one.client_id, one.client_host) if name)
-    name = f"{one.member_id} ({client})" if client else one.member_id
-    waiting = [member_id for member_id in one.waiting if member_id != one.member_id]
-    names = (partition.rpartition("-") for partition in one.partitions)
+def _blocked(hold_up: "HoldUp") -> str:
+    client = " on ".join(name.lstrip("/") for name in (hold_up.client_id, hold_up.client_host) if name)
+    name = f"{hold_up.member_id} ({client})" if client else hold_up.member_id
+    waiting = [member_id for member_id in hold_up.waiting if member_id != hold_up.member_id]
+    names = (partition.rpartition("-") for partition in hold_up.partitions)
     partitions = ranges_by_topic((topic, int(number)) for topic, _, number in names)
-    return f"held up by member {name}: {listed(waiting, _MOST_NAMED)} waited {one.waited_ms:,} ms for {partitions}"
+    return f"held up by member {name}: {listed(waiting, _MOST_NAMED)} waited {hold_up.waited_ms:,} ms for {partitions}"
 
 
 def _times(reasons: "Sequence[str]") -> "list[tuple[str, int]]":
@@ -59,35 +59,37 @@ def _times(reasons: "Sequence[str]") -> "list[tuple[str, int]]":
     return list(Counter(reasons).items())
 
 
-def print_reason(one: "Rebalance", hold_up: "HoldUp | None" = None) -> None:
+def print_reason(rebalance: "Rebalance", hold_up: "HoldUp | None" = None) -> None:
     """Print one rebalance with its reason.
 
     Args:
-        one: the rebalance.
+        rebalance: the rebalance.
         hold_up: the member that blocked it, where one did.
     """
     from coordinator_replay.query.rebalances import SHORT_WAIT_MS
 
-    began = one.started_at or one.completed_at
-    sure = f", {one.confidence}" if one.confidence else ""
-    when = "at an unknown time" if began is None else f"{'by ' * one.is_end_open}{moment_text(began)}"
-    matched = " (matched by an alternative)" if one.matched_by == "alternative" else ""
-    parts = [when, one.group_id, one.number, f"{one.cause or 'UNKNOWN'}{sure}{matched}"]
+    began = rebalance.started_at or rebalance.completed_at
+    sure = f", {rebalance.confidence}" if rebalance.confidence else ""
+    when = "at an unknown time" if began is None else f"{'by ' * rebalance.is_end_open}{moment_text(began)}"
+    matched = " (matched by an alternative)" if rebalance.matched_by == "alternative" else ""
+    parts = [when, rebalance.group_id, rebalance.number, f"{rebalance.cause or 'UNKNOWN'}{sure}{matched}"]
     print_text("  ".join(filter(None, parts)), style={"bold": True})
-    print_text(_duration(one), indent="  ")
-    if one.members_after is not None:
-        print_text(_cost(one), indent="  ")
+    print_text(_duration(rebalance), indent="  ")
+    if rebalance.members_after is not None:
+        print_text(_cost(rebalance), indent="  ")
     if hold_up is not None and hold_up.waited_ms >= SHORT_WAIT_MS:
         print_text(_blocked(hold_up), indent="  ")
-    for fact in one.evidence or ():
+    for fact in rebalance.evidence or ():
         print_text(f"- {fact}", indent="  ")
-    if one.reasons and len(one.reasons) > 1:
-        reasons = [reason.rstrip(".") for reason in one.reasons]
+    if rebalance.reasons and len(rebalance.reasons) > 1:
+        reasons = [reason.rstrip(".") for reason in rebalance.reasons]
         print_text(f"reasons of the coordinator: {listed(reasons, _MOST_NAMED, '; ')}", indent="  ")
-    if one.client_reasons:
-        given = [f"{reason} ({times:,} times)" if times > 1 else reason for reason, times in _times(one.client_reasons)]
+    if rebalance.client_reasons:
+        given = [
+            f"{reason} ({times:,} times)" if times > 1 else reason for reason, times in _times(rebalance.client_reasons)
+        ]
         print_text(f"reasons of clients: {listed(given, _MOST_NAMED, '; ')}", indent="  ")
-    if one.alternatives:
-        print_text(f"could also be: {', '.join(one.alternatives)}", indent="  ")
-    if one.exactness_note is not None:
-        print_text(one.exactness_note, indent="  ")
+    if rebalance.alternatives:
+        print_text(f"could also be: {', '.join(rebalance.alternatives)}", indent="  ")
+    if rebalance.exactness_note is not None:
+        print_text(rebalance.exactness_note, indent="  ")

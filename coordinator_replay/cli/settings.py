@@ -18,7 +18,7 @@ known_option = click.option(
 
 
 def settings_of(texts: Iterable[str]) -> dict[str, str]:
-    """Settings by name; ``without-restarts`` may stand without a value.
+    """Return settings by name; ``without-restarts`` may stand without a value.
 
     Raises:
         UsageError: a text is not of that form.

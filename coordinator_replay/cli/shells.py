@@ -53,14 +53,16 @@ _PLAIN = re.compile(r"[A-Za-z0-9_./:@%+=,-]")
 
 
 def bash_quoted(name: str) -> str:
-    r"""A name as bash reads it as one word and runs nothing of it.
+    r"""Return a name as bash reads it as one word and runs nothing of it.
 
     With a backslash before each character, not with quotes around: so names that begin alike do so quoted, too.
 
     >>> print(bash_quoted("pay-$(touch x)"))
     pay-\$\(touch\ x\)
     """
-    return "".join(one if _PLAIN.match(one) or not one.isascii() else f"\\{one}" for one in name)
+    return "".join(
+        character if _PLAIN.match(character) or not character.isascii() else f"\\{character}" for character in name
+    )
 
 
 class Bash(BashComplete):
@@ -69,14 +71,14 @@ class Bash(BashComplete):
     source_template: ClassVar[str] = _BASH
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem[Any]]:
-        """Candidates; behind an open quote, where bash reads no backslash, only those that need none."""
+        """Return candidates; behind an open quote, where bash reads no backslash, only those that need none."""
         items = super().get_completions(args, incomplete)
         if not re.search("[\"']", os.environ.get("COMP_TYPED", "")):
             return items
         return [item for item in items if bash_quoted(str(item.value)) == item.value]
 
     def format_completion(self, item: CompletionItem[Any]) -> str:
-        """A line for the function above."""
+        """Return a line for the function above."""
         return f"{item.type},{bash_quoted(str(item.value)) if item.type == 'plain' else item.value}"
 
 

@@ -41,7 +41,7 @@ _PICTURES = (".svg", ".png", ".jpg", ".jpeg", ".pdf", ".gif", ".webp")
 
 
 def _is_folder(out: str, path: Path, *, is_fleet: bool) -> bool:
-    """Whether the output is a folder: by its slash, or by being one, or for all groups by not being named as a page."""
+    """Return whether the output is a folder: it ends in a slash, is one, or is for all groups and no page."""
     if out.endswith(("/", os.sep)) or path.is_dir():
         return True
     return is_fleet and not path.exists() and path.suffix.lower() not in (".html", ".htm")
@@ -71,10 +71,10 @@ def why(common: Common, **asked: Any) -> None:
         return
     for sentence in reasons.summary:
         print_text(sentence)
-    for number, one in enumerate(reasons):
+    for number, reason in enumerate(reasons):
         if number or reasons.summary:
             click.echo()
-        print_reason(one, reasons.hold_ups.get(one.rebalance_id))
+        print_reason(reason, reasons.hold_ups.get(reason.rebalance_id))
     say_notes(reasons)
 
 
@@ -128,7 +128,7 @@ def report(
         path, facts = pages.index, pages.facts
         say_notes(pages)
     else:
-        tried = [settings_of([one]) for one in alternatives]
+        tried = [settings_of([alternative]) for alternative in alternatives]
         page = warehouse.report(group, what_if=tried, known=settings_of(known), **asked)
         page.save(path)
         facts = page.facts

@@ -47,7 +47,7 @@ def _facts(summary: "Summary", history: "Completeness", seconds: float) -> dict[
         "gaps": len(run.gaps),
         "is_history_complete": since.is_whole,
         "complete_since": None if since.since is None else moment_text(since.since),
-        "missing_offsets": sum(one.missing_offsets for one in history.partitions.values()),
+        "missing_offsets": sum(partition.missing_offsets for partition in history.partitions.values()),
         "kinds": dict(_most_first(summary.kinds)),
         "quarantined": summary.quarantined,
         "groups": [{"type": kind, "state": state, "count": n} for (kind, state), n in sorted(summary.groups.items())],

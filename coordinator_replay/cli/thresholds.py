@@ -22,7 +22,7 @@ def parse_threshold(text: str) -> tuple[str, int]:
     if f"{name}_ms" in THRESHOLD_NAMES:
         name = f"{name}_ms"
     if not is_there or name not in THRESHOLD_NAMES:
-        shown = ", ".join(one.removesuffix("_ms").replace("_", "-") for one in THRESHOLD_NAMES)
+        shown = ", ".join(name.removesuffix("_ms").replace("_", "-") for name in THRESHOLD_NAMES)
         raise UsageError(f"{text!r} is no threshold: write NAME=VALUE with one of {shown}")
     if name.endswith("_ms"):
         return name, round(parse_duration(value.strip()).total_seconds() * 1000)

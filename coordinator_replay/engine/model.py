@@ -194,7 +194,7 @@ class Current(NamedTuple):
         return merged(self.assigned or NOTHING, self.pending)
 
     def is_same_as(self, other: "Current | None") -> bool:
-        """Return the member has the same at the same epoch; what the record says of the past does not count."""
+        """Return whether the member has the same at the same epoch; what the record says of the past does not count."""
         return other is not None and _NOW(self) == _NOW(other)
 
 
@@ -215,7 +215,7 @@ class Target(NamedTuple):
     missing: int = 0
 
     def is_same_as(self, other: "Target | None") -> bool:
-        """Return the same is to be had."""
+        """Return whether the same is to be had."""
         return other is not None and self[:4] == other[:4]
 
 

@@ -39,7 +39,7 @@ class MemberChange:
 
 
 def is_reborn(operation: Operation, group: Group | None) -> bool:
-    """Return the group was deleted and created again, as the same type, within the operation."""
+    """Return whether the group was deleted and created again, as the same type, within the operation."""
     before = operation.before
     return (
         before is not None and group is not None and "removed" in operation.at and before.group_type == group.group_type
@@ -52,12 +52,12 @@ def is_new(operation: Operation, before: Header | None, group: Group) -> bool:
 
 
 def broken(rule: str, at: int, detail: Mapping[str, Any], member: Member | None = None) -> Note:
-    """Return a rule the log must keep is broken."""
+    """Return a note that the log has broken a rule."""
     return Note(EventKind.INVARIANT_BROKEN, at, member, changes={"rule": rule, **detail})
 
 
 def is_explained(operation: Operation, stamps: Sequence[int | None]) -> bool:
-    """Return records are missing since the oldest of some records: they may contradict each other and none be wrong.
+    """Return whether records are missing since the oldest of some: then a contradiction proves no fault.
 
     Args:
         operation: the last one.

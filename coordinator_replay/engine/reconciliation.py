@@ -106,12 +106,12 @@ class Reconciliation:
         self.unreconciled = {member_id for member_id, member in self.members.items() if not self.is_reconciled(member)}
 
     def is_reconciled(self, member: Member) -> bool:
-        """Return a member that is stable at the assignment epoch has nothing left to do."""
+        """Return whether a member that is stable at the assignment epoch has nothing left to do."""
         current = member.current or JOINING
         return current.state is STABLE and current.epoch == self.assignment_epoch
 
     def is_settled(self) -> bool:
-        """Return every member reached the target of the group's own epoch."""
+        """Return whether every member reached the target of the group's own epoch."""
         return bool(self.members) and not self.unreconciled and self.assignment_epoch >= self.epoch
 
     def subscribe(self, record: Record, operation: Operation, subscription: Subscription) -> None:

@@ -240,7 +240,7 @@ class StateReplay:
         return self._mark(EventKind.RECORDS_MISSING, (partition, offset, timestamp_ms), group_type)
 
     def lose_key(self, record: Record, group_type: GroupType) -> Event:
-        """Return a value can't be read: what is known of its key is not proven up to the key's next record.
+        """Return the event for an unreadable value: its key is not proven up to the key's next record.
 
         Args:
             record: the record; no operation is open.

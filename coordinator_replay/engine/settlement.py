@@ -81,7 +81,7 @@ def _note_life(operation: Operation, group: Group, changes: list[MemberChange], 
 
 
 def _is_beginning(operation: Operation, group: Group) -> bool:
-    """Return a group surely begins here: nothing is missing, or it is the empty record that a first join writes."""
+    """Return whether a group surely begins here: no record is missing, or it is the empty one of a first join."""
     if operation.is_exact:
         return True
     return isinstance(group, ClassicGroup) and not group.generation and not group.members and not group.is_simple

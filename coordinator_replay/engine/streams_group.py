@@ -62,7 +62,7 @@ class StreamsGroup(ReconcilingGroup):
     validated_topology_epoch: int = NOT_VALIDATED
 
     def is_ready(self) -> bool:
-        """Return the topology is there and is the one that was validated."""
+        """Return whether the topology is there and is the one that was validated."""
         return self.topology is not None and self.topology.epoch == self.validated_topology_epoch
 
     def replay_metadata(self, record: Record, operation: Operation) -> None:

@@ -171,7 +171,7 @@ def is_plausible(view: memoryview, position: int) -> bool:
 
 
 def _is_plausible_message(view: memoryview, position: int, size: int, magic: int) -> bool:
-    """Return the lengths of key and value must add up to the size: eight bytes that random data does not get right."""
+    """Return whether the lengths of key and value add up to the size: random data does not get them right."""
     key_at = position + (18 if magic == 0 else 26)
     key_bytes: int = struct.unpack_from(">i", view, key_at)[0]
     value_bytes = size + LOG_OVERHEAD - MESSAGE_OVERHEAD[magic] - max(key_bytes, 0)

@@ -199,9 +199,9 @@ def _find_moves(job: Job, reading: Reading, names: Topics) -> Moves:
     is_told = all(row.get("hash_divisor") is not None for row in rows)
     if is_told and not known and not may_have_moved(divisors):
         return Moves(divisors=divisors)
-    files = [file for one in reading.decoded for file in one.files if file.what in (COMMIT, RECORD)]
+    files = [file for decoded in reading.decoded for file in decoded.files if file.what in (COMMIT, RECORD)]
     share = MovesShare(
-        staged=[one.file.path for one in files],
+        staged=[file.file.path for file in files],
         records=[file.uri for name in ("offset_commits", "group_records") for file in job.files(name)],
         groups=[
             *(file.uri for file in job.files(STATE_TABLE)),
@@ -228,5 +228,5 @@ def _name_topics(job: Job, tally: Tally) -> Topics:
     if options.cluster_metadata is not None:
         files = metadata_files(options.cluster_metadata)
         metadata = job.stages.run_on_files("read cluster metadata", files, read_metadata)
-        sources += topics.from_metadata(record for one in metadata for record in one.records)
+        sources += topics.from_metadata(record for log in metadata for record in log.records)
     return Topics(before, topics.best_topics(sources), metadata)

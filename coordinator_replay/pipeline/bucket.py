@@ -56,7 +56,7 @@ class BucketResult:
 def _partitions(
     share: BucketShare, run_id: str, files: BucketFiles, offsets: OffsetsByCopy, positions: Mapping[int, int]
 ) -> PartitionStep:
-    """What is proven of the bucket's log partitions, by the copies of this run and of earlier ones.
+    """Return what is proven of the bucket's log partitions, by the copies of this run and of earlier ones.
 
     Args:
         share: the bucket.
@@ -66,9 +66,9 @@ def _partitions(
         positions: how many positions of the log partitions hold a record.
     """
     new = [
-        copy_of(run_id, one.bounds, offsets.get((one.bounds.log_partition, one.source), CopyOffsets()))
-        for one in share.copies
-        if one.has_news(share.ends.get(one.bounds.log_partition))
+        copy_of(run_id, copy.bounds, offsets.get((copy.bounds.log_partition, copy.source), CopyOffsets()))
+        for copy in share.copies
+        if copy.has_news(share.ends.get(copy.bounds.log_partition))
     ]
     earlier = read_copies(file.uri for file in files.old(COPIES))
     if share.lost_from:
@@ -79,7 +79,7 @@ def _partitions(
 
 
 def reasons_to_rebuild(share: BucketShare, names: Mapping[str, str], renamed: Collection[str]) -> list[str]:
-    """Why a bucket can't continue from where its tables end, by what they have; nothing where it can.
+    """Return why a bucket can't continue from where its tables end, by what they have; nothing where it can.
 
     Args:
         share: the bucket; staged records follow those that its tables have.
@@ -90,7 +90,9 @@ def reasons_to_rebuild(share: BucketShare, names: Mapping[str, str], renamed: Co
     reasons = groups_not_to_continue(files, names, renamed)
     if share.copies:
         step = _partitions(share, "", files, offsets_by_copy(share.staged), {})
-        reasons += [f"log partition {one}: other ranges of its history are complete now" for one in step.changed()]
+        reasons += [
+            f"log partition {partition}: other ranges of its history are complete now" for partition in step.changed()
+        ]
     return reasons
 
 

@@ -28,7 +28,7 @@ class Place:
     purges: Mapping[str, Purge] = field(default_factory=dict)
 
     def part(self, table: str, bucket: int | None = None, is_open: bool | None = None) -> Part:
-        """Where rows of a table go, by the values of its partition columns."""
+        """Return where rows of a table go, by the values of its partition columns."""
         values = {"cluster": self.cluster, "bucket": bucket, "is_open": is_open}
         return table_part(declared(table), f"{self.warehouse}/{table}", values, self.purges.get(table))
 
@@ -88,7 +88,7 @@ class Changes:
     removed: list[TableFile] = field(default_factory=list)
 
     def rows(self, table: str) -> int:
-        """How many rows a table has more than before."""
+        """Return how many rows a table has more than before."""
         added = sum(file.rows for file in self.added if file.table == table)
         return added - sum(file.rows or 0 for file in self.removed if file.table == table)
 
@@ -125,11 +125,11 @@ class BucketFiles:
                 self.added.append(file)
 
     def old(self, table: str, is_open: bool | None = None) -> list[TableFile]:
-        """Files that the table had when the run began, removed ones too."""
+        """Return files that the table had when the run began, removed ones too."""
         return [file for file in self.existing.get(table, ()) if is_open is None or file.is_open == is_open]
 
     def new(self, table: str) -> list[DataFile]:
-        """Files that this run adds."""
+        """Return files that this run adds."""
         return [file for file in self.added if file.table == table]
 
     def remove(self, table: str, is_open: bool | None = None) -> None:
@@ -138,7 +138,7 @@ class BucketFiles:
         self.removed += [file for file in self.old(table, is_open) if file.uri not in removed]
 
     def uris(self, table: str) -> list[str]:
-        """All files that the table has after the run, by what has been added and removed so far."""
+        """Return all files that the table has after the run, by what has been added and removed so far."""
         removed = {file.uri for file in self.removed}
         kept = [file.uri for file in self.old(table) if file.uri not in removed]
-        return [*kept, *(one.path for one in self.new(table))]
+        return [*kept, *(file.path for file in self.new(table))]

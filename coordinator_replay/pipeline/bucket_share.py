@@ -63,16 +63,16 @@ class BucketShare:
 
     @property
     def is_rebuild(self) -> bool:
-        """Whether its derived rows are derived again from the first record on."""
+        """Return whether its derived rows are derived again from the first record on."""
         return self.action is Action.REBUILD
 
     @property
     def records(self) -> int:
-        """How many staged rows it has."""
+        """Return how many staged rows it has."""
         return sum(file.rows for _, _, file, _ in self.staged)
 
     @property
     def size(self) -> int:
-        """About how much work it is: the bytes to read."""
+        """Return a rough measure of the work: the bytes to read."""
         tables = self.files.values() if self.is_rebuild else ()
         return sum(file.size for _, _, file, _ in self.staged) + sum(file.size for files in tables for file in files)

@@ -13,7 +13,7 @@ from coordinator_replay.store.scan import read_paths
 def extremes(
     uris: Iterable[str], column: str, which: Literal["min", "max"], where: pc.Expression, *, by: str = "group_id"
 ) -> dict[Any, int]:
-    """The lowest or the highest value of a column in the rows of each group; of moments in milliseconds.
+    """Return the lowest or the highest value of a column in the rows of each group; of moments in milliseconds.
 
     Args:
         uris: the files.

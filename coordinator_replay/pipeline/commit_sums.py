@@ -160,7 +160,7 @@ _SUMS = {PARTITION_SUMS: _BY_PARTITION, REWIND_SUMS: _REWINDS, LOSS_SUMS: _LOSSE
 def commit_sums(
     commits: Iterable[pa.RecordBatch], evidence: pa.Table, wanted: SumsRange
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """What commits come to, of a bucket: it has whole groups.
+    """Yield what commits come to, of a bucket: it has whole groups.
 
     Args:
         commits: at least the columns of COMMIT.
@@ -208,7 +208,7 @@ class _MinuteSums:
         self.sums = {name: numbers_of(minutes.column(name).combine_chunks().take(taken)) for name in _SUMMED}
 
     def by_group(self, wanted: SumsRange) -> pa.RecordBatch:
-        """Commits of groups, those in minutes that are over apart from the others.
+        """Return commits of groups, those in minutes that are over apart from the others.
 
         How many, how many bytes, of how many the input doesn't show whether they were made in a transaction, the first
         and last time in milliseconds, in how many minutes there were too many for each of its partitions that were
@@ -246,7 +246,7 @@ class _MinuteSums:
         )
 
     def by_kind(self) -> pa.RecordBatch:
-        """Rows in MINUTES."""
+        """Return rows in MINUTES."""
         rows = pa.table([self.minutes, self.kinds, self.sums["commits"]], MINUTES)
         by_kind = rows.group_by(MINUTES.names[:2], use_threads=False).aggregate([("commits", "sum")])
         [batch] = by_kind.rename_columns(MINUTES.names).combine_chunks().to_batches()
@@ -286,7 +286,7 @@ class IntervalSums:
 
 
 def pauses(rows: pa.RecordBatch, pause_ms: int, end: datetime | None = None) -> pa.RecordBatch:
-    """Rows of the history that lasted for long, in PAUSE: those with an owner, and proven in the whole interval.
+    """Return rows of the history that lasted for long, in PAUSE: those with an owner, and proven in the whole interval.
 
     Args:
         rows: of the history.

@@ -66,7 +66,7 @@ def _change(row: dict[str, object]) -> CoordinatorChange:
 
 
 def _ends_ms(uris: Sequence[str]) -> dict[int, int]:
-    """The latest time of a record, in milliseconds, by log partition."""
+    """Return the latest time of a record, in milliseconds, by log partition."""
     rows = (row for batch in read_paths(uris, ("log_partition", "end_timestamp")) for row in plain_rows(batch))
     return {row["log_partition"]: row["end_timestamp"] for row in rows if row["end_timestamp"] is not None}
 

@@ -67,7 +67,7 @@ class Log:
 
 
 def explain_tombstones(job: Job, results: Sequence[BucketResult], log: Log, lines: Sequence[str]) -> CausesResult:
-    """The one stage across buckets; what it writes joins the files of each bucket.
+    """Return the one stage across buckets; what it writes joins the files of each bucket.
 
     Args:
         job: the run's.
@@ -86,9 +86,9 @@ def explain_tombstones(job: Job, results: Sequence[BucketResult], log: Log, line
             if change.change == TOPIC_REMOVED
         ],
         coordinators=[
-            (one.log_partition, one.elected_at, one.leader_epoch, one.is_exact)
-            for one in log.coordinators
-            if one.elected_at is not None
+            (coordinator.log_partition, coordinator.elected_at, coordinator.leader_epoch, coordinator.is_exact)
+            for coordinator in log.coordinators
+            if coordinator.elected_at is not None
         ],
         rebalances=[uri for result in results for uri in result.files.uris(REBALANCES)],
         lines=lines,
@@ -111,7 +111,7 @@ def explain_tombstones(job: Job, results: Sequence[BucketResult], log: Log, line
 def evaluate(
     job: Job, results: Sequence[BucketResult], causes: CausesResult, log: Log, news: News
 ) -> list[EvaluationResult]:
-    """The stage that lets the rules look at each bucket."""
+    """Return the stage that lets the rules look at each bucket."""
     expiry = job.options.expiry
     context = EvaluationContext(
         place=job.place,
@@ -130,9 +130,9 @@ def evaluate(
 def add_up_metrics(
     job: Job, results: Sequence[BucketResult], evaluated: Sequence[EvaluationResult], log: Log, summary: Summary
 ) -> Changes:
-    """The stage that adds the minutes of all buckets up."""
+    """Return the stage that adds the minutes of all buckets up."""
     share = MetricsShare(
-        steps=[file.path for one in evaluated for file in one.files if file.part == STEP_ROWS],
+        steps=[file.path for step in evaluated for file in step.files if file.part == STEP_ROWS],
         minutes=[file.path for result in results for file in result.files.staged.get(MINUTE_SUMS, [])],
         earlier=[file.uri for file in job.files(METRICS)],
         since=log.sums.since,
@@ -144,28 +144,28 @@ def add_up_metrics(
 
 
 def take_findings(job: Job, evaluated: Sequence[EvaluationResult], log: Log, news: News, summary: Summary) -> Changes:
-    """The findings of all buckets, and those about the log: ranges not read or lost, partitions loaded slowly."""
+    """Return the findings of all buckets, and findings about the log: ranges not read or lost, slow loading."""
     run = summary.run
-    for one in evaluated:
-        summary.findings.update(one.severities)
-        summary.new_findings.update(one.new)
-        summary.causes.update(one.causes)
-        summary.expired.update(one.expired)
-        run.fail(one.failed)
+    for step in evaluated:
+        summary.findings.update(step.severities)
+        summary.new_findings.update(step.new)
+        summary.causes.update(step.causes)
+        summary.expired.update(step.expired)
+        run.fail(step.failed)
     evaluator = Evaluator(run.cluster, "", milliseconds(log.end), job.options.thresholds)
     writer = TableWriter(job.place, None)
     first_runs = news.first_runs()
     for kind, evidence in _of_log(run, log):
         rows = news.dated(evaluator.add(kind, evidence), first_runs)
         summary.new_findings.update(news.count(rows))
-        summary.findings.update(one["severity"] for one in rows)
+        summary.findings.update(row["severity"] for row in rows)
         writer.add_rows(FINDINGS, rows)
-    added = [file for one in evaluated for file in one.files if file.table is not None]
+    added = [file for step in evaluated for file in step.files if file.table is not None]
     return Changes([*added, *writer.close()], [*job.files(FINDINGS), *job.files(TOTALS)])
 
 
 def _of_log(run: Run, log: Log) -> Iterator[tuple[Evidence, dict[str, Any]]]:
-    """Evidence about the log itself, as this run and those before it have read it."""
+    """Yield evidence about the log itself, as this run and those before it have read it."""
     gaps, lost = unread(log.history.ranges, run), lost_ranges([run, *log.history.runs])
     for kind, ranges in ((Evidence.GAP, gaps), (Evidence.LOST, lost)):
         for log_partition, low, high in ranges:
@@ -178,7 +178,7 @@ def _of_log(run: Run, log: Log) -> Iterator[tuple[Evidence, dict[str, Any]]]:
 
 
 def count_earlier(job: Job, summary: Summary, news: News) -> None:
-    """What earlier runs found, where this one had nothing to derive."""
+    """Count the findings of earlier runs if this run had nothing to derive."""
     summary.new_findings.update(news.count_earlier())
     for name, column, counts in (
         (FINDINGS, "severity", summary.findings),

@@ -126,8 +126,8 @@ class GroupMoves:
 
     def __post_init__(self) -> None:
         """Index the moves."""
-        object.__setattr__(self, "ends", {(one.group_id, one.log_partition): one for one in self.moves})
-        object.__setattr__(self, "begins", {(one.group_id, one.to_log_partition): one for one in self.moves})
+        object.__setattr__(self, "ends", {(move.group_id, move.log_partition): move for move in self.moves})
+        object.__setattr__(self, "begins", {(move.group_id, move.to_log_partition): move for move in self.moves})
 
     def are_over(self, rows: pa.RecordBatch, *columns: str) -> Bools:
         """Return which rows stand behind the move of their group out of their log partition.
@@ -149,7 +149,7 @@ class GroupMoves:
 
     def ends_of(self, rows: pa.RecordBatch) -> Numbers:
         """Return where each row's group left its log partition; a very large offset where it didn't."""
-        return _by_key(rows, {key: one.end_offset for key, one in self.ends.items()}, NEVER)
+        return _by_key(rows, {key: end.end_offset for key, end in self.ends.items()}, NEVER)
 
     def are_open(self, rows: pa.RecordBatch, column: str) -> Bools:
         """Return which rows begin while brokers with the old partition count wrote, too.
@@ -159,9 +159,9 @@ class GroupMoves:
             column: the offset that a row begins at.
         """
         until = {
-            key: NEVER if one.exact_from_offset is None else one.exact_from_offset
-            for key, one in self.begins.items()
-            if one.overlaps_until is not None
+            key: NEVER if begin.exact_from_offset is None else begin.exact_from_offset
+            for key, begin in self.begins.items()
+            if begin.overlaps_until is not None
         }
         is_open: Bools = numbers_of(rows.column(column), -1) < _by_key(rows, until, -1)
         return is_open
@@ -254,13 +254,13 @@ def find_moves(share: MovesShare) -> FoundMoves:
     divisors = {partition: hash_divisor(groups, partition) for partition, groups in by_partition.items()}
     several = {group for group, of_group in partitions.items() if len(of_group) > 1}
     again = sorted(several if share.is_all else several & _touched(share.known, first_new, several))
-    kept = [one for one in share.known if one.group_id in several and one.group_id not in again]
+    kept = [move for move in share.known if move.group_id in several and move.group_id not in again]
     return FoundMoves(sorted([*kept, *_moves(share, again)]), divisors)
 
 
 def _places(moves: Iterable[GroupMove]) -> Iterator[tuple[str, int]]:
-    for one in moves:
-        yield from ((one.group_id, one.log_partition), (one.group_id, one.to_log_partition))
+    for move in moves:
+        yield from ((move.group_id, move.log_partition), (move.group_id, move.to_log_partition))
 
 
 def _first_offsets(uris: Iterable[str]) -> dict[tuple[str, int], int]:
@@ -281,7 +281,7 @@ def _touched(
     known: Sequence[GroupMove], first_new: Mapping[tuple[str, int], int], several: Collection[str]
 ) -> set[str]:
     """Return the groups whose moves may be others now: all but those with new records behind their last move only."""
-    last = {one.group_id: one for one in known}
+    last = {move.group_id: move for move in known}
     touched = set(several).difference(last)
     for (group, partition), offset in first_new.items():
         move = last.get(group)
@@ -300,7 +300,7 @@ def _moves(share: MovesShare, groups: Sequence[str]) -> list[GroupMove]:
     records = read_paths([*share.records, *share.staged], _READ, wanted)
     seen = pa.Table.from_batches(map(_seen, records), _SEEN)
     count = share.partition_count
-    by_count = [{"group_id": one, "log_partition": positive_hash(one) % count} for one in groups] if count else []
+    by_count = [{"group_id": group, "log_partition": positive_hash(group) % count} for group in groups] if count else []
     moves = select(_MOVES, {}, seen=seen, counted=pa.Table.from_pylist(by_count, _COUNTED))
     return [GroupMove(*row) for row in zip(*moves.to_pydict().values(), strict=True)]
 
@@ -330,8 +330,8 @@ def moved_note(moves: Sequence[GroupMove]) -> str | None:
     """Return a sentence about moves; None for none."""
     if not moves:
         return None
-    shown = [f"{one.group_id} from {one.log_partition} to {one.to_log_partition}" for one in moves]
-    groups = counted(len({one.group_id for one in moves}), "group")
+    shown = [f"{move.group_id} from {move.log_partition} to {move.to_log_partition}" for move in moves]
+    groups = counted(len({move.group_id for move in moves}), "group")
     return (
         f"{groups} moved to another log partition ({listed(shown, 3)}): the partition count of __consumer_offsets was "
         "raised, or the dump has files of two clusters; from the move on only the new log partition counts"
@@ -340,12 +340,12 @@ def moved_note(moves: Sequence[GroupMove]) -> str | None:
 
 def evidence_of(moves: Sequence[GroupMove]) -> dict[str, Any]:
     """Return moves as evidence of a finding; only some of them are named."""
-    times = [one.moved_at for one in moves if one.moved_at is not None]
-    open_until = [one.overlaps_until for one in moves if one.overlaps_until is not None]
-    named = [{name: getattr(one, name) for name in _NAMED} for one in moves[:_MOST_NAMED]]
+    times = [move.moved_at for move in moves if move.moved_at is not None]
+    open_until = [move.overlaps_until for move in moves if move.overlaps_until is not None]
+    named = [{name: getattr(move, name) for name in _NAMED} for move in moves[:_MOST_NAMED]]
     return {
         "moves": named,
-        "groups": len({one.group_id for one in moves}),
+        "groups": len({move.group_id for move in moves}),
         "first_at": min(times, default=None),
         "last_at": max(times, default=None),
         "overlaps_until": max(open_until, default=None),
@@ -355,8 +355,8 @@ def evidence_of(moves: Sequence[GroupMove]) -> dict[str, Any]:
 def rebuilt_for(known: Sequence[GroupMove], now: Sequence[GroupMove]) -> dict[int, str]:
     """Return why the rows of log partitions are derived again: a move into them, or out of them, is another one now."""
     reasons: dict[int, str] = {}
-    for one in sorted(set(known).symmetric_difference(now), key=lambda one: (one.group_id, one.number)):
-        why = f"group {one.group_id!r} moved from log partition {one.log_partition} to {one.to_log_partition}"
-        for partition in (one.log_partition, one.to_log_partition):
+    for move in sorted(set(known).symmetric_difference(now), key=lambda move: (move.group_id, move.number)):
+        why = f"group {move.group_id!r} moved from log partition {move.log_partition} to {move.to_log_partition}"
+        for partition in (move.log_partition, move.to_log_partition):
             reasons.setdefault(partition, why)
     return reasons

@@ -73,7 +73,7 @@ class GroupGuard:
 
 
 def _where(traceback: TracebackType | None) -> str:
-    """The innermost place of this package, as module and function."""
+    """Return the innermost place of this package, as module and function."""
     place = ""
     while traceback is not None:
         code = traceback.tb_frame.f_code

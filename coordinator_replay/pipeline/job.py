@@ -50,28 +50,28 @@ class Job:
     place: Place
 
     def files(self, table: str) -> list[TableFile]:
-        """The cluster's files of a table."""
+        """Return the cluster's files of a table."""
         return self.snapshots[table].files(cluster=self.options.cluster)
 
     def uris(self, table: str, changes: Changes) -> list[str]:
-        """The cluster's files of a table once a run's changes so far are made."""
+        """Return the cluster's files of a table once a run's changes so far are made."""
         removed = {file.uri for file in changes.removed}
         kept = [file.uri for file in self.files(table) if file.uri not in removed]
         return [*kept, *(file.path for file in changes.added if file.table == table)]
 
     def bucket_files(self) -> list[TableFile]:
-        """The cluster's files of all tables that have buckets."""
+        """Return the cluster's files of all tables that have buckets."""
         return [file for name in BUCKET_TABLES for file in self.files(name)]
 
     def earlier(self) -> Earlier:
-        """What earlier runs know of the log."""
+        """Return what earlier runs know of the log."""
         files = self.files(PARTITIONS)
         rows = [row for batch in read_table(files, ["log_partition", "complete_ranges"]) for row in batch.to_pylist()]
         return Earlier(
             history=History(finished_runs(self.snapshots[LEDGER], self.options.cluster)),
             logs=earlier_logs(files),
             complete={
-                row["log_partition"]: [(one["from_offset"], one["to_offset"]) for one in row["complete_ranges"]]
+                row["log_partition"]: [(span["from_offset"], span["to_offset"]) for span in row["complete_ranges"]]
                 for row in rows
             },
             is_read_again=self.options.full,
@@ -135,7 +135,7 @@ def begin_job(stages: Stages, options: Options, *, is_plan: bool = False) -> tup
 
     with ThreadPoolExecutor(_TABLES_AT_ONCE) as pool:
         snapshots = dict(zip(tables(), pool.map(snapshot, tables()), strict=True))
-    purges = {name: purge for name, one in snapshots.items() if (purge := purge_of(one)) is not None}
+    purges = {name: purge for name, snapshot in snapshots.items() if (purge := purge_of(snapshot)) is not None}
     place = Place(warehouse=store.uri, cluster=options.cluster, folder=store.staging(run.run_id), purges=purges)
     return Job(stages.observed_by(run.take_metrics), options, store, snapshots, buckets, place), run
 

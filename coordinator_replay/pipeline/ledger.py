@@ -70,7 +70,7 @@ class Run:
 
     @staticmethod
     def begin(cluster: str, inputs: Sequence[str], settings: Mapping[str, Any], last_id: str = "") -> "Run":
-        """A run that starts now.
+        """Return a run that starts now.
 
         Args:
             cluster: whose dump it reads.
@@ -114,7 +114,7 @@ class Run:
 
     @property
     def has_new_records(self) -> bool:
-        """Whether it read records that no run before had read."""
+        """Return whether it read records that no run before had read."""
         return has_new_records(self.records_decoded, self.records_quarantined, self.control_records)
 
     def fail(self, groups: Sequence[str]) -> None:
@@ -143,8 +143,8 @@ class Run:
             )
 
     def row(self) -> dict[str, Any]:
-        """The run as a row of ``audit_runs``, times in milliseconds, maps as pairs."""
-        values = {one.name: _as_written(getattr(self, one.name)) for one in fields(self)}
+        """Return the run as a row of ``audit_runs``, times in milliseconds, maps as pairs."""
+        values = {field.name: _as_written(getattr(self, field.name)) for field in fields(self)}
         return values | {
             "inputs": list(map(without_secrets, self.inputs)),
             "gaps": [dict(zip(_GAP, gap, strict=True)) for gap in self.gaps],
@@ -161,7 +161,7 @@ def _as_written(value: Any) -> Any:
 
 
 def finished_runs(ledger: Snapshot, cluster: str) -> list[Run]:
-    """The runs of a cluster that are done, the newest first: a handful of numbers each.
+    """Return the runs of a cluster that are done, the newest first: a handful of numbers each.
 
     Args:
         ledger: table ``audit_runs``.
@@ -169,7 +169,7 @@ def finished_runs(ledger: Snapshot, cluster: str) -> list[Run]:
     """
     rows = (
         row
-        for batch in read_table(ledger.files(cluster=cluster), [one.name for one in fields(Run)])
+        for batch in read_table(ledger.files(cluster=cluster), [field.name for field in fields(Run)])
         for row in batch.to_pylist(maps_as_pydicts="strict")
     )
     finished = [_finished(row, cluster) for row in rows if row["status"] == "done"]
@@ -183,7 +183,7 @@ def _finished(row: Mapping[str, Any], cluster: str) -> Run:
 
 
 def audited_ranges(runs: Sequence[Run], form: str | None = None) -> dict[int, list[tuple[int, int]]]:
-    """Which offsets of each log partition runs have read: half-open ranges between their gaps, in order.
+    """Return which offsets of each log partition runs have read: half-open ranges between their gaps, in order.
 
     A handful of numbers, whatever the size of the log and however many nights it was audited.
 
@@ -196,13 +196,13 @@ def audited_ranges(runs: Sequence[Run], form: str | None = None) -> dict[int, li
         ranges = below(ranges, run.lost_from)
         if form is not None and run.input_form != form:
             continue
-        for partition, one in _read_by(run):
-            ranges.setdefault(partition, []).append(one)
+        for partition, read in _read_by(run):
+            ranges.setdefault(partition, []).append(read)
     return {partition: _joined(of_partition) for partition, of_partition in ranges.items()}
 
 
 def _read_by(run: Run) -> Iterator[tuple[int, tuple[int, int]]]:
-    """The log partitions and half-open ranges of offsets that a run has read, between its gaps."""
+    """Yield the log partitions and half-open ranges of offsets that a run has read, between its gaps."""
     for partition, start in run.from_offsets.items():
         for _, gap_from, gap_to in sorted(gap for gap in run.gaps if gap[0] == partition):
             yield partition, (start, gap_from)
@@ -211,7 +211,7 @@ def _read_by(run: Run) -> Iterator[tuple[int, tuple[int, int]]]:
 
 
 def lost_ranges(runs: Sequence[Run]) -> Iterator[tuple[int, int, int]]:
-    """What runs had read that an election of a leader has truncated since: log_partition, from, to (not included).
+    """Yield ranges of earlier runs that a leader election has truncated: log_partition, from, to (not included).
 
     Args:
         runs: from ``finished_runs``, the newest first.
@@ -227,7 +227,7 @@ def lost_ranges(runs: Sequence[Run]) -> Iterator[tuple[int, int, int]]:
 
 
 def below(ranges: Ranges, limits: Mapping[int, int]) -> dict[int, list[tuple[int, int]]]:
-    """Half-open ranges of offsets by log partition, of some partitions only what lies below an offset."""
+    """Return half-open ranges of offsets by log partition, of some partitions only what lies below an offset."""
     return {
         partition: [
             (start, min(end, limits.get(partition, end)))
@@ -253,41 +253,41 @@ class History:
 
     @cached_property
     def ranges(self) -> Ranges:
-        """Positions that they have read, by log partition."""
+        """Return positions that they have read, by log partition."""
         return below(audited_ranges(self.runs), self.lost_from)
 
     @cached_property
     def segment_ranges(self) -> Ranges:
-        """Those of them that were read from segments."""
+        """Return those of them that were read from segments."""
         return below(audited_ranges(self.runs, Format.SEGMENTS), self.lost_from)
 
     @cached_property
     def positions(self) -> Mapping[int, int]:
-        """How many offsets below the end of what they have read hold a record, by log partition."""
+        """Return how many offsets below the end of what they have read hold a record, by log partition."""
         return {partition: count for run in reversed(self.runs) for partition, count in run.positions.items()}
 
     @property
     def ends(self) -> dict[int, int]:
-        """The first offset that no run has read, by log partition."""
+        """Return the first offset that no run has read, by log partition."""
         return {partition: ranges[-1][1] for partition, ranges in self.ranges.items() if ranges}
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """What the last run was asked to do."""
+        """Return what the last run was asked to do."""
         return self.runs[0].settings if self.runs else {}
 
     @property
     def log_end(self) -> datetime | None:
-        """Timestamp of the last record that any run has read."""
+        """Return timestamp of the last record that any run has read."""
         return max((run.log_end for run in self.runs if run.log_end is not None), default=None)
 
     def is_behind(self) -> bool:
-        """Whether the last run wrote records only, so that nothing was derived from them."""
+        """Return whether the last run wrote records only, so that nothing was derived from them."""
         return bool(self.settings.get("records_only"))
 
 
 def _joined(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Half-open ranges in order, those that touch as one."""
+    """Return half-open ranges in order, those that touch as one."""
     joined: list[tuple[int, int]] = []
     for start, end in sorted(ranges):
         if joined and start <= joined[-1][1]:
@@ -298,20 +298,20 @@ def _joined(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def unread(earlier: Ranges, run: Run) -> list[tuple[int, int, int]]:
-    """Stretches between what earlier runs and this one have read that none of them has: log_partition, from, to.
+    """Return stretches between what earlier runs and this one have read that none of them has: log_partition, from, to.
 
     Args:
         earlier: from ``audited_ranges``.
         run: this run, its input read.
     """
     read = {partition: list(ranges) for partition, ranges in earlier.items()}
-    for partition, one in _read_by(run):
-        read.setdefault(partition, []).append(one)
+    for partition, read_partition in _read_by(run):
+        read.setdefault(partition, []).append(read_partition)
     return list(between(read))
 
 
 def between(read: Mapping[int, Sequence[tuple[int, int]]]) -> Iterator[tuple[int, int, int]]:
-    """Stretches between ranges of offsets that lie in none of them: log_partition, from, to."""
+    """Yield stretches between ranges of offsets that lie in none of them: log_partition, from, to."""
     for partition, ranges in sorted(read.items()):
         reached = None
         for start, end in sorted(ranges):

@@ -63,7 +63,7 @@ def _with_opened_blobs(groups: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def decode_lines(records: pa.RecordBatch) -> pa.StringArray:
-    """One JSON object for each row of a batch of log records, in their order.
+    """Return one JSON object for each row of a batch of log records, in their order.
 
     Args:
         records: a batch in ``LOG_RECORD``.
@@ -97,7 +97,7 @@ def _parquet(path: str) -> Iterator[pa.RecordBatch]:
     filesystem, inner = open_filesystem(path)
     with pq.ParquetFile(inner, filesystem=filesystem) as file:
         # What was written by Arrow may come back as a dictionary.
-        columns = {one.name: str(getattr(one.type, "value_type", one.type)) for one in file.schema_arrow}
+        columns = {field.name: str(getattr(field.type, "value_type", field.type)) for field in file.schema_arrow}
         check_kafka_columns(columns, without_secrets(path))
         for batch in file.iter_batches(_BATCH_ROWS, columns=[name for name in KAFKA_ROW if name in columns]):
             yield from bounded(kafka_rows(batch))
@@ -127,7 +127,7 @@ def _records_of(lines: list[bytes], source: str) -> pa.RecordBatch:
 
 
 def read_without_spark(dump: Dump, notes: list[str]) -> Iterator[pa.RecordBatch]:
-    """The records of a dump in batches of ``LOG_RECORD``, file by file.
+    """Yield the records of a dump in batches of ``LOG_RECORD``, file by file.
 
     Args:
         dump: what the inputs hold.

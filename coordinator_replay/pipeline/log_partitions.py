@@ -41,23 +41,23 @@ class _Times(NamedTuple):
 
     @property
     def before_ms(self) -> int | None:
-        """``before_us`` in milliseconds."""
+        """Return ``before_us`` in milliseconds."""
         return None if self.before_us is None else self.before_us // 1000
 
     @property
     def at_ms(self) -> int | None:
-        """``at_us`` in milliseconds."""
+        """Return ``at_us`` in milliseconds."""
         return None if self.at_us is None else self.at_us // 1000
 
 
 def times_around(files: BucketFiles, needed: Iterable[Needed]) -> dict[Needed, _Times]:
-    """The timestamps around offsets: time becomes offset by the running maximum, since the clocks are the brokers'.
+    """Return the timestamps around offsets, by the running maximum, since the clocks are the brokers'.
 
     Args:
         files: the bucket's.
         needed: log partitions and offsets.
     """
-    times_of = {one: _Times() for one in needed}
+    times_of = {partition: _Times() for partition in needed}
     if not times_of:
         return times_of
     records = read_paths((uri for name in _RECORDS for uri in files.uris(name)), _PLACE)
@@ -102,7 +102,7 @@ class PartitionStep:
         self.old = {row["log_partition"]: row for batch in batches for row in plain_rows(batch)}
 
     def changed(self) -> list[int]:
-        """Log partitions whose history is another one now, and not just a longer one."""
+        """Return log partitions whose history is another one now, and not just a longer one."""
         return [
             partition
             for partition, ranges in self.completeness.ranges.items()
@@ -110,39 +110,39 @@ class PartitionStep:
         ]
 
     def new_gaps(self, partition: int) -> list[tuple[int, HistoryRange]]:
-        """The gaps behind what earlier runs have read, with their numbers; none where anything before them changed."""
+        """Return the gaps behind the end of earlier runs, with their numbers; none if anything before them changed."""
         ranges, old = self.completeness.ranges[partition], self.old.get(partition)
         if old is None or not old["complete_ranges"]:
             return []
         count, end = len(old["complete_ranges"]), old["end_offset"]
         new = list(enumerate(ranges))[count:]
-        are_behind = all(one.is_gap and one.begins_at >= end for _, one in new)
+        are_behind = all(gap.is_gap and gap.begins_at >= end for _, gap in new)
         return new if are_behind and self._is_longer(old, ranges[:count]) else []
 
     @staticmethod
     def _is_longer(old: Mapping[str, Any], ranges: Sequence[HistoryRange]) -> bool:
-        before = [(one["from_offset"], one["exact_from_offset"]) for one in old["complete_ranges"] or ()]
-        return before == [(one.complete_from, one.exact_from) for one in ranges]
+        before = [(span["from_offset"], span["exact_from_offset"]) for span in old["complete_ranges"] or ()]
+        return before == [(span.complete_from, span.exact_from) for span in ranges]
 
     def reached_ms(self) -> int:
-        """Up to when earlier runs have read any of the log partitions; 0 where none has."""
+        """Return the time up to which earlier runs have read any of the log partitions; 0 if none has."""
         return max((row["end_timestamp"] or 0 for row in self.old.values()), default=0)
 
     def times(self) -> Mapping[Needed, _Times]:
-        """The times around the offsets at which ranges begin and end."""
+        """Return the times around the offsets at which ranges begin and end."""
         if self._times is None:
             needed = {
                 (partition, offset)
                 for partition, ranges in self.completeness.ranges.items()
-                for one in ranges
-                for offset in (one.begins_at, one.complete_from, one.exact_from, one.to_offset)
+                for span in ranges
+                for offset in (span.begins_at, span.complete_from, span.exact_from, span.to_offset)
                 if offset is not None
             }
             self._times = times_around(self.files, needed)
         return self._times
 
     def complete_ms(self, partition: int) -> int | None:
-        """From when on no record of the last range of a log partition is missing; None where none has a time."""
+        """Return since when the last range of a log partition is complete; None if no record has a time."""
         ranges, old = self.completeness.ranges[partition], self.old.get(partition)
         if old is not None and self._is_longer(old, ranges):
             since = old["complete_ranges"][-1]["from_timestamp"]
@@ -187,7 +187,7 @@ class PartitionStep:
         return self._longer(old, ranges[-1].to_offset)
 
     def _longer(self, row: dict[str, Any], to_offset: int) -> dict[str, Any]:
-        """The row of a log partition of which only more is known."""
+        """Return the row of a log partition of which only more is known."""
         partition = row["log_partition"]
         last = self.share.last.get(partition)
         end_ms = latest_ms(row["end_timestamp"], None if last is None else milliseconds(last))
@@ -206,7 +206,7 @@ class PartitionStep:
     def _row(self, partition: int, ranges: Sequence[HistoryRange], old: Mapping[str, Any]) -> dict[str, Any]:
         last = ranges[-1]
         times = self.times()
-        first = min(int(one.copy.starts[0]) for one in ranges)
+        first = min(int(span.copy.starts[0]) for span in ranges)
         is_complete = last.exact_from is not None and last.exact_from < last.to_offset
         exact_from = last.exact_from if is_complete else None
         if last.is_whole:
@@ -219,24 +219,24 @@ class PartitionStep:
             "end_timestamp": times[partition, last.to_offset].before_ms,
             "complete_ranges": [
                 {
-                    "from_offset": one.complete_from,
-                    "to_offset": one.to_offset,
-                    "from_timestamp": moment_of_ms(times[partition, one.complete_from].at_ms),
-                    "to_timestamp": moment_of_ms(times[partition, one.to_offset].before_ms),
-                    "exact_from_offset": one.exact_from,
+                    "from_offset": span.complete_from,
+                    "to_offset": span.to_offset,
+                    "from_timestamp": moment_of_ms(times[partition, span.complete_from].at_ms),
+                    "to_timestamp": moment_of_ms(times[partition, span.to_offset].before_ms),
+                    "exact_from_offset": span.exact_from,
                     "exact_from_timestamp": None
-                    if one.exact_from is None
-                    else moment_of_ms(times[partition, one.exact_from].at_ms),
+                    if span.exact_from is None
+                    else moment_of_ms(times[partition, span.exact_from].at_ms),
                 }
-                for one in ranges
+                for span in ranges
             ],
             "complete_from_offset": exact_from,
             "complete_since": None if exact_from is None else times[partition, exact_from].at_ms,
             **self._counts(partition, last.to_offset, old),
             "gaps": [
-                {"log_partition": partition, "from_offset": one.begins_at, "to_offset": one.complete_from}
-                for one in ranges
-                if one.is_gap
+                {"log_partition": partition, "from_offset": span.begins_at, "to_offset": span.complete_from}
+                for span in ranges
+                if span.is_gap
             ],
         }
 
@@ -245,11 +245,11 @@ def spans_of(partition: int, ranges: Sequence[Mapping[str, Any]] | None) -> Iter
     """Yield the exact parts of one log partition, given the ranges of its row; none where no record is missing."""
     if not ranges or (len(ranges) == 1 and ranges[0]["from_offset"] == 0 == ranges[0]["exact_from_offset"]):
         return
-    for number, one in enumerate(ranges, 1):
-        since, until = one["exact_from_timestamp"], one["to_timestamp"]
+    for number, span in enumerate(ranges, 1):
+        since, until = span["exact_from_timestamp"], span["to_timestamp"]
         after_ms = LATEST if since is None else milliseconds(since)
         to_ms = -1 if until is None else milliseconds(until)
-        from_start, is_last = one["exact_from_offset"] == 0, number == len(ranges)
+        from_start, is_last = span["exact_from_offset"] == 0, number == len(ranges)
         yield ExactSpan(partition, -1 if from_start else after_ms, LATEST if is_last else to_ms)
 
 
@@ -261,6 +261,6 @@ def exact_spans(files: BucketFiles) -> list[ExactSpan]:
 
 
 def _ended_where_exact(row: Mapping[str, Any], ranges: Sequence[HistoryRange]) -> bool:
-    """Whether a row had nothing yet behind where everything is proven, so that it can't say since when that is."""
+    """Return whether a row had nothing yet behind its proven offset, so that it can't date it."""
     exact_from = ranges[-1].exact_from
     return row["complete_from_offset"] is None and exact_from is not None and exact_from < ranges[-1].to_offset

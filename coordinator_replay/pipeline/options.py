@@ -60,12 +60,12 @@ class Options:
 
     @property
     def is_explicit(self) -> bool:
-        """Whether more than the dump is asked for: names of topics, logs of brokers, settings of expiry."""
+        """Return whether more than the dump is asked for: names of topics, logs of brokers, settings of expiry."""
         has_files = self.topics or self.cluster_metadata or self.broker_logs
         return bool(has_files) or self.expiry != ExpiryOptions()
 
     def settings(self) -> dict[str, Any]:
-        """For the ledger."""
+        """Return the options for the ledger."""
         asked = asdict(self)
         expiry: dict[str, Any] = asked.pop("expiry")
         for name in ("inputs", "warehouse", "cluster"):

@@ -81,11 +81,11 @@ class Plan:
     moves: Moves = NOTHING_MOVED
 
     def continuing(self) -> list[BucketShare]:
-        """Buckets that continue if nothing in their tables is against it."""
+        """Return buckets that continue if nothing in their tables is against it."""
         return [share for share in self.shares if self.derives and share.action is Action.CONTINUE]
 
     def rebuilding(self, reasons: Mapping[int, Sequence[str]]) -> "Plan":
-        """The plan with some more buckets rebuilt.
+        """Return the plan with some more buckets rebuilt.
 
         Args:
             reasons: why, by bucket; nothing for buckets that are left as they are.
@@ -124,8 +124,8 @@ def plan_buckets(
     """
     staged: dict[int, list[StagedFile]] = {}
     history, tally = reading.history, reading.tally
-    for one in reading.decoded:
-        for file in one.files:
+    for decoded_part in reading.decoded:
+        for file in decoded_part.files:
             staged.setdefault(file.bucket, []).append(file)
     new, ends = tally.by_partition(only_new=True), history.ends
     first = {partition: count.low for partition, count in new.items() if count.low is not None}
@@ -143,7 +143,7 @@ def plan_buckets(
     existing = _by_bucket(files)
 
     def of_bucket(numbers: Mapping[int, Any], bucket: int) -> dict[int, Any]:
-        return {partition: one for partition, one in numbers.items() if bucket_of(partition, buckets) == bucket}
+        return {partition: number for partition, number in numbers.items() if bucket_of(partition, buckets) == bucket}
 
     def share(bucket: int) -> BucketShare:
         reasons = [*everywhere, *late.get(bucket, ()), *moved.get(bucket, ())]
@@ -160,13 +160,13 @@ def plan_buckets(
             ends=of_bucket(ends, bucket),
             positions=of_bucket(history.positions, bucket),
             last=of_bucket(last, bucket),
-            copies=[one for one in reading.copies if bucket_of(one.bounds.log_partition, buckets) == bucket],
+            copies=[copy for copy in reading.copies if bucket_of(copy.bounds.log_partition, buckets) == bucket],
             logs=of_bucket(reading.logs, bucket),
             lost_from=of_bucket(reading.lost_from, bucket),
             moves=[
-                one
-                for one in moves.now
-                if bucket in (bucket_of(one.log_partition, buckets), bucket_of(one.to_log_partition, buckets))
+                move
+                for move in moves.now
+                if bucket in (bucket_of(move.log_partition, buckets), bucket_of(move.to_log_partition, buckets))
             ],
             divisors=of_bucket(moves.divisors, bucket),
             are_late=bucket in late or options.full,
@@ -175,13 +175,13 @@ def plan_buckets(
         )
 
     # A copy may have no record at all, and show offsets that are missing.
-    copied = {bucket_of(one.bounds.log_partition, buckets) for one in reading.copies if one.bounds.end}
+    copied = {bucket_of(copy.bounds.log_partition, buckets) for copy in reading.copies if copy.bounds.end}
     shares = [share(bucket) for bucket in sorted({*staged, *existing, *copied} if derives else staged)]
     return Plan(shares=shares, derives=derives, is_rebuild=bool(everywhere), moves=moves)
 
 
 def _reasons_everywhere(history: History, options: Options) -> Iterator[str]:
-    """Why all buckets are rebuilt: what was derived before would be derived otherwise now.
+    """Yield why all buckets are rebuilt: what was derived before would be derived otherwise now.
 
     Names and times of topics explain what happened before, findings depend on the thresholds, and other releases may
     have other rules.
@@ -197,7 +197,7 @@ def _reasons_everywhere(history: History, options: Options) -> Iterator[str]:
 
 
 def _late_records(first: Mapping[int, int], ends: Mapping[int, int], reading: Reading) -> Iterator[tuple[int, str]]:
-    """Log partitions of which records stand between those that the tables have, or were lost, and a sentence."""
+    """Yield log partitions of which records stand between those that the tables have, or were lost, and a sentence."""
     bounds = ((copy, copy.bounds.log_partition) for copy in reading.copies)
     overlapping = {partition for copy, partition in bounds if copy.may_have_below(ends.get(partition))}
     for partition in sorted({*first, *overlapping, *reading.lost_from}):
@@ -212,7 +212,7 @@ def _late_records(first: Mapping[int, int], ends: Mapping[int, int], reading: Re
 def sums_range(
     tally: Tally, totals: Sequence[TableFile], end: datetime | None, *, is_rebuild: bool, limits: Thresholds
 ) -> SumsRange | None:
-    """Which commits are added up by this run; None where no record has a time.
+    """Return which commits are added up by this run; None where no record has a time.
 
     Sums of earlier runs count for minutes that were over then. A record of such a minute that comes now has all
     commits added up again.

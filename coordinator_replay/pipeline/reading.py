@@ -168,11 +168,11 @@ def _read_segments(decoding: _Decoding, dump: Dump, earlier: Earlier) -> Reading
         unread, decoded = _decode_unread(decoding, dump, earlier, comparison)
     ends = earlier.history.ends
     logs = _logs_after(earlier, decoded, comparison)
-    opened = [extent for one in decoded for extent in one.extents]
+    opened = [extent for decoded_part in decoded for extent in decoded_part.extents]
     extents = [*opened, *(extent for _, extent in unread.unopened)]
     covered = defaultdict[int, list[tuple[int, int]]](list)
-    for one in extents:
-        covered[one.log_partition].append((one.first_offset, one.last_offset + 1))
+    for opened_extent in extents:
+        covered[opened_extent.log_partition].append((opened_extent.first_offset, opened_extent.last_offset + 1))
     copies = [copy.below(comparison.limit(copy.files[0])) for copy in segment_copies(dump, extents, ends)]
     # Of copies whose own records show what is still alive, or was lost since, what was passed over is read, too.
     again = list(passed_over(copies, ends, earlier.complete))
@@ -182,7 +182,7 @@ def _read_segments(decoding: _Decoding, dump: Dump, earlier: Earlier) -> Reading
     copies = [copy.as_read_whole() if copy.source in sources else copy for copy in copies]
     notes = [*comparison.notes, *_notes(decoded)]
     if (unopened := unread.note(opened)) is not None:
-        notes.append(unopened if any(one.files for one in decoded) else f"nothing new: {unopened}")
+        notes.append(unopened if any(decoded_part.files for decoded_part in decoded) else f"nothing new: {unopened}")
     return Reading(
         decoded=decoded,
         tally=_tally(decoded),
@@ -220,25 +220,25 @@ def _compare_logs(
         name = "look up records of earlier audits"
         return stages.run_on_files(name, shares, same_log.look_up, lambda share: share.file.size)
 
-    parts = [part for one in decoded for part in one.parts]
+    parts = [part for decoded_part in decoded for part in decoded_part.parts]
     return same_log.compare_logs(dump, parts, earlier.logs, unopened, look)
 
 
 def _logs_after(
     earlier: Earlier, decoded: Sequence[DecodedFile], comparison: same_log.LogComparison
 ) -> dict[int, same_log.EarlierLog]:
-    """Records to compare the next dump with."""
-    parts = [part for one in decoded for part in one.parts]
-    newer = same_log.logs_after(earlier.logs, [one.anchors for one in decoded], parts, comparison)
+    """Return records to compare the next dump with."""
+    parts = [part for decoded_part in decoded for part in decoded_part.parts]
+    newer = same_log.logs_after(earlier.logs, [decoded_part.anchors for decoded_part in decoded], parts, comparison)
     return {**earlier.logs, **newer}
 
 
 def _tally(decoded: Sequence[DecodedFile]) -> Tally:
     tally = Tally()
-    for one in decoded:
-        tally.merge(one.tally)
+    for decoded_part in decoded:
+        tally.merge(decoded_part.tally)
     return tally
 
 
 def _notes(decoded: Sequence[DecodedFile]) -> list[str]:
-    return [note for one in decoded for note in one.notes]
+    return [note for decoded_part in decoded for note in decoded_part.notes]

@@ -81,12 +81,12 @@ class _Taken:
     has_any: Bools
 
     def numbers(self, rebalances: Numbers, topics: Numbers, partitions: Numbers) -> Numbers:
-        """A number for each rebalance, topic and partition."""
+        """Return a number for each rebalance, topic and partition."""
         return (rebalances * (len(self.topics) + 1) + topics) * (1 << 20) + partitions
 
 
 def as_recorded(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows of ``rebalances`` as records alone have them, whatever brokers' logs have added."""
+    """Return rows of ``rebalances`` as records alone have them, whatever brokers' logs have added."""
     marks = [batch.column(name) for name in (*LOG_COLUMNS, BY_RECORDS) if name in batch.schema.names]
     if all(mark.null_count == batch.num_rows for mark in marks):
         return batch
@@ -142,7 +142,7 @@ class CommitPauses:
         return is_outside
 
     def _overlapping(self, groups: pa.Array, begins: Numbers, ends: Numbers) -> tuple[Numbers, Numbers]:
-        """Pairs of rows and rebalances of their group that overlap, both by place.
+        """Return pairs of rows and rebalances of their group that overlap, both by place.
 
         Args:
             groups: the group of each row.
@@ -170,7 +170,7 @@ class CommitPauses:
         return rows[fits], rebalances[fits]
 
     def _taken(self, ownership: Iterator[pa.RecordBatch]) -> _Taken:
-        """Partitions that a member came to own while a rebalance went on."""
+        """Return partitions that a member came to own while a rebalance went on."""
         taken_rows: list[tuple[Numbers, pa.Array, Numbers]] = []
         for batch in ownership:
             at = ms_of(batch.column("owned_from"))
@@ -181,13 +181,13 @@ class CommitPauses:
         has_any = np.zeros(len(self.order), np.bool_)
         if not taken_rows:
             return _Taken(pa.array([], pa.string()), np.zeros(0, np.int64), has_any)
-        rebalances = np.concatenate([one[0] for one in taken_rows])
-        names = pa.concat_arrays([one[1].cast(pa.string()) for one in taken_rows])
+        rebalances = np.concatenate([row[0] for row in taken_rows])
+        names = pa.concat_arrays([row[1].cast(pa.string()) for row in taken_rows])
         has_any[rebalances] = True
         topics = pc.unique(names.drop_null())
         taken = _Taken(topics, np.zeros(0, np.int64), has_any)
         codes = numbers_of(pc.index_in(names, topics), len(topics))
-        keys = taken.numbers(rebalances, codes, np.concatenate([one[2] for one in taken_rows]))
+        keys = taken.numbers(rebalances, codes, np.concatenate([row[2] for row in taken_rows]))
         return _Taken(topics, distinct(keys), has_any)
 
     def add(self, history: pa.RecordBatch) -> None:
@@ -277,13 +277,13 @@ class PauseStep:
             self.pauses.add(batch)
 
     def _begins_ms(self) -> int:
-        """The time of the first record of this run, in milliseconds."""
+        """Return the time of the first record of this run, in milliseconds."""
         uris = [file.path for name in _RECORDS for file in self.files.new(name)]
         first = [pc.min(batch.column("log_timestamp")).as_py() for batch in read_paths(uris, ["log_timestamp"])]
-        return min((milliseconds(one) for one in first if one is not None), default=LATEST_MS)
+        return min((milliseconds(time) for time in first if time is not None), default=LATEST_MS)
 
     def _closed_too_early(self, begins_ms: int) -> list[TableFile]:
-        """Files with a closed row whose pause a commit of this run may change."""
+        """Return files with a closed row whose pause a commit of this run may change."""
         since = moment_of_ms(max(0, begins_ms - WITHIN_MS))
         is_near = pc.field("completed_at") >= pa.scalar(since, TIMESTAMP)
         near = [
@@ -323,7 +323,7 @@ class PauseStep:
         return EarlierPauses(np.where(is_same, earlier_ms, _NOT_COMPUTED), is_same & are_at_least)
 
     def _intervals_before(self, rebalances: pa.Table, reached_ms: int) -> Iterator[pa.RecordBatch]:
-        """Times between commits of earlier runs that may overlap rebalances which this run has derived.
+        """Return times between commits of earlier runs that may overlap rebalances which this run has derived.
 
         Those runs may have read one log partition further than this one begins in another.
 
@@ -349,7 +349,7 @@ class PauseStep:
 
     @staticmethod
     def _over(files: Iterable[TableFile]) -> Iterator[pa.RecordBatch]:
-        """Rebalances of earlier runs that were over."""
+        """Return rebalances of earlier runs that were over."""
         is_over = pc.field("settled_at_offset").is_valid()
         return (as_recorded(conform(batch, _SCHEMA)) for batch in read_table(files, _SCHEMA.names, is_over))
 
@@ -362,7 +362,7 @@ class PauseStep:
         return read_paths(self.files.uris("partition_ownership"), names, since)
 
     def _are_final(self) -> Bools:
-        """Which rows no later commit changes: their groups have later records, or were deleted."""
+        """Return which rows no later commit changes: their groups have later records, or were deleted."""
         rows = self.pauses.rows
         groups: list[Any] = rows.column("group_id").to_pylist()
         until = ms_of(rows.column("completed_at")) + WITHIN_MS
@@ -370,10 +370,10 @@ class PauseStep:
 
         def have_later(uris: list[str], where: pc.Expression) -> Bools:
             last = extremes(uris, "log_timestamp", "max", where)
-            return until < np.array([last.get(one, 0) for one in groups], np.int64)
+            return until < np.array([last.get(group, 0) for group in groups], np.int64)
 
         deleted = self._deleted()
-        deleted_at = np.array([deleted.get(one, -1) for one in groups], np.int64)
+        deleted_at = np.array([deleted.get(group, -1) for group in groups], np.int64)
         are_final = deleted_at >= numbers_of(rows.column("settled_at_offset").combine_chunks())
         are_final |= have_later(self._uris(*_RECORDS), pc.field("log_timestamp").is_valid())
         are_final &= is_settled
@@ -390,13 +390,13 @@ class PauseStep:
         return are_final
 
     def _uris(self, *tables: str) -> list[str]:
-        """The records that rows new in this run are derived from."""
+        """Return the records that rows new in this run are derived from."""
         if self.files.is_rebuild:
             return [uri for name in tables for uri in self.files.uris(name)]
         return [file.path for name in tables for file in self.files.new(name)]
 
     def _deleted(self) -> dict[str, int]:
-        """The log offset of the last tombstone of each group that has one."""
+        """Return the log offset of the last tombstone of each group that has one."""
         are_tombstones = pc.field("is_tombstone") & pc.field("kind").isin(list(GROUP_KINDS))
         return extremes(self._uris("group_records"), "log_offset", "max", are_tombstones)
 

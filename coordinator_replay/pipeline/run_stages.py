@@ -221,8 +221,8 @@ def _commit(work: Work) -> None:
 
 
 def _changes_of(results: Iterable[BucketResult]) -> Changes:
-    """What becomes of the files of buckets."""
-    return sum((Changes(one.files.added, one.files.removed) for one in results), Changes())
+    """Return the added and removed files of buckets."""
+    return sum((Changes(result.files.added, result.files.removed) for result in results), Changes())
 
 
 def _has_new_topics(work: Work) -> bool:
@@ -283,7 +283,9 @@ def _read_broker_logs(work: Work) -> None:
     job, run, results = work.job, work.run, work.results
     full, existing = job.options.full, job.files(broker_logs.TABLE)
     removed = {file.uri for result in results for file in result.files.removed}
-    staged = [file for one in results for name in AWAITING_LOGS.values() for file in one.files.staged.get(name, [])]
+    staged = [
+        file for result in results for name in AWAITING_LOGS.values() for file in result.files.staged.get(name, [])
+    ]
     context = broker_logs.LogContext(
         place=job.place,
         zone=job.options.broker_log_zone,
@@ -291,11 +293,11 @@ def _read_broker_logs(work: Work) -> None:
             *(file.uri for file in job.files(REBALANCES) if file.uri not in removed),
             *(file.path for file in staged),
         ],
-        earlier={} if full else broker_logs.earlier_logs(one.broker_logs for one in work.reading.history.runs),
+        earlier={} if full else broker_logs.earlier_logs(run.broker_logs for run in work.reading.history.runs),
     )
     read = partial(broker_logs.read_log, context=context)
     read_logs = job.stages.run_on_files("read logs of brokers", work.logs, read, lambda file: file.size)
-    share = [file for one in read_logs for file in one.files]
+    share = [file for log in read_logs for file in log.files]
     stored = [] if full else [file.uri for file in existing]
     merge = partial(broker_logs.merge_lines, existing=stored, place=job.place)
     merged = job.stages.run("put lines of logs together", [share] if share else [], merge)

@@ -93,7 +93,7 @@ _QUARANTINE_COLUMNS = ("error_class", "source", "key", "value", "kind")
 
 
 def _identity(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What makes two pieces of damage the same, whatever folder they were read from.
+    """Return what makes two pieces of damage the same, whatever folder they were read from.
 
     A piece of a segment is identified by file name and byte position, a malformed line or row by its bytes.
     """
@@ -109,7 +109,7 @@ def _is_damage(batch: pa.RecordBatch) -> Bools:
 
 
 def _have_key(batch: pa.RecordBatch) -> Bools:
-    """Of which quarantined records the key is known; the broker passes over kinds that it doesn't know, too."""
+    """Return which quarantined records have a known key; the broker skips kinds that it doesn't know, too."""
     is_of_no_kind = pc.equal(batch.column("error_class"), str(ErrorClass.UNKNOWN_RECORD_TYPE))
     return as_bools(pc.or_(batch.column("kind").is_valid(), is_of_no_kind))
 
@@ -145,7 +145,7 @@ def _read(files: Sequence[StagedFile]) -> _Rows:
 
 
 def _best_copies(rows: _Rows) -> Bools:
-    """Which rows stay of those that stand at a position: the highest leader epoch, then the first file."""
+    """Return which rows stay of those that stand at a position: the highest leader epoch, then the first file."""
     [placed] = np.nonzero(rows.has_place)
     partitions, offsets = rows.partitions[placed], rows.offsets[placed]
     keep = np.zeros(len(rows.partitions), np.bool_)
@@ -171,7 +171,7 @@ def _in_ranges(rows: _Rows, ranges: Ranges) -> Bools:
 
 
 def _are_lost(rows: pa.RecordBatch, lost_from: Mapping[int, int]) -> Bools:
-    """Which rows of a table an election of a leader has truncated from the log."""
+    """Return which rows of a table an election of a leader has truncated from the log."""
     partitions, offsets = (numbers_of(rows.column(name), -1) for name in _PLACE)
     lost = np.zeros(rows.num_rows, np.bool_)
     for partition, start in lost_from.items():
@@ -189,7 +189,7 @@ class _Existing:
         self.identities = set(self._damage(files))
         if positions:
             by_table = {name: list(self._positions(files, name)) for name in RECORD_TABLES.values()}
-            self.places = _by_partition([one for name in NUMBERED for one in by_table[name]])
+            self.places = _by_partition([rows for name in NUMBERED for rows in by_table[name]])
             self.quarantined = _by_partition(by_table[RECORD_TABLES[QUARANTINE]])
 
     def _damage(self, files: BucketFiles) -> Iterator[tuple[Any, ...]]:
@@ -202,21 +202,21 @@ class _Existing:
         names = [*_PLACE, *(("error_class",) if name == RECORD_TABLES[QUARANTINE] else ())]
         for batch in read_paths([file.uri for file in files.old(name)], names):
             rows = some(batch, ~_is_damage(batch)) if "error_class" in batch.schema.names else batch
-            partitions, offsets = (numbers_of(rows.column(one), -1) for one in _PLACE)
+            partitions, offsets = (numbers_of(rows.column(name), -1) for name in _PLACE)
             is_placed = (partitions >= 0) & (offsets >= 0) & ~_are_lost(rows, self.lost_from)
             yield partitions[is_placed], offsets[is_placed]
 
 
 def _by_partition(positions: Sequence[tuple[Numbers, Numbers]]) -> dict[int, Numbers]:
-    """Offsets of each log partition, sorted."""
+    """Return offsets of each log partition, sorted."""
     if not positions:
         return {}
     partitions, offsets = (np.concatenate(columns) for columns in zip(*positions, strict=True))
-    return {one: distinct(offsets[partitions == one]) for one in np.unique(partitions).tolist()}
+    return {partition: distinct(offsets[partitions == partition]) for partition in np.unique(partitions).tolist()}
 
 
 def _exist(rows: _Rows, existing: Mapping[int, Numbers]) -> Bools:
-    """Which rows stand at positions that exist already, by log partition."""
+    """Return which rows stand at positions that exist already, by log partition."""
     is_there = np.zeros(len(rows.partitions), np.bool_)
     for partition, offsets in existing.items():
         [own] = np.nonzero((rows.partitions == partition) & rows.has_place)
@@ -225,7 +225,7 @@ def _exist(rows: _Rows, existing: Mapping[int, Numbers]) -> Bools:
 
 
 def offsets_by_copy(staged: Sequence[StagedFile]) -> OffsetsByCopy:
-    """Where the copies in a bucket's staged files have records."""
+    """Return where the copies in a bucket's staged files have records."""
     return _offsets(staged, _read(staged))
 
 
@@ -236,9 +236,9 @@ def _offsets(staged: Sequence[StagedFile], rows: _Rows) -> OffsetsByCopy:
         partitions, has_place, has_key, offsets = (
             column[own] for column in (rows.partitions, rows.has_place, rows.has_key, rows.offsets)
         )
-        for one in np.unique(partitions[has_place]).tolist():
-            is_own = has_place & (partitions == one)
-            by_copy.setdefault((one, copy), []).append(
+        for partition in np.unique(partitions[has_place]).tolist():
+            is_own = has_place & (partitions == partition)
+            by_copy.setdefault((partition, copy), []).append(
                 CopyOffsets(offsets[is_own & has_key], offsets[is_own & ~has_key])
             )
     return {key: CopyOffsets(*map(np.concatenate, zip(*parts, strict=True))) for key, parts in by_copy.items()}
@@ -270,7 +270,9 @@ class Settlement:
         settled.already = int(is_already.sum())
         self._keep_damage(rows, keep, existing, settled)
         numbers = self._numbers(rows, keep, existing)
-        settled.positions = {one: len(offsets) + self._before(one) for one, offsets in numbers.items()}
+        settled.positions = {
+            partition: len(offsets) + self._before(partition) for partition, offsets in numbers.items()
+        }
         self._write(rows, keep, numbers, writer, settled)
         if self.share.are_late and (self.share.lost_from or (keep & rows.has_place).any()):
             self._rewrite(rows, keep, numbers, writer)
@@ -284,7 +286,7 @@ class Settlement:
         return _exist(rows, existing.places) | again
 
     def _keep_damage(self, rows: _Rows, keep: Bools, existing: _Existing, settled: Settled) -> None:
-        """Each piece of damage once; malformed lines of one dump as often as they stand there."""
+        """Keep each piece of damage once, and malformed lines of one dump as often as they occur."""
         seen: set[tuple[Any, ...]] = set()
         for place, identity in rows.identity.items():
             if identity in existing.identities:
@@ -299,7 +301,7 @@ class Settlement:
             keep[place] = place not in rows.identity
 
     def _numbers(self, rows: _Rows, keep: Bools, existing: _Existing) -> dict[int, Numbers]:
-        """Sorted offsets by log partition: those that are new, or where some come late, all that have a record."""
+        """Return sorted offsets by log partition: new ones, or all that have a record if some come late."""
         new = keep & rows.has_place
         new_offsets = _by_partition([(rows.partitions[new], rows.offsets[new])])
         if not self.share.are_late:
@@ -311,15 +313,15 @@ class Settlement:
         }
 
     def _missing(self, partitions: Numbers, offsets: Numbers, numbers: Mapping[int, Numbers]) -> Numbers:
-        """How many offsets below each record have none."""
+        """Return how many offsets below each record have none."""
         missing = np.zeros(len(offsets), np.int64)
-        for one in np.unique(partitions).tolist():
-            [own] = np.nonzero(partitions == one)
-            missing[own] = offsets[own] - self._before(one) - np.searchsorted(numbers[one], offsets[own])
+        for partition in np.unique(partitions).tolist():
+            [own] = np.nonzero(partitions == partition)
+            missing[own] = offsets[own] - self._before(partition) - np.searchsorted(numbers[partition], offsets[own])
         return missing
 
     def _before(self, partition: int) -> int:
-        """How many positions of a log partition hold a record before those that are numbered."""
+        """Return how many positions of a log partition hold a record before those that are numbered."""
         return 0 if self.share.are_late else self.share.positions.get(partition, 0)
 
     def _write(
@@ -364,15 +366,15 @@ class Settlement:
         partitions, offsets = (numbers_of(batch.column(name), -1) for name in _PLACE)
         replaced = np.zeros(batch.num_rows, np.bool_)
         is_record = ~_is_damage(batch)
-        for one in np.unique(partitions).tolist():
-            of_partition = rows.offsets[new & (rows.partitions == one)]
-            replaced |= is_record & (partitions == one) & np.isin(offsets, of_partition)
+        for partition in np.unique(partitions).tolist():
+            of_partition = rows.offsets[new & (rows.partitions == partition)]
+            replaced |= is_record & (partitions == partition) & np.isin(offsets, of_partition)
         return replaced
 
 
 def _kinds(what: str, rows: pa.RecordBatch) -> Counter[tuple[str, str | None]]:
     counts = pc.value_counts(kinds_of(what, rows))
-    return Counter({(what, one["values"]): one["counts"] for one in counts.to_pylist()})
+    return Counter({(what, count["values"]): count["counts"] for count in counts.to_pylist()})
 
 
 def _columns(name: str) -> list[str]:

@@ -58,7 +58,7 @@ class Stages(Protocol):
 
     @property
     def is_local(self) -> bool:
-        """Whether all tasks run on one machine."""
+        """Return whether all tasks run on one machine."""
 
     def run(
         self,
@@ -117,7 +117,7 @@ class SparkStages:
 
     @property
     def is_local(self) -> bool:
-        """Whether all tasks run on one machine."""
+        """Return whether all tasks run on one machine."""
         return is_local(self.spark)
 
     def observed_by(self, observer: Observer, /) -> "SparkStages":

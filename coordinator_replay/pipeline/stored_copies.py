@@ -29,7 +29,7 @@ def copy_rows(copy: Copy) -> pa.RecordBatch:
 
 
 def read_copies(uris: Iterable[str]) -> dict[int, list[Copy]]:
-    """The copies that earlier runs have read, by log partition.
+    """Return the copies that earlier runs have read, by log partition.
 
     Args:
         uris: files of ``log_copies``.
@@ -42,9 +42,9 @@ def read_copies(uris: Iterable[str]) -> dict[int, list[Copy]]:
     copies: dict[int, list[Copy]] = {}
     for row, of_copy in zip(by_copy.select(about).to_pylist(), ranges, strict=True):
         run_id, *bounds = row.values()
-        starts, *others = (one.values.to_numpy(zero_copy_only=False) for one in of_copy)
+        starts, *others = (column.values.to_numpy(zero_copy_only=False) for column in of_copy)
         order = np.argsort(starts, kind="stable")
-        copy = Copy(run_id, CopyBounds(*bounds), starts[order], *(one[order] for one in others))
+        copy = Copy(run_id, CopyBounds(*bounds), starts[order], *(other[order] for other in others))
         copies.setdefault(copy.bounds.log_partition, []).append(copy)
     return copies
 
@@ -62,14 +62,14 @@ class BucketCompleteness:
     new: Sequence[Copy] = field(default_factory=list)
 
     def open_partitions(self) -> Iterator[int]:
-        """Log partitions of whose history anything is missing."""
+        """Yield log partitions of whose history anything is missing."""
         for partition, ranges in self.ranges.items():
             if len(ranges) != 1 or not ranges[0].is_whole:
                 yield partition
 
 
 def completeness(earlier: Mapping[int, Sequence[Copy]], new: Sequence[Copy]) -> BucketCompleteness:
-    """What copies that earlier runs have read, and those of this one, prove together."""
+    """Return what copies that earlier runs have read, and those of this one, prove together."""
     every: dict[int, list[Copy]] = {partition: list(copies) for partition, copies in earlier.items()}
     for copy in new:
         every.setdefault(copy.bounds.log_partition, []).append(copy)

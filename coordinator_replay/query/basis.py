@@ -11,7 +11,7 @@ _UNITS = {"d": timedelta(days=1), "h": timedelta(hours=1), "min": timedelta(minu
 
 
 def _age(moment: datetime, now: datetime) -> str:
-    """How long ago a moment was, in its largest unit; empty where it lies ahead: clocks differ."""
+    """Return how long ago a moment was, in its largest unit; empty where it lies ahead: clocks differ."""
     age = now - moment
     return next((f" ({age // unit} {name} ago)" for name, unit in _UNITS.items() if age >= unit), "")
 
@@ -41,7 +41,7 @@ class Basis:
         return self.line()
 
     def line(self, now: datetime | None = None) -> str:
-        """The basis in one line.
+        """Return the basis in one line.
 
         Args:
             now: the time from which the log's age is counted; left out if None.
@@ -59,7 +59,7 @@ class Basis:
 
 
 def basis_at(warehouse: Tables, at: datetime, *, group: str | None = None) -> Basis:
-    """What an answer about a point in time stands on.
+    """Return what an answer about a point in time stands on.
 
     Args:
         warehouse: the tables.
@@ -68,13 +68,13 @@ def basis_at(warehouse: Tables, at: datetime, *, group: str | None = None) -> Ba
     """
     history = warehouse.completeness
     chosen = _chosen(warehouse, group)
-    is_complete = history.is_whole or all(one.is_complete_at(at) for one in history.some(chosen))
+    is_complete = history.is_whole or all(partition.is_complete_at(at) for partition in history.some(chosen))
     is_complete &= not any(move.is_open_at(at) for move in moves_of(warehouse, group))
     return _basis(warehouse, history.since(chosen), group, is_complete=is_complete)
 
 
 def basis_from(warehouse: Tables, start: datetime | None = None, *, group: str | None = None) -> Basis:
-    """What an answer about a time range stands on.
+    """Return what an answer about a time range stands on.
 
     Args:
         warehouse: the tables.
@@ -86,13 +86,13 @@ def basis_from(warehouse: Tables, start: datetime | None = None, *, group: str |
 
 
 def basis_of_group(warehouse: Tables, start: datetime | None, group: str, log_partition: int | None) -> Basis:
-    """As ``basis_from`` about a group whose log partition is known."""
+    """Return the basis of an answer about a group whose log partition is known, see ``basis_from``."""
     since = warehouse.completeness.since(None if log_partition is None else [log_partition])
     return _basis(warehouse, since, group, is_complete=_has_all_from(warehouse, since, group, start))
 
 
 def _chosen(warehouse: Tables, group: str | None) -> list[int] | None:
-    """The log partitions that an answer is from; None for all."""
+    """Return the log partitions that an answer is from; None for all."""
     if group is None or warehouse.completeness.is_whole:
         return None
     return log_partitions_of(warehouse, group)
@@ -113,7 +113,7 @@ def _basis(warehouse: Tables, since: CompleteSince, group: str | None, *, is_com
     complete_since = since.since
     if since.is_whole or complete_since is not None:
         open_until = _open_until(warehouse, group)
-        complete_since = max((one for one in (complete_since, open_until) if one is not None), default=None)
+        complete_since = max((offset for offset in (complete_since, open_until) if offset is not None), default=None)
     return Basis(
         cluster=warehouse.cluster,
         log_end=warehouse.completeness.log_end,

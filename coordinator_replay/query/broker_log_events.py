@@ -63,12 +63,12 @@ class GroupLine:
 
     @property
     def source(self) -> str:
-        """Whose log it is from."""
+        """Return whose log it is from."""
         return f"log of {broker_name(self.broker)}"
 
     @property
     def departure(self) -> str:
-        """How a member went, in words."""
+        """Return how a member went, in words."""
         if self.event == _FENCED:
             is_session = fencing_cause(self.reason) is Cause.SESSION_TIMEOUT
             return f"{_WENT['SESSION_EXPIRED'] if is_session else _BY_REBALANCE_TIMEOUT} ({self.source})"
@@ -77,7 +77,7 @@ class GroupLine:
         return f"{words} ({self.source}{client})"
 
     def is_about(self, member_id: str) -> bool:
-        """Whether it names a member; lines of some timeouts list several."""
+        """Return whether it names a member; lines of some timeouts list several."""
         return member_id == self.member_id or (self.member_id is None and member_id in _IDS.findall(self.reason or ""))
 
 
@@ -90,14 +90,14 @@ class LoggedDeparture(NamedTuple):
 
 
 def group_lines(warehouse: Tables, group: str) -> list[GroupLine]:
-    """Lines about members of a group, by time."""
+    """Return lines about members of a group, by time."""
     return [GroupLine(*row) for row in warehouse.rows(_LINES, group=group)] if warehouse.has_rows(_LOG) else []
 
 
 def departure_of(
     lines: Sequence[GroupLine], member_id: str | None, at: datetime | None, *, classic: bool
 ) -> str | None:
-    """How a member went that a record removed; None where no line says so, or lines say different things.
+    """Return how a member went that a record removed; None where no line says so, or lines say different things.
 
     Args:
         lines: of the group, by time.
@@ -116,7 +116,7 @@ def departure_of(
 
 
 def departures(warehouse: Tables, group: str) -> list[LoggedDeparture]:
-    """How members of a group went, by the log's order: those of whom a broker's log says it."""
+    """Return how members of a group went, by the log's order: those of whom a broker's log says it."""
     lines = group_lines(warehouse, group)
     if not lines:
         return []
@@ -128,17 +128,17 @@ def departures(warehouse: Tables, group: str) -> list[LoggedDeparture]:
 
 
 def last_departures_note(warehouse: Tables, group: str, at: datetime | None) -> str | None:
-    """How the members went that were removed last by a point in time, the end of the log if None."""
-    earlier = [one for one in departures(warehouse, group) if at is None or one.removed_at <= at]
-    last = [one for one in earlier if one.removed_at == earlier[-1].removed_at]
+    """Return how the members went that were removed last by a point in time, the end of the log if None."""
+    earlier = [departure for departure in departures(warehouse, group) if at is None or departure.removed_at <= at]
+    last = [removed for removed in earlier if removed.removed_at == earlier[-1].removed_at]
     if not last:
         return None
-    named = listed([f"{one.member_id}, {one.words}" for one in last], _MOST_NAMED, "; ")
+    named = listed([f"{removed.member_id}, {removed.words}" for removed in last], _MOST_NAMED, "; ")
     return f"Removed last, at {shown(last[0].removed_at)}: {named}."
 
 
 def refusals(lines: Iterable[GroupLine]) -> list[tuple[str, datetime, dict[str, Any]]]:
-    """What was refused: event, time and detail."""
+    """Return what was refused: event, time and detail."""
     names = ("member_id", "instance_id", "broker")
     return [
         (line.event, line.logged_at, {name: value for name in names if (value := getattr(line, name)) is not None})
@@ -148,12 +148,13 @@ def refusals(lines: Iterable[GroupLine]) -> list[tuple[str, datetime, dict[str, 
 
 
 def contradictions(warehouse: Tables, group: str) -> list[tuple[str, datetime, dict[str, Any]]]:
-    """Lines that the records of a group, or of its log partition, contradict: event, time and detail."""
+    """Return lines that the records of a group, or of its log partition, contradict: event, time and detail."""
     if not warehouse.has_rows(_LOG):
         return []
     names, rows = run_saved_query(warehouse, "broker-log-contradictions", {"group": group})
     lines: Sequence[dict[str, Any]] = [dict(zip(names, row, strict=True)) for row in rows]
     shown = ("log_partition", "epoch", "member_count", "members_by_record", "broker", "note")
     return [
-        (CONTRADICTED, one["logged_at"], {name: one[name] for name in shown if one[name] is not None}) for one in lines
+        (CONTRADICTED, line["logged_at"], {name: line[name] for name in shown if line[name] is not None})
+        for line in lines
     ]

@@ -50,7 +50,7 @@ class CompleteRange:
     exact_from_timestamp: datetime | None
 
     def is_complete_at(self, at: datetime, *, is_last: bool) -> bool:
-        """As that of a log partition, which this range is of."""
+        """See ``LogPartition.is_complete_at``."""
         if self.exact_from_offset is None or self.is_over(at, is_last=is_last):
             return False
         if self.exact_from_offset == 0 or (is_last and at == LATEST):
@@ -58,7 +58,7 @@ class CompleteRange:
         return self.exact_from_timestamp is not None and self._begins_by(at) and self.exact_from_timestamp <= at
 
     def proven_from(self, at: datetime, *, is_last: bool) -> int | None:
-        """As that of a log partition, which this range is of."""
+        """See ``LogPartition.proven_from``."""
         if self.exact_from_offset is None or self.is_over(at, is_last=is_last):
             return None
         begins = self.exact_from_offset == 0 or self._begins_by(at) or (is_last and at == LATEST)
@@ -68,7 +68,7 @@ class CompleteRange:
         return self.from_offset == 0 or (self.from_timestamp is not None and self.from_timestamp <= at)
 
     def is_over(self, at: datetime, *, is_last: bool) -> bool:
-        """Whether it ends before a point in time; the last one of a log partition never does."""
+        """Return whether it ends before a point in time; the last one of a log partition never does."""
         return not is_last and (self.to_timestamp is None or self.to_timestamp <= at)
 
 
@@ -113,17 +113,17 @@ class LogPartition:
 
     @property
     def is_whole(self) -> bool:
-        """Whether no offset is missing, from the first one of the log on."""
+        """Return whether no offset is missing, from the first one of the log on."""
         return not self.missing_offsets and not self.gaps
 
     @property
     def below(self) -> int:
-        """How many offsets there are below those that are complete."""
+        """Return how many offsets there are below those that are complete."""
         end = self.end_offset if self.complete_from_offset is None else self.complete_from_offset
         return end or 0
 
     def proven_from(self, at: datetime) -> int | None:
-        """From which offset on everything is proven that decides about a point in time.
+        """Return the first offset from which the log proves every key at this time.
 
         A key that has no record by then did not exist if its first one stands there or later, or if it has none: the
         cleaner replaces records only below that offset.
@@ -133,16 +133,16 @@ class LogPartition:
         """
         if self.is_whole:
             return 0
-        offsets = (one.proven_from(at, is_last=is_last) for one, is_last in self._provable())
-        return min((one for one in offsets if one is not None), default=None)
+        offsets = (span.proven_from(at, is_last=is_last) for span, is_last in self._provable())
+        return min((offset for offset in offsets if offset is not None), default=None)
 
     def proven_to(self, proven_from: int) -> int:
-        """Where a part ends that is proven from an offset on; 0 where nothing is missing."""
-        ends = (one.to_offset for one in self.ranges if one.exact_from_offset == proven_from)
+        """Return where a part ends that is proven from an offset on; 0 where nothing is missing."""
+        ends = (span.to_offset for span in self.ranges if span.exact_from_offset == proven_from)
         return 0 if self.is_whole else min(ends, default=0)
 
     def proves_absence(self, at: datetime, next_offset: int | None) -> bool:
-        """Whether a key is proven not to have existed at a point in time, of which no record is from before.
+        """Return whether a key is proven not to have existed at a point in time, of which no record is from before.
 
         Args:
             at: the point in time.
@@ -152,31 +152,31 @@ class LogPartition:
         return proven_from is not None and (next_offset is None or next_offset >= proven_from)
 
     def complete_at(self, at: datetime) -> list[CompleteRange]:
-        """The ranges in which everything is proven at a point in time."""
-        return [one for one, is_last in self._provable() if one.is_complete_at(at, is_last=is_last)]
+        """Return the ranges in which everything is proven at a point in time."""
+        return [span for span, is_last in self._provable() if span.is_complete_at(at, is_last=is_last)]
 
     def is_complete_at(self, at: datetime) -> bool:
-        """Whether everything is proven at a point in time."""
+        """Return whether everything is proven at a point in time."""
         return self.is_whole or bool(self.complete_at(at))
 
     def _provable(self) -> Iterator[tuple[CompleteRange, bool]]:
-        """The ranges that prove anything, each with whether it is the last one."""
+        """Yield the ranges that prove anything, each with whether it is the last one."""
         # Behind a gap a key is open until its next record: what was in the gap may be its last one.
         gap = min((first for first, _ in self.gaps), default=None)
-        for number, one in enumerate(self.ranges, 1):
-            if gap is None or one.from_offset <= gap:
-                yield one, number == len(self.ranges)
+        for number, span in enumerate(self.ranges, 1):
+            if gap is None or span.from_offset <= gap:
+                yield span, number == len(self.ranges)
 
     def read_to(self, at: datetime) -> int:
-        """Where the part of the log ends that a point in time lies in; behind a hole, if it lies in that."""
-        parts = ((one, number == len(self.ranges)) for number, one in enumerate(self.ranges, 1))
-        return next((one.to_offset for one, is_last in parts if not one.is_over(at, is_last=is_last)), 0)
+        """Return where the part of the log ends that a point in time lies in; behind a hole, if it lies in that."""
+        parts = ((span, number == len(self.ranges)) for number, span in enumerate(self.ranges, 1))
+        return next((span.to_offset for span, is_last in parts if not span.is_over(at, is_last=is_last)), 0)
 
     def has_hole_between(self, since: datetime | None, at: datetime) -> bool:
-        """Whether offsets are missing between two audits, from one time to another: what was known may have ended."""
+        """Return whether offsets are missing between two audits within a time range: known facts may have ended."""
         if self.gaps:
             return True
-        ends = [one.to_timestamp for one in self.ranges[:-1]]
+        ends = [span.to_timestamp for span in self.ranges[:-1]]
         return any(end is None or (end <= at and (since is None or end >= since)) for end in ends)
 
 
@@ -192,30 +192,32 @@ class Completeness:
 
     @cached_property
     def is_whole(self) -> bool:
-        """Whether no offset is missing in any log partition."""
-        return all(one.is_whole for one in self.partitions.values())
+        """Return whether no offset is missing in any log partition."""
+        return all(partition.is_whole for partition in self.partitions.values())
 
     @property
     def log_end(self) -> datetime | None:
-        """The latest timestamp of a record; None where none carries one."""
-        return max((one.end_timestamp for one in self.partitions.values() if one.end_timestamp), default=None)
+        """Return the latest timestamp of a record; None where none carries one."""
+        return max(
+            (partition.end_timestamp for partition in self.partitions.values() if partition.end_timestamp), default=None
+        )
 
     def proofs(self, at: datetime) -> tuple[list[int], list[int], list[int]]:
         """Log partitions in which absence can be proven at a point in time, and from where to where each proves it."""
-        offsets = {number: (one.proven_from(at), one) for number, one in self.partitions.items()}
+        offsets = {number: (partition.proven_from(at), partition) for number, partition in self.partitions.items()}
         proven = [
-            (number, offset, one.proven_to(offset)) for number, (offset, one) in offsets.items() if offset is not None
+            (number, offset, span.proven_to(offset)) for number, (offset, span) in offsets.items() if offset is not None
         ]
-        return [one[0] for one in proven], [one[1] for one in proven], [one[2] for one in proven]
+        return [proof[0] for proof in proven], [proof[1] for proof in proven], [proof[2] for proof in proven]
 
     def since(self, log_partitions: Iterable[int] | None = None) -> "CompleteSince":
-        """Since when the history of some log partitions is complete.
+        """Return since when the history of some log partitions is complete.
 
         Args:
             log_partitions: which; all if None.
         """
-        lacking = [one for one in self.some(log_partitions) if not one.is_whole]
-        times = [one.complete_since for one in lacking]
+        lacking = [partition for partition in self.some(log_partitions) if not partition.is_whole]
+        times = [partition.complete_since for partition in lacking]
         return CompleteSince(
             is_whole=not lacking, since=None if None in times else max((time for time in times if time), default=None)
         )
@@ -225,20 +227,22 @@ class Completeness:
         return [number for number in self.partitions if not self.since([number]).has_all_from(start)]
 
     def some(self, log_partitions: Iterable[int] | None) -> list[LogPartition]:
-        """Some of the log partitions; all if None."""
+        """Return some of the log partitions; all if None."""
         chosen = self.partitions if log_partitions is None else set(log_partitions)
         return [self.partitions[number] for number in chosen if number in self.partitions]
 
     def history_line(self) -> str:
-        """Since when the history is complete, and what is missing before, in a sentence."""
+        """Return a sentence on since when the history is complete, and what is missing before."""
         count = len(self.partitions)
         where = f"in all {count} log partitions" if count != 1 else "in its log partition"
         if self.is_whole:
             return f"History is complete {where}; no offset is missing."
-        lacking = [one for one in self.partitions.values() if not one.is_whole]
-        with_gaps = [one for one in lacking if one.gaps]
-        since = self.since([one.log_partition for one in lacking if one.complete_since is not None]).since
-        only_at_end = [one for one in lacking if one.complete_since is None and not one.gaps]
+        lacking = [partition for partition in self.partitions.values() if not partition.is_whole]
+        with_gaps = [partition for partition in lacking if partition.gaps]
+        since = self.since(
+            [partition.log_partition for partition in lacking if partition.complete_since is not None]
+        ).since
+        only_at_end = [partition for partition in lacking if partition.complete_since is None and not partition.gaps]
         proven = count - len(with_gaps) - len(only_at_end)
         parts = []
         if proven:
@@ -246,7 +250,10 @@ class Completeness:
             parts.append(f"History is complete{time} {where if proven == count else f'in {proven} of {count}'}")
         if only_at_end:
             parts.append(f"in {len(only_at_end)} at the end of the log only")
-        missing, below = (sum(one.missing_offsets for one in lacking), sum(one.below for one in lacking))
+        missing, below = (
+            sum(partition.missing_offsets for partition in lacking),
+            sum(partition.below for partition in lacking),
+        )
         parts.append(
             f"{missing:,} of {below:,} earlier offsets were compacted away{' or are in no dump' * bool(with_gaps)}"
         )
@@ -256,7 +263,7 @@ class Completeness:
 
 
 def undecoded_note(warehouse: "Tables", group: str | None = None) -> str | None:
-    """What to say beside rows where records could not be decoded.
+    """Return what to say beside rows where records could not be decoded.
 
     A kind of record that this release does not know changes no group, as a broker of another release passes over it.
 
@@ -295,7 +302,7 @@ def shown_since(since: datetime, log_end: datetime | None) -> str:
 
 
 def shown_second(moment: datetime, *, is_rounded_up: bool = False) -> str:
-    """A moment to the second.
+    """Return a moment to the second.
 
     >>> shown_second(LATEST, is_rounded_up=True)
     '9999-12-31T23:59:59Z'
@@ -318,20 +325,20 @@ class CompleteSince:
     since: datetime | None
 
     def has_all_from(self, start: datetime | None) -> bool:
-        """Whether everything from a time on is there; None stands for the start of the log."""
+        """Return whether everything from a time on is there; None stands for the start of the log."""
         if self.is_whole:
             return True
         return start is not None and self.since is not None and start >= self.since
 
 
 def read_completeness(warehouse: "Tables") -> Completeness:
-    """What the audits have read of the log partitions of the warehouse's cluster."""
+    """Return what the audits have read of the log partitions of the warehouse's cluster."""
     columns = select_list(LogPartition)
     sql = f"SELECT {columns} FROM log_partitions WHERE cluster = $cluster ORDER BY log_partition"  # noqa: S608 - constants
-    return Completeness({one.log_partition: one for one in warehouse.answers(LogPartition, sql)})
+    return Completeness({answer.log_partition: answer for answer in warehouse.answers(LogPartition, sql)})
 
 
 def log_partitions_of(warehouse: "Tables", group: str) -> list[int]:
-    """The log partition that a group's records are from; empty where none is on record."""
+    """Return the log partition that a group's records are from; empty where none is on record."""
     sql = f"SELECT DISTINCT log_partition FROM {GROUP_ROWS}"  # noqa: S608 - put together from constants
     return [number for (number,) in warehouse.rows(sql, group=group)]

@@ -56,7 +56,7 @@ class TopicConsumer:
     is_exact: bool
 
 
-_INCOMPLETE = ", ".join(f"{one.name} AS ({one.sql})" for one in views_in("incomplete_groups"))
+_INCOMPLETE = ", ".join(f"{view.name} AS ({view.sql})" for view in views_in("incomplete_groups"))
 
 _READERS = f"""
     WITH {_INCOMPLETE}, patterns AS (
@@ -131,14 +131,14 @@ NOT_IN_THE_LOG = (
 
 
 def topic_names(warehouse: Tables) -> list[str]:
-    """Every topic that some record names."""
+    """Return every topic that some record names."""
     return sorted(name for (name,) in warehouse.rows(_NAMES) if name is not None)
 
 
 def consumers_of(
     warehouse: Tables, topic: str, start: datetime | None = None, end: datetime | None = None
 ) -> list[TopicConsumer]:
-    """Who read a topic in a time range, by group and then by when they began.
+    """Return who read a topic in a time range, by group and then by when they began.
 
     Args:
         warehouse: the tables.
@@ -153,7 +153,11 @@ def consumers_of(
     identities = warehouse.rows(_IDENTITIES, topic=topic)
     names = sorted({topic, *(name for name, _ in identities if name)})
     ids = sorted({topic, *(topic_id for _, topic_id in identities if topic_id)})
-    asked = {"names": names, "ids": ids, "topic_id": next((one for _, one in identities if one == topic), None)}
+    asked = {
+        "names": names,
+        "ids": ids,
+        "topic_id": next((topic_id_ for _, topic_id_ in identities if topic_id_ == topic), None),
+    }
     consumers = warehouse.answers(TopicConsumer, _READERS, **asked, start=start, end=end)
     if not consumers and not identities:
         _check_topic(warehouse, topic)

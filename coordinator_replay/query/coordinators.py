@@ -44,7 +44,7 @@ class GroupCoordinatorChange:
 
     @property
     def sentence(self) -> str:
-        """The change in words."""
+        """Return the change in words."""
         when = "at" if self.is_exact else "by"
         to = "no broker" if self.broker == NO_LEADER else broker_name(self.broker)
         before = "" if self.broker_before is None else f" (before: {self.broker_before})"
@@ -79,7 +79,7 @@ _CHANGES = f"""
 def group_coordinator_changes(
     warehouse: Tables, group: str | None = None, start: datetime | None = None, end: datetime | None = None
 ) -> list[GroupCoordinatorChange]:
-    """Changes of coordinators since the first record of each group, by time.
+    """Return changes of coordinators since the first record of each group, by time.
 
     Args:
         warehouse: the tables.
@@ -93,21 +93,21 @@ def group_coordinator_changes(
 
 
 def nearby_note(warehouse: Tables, rebalances: Sequence[Rebalance]) -> str | None:
-    """What to say of rebalances that had a change of their coordinator shortly before them, or while they went on."""
-    spans = [(one, span) for one in rebalances if (span := _span(one)) is not None]
+    """Return a note on rebalances with a change of their coordinator shortly before or during them."""
+    spans = [(rebalance, span) for rebalance in rebalances if (span := _span(rebalance)) is not None]
     if not spans:
         return None
     start, end = min(since for _, (since, _) in spans), max(until for _, (_, until) in spans)
-    groups = {one.group_id for one, _ in spans}
+    groups = {rebalance.group_id for rebalance, _ in spans}
     group = groups.pop() if len(groups) == 1 else None
     changes = group_coordinator_changes(warehouse, group, start, end + timedelta(microseconds=1))
     near = list(_near(spans, changes))
     return f"The coordinator changed near: {listed(near, _MOST_NAMED, '; ')}." if near else None
 
 
-def _span(one: Rebalance) -> tuple[datetime, datetime] | None:
-    began = one.began_by
-    return None if began is None else (later(began, -NEAR_MS), one.completed_at or began)
+def _span(rebalance: Rebalance) -> tuple[datetime, datetime] | None:
+    began = rebalance.began_by
+    return None if began is None else (later(began, -NEAR_MS), rebalance.completed_at or began)
 
 
 def _near(
@@ -116,10 +116,10 @@ def _near(
     by_group: dict[str, list[GroupCoordinatorChange]] = {}
     for change in changes:
         by_group.setdefault(change.group_id, []).append(change)
-    for one, (since, until) in spans:
+    for rebalance, (since, until) in spans:
         last = next(
-            (each for each in reversed(by_group.get(one.group_id, ())) if since <= each.elected_at <= until), None
+            (each for each in reversed(by_group.get(rebalance.group_id, ())) if since <= each.elected_at <= until), None
         )
         if last is not None:
-            which = f"to {one.number}" if one.number else "that goes on"
-            yield f"rebalance of {one.group_id!r} {which}: {last.sentence}"
+            which = f"to {rebalance.number}" if rebalance.number else "that goes on"
+            yield f"rebalance of {rebalance.group_id!r} {which}: {last.sentence}"

@@ -174,17 +174,17 @@ class Description:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The columns that this kind of group has, as ``only_with`` names them."""
+        """Return the columns that this kind of group has, as ``only_with`` names them."""
         kinds = {
             STREAMS: self.group.group_type == GroupType.STREAMS,
             SHARE: self.group.group_type == GroupType.SHARE,
-            CLASSIC_MEMBERS: any(one.is_upgraded is False for one in self.members),
+            CLASSIC_MEMBERS: any(member.is_upgraded is False for member in self.members),
         }
         return tuple(kind for kind, is_so in kinds.items() if is_so)
 
 
 def inherited_note(members: Iterable[tuple[str, bool]]) -> str | None:
-    """What to say of members whose client id and host on record may be those of others.
+    """Return what to say of members whose client id and host on record may be those of others.
 
     Args:
         members: ids, and whether client id and host may be those of an earlier process.
@@ -199,7 +199,7 @@ def inherited_note(members: Iterable[tuple[str, bool]]) -> str | None:
 
 
 def missing_records_note(group: DescribedGroup) -> str | None:
-    """What to say of a group of which the log does not prove what is shown."""
+    """Return what to say of a group of which the log does not prove what is shown."""
     if group.is_exact:
         return None
     if group.state == UNKNOWN:
@@ -211,7 +211,7 @@ def missing_records_note(group: DescribedGroup) -> str | None:
 
 
 def members_at(warehouse: Tables, group: Group, at: datetime | None = None) -> tuple[DescribedMember, ...]:
-    """The members of a group at a point in time, by member id."""
+    """Return the members of a group at a point in time, by member id."""
     asked = {"group": group.group_id, "at": at or END, "target_epoch": group.assignment_epoch}
     return tuple(warehouse.answers(DescribedMember, _MEMBERS, **asked))
 
@@ -227,7 +227,7 @@ def _assignor(group: Group, members: Iterable[DescribedMember]) -> str | None:
 
 
 def describe_at(warehouse: Tables, group: str, at: datetime | None = None) -> Description:
-    """A group as it was at a point in time.
+    """Return a group as it was at a point in time.
 
     Args:
         warehouse: the tables.
@@ -239,7 +239,7 @@ def describe_at(warehouse: Tables, group: str, at: datetime | None = None) -> De
     """
     described = group_at(warehouse, group, at)
     members = () if described.state == UNKNOWN else members_at(warehouse, described, at)
-    names = [one.name for one in stored_columns(DescribedGroup) if one.name != "assignor"]
+    names = [column.name for column in stored_columns(DescribedGroup) if column.name != "assignor"]
     shared = {name: getattr(described, name) for name in names} | {"assignor": _assignor(described, members)}
     if described.group_type == "classic" or described.state == UNKNOWN:
         return Description(group=DescribedGroup(**shared), members=members)
@@ -247,6 +247,6 @@ def describe_at(warehouse: Tables, group: str, at: datetime | None = None) -> De
     is_ready = described.state != GroupState.NOT_READY
     return Description(
         group=DescribedGroup(**shared, **records.group_fields()),
-        members=tuple(replace(one, **records.member_fields(one.member_id)) for one in members),
+        members=tuple(replace(member, **records.member_fields(member.member_id)) for member in members),
         not_ready=None if is_ready else not_ready_note(warehouse, records.topology, at),
     )

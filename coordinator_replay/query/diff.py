@@ -74,14 +74,14 @@ class Side:
 
     @property
     def moment(self) -> datetime:
-        """The time as statements take it."""
+        """Return the time as statements take it."""
         return END if self.at is None else self.at
 
     @property
     def exact_partitions(self) -> list[int]:
-        """The log partitions of which everything at that time is proven."""
+        """Return the log partitions of which everything at that time is proven."""
         partitions = self.warehouse.completeness.partitions
-        return [number for number, one in partitions.items() if one.is_complete_at(self.moment)]
+        return [number for number, partition in partitions.items() if partition.is_complete_at(self.moment)]
 
 
 _CLIENT = "coalesce(instance_id, CASE WHEN NOT coalesce(is_client_inherited, false) THEN client_id END, member_id)"
@@ -221,7 +221,7 @@ _RUNS = """
 
 
 def side_of_run(warehouse: Tables, run: str) -> Side:
-    """The end of the log as an audit had read it.
+    """Return the end of the log as an audit had read it.
 
     Args:
         warehouse: the tables.
@@ -241,7 +241,7 @@ def side_of_run(warehouse: Tables, run: str) -> Side:
 
 
 def changes_between(before: Side, after: Side) -> list[Change]:
-    """What is not the same at two points in time, or in two clusters, by group.
+    """Return what is not the same at two points in time, or in two clusters, by group.
 
     Args:
         before: the first time, or cluster.
@@ -258,20 +258,22 @@ def changes_between(before: Side, after: Side) -> list[Change]:
         "is_whole_after": after.warehouse.completeness.is_whole,
         "exact_before": before.exact_partitions,
         "exact_after": after.exact_partitions,
-        "open_before": [one.group_id for one in old if not one.is_exact],
-        "open_after": [one.group_id for one in new if not one.is_exact],
+        "open_before": [group.group_id for group in old if not group.is_exact],
+        "open_after": [group.group_id for group in new if not group.is_exact],
     }
     changes = [*_groups(before, after, old, new), *before.warehouse.answers(Change, _CHANGES, **asked)]
     if before.warehouse.cluster == after.warehouse.cluster and before.moment < after.moment:
         # A time has no run: what an audit stored up to it shows in the times of findings alone.
         runs = {"first_run": before.run if after.run or after.at is None else None, "last_run": after.run}
         changes += before.warehouse.answers(Change, _BETWEEN, start=before.moment, at=after.moment, **runs)
-    return sorted(changes, key=lambda one: (one.group_id or "", _ORDER.index(one.what), one.change, one.name or ""))
+    return sorted(
+        changes, key=lambda change: (change.group_id or "", _ORDER.index(change.what), change.change, change.name or "")
+    )
 
 
 def _groups(before: Side, after: Side, old: Iterable[Group], new: Iterable[Group]) -> Iterable[Change]:
-    """Groups that came, went, or changed type, state or protocol."""
-    was, is_now = ({one.group_id: one for one in groups} for groups in (old, new))
+    """Yield groups that came, went, or changed type, state or protocol."""
+    was, is_now = ({group.group_id: group for group in groups} for groups in (old, new))
     for group_id in sorted({*was, *is_now}):
         yield from _group_changes(group_id, was.get(group_id), is_now.get(group_id), before, after)
 
@@ -280,64 +282,64 @@ def _group_changes(group_id: str, old: Group | None, new: Group | None, before: 
     # Of a cluster that shows a group at another time, a list without it proves that it was not there.
     is_same = before.warehouse.cluster == after.warehouse.cluster
     is_exact = all(
-        is_same or side.warehouse.completeness.is_whole if one is None else one.is_exact
-        for one, side in ((old, before), (new, after))
+        is_same or side.warehouse.completeness.is_whole if group is None else group.is_exact
+        for group, side in ((old, before), (new, after))
     )
     change = ADDED if old is None else REMOVED if new is None else CHANGED
     compared = {"type": "group_type", "state": "state", "protocol": "protocol"}
     for what, name in compared.items() if change == CHANGED else (("group", "state"),):
-        was, is_now = (None if one is None else getattr(one, name) for one in (old, new))
+        was, is_now = (None if row is None else getattr(row, name) for row in (old, new))
         if was != is_now:
             about = {"group_id": group_id, "what": what, "change": change, "is_exact": is_exact}
             yield row_with(Change, before=was, after=is_now, **about)
 
 
 def counted_changes(changes: Sequence[Change]) -> list[ChangeCount]:
-    """Changes folded by group and kind, in their order."""
+    """Return changes folded by group and kind, in their order."""
     folded: dict[tuple[str | None, str, str], list[Change]] = {}
-    for one in changes:
-        folded.setdefault((one.group_id, one.what, one.change), []).append(one)
+    for item in changes:
+        folded.setdefault((item.group_id, item.what, item.change), []).append(item)
     return [
         ChangeCount(
             group_id=group_id,
             what=what,
             change=change,
-            count=sum(one.number or 0 for one in some) if what == "rebalance" else len(some),
+            count=sum(change.number or 0 for change in some) if what == "rebalance" else len(some),
             detail=_detail(some),
-            is_exact=all(one.is_exact for one in some),
+            is_exact=all(change.is_exact for change in some),
         )
         for (group_id, what, change), some in folded.items()
     ]
 
 
 def _detail(changes: Sequence[Change]) -> str:
-    """The only change, or the names of several; of offsets by how much in all."""
+    """Return the only change, or the names of several; of offsets by how much in all."""
     first = changes[0]
     if first.what == "rebalance":
-        return ", ".join(f"{one.name} {one.number:,}" for one in changes)
+        return ", ".join(f"{change.name} {change.number:,}" for change in changes)
     if first.what == "finding":
-        return first.after or "" if len(changes) == 1 else ", ".join(sorted({one.name or "" for one in changes}))
+        return first.after or "" if len(changes) == 1 else ", ".join(sorted({change.name or "" for change in changes}))
     if len(changes) == 1:
         return _only(first)
-    moved = sum(one.number or 0 for one in changes)
+    moved = sum(change.number or 0 for change in changes)
     total = f"{moved:+,} in all: " if first.what == "offset" and moved else ""
     return total + _partitions(changes)
 
 
-def _only(one: Change) -> str:
-    """A change with what it was and is; of what came or went the one that there is."""
-    value = f"{one.before} to {one.after}" if one.before and one.after else one.before or one.after
-    if one.what == "member" or value is None:
-        return str(one.name)
-    return f"{one.name}: {value}" if one.name else value
+def _only(change: Change) -> str:
+    """Return a change with its old and new value; a value that came or went has only one of them."""
+    value = f"{change.before} to {change.after}" if change.before and change.after else change.before or change.after
+    if change.what == "member" or value is None:
+        return str(change.name)
+    return f"{change.name}: {value}" if change.name else value
 
 
 def _partitions(changes: Sequence[Change]) -> str:
-    """Names, those of partitions as ranges."""
+    """Return names, those of partitions as ranges."""
     if changes[0].what not in ("owner", "offset"):
-        return ", ".join(one.name or "" for one in changes)
+        return ", ".join(change.name or "" for change in changes)
     topics: dict[str, list[int]] = {}
-    for one in changes:
-        topic, _, partition = (one.name or "").rpartition("-")
+    for change in changes:
+        topic, _, partition = (change.name or "").rpartition("-")
         topics.setdefault(topic, []).append(int(partition))
     return "; ".join(f"{topic}:{partition_ranges(sorted(numbers))}" for topic, numbers in topics.items())

@@ -16,7 +16,7 @@ _listed = partial(listed, most=_MOST_NAMES)
 
 
 def _assignment(entries: Iterable[Mapping[str, Any]] | None) -> str:
-    """An assignment as ``orders:0-2; audit:1``, or ``nothing``."""
+    """Return an assignment as ``orders:0-2; audit:1``, or ``nothing``."""
     topics = [
         f"{entry.get('topic') or entry.get('topic_id') or 'subtopology ' + str(entry.get('subtopology'))}:"
         f"{partition_ranges(entry['partitions'])}"
@@ -30,7 +30,7 @@ def _partition_count(assignments: Mapping[str, Any]) -> int:
 
 
 def _pair(detail: Detail, name: str) -> tuple[Any, Any]:
-    """What a value was before and is now; None where the event does not have it."""
+    """Return what a value was before and is now; None where the event does not have it."""
     value = detail.get(name)
     if isinstance(value, list) and len(value) == 2:
         return value[0], value[1]
@@ -152,7 +152,7 @@ def _topic_metadata(detail: Detail) -> list[str]:
 
 def _protocols(detail: Detail) -> list[str]:
     before, now = _pair(detail, "protocols")
-    names = [", ".join(one["name"] for one in side or ()) or "none" for side in (now, before)]
+    names = [", ".join(topic["name"] for topic in side or ()) or "none" for side in (now, before)]
     return [f"protocols {names[0]} (before: {names[1]})"]
 
 
@@ -178,8 +178,12 @@ def _share_state(detail: Detail) -> list[str]:
     parts = []
     for name, what in (("initializing", "initializing"), ("initialized", "initialized"), ("deleting", "deleting")):
         entries = [
-            {"topic": one.get("topicName"), "topic_id": one.get("topicId"), "partitions": one.get("partitions") or []}
-            for one in detail.get(f"{name}Topics") or ()
+            {
+                "topic": topic_.get("topicName"),
+                "topic_id": topic_.get("topicId"),
+                "partitions": topic_.get("partitions") or [],
+            }
+            for topic_ in detail.get(f"{name}Topics") or ()
         ]
         if entries:
             parts.append(f"{what} {_assignment(entries)}")
@@ -334,12 +338,12 @@ _WORDS: Mapping[str, Callable[[Detail], list[str]]] = {
 
 
 def _plain(detail: Detail) -> list[str]:
-    """Any other detail: each name with its value."""
+    """Return any other detail: each name with its value."""
     return [f"{name.replace('_', ' ')}: {value}" for name, value in detail.items() if value not in (None, [], {})]
 
 
 def words_of(event: str, detail: Any) -> str | None:
-    """What an event's detail says, in words; None where there is nothing to add.
+    """Return what an event's detail says, in words; None where there is nothing to add.
 
     >>> words_of("LEADER_CHANGED", {"leader": ["a", "b"]})
     'leader b (before: a)'

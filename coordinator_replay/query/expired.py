@@ -32,7 +32,7 @@ _WITHOUT_RULE = f"SELECT count(*) FROM {_IN_FORCE} WHERE rule IS NULL"  # noqa: 
 
 
 def applied_retention(warehouse: Tables) -> Retention:
-    """The retention that the last finished audit of the cluster applied."""
+    """Return the retention that the last finished audit of the cluster applied."""
     named_ms = next((row[0] for row in warehouse.rows(_SETTINGS)), None)
     applied_ms, is_certain = warehouse.rows(_APPLIED)[0]
     retention_ms = named_ms or applied_ms or DEFAULT_RETENTION_MS
@@ -44,7 +44,7 @@ def applied_retention(warehouse: Tables) -> Retention:
 
 
 def expiring_rows(warehouse: Tables, group: str | None, within: timedelta, columns: str) -> list[tuple[Any, ...]]:
-    """Offsets in force that are past retention, or will be within a horizon, the earliest first.
+    """Return offsets in force that are past retention, or will be within a horizon, the earliest first.
 
     Args:
         warehouse: the tables.
@@ -146,7 +146,7 @@ def expired_offsets(
     statuses: Sequence[str] = (),
     within: timedelta | None = None,
 ) -> list[ExpiredOffset]:
-    """Offsets that expired or are about to, the earliest first.
+    """Return offsets that expired or are about to, the earliest first.
 
     Args:
         warehouse: the tables.

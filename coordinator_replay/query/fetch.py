@@ -101,7 +101,9 @@ END"""
 def fetch(
     connection: duckdb.DuckDBPyConnection, statement: str, parameters: Mapping[str, object]
 ) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """The columns and rows that answer a statement; timestamps as UTC datetimes, those outside its calendar as text.
+    """Return the columns and rows that answer a statement.
+
+    Timestamps as UTC datetimes, those outside its calendar as text.
 
     Args:
         connection: the engine, which knows the tables that the statement names.

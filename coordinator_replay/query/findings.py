@@ -71,7 +71,7 @@ def findings_of(
     is_new: bool = False,
     since: datetime | None = None,
 ) -> list[Finding]:
-    """Findings, the most severe and latest first.
+    """Return findings, the most severe and latest first.
 
     Args:
         warehouse: the tables.
@@ -114,14 +114,14 @@ _SETTINGS = """
 
 
 def terms_of(warehouse: Tables, rules: Sequence[str]) -> list[str]:
-    """What it takes for each of these rules to find something, with the numbers of the last audit, in sentences."""
+    """Return sentences on what each rule needs to find something, with the numbers of the last audit."""
     settings = _settings(warehouse)
     limits = DEFAULTS.with_changes(settings.get("thresholds", {}))
     return [f"{name}: {_terms(RULES[name], limits, settings.get('horizon_ms'))}" for name in rules if name in RULES]
 
 
 def _settings(warehouse: Tables) -> dict[str, Any]:
-    """What the last audit was asked to do."""
+    """Return what the last audit was asked to do."""
     rows = warehouse.rows(_SETTINGS)
     return json.loads(rows[0][0] or "{}") if rows else {}
 
@@ -141,7 +141,7 @@ _RUNS = """
 
 
 def runs_since(warehouse: Tables, *, is_new: bool, since: datetime | None = None) -> set[str] | None:
-    """The runs whose findings are asked for; None for all.
+    """Return the runs whose findings are asked for; None for all.
 
     Args:
         warehouse: the tables.

@@ -139,7 +139,7 @@ def _kinds(warehouse: Tables, at: datetime | None) -> tuple[tuple[str, str, int]
 
 
 def fleet_of(warehouse: Tables, start: datetime | None = None, end: datetime | None = None) -> ClusterGroups:
-    """The groups of the cluster over a time range.
+    """Return the groups of the cluster over a time range.
 
     Args:
         warehouse: the tables.

@@ -20,7 +20,7 @@ _NAMED_COUNT = f"""
 
 
 def log_partition_of(group: str, partition_count: int) -> int:
-    """The partition of ``__consumer_offsets`` that a group's records are in.
+    """Return the partition of ``__consumer_offsets`` that a group's records are in.
 
     >>> log_partition_of("payments", 50)
     42
@@ -33,7 +33,7 @@ def log_partition_of(group: str, partition_count: int) -> int:
 
 
 def fitting_count(groups: Iterable[tuple[str, int]], highest: int) -> int | None:
-    """The one number of partitions under which every group is in the partition that its records were read from.
+    """Return the one number of partitions under which every group is in the partition that its records were read from.
 
     Args:
         groups: groups, each with its log partition.
@@ -52,7 +52,7 @@ def fitting_count(groups: Iterable[tuple[str, int]], highest: int) -> int | None
 
 
 def partition_count(warehouse: Tables) -> int | None:
-    """How many partitions ``__consumer_offsets`` has: by the cluster metadata, or as the groups on record show.
+    """Return how many partitions ``__consumer_offsets`` has: by the cluster metadata, or as the groups on record show.
 
     Returns:
         None where neither has it.

@@ -45,8 +45,8 @@ def _tasks(value: Value | None, name: str) -> Tasks | None:
     if value is None:
         return None
     return tuple(
-        SubtopologyTasks(subtopology_id=one["subtopologyId"], partitions=tuple(sorted(one["partitions"])))
-        for one in sorted(value.get(name) or (), key=lambda one: str(one["subtopologyId"]))
+        SubtopologyTasks(subtopology_id=task_set["subtopologyId"], partitions=tuple(sorted(task_set["partitions"])))
+        for task_set in sorted(value.get(name) or (), key=lambda task_set: str(task_set["subtopologyId"]))
     )
 
 
@@ -54,8 +54,8 @@ def _topics(value: Value | None, name: str) -> tuple[TopicPartitions, ...] | Non
     if value is None:
         return None
     return topic_partitions(
-        {"topic": one["topicName"], "topic_id": one["topicId"], "partitions": one.get("partitions", ())}
-        for one in value.get(name) or ()
+        {"topic": element["topicName"], "topic_id": element["topicId"], "partitions": element.get("partitions", ())}
+        for element in value.get(name) or ()
     )
 
 
@@ -88,7 +88,7 @@ class GroupRecords:
 
     @property
     def topology(self) -> GroupTopology | None:
-        """The topology of a streams group; None where none is on record."""
+        """Return the topology of a streams group; None where none is on record."""
         value = self._value("StreamsGroupTopology")
         if value is None:
             return None
@@ -97,17 +97,19 @@ class GroupRecords:
         return GroupTopology(
             epoch=value.get("epoch", 0),
             validated_epoch=None if validated < 0 else validated,
-            source_topics=_sorted(name for one in subtopologies for name in one.get("sourceTopics") or ()),
+            source_topics=_sorted(
+                name for subtopology in subtopologies for name in subtopology.get("sourceTopics") or ()
+            ),
             internal_topics=_sorted(
                 topic["name"]
-                for one in subtopologies
+                for subtopology in subtopologies
                 for kind in ("repartitionSourceTopics", "stateChangelogTopics")
-                for topic in one.get(kind) or ()
+                for topic in subtopology.get(kind) or ()
             ),
         )
 
     def group_fields(self) -> dict[str, Any]:
-        """What ``DescribedGroup`` has of these records."""
+        """Return what ``DescribedGroup`` has of these records."""
         topology = self.topology
         share = self._value("ShareGroupStatePartitionMetadata")
         return {
@@ -119,7 +121,7 @@ class GroupRecords:
         }
 
     def member_fields(self, member_id: str) -> dict[str, Any]:
-        """What ``DescribedMember`` has of these records."""
+        """Return what ``DescribedMember`` has of these records."""
         consumer = self._value("ConsumerGroupMemberMetadata", member_id)
         streams = self._value("StreamsGroupMemberMetadata", member_id) or {}
         current = self._value("StreamsGroupCurrentMemberAssignment", member_id)
@@ -143,7 +145,7 @@ def _sorted(names: Iterable[str]) -> tuple[str, ...]:
 def newest_records(
     warehouse: Tables, group: str, log_partition: int | None, at: datetime | None = None
 ) -> GroupRecords:
-    """The newest records of a group up to a point in time.
+    """Return the newest records of a group up to a point in time.
 
     Args:
         warehouse: the tables.
@@ -156,7 +158,7 @@ def newest_records(
 
 
 def not_ready_note(warehouse: Tables, topology: GroupTopology | None, at: datetime | None = None) -> str:
-    """What a streams group that is NotReady waits for, as far as the log and the cluster metadata show.
+    """Return what a streams group that is NotReady waits for, as far as the log and the cluster metadata show.
 
     Args:
         warehouse: the tables.
@@ -186,7 +188,7 @@ def not_ready_note(warehouse: Tables, topology: GroupTopology | None, at: dateti
 
 
 def _missing_topics(warehouse: Tables, names: Iterable[str], at: datetime) -> list[str] | None:
-    """Topics that did not exist at a point in time; None where there is no dump of the cluster metadata."""
+    """Return topics that did not exist at a point in time; None where there is no dump of the cluster metadata."""
     rows = [
         (topic, created, removed)
         for topic, source, created, removed in warehouse.rows(_TOPICS)

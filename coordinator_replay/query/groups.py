@@ -216,7 +216,7 @@ class LastState(NamedTuple):
 
 
 def unrecorded_states_note(groups: Sequence[Group], states: Sequence[str]) -> str | None:
-    """What to say of a search for groups by states that no group is recorded in.
+    """Return what to say of a search for groups by states that no group is recorded in.
 
     Args:
         groups: those in the states, by records or brokers' logs.
@@ -235,7 +235,7 @@ def unrecorded_states_note(groups: Sequence[Group], states: Sequence[str]) -> st
 
 
 def unknown_states_note(groups: Sequence[Group], states: Sequence[str]) -> str | None:
-    """What to say of groups that a search by states leaves out although they may be in one of them.
+    """Return what to say of groups that a search by states leaves out although they may be in one of them.
 
     Args:
         groups: all groups.
@@ -259,7 +259,7 @@ def groups_at(
     types: Sequence[str] = (),
     states: Sequence[str] = (),
 ) -> list[Group]:
-    """The groups that existed at a point in time, and those that may have, by name.
+    """Return the groups that existed at a point in time, and those that may have, by name.
 
     Args:
         warehouse: the tables.
@@ -271,27 +271,27 @@ def groups_at(
     wanted_types = {UNKNOWN.lower(), *(name.lower() for name in types)}
     wanted_states = {name.lower() for name in states}
     return [
-        one
-        for one in _read_groups(warehouse, at, group)
-        if (not types or one.group_type.lower() in wanted_types)
-        and (not wanted_states or one.state.lower() in wanted_states)
+        state
+        for state in _read_groups(warehouse, at, group)
+        if (not types or state.group_type.lower() in wanted_types)
+        and (not wanted_states or state.state.lower() in wanted_states)
     ]
 
 
 def _read_groups(warehouse: Tables, at: datetime | None, group: str | None, *, only_own: bool = False) -> list[Group]:
-    """The groups at a point in time, see ``_recorded_groups``; in a rebalance where a broker's log shows one."""
+    """Return the groups at a point in time, see ``_recorded_groups``; in a rebalance where a broker's log shows one."""
     groups = _recorded_groups(warehouse, at, group, only_own=only_own)
     phases = _phases(warehouse, groups, at, group)
     return [
-        one if (phase := phases.get(one.group_id)) is None else replace(one, state=phase.state, since=phase.since)
-        for one in groups
+        group if (phase := phases.get(group.group_id)) is None else replace(group, state=phase.state, since=phase.since)
+        for group in groups
     ]
 
 
 def _recorded_groups(
     warehouse: Tables, at: datetime | None, group: str | None, *, only_own: bool = False
 ) -> list[Group]:
-    """The groups at a point in time, as records have them.
+    """Return the groups at a point in time, as records have them.
 
     Args:
         warehouse: the tables.
@@ -318,13 +318,15 @@ def _recorded_groups(
 
 def _phases(warehouse: Tables, groups: Sequence[Group], at: datetime | None, group: str | None) -> dict[str, JoinPhase]:
     recorded = {
-        one.group_id: one.log_partition for one in groups if one.group_type == "classic" and one.epoch is not None
+        group.group_id: group.log_partition
+        for group in groups
+        if group.group_type == "classic" and group.epoch is not None
     }
     return join_phases(warehouse, recorded, at, group=group)
 
 
 def join_phase_at(warehouse: Tables, group: str, at: datetime | None = None) -> JoinPhase | None:
-    """The rebalance of a classic group that was going on at a point in time, by a broker's log.
+    """Return the rebalance of a classic group that was going on at a point in time, by a broker's log.
 
     Args:
         warehouse: the tables.
@@ -338,12 +340,12 @@ def join_phase_at(warehouse: Tables, group: str, at: datetime | None = None) -> 
 
 
 def group_names(warehouse: Tables) -> list[str]:
-    """Every group that the tables ever saw in the cluster."""
+    """Return every group that the tables ever saw in the cluster."""
     return [name for (name,) in warehouse.rows(_GROUP_NAMES)]
 
 
 def lively_groups(warehouse: Tables, start: datetime | None = None, end: datetime | None = None) -> list[str]:
-    """Groups that something happened to within a time range, those with most events first.
+    """Return groups that something happened to within a time range, those with most events first.
 
     Raises:
         UsageError: the tables know nothing of that time range.
@@ -374,30 +376,33 @@ def check_group(warehouse: Tables, group: str) -> None:
 
 
 def outcomes_at(warehouse: Tables, at: datetime | None = None, *, group: str | None = None) -> dict[str, LastState]:
-    """What every group that ever was had come to by a point in time: its state then, or its deletion.
+    """Return what every group that ever was had come to by a point in time: its state then, or its deletion.
 
     Args:
         warehouse: the tables.
         at: the point in time; the end of the log if None.
         group: only this one.
     """
-    alive = [LastState(one.group_id, one.group_type, one.state) for one in groups_at(warehouse, at, group=group)]
+    alive = [
+        LastState(present.group_id, present.group_type, present.state)
+        for present in groups_at(warehouse, at, group=group)
+    ]
     # To look for deletions is to read all offsets: not where the one group is there.
     deleted = [
-        LastState(one.group_id, one.group_type, str(GroupState.DEAD), one.deletion)
-        for one in (deleted_groups(warehouse, at, group=group) if group is None or not alive else ())
+        LastState(state.group_id, state.group_type, str(GroupState.DEAD), state.deletion)
+        for state in (deleted_groups(warehouse, at, group=group) if group is None or not alive else ())
     ]
-    return {one.group_id: one for one in (*deleted, *alive)}
+    return {last.group_id: last for last in (*deleted, *alive)}
 
 
 def is_group_exact(warehouse: Tables, group: str, at: datetime | None = None) -> bool:
-    """Whether it is proven what a group was at a point in time, or that it did not exist."""
+    """Return whether it is proven what a group was at a point in time, or that it did not exist."""
     groups = _recorded_groups(warehouse, at, group, only_own=True) or _recorded_groups(warehouse, at, group)
-    return all(one.is_exact for one in groups)
+    return all(group.is_exact for group in groups)
 
 
 def group_at(warehouse: Tables, group: str, at: datetime | None = None) -> Group:
-    """A group as it was at a point in time.
+    """Return a group as it was at a point in time.
 
     Raises:
         UsageError: the tables don't know the group, or it did not exist then.
@@ -408,7 +413,7 @@ def group_at(warehouse: Tables, group: str, at: datetime | None = None) -> Group
         return groups[0]
     check_group(warehouse, group)
     first, last = warehouse.rows(_SEEN, group=group)[0]
-    deletions = [one.deletion for one in deleted_groups(warehouse, at, group=group)]
+    deletions = [deleted_group.deletion for deleted_group in deleted_groups(warehouse, at, group=group)]
     when = "at the end of the log" if at is None else f"at {shown(at)}"
     seen = f": it is on record from {shown(first)} to {shown(last)}" if first and last else ""
     end = f", and was {deletions[0]}" if deletions else ""

@@ -65,10 +65,10 @@ class HoldUp:
 
 
 def hold_ups(warehouse: Tables, group: str | None = None) -> dict[str, HoldUp]:
-    """Which member blocked each rebalance, by rebalance id.
+    """Return which member blocked each rebalance, by rebalance id.
 
     Args:
         warehouse: the tables.
         group: only of this group; of all if None.
     """
-    return {one.rebalance_id: one for one in warehouse.answers(HoldUp, _HOLD_UPS, group=group)}
+    return {answer.rebalance_id: answer for answer in warehouse.answers(HoldUp, _HOLD_UPS, group=group)}

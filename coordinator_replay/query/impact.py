@@ -89,16 +89,16 @@ class Impact:
 
     @property
     def causes(self) -> dict[str, int]:
-        """Rebalances by cause."""
+        """Return rebalances by cause."""
         counts: Counter[str] = Counter()
-        for one in self.groups:
-            counts.update(one.causes)
+        for group in self.groups:
+            counts.update(group.causes)
         return dict(counts.most_common())
 
     @property
     def sentences(self) -> list[str]:
-        """The cost in sentences."""
-        rebalances = sum(one.rebalances for one in self.groups)
+        """Return the cost in sentences."""
+        rebalances = sum(group.rebalances for group in self.groups)
         least = "" if self.is_complete else "at least "
         concerned = f"{least}{len(self.groups):,} of {counted(self.group_count, 'group')} concerned"
         head = f"{shown(self.start)} to {shown(self.end)}: {concerned}"
@@ -106,7 +106,7 @@ class Impact:
             return [f"{head}."]
         causes = ", ".join(f"{cause} {count:,}" for cause, count in self.causes.items())
         parts = [f"{head}, {least}{counted(rebalances, 'rebalance')}{f' ({causes})' if causes else ''}."]
-        first = min((one for one in self.groups if one.first_at), key=_first_at, default=None)
+        first = min((group for group in self.groups if group.first_at), key=_first_at, default=None)
         if first is not None:
             on_record = "" if self.is_complete else " on record"
             parts.append(f"The first{on_record}: {first.group_id}, begun by {shown(_first_at(first))}.")
@@ -117,28 +117,28 @@ class Impact:
 
     @property
     def unowned_partitions(self) -> int:
-        """Partitions of all groups that had no owner for a part of the range."""
-        return sum(one.unowned_partitions for one in self.groups)
+        """Return partitions of all groups that had no owner for a part of the range."""
+        return sum(group.unowned_partitions for group in self.groups)
 
     @property
     def unowned_ms(self) -> int:
-        """Milliseconds of these, summed over partitions."""
-        return sum(one.unowned_ms for one in self.groups)
+        """Return milliseconds of these, summed over partitions."""
+        return sum(group.unowned_ms for group in self.groups)
 
     @property
     def is_at_least(self) -> bool:
-        """Whether these two are lower bounds."""
-        return not self.is_complete or any(one.is_at_least for one in self.groups)
+        """Return whether these two are lower bounds."""
+        return not self.is_complete or any(group.is_at_least for group in self.groups)
 
     @property
     def is_pause_at_least(self) -> bool:
-        """Whether commits of a group may have paused for longer than those of every group on record."""
-        return not self.is_complete or any(one.is_pause_at_least for one in self.groups)
+        """Return whether commits of a group may have paused for longer than those of every group on record."""
+        return not self.is_complete or any(group.is_pause_at_least for group in self.groups)
 
     def _downtime(self) -> str:
         partitions, seconds = self.unowned_partitions, self.unowned_ms / 1000
         least = "at least " if self.is_at_least else ""
-        paused = max((one for one in self.groups if one.commit_pause_ms), key=_pause, default=None)
+        paused = max((group for group in self.groups if group.commit_pause_ms), key=_pause, default=None)
         longest = "at least " if self.is_pause_at_least else "up to "
         commits = f"; commits paused for {longest}{_pause(paused):,} ms ({paused.group_id})" if paused else ""
         return f"Without owner: {least}{counted(partitions, 'partition')}, {seconds:,.1f} partition-seconds{commits}."
@@ -148,12 +148,12 @@ _SIGNIFICANT = 0.05
 """How likely it may be that chance names any trait."""
 
 
-def _first_at(one: GroupImpact) -> datetime:
-    return one.first_at or LATEST
+def _first_at(group_impact: GroupImpact) -> datetime:
+    return group_impact.first_at or LATEST
 
 
-def _pause(one: GroupImpact) -> int:
-    return one.commit_pause_ms or 0
+def _pause(group_impact: GroupImpact) -> int:
+    return group_impact.commit_pause_ms or 0
 
 
 _IN_RANGE = "coalesce({since} < $end, true) AND coalesce({until} > $start, {open} IS NULL)"
@@ -269,7 +269,7 @@ _TRAITS = f"""
 
 
 def impact_of(warehouse: Tables, start: datetime | None = None, end: datetime | None = None) -> Impact:
-    """What a time range cost over all groups.
+    """Return what a time range cost over all groups.
 
     Args:
         warehouse: the tables.
@@ -282,7 +282,7 @@ def impact_of(warehouse: Tables, start: datetime | None = None, end: datetime | 
     warehouse.check_range(start, end)
     asked = _bounds(warehouse, start, end)
     groups = warehouse.answers(GroupImpact, _GROUPS, **asked, incomplete=warehouse.completeness.incomplete_from(start))
-    names = [one.group_id for one in groups]
+    names = [group.group_id for group in groups]
     return Impact(
         **asked,
         groups=tuple(groups),
@@ -300,7 +300,7 @@ def _bounds(warehouse: Tables, start: datetime | None, end: datetime | None) -> 
 
 
 def _count(warehouse: Tables, names: Sequence[str], asked: dict[str, datetime]) -> int:
-    """How many groups had members in that time, or are among these."""
+    """Return how many groups had members in that time, or are among these."""
     return len({*names, *(group_id for (group_id,) in warehouse.rows(_PRESENT, **asked))})
 
 

@@ -99,7 +99,7 @@ class JoinPhase:
     not_joined: str = ""
 
     def note(self, group: str, awaited: Sequence[str]) -> str:
-        """What there is to say of the group.
+        """Return what there is to say of the group.
 
         Args:
             group: its name.
@@ -116,7 +116,7 @@ class JoinPhase:
 def join_phases(
     warehouse: Tables, partitions: Mapping[str, int | None], at: datetime | None = None, *, group: str | None = None
 ) -> dict[str, JoinPhase]:
-    """The rebalances that were going on, by group.
+    """Return the rebalances that were going on, by group.
 
     Args:
         warehouse: the tables.
@@ -148,7 +148,7 @@ def join_phases(
 def awaited_members(
     warehouse: Tables, group: str, phase: JoinPhase, members: Iterable[str], at: datetime | None
 ) -> list[str]:
-    """Members that a coordinator in PreparingRebalance may be waiting for.
+    """Return members that a coordinator in PreparingRebalance may be waiting for.
 
     That a member joins again is logged only where a rebalance begins with it, so that others of these may have joined:
     at most these have not. New members count from when they got an id.
@@ -168,7 +168,11 @@ def awaited_members(
     ):
         about: list[str] = []
         if event in _OUT or event == BEGIN:
-            about = [member_id] if member_id in present else [one for one in present if one in (reason or "")]
+            about = (
+                [member_id]
+                if member_id in present
+                else [candidate for candidate in present if candidate in (reason or "")]
+            )
         if event in (_ASSIGNED, _JOINED) and member_id is not None:
             present[member_id] = None
         if event == BEGIN:
@@ -177,11 +181,11 @@ def awaited_members(
         if event == _JOINED:
             joined.add(member_id)
         elif event in _OUT or (event == BEGIN and cause_of(reason) in DEPARTURES):
-            for one in about:
-                del present[one]
+            for candidate in about:
+                del present[candidate]
         elif event == BEGIN:
             joined.update(about)
-    return [one for one in present if one not in joined]
+    return [candidate for candidate in present if candidate not in joined]
 
 
 def _order(line: tuple[Any, ...]) -> tuple[datetime, int]:

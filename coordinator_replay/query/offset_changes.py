@@ -71,7 +71,7 @@ def offset_changes(
     start: datetime | None = None,
     end: datetime | None = None,
 ) -> list[OffsetChange]:
-    """The committed offsets of a topic or partition in force during a time range, in log order.
+    """Return the committed offsets of a topic or partition in force during a time range, in log order.
 
     No more than the latest ``MOST_CHANGES``; where there are more, the warehouse's notes say so.
 

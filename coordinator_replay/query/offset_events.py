@@ -107,7 +107,7 @@ _CHANGES = f"""
 def offset_events(
     warehouse: Tables, group: str, start: datetime | None = None, end: datetime | None = None
 ) -> list[tuple[str, datetime | None, dict[str, Any], dict[str, Any]]]:
-    """What happened to the offsets of a group in a time range, in log order.
+    """Return what happened to the offsets of a group in a time range, in log order.
 
     Returns:
         For each: the event, the time of the first of what it sums up, the detail: topic, partitions, how many

@@ -205,7 +205,7 @@ class PendingCommit:
 
 
 def pending_commits(warehouse: Tables, group: str, at: datetime | None = None) -> list[PendingCommit]:
-    """Partitions with a pending transactional commit at a point in time.
+    """Return partitions with a pending transactional commit at a point in time.
 
     Args:
         warehouse: the tables.
@@ -218,7 +218,7 @@ def pending_commits(warehouse: Tables, group: str, at: datetime | None = None) -
 def pending_notes(
     pending: Sequence[PendingCommit], stored: Sequence[CommittedOffset], topics: Sequence[str] = ()
 ) -> list[str]:
-    """Notes on partitions with a pending transactional commit, which the offsets do not show.
+    """Return notes on partitions with a pending transactional commit, which the offsets do not show.
 
     OffsetFetch leaves a partition out that has no other offset, and gives the offset before it for one that has.
 
@@ -227,26 +227,31 @@ def pending_notes(
         stored: the group's offsets.
         topics: only of these topics; all if empty.
     """
-    committed = {(one.topic, one.partition) for one in stored}
-    shown_stable = {(one.topic, one.partition) for one in stored if not one.is_unstable}
-    waiting = [one for one in pending if (one.topic, one.partition) in shown_stable]
-    since = min((one.pending_since for one in waiting if one.pending_since is not None), default=None)
-    count = len({(one.topic, one.partition) for one in waiting})
+    committed = {(offset.topic, offset.partition) for offset in stored}
+    shown_stable = {(offset.topic, offset.partition) for offset in stored if not offset.is_unstable}
+    waiting = [
+        pending_offset for pending_offset in pending if (pending_offset.topic, pending_offset.partition) in shown_stable
+    ]
+    since = min(
+        (pending_offset.pending_since for pending_offset in waiting if pending_offset.pending_since is not None),
+        default=None,
+    )
+    count = len({(pending_offset.topic, pending_offset.partition) for pending_offset in waiting})
     unstable = (
         f"{count} of these partitions {'has' if count == 1 else 'have'} a transactional commit pending"
         f"{'' if since is None else f' since {shown(since)}'}: --require-stable shows which."
     )
     return [unstable] * bool(waiting) + [
-        f"{one.topic}-{one.partition} has no committed offset, only a transactional commit pending"
-        f"{'' if one.pending_since is None else f' since {shown(one.pending_since)}'} "
-        f"(producer id {one.producer_id}, epoch {one.producer_epoch})."
-        for one in pending
-        if (one.topic, one.partition) not in committed and (not topics or one.topic in topics)
+        f"{commit.topic}-{commit.partition} has no committed offset, only a transactional commit pending"
+        f"{'' if commit.pending_since is None else f' since {shown(commit.pending_since)}'} "
+        f"(producer id {commit.producer_id}, epoch {commit.producer_epoch})."
+        for commit in pending
+        if (commit.topic, commit.partition) not in committed and (not topics or commit.topic in topics)
     ]
 
 
 def _no_commit_of(warehouse: Tables, group: str, topic: str, committed: Sequence[str]) -> str:
-    """What to say of a topic of which the tables have no committed offset of a group.
+    """Return what to say of a topic of which the tables have no committed offset of a group.
 
     Args:
         warehouse: the tables.
@@ -277,7 +282,7 @@ def check_topics(warehouse: Tables, topics: Sequence[str], group: str) -> None:
 
 
 def _is_open(partition: LogPartition | None, at: datetime, row: Sequence[Any]) -> bool:
-    """Whether a partition may have had an offset at a point in time of which the log has none in force.
+    """Return whether a partition may have had an offset at a point in time of which the log has none in force.
 
     Args:
         partition: the log partition of the group.
@@ -299,7 +304,7 @@ def _is_open(partition: LogPartition | None, at: datetime, row: Sequence[Any]) -
 
 
 def _kept(warehouse: Tables, partition: LogPartition, at: datetime) -> Sequence[tuple[Any, ...]]:
-    """Ranges of offsets of which a copy that reaches over a point in time has every one; none behind a gap."""
+    """Return ranges of offsets of which a copy that reaches over a point in time has every one; none behind a gap."""
     asked = {"log_partition": partition.log_partition, "end_offset": partition.read_to(at)}
     return () if partition.gaps else warehouse.rows(_HAS, **asked)
 
@@ -307,7 +312,7 @@ def _kept(warehouse: Tables, partition: LogPartition, at: datetime) -> Sequence[
 def _is_removed(
     partition: LogPartition | None, at: datetime, tombstone: Sequence[Any], kept: Iterable[Sequence[int]]
 ) -> bool:
-    """Whether the last tombstone proves that a partition had no offset at a point in time.
+    """Return whether the last tombstone proves that a partition had no offset at a point in time.
 
     Behind a hole it does where a copy that reaches over the hole still has it: no later record has taken its place,
     not even that of a commit that waited for its marker then, for which the cleaner would have removed it as well.
@@ -325,7 +330,7 @@ def _is_removed(
 
 
 def open_offsets(warehouse: Tables, group: str, at: datetime | None = None) -> list[CommittedOffset]:
-    """Partitions of which the log has no offset at a point in time, and does not prove that there was none.
+    """Return partitions of which the log has no offset at a point in time, and does not prove that there was none.
 
     Args:
         warehouse: the tables.
@@ -344,8 +349,8 @@ def open_offsets(warehouse: Tables, group: str, at: datetime | None = None) -> l
     if not rows:
         return []
     tombstones = {row[:2]: row for row in warehouse.rows(_TOMBSTONES, group=group, at=moment)}
-    partitions = {one.log_partition: one for _, one in rows if one is not None and tombstones}
-    kept = {number: _kept(warehouse, one, moment) for number, one in partitions.items()}
+    partitions = {offset.log_partition: offset for _, offset in rows if offset is not None and tombstones}
+    kept = {number: _kept(warehouse, partition, moment) for number, partition in partitions.items()}
     return [
         row_with(
             CommittedOffset,
@@ -362,16 +367,20 @@ def open_offsets(warehouse: Tables, group: str, at: datetime | None = None) -> l
 
 
 def open_offsets_note(offsets: Iterable[CommittedOffset]) -> str | None:
-    """What to say of partitions of which the log does not have the offset of that time."""
-    without = [one for one in offsets if not one.is_exact and one.committed_offset is None and not one.is_unstable]
+    """Return what to say of partitions of which the log does not have the offset of that time."""
+    without = [
+        offset
+        for offset in offsets
+        if not offset.is_exact and offset.committed_offset is None and not offset.is_unstable
+    ]
     if not without:
         return None
-    named = ranges_by_topic((one.topic, one.partition) for one in without)
+    named = ranges_by_topic((partition.topic, partition.partition) for partition in without)
     return f"The committed offsets of {named} at that time are not on record; there may have been none."
 
 
 def committed_topics(warehouse: Tables, group: str) -> list[str]:
-    """Topics of which a group ever committed offsets."""
+    """Return topics of which a group ever committed offsets."""
     return [topic for (topic,) in warehouse.rows(_TOPICS, group=group)]
 
 
@@ -384,7 +393,7 @@ def offsets_at(
     require_stable: bool = False,
     pending: Sequence[PendingCommit] | None = None,
 ) -> list[CommittedOffset]:
-    """Every committed offset of a group at a point in time, by topic and partition.
+    """Return every committed offset of a group at a point in time, by topic and partition.
 
     Args:
         warehouse: the tables.
@@ -404,18 +413,18 @@ def offsets_at(
     offsets = [row_of(CommittedOffset, values) for *values, holds in rows if holds]
     unknown = open_offsets(warehouse, group, at)
     if unknown:
-        offsets = sorted([*offsets, *unknown], key=lambda one: (one.topic, one.partition))
+        offsets = sorted([*offsets, *unknown], key=lambda offset: (offset.topic, offset.partition))
     if topics:
         known = committed_topics(warehouse, group)
         asked = [partitions_asked(text, known) for text in topics]
         check_topics(warehouse, [topic for topic, _ in asked], group)
         offsets = [
-            one
-            for one in offsets
-            if any(one.topic == topic and (not only or one.partition in only) for topic, only in asked)
+            offset
+            for offset in offsets
+            if any(offset.topic == topic and (not only or offset.partition in only) for topic, only in asked)
         ]
     pending = pending_commits(warehouse, group, at) if pending is None else pending
-    by_partition = {(one.topic, one.partition): one for one in pending}
+    by_partition = {(pending_offset.topic, pending_offset.partition): pending_offset for pending_offset in pending}
     waiting = {(topic, partition) for _, topic, _, partition, *_, holds in rows if not holds} | set(by_partition)
     shows_pending = _shows_pending(warehouse, {offset.log_partition for offset in offsets}, moment)
     lives = {topic: _TopicLives(*row) for topic, *row in warehouse.rows(_LIVES, group=group)}
@@ -430,18 +439,20 @@ def offsets_at(
     offsets = [
         replace(
             offset,
-            producer_id=one.producer_id,
-            producer_epoch=one.producer_epoch,
-            pending_since=one.pending_since,
+            producer_id=match_.producer_id,
+            producer_epoch=match_.producer_epoch,
+            pending_since=match_.pending_since,
         )
-        if (one := by_partition.get((offset.topic, offset.partition)))
+        if (match_ := by_partition.get((offset.topic, offset.partition)))
         else offset
         for offset in offsets
     ]
     if not require_stable:
         return offsets
     # Where the cleaner may have removed commits that waited, one may have waited for longer than the one that is shown.
-    offsets = [replace(one, is_exact=one.is_exact and one.log_partition in shows_pending) for one in offsets]
+    offsets = [
+        replace(offset, is_exact=offset.is_exact and offset.log_partition in shows_pending) for offset in offsets
+    ]
     return [
         replace(offset, committed_offset=None, leader_epoch=None, metadata=None, is_unstable=True)
         if (offset.topic, offset.partition) in waiting
@@ -475,7 +486,7 @@ class _TopicLives(NamedTuple):
 
 def negative_offsets_note(offsets: Iterable[CommittedOffset]) -> str | None:
     """Return what to say of partitions whose committed offset is negative; None where none is."""
-    negative = [(one.topic, one.partition) for one in offsets if (one.committed_offset or 0) < 0]
+    negative = [(offset.topic, offset.partition) for offset in offsets if (offset.committed_offset or 0) < 0]
     if not negative:
         return None
     return (
@@ -485,7 +496,7 @@ def negative_offsets_note(offsets: Iterable[CommittedOffset]) -> str | None:
 
 
 def _shows_pending(warehouse: Tables, log_partitions: Iterable[int], at: datetime) -> set[int]:
-    """Log partitions of which every transactional commit is on record that was pending at a point in time.
+    """Return log partitions of which every transactional commit is on record that was pending at a point in time.
 
     The cleaner removes one that was aborted, and one behind which a later commit of its key stands, as soon as its
     transaction is over: where that was open behind the cleaner's work, the log does not show that the commit waited.
@@ -494,14 +505,15 @@ def _shows_pending(warehouse: Tables, log_partitions: Iterable[int], at: datetim
     if history.is_whole:
         return set(log_partitions)
     return {
-        one.log_partition
-        for one in history.some(log_partitions)
-        if one.is_whole or any(_are_over(warehouse, one.log_partition, part, at) for part in one.complete_at(at))
+        partition.log_partition
+        for partition in history.some(log_partitions)
+        if partition.is_whole
+        or any(_are_over(warehouse, partition.log_partition, part, at) for part in partition.complete_at(at))
     }
 
 
 def _are_over(warehouse: Tables, log_partition: int, part: CompleteRange, at: datetime) -> bool:
-    """Whether the transactions that were open where a range begins to be exact were over at a point in time."""
+    """Return whether the transactions that were open where a range begins to be exact were over at a point in time."""
     if not part.exact_from_offset:
         return part.exact_from_offset == 0
     bounds = {"from_offset": part.exact_from_offset, "to_offset": part.to_offset}
@@ -510,7 +522,7 @@ def _are_over(warehouse: Tables, log_partition: int, part: CompleteRange, at: da
 
 
 def with_lag(offsets: Iterable[CommittedOffset], end_offsets: Mapping[TopicPartition, int]) -> list[CommittedOffset]:
-    """Offsets with the lag behind end offsets that were given from outside; no guess where none was.
+    """Return offsets with the lag behind end offsets that were given from outside; no guess where none was.
 
     A negative offset has no lag, and neither has one of a topic that may have been created again since.
     """

@@ -76,7 +76,7 @@ class Ownership:
 
     @property
     def over_at(self) -> datetime | None:
-        """When it was over, before every time on record where no record says; None while it lasts."""
+        """Return when it was over, before every time on record if no record says; None while it lasts."""
         return EPOCH if self.owned_to is None and self.to_offset is not None else self.owned_to
 
 
@@ -126,14 +126,16 @@ class Owners:
 
     @property
     def neighbours(self) -> tuple[Ownership, ...]:
-        """Where no owner is shown, the last one before and the next one after."""
+        """Return where no owner is shown, the last one before and the next one after."""
         if self.owners:
             return ()
-        return tuple(replace(one, is_owner=False) for one in (self.before, self.after) if one is not None)
+        return tuple(
+            replace(ownership, is_owner=False) for ownership in (self.before, self.after) if ownership is not None
+        )
 
     @property
     def hint(self) -> str | None:
-        """What to say where no owner is shown, or where the log does not prove those shown."""
+        """Return what to say where no owner is shown, or where the log does not prove those shown."""
         if self.owners:
             return self._doubt()
         sentences = [
@@ -152,14 +154,14 @@ class Owners:
         return " ".join(sentences)
 
     def _doubt(self) -> str | None:
-        """What to say where more than what is shown may be true of the owners."""
+        """Return what to say where more than what is shown may be true of the owners."""
         sentences = (
             [] if self.is_exact else ["Records of that time are missing from the log: others may have owned it."]
         )
         sentences += [
-            f"{one.member_id} may have owned it before {shown(one.owned_from)}: what was before is not on record."
-            for one in self.owners
-            if one.is_begin_open and one.owned_from is not None
+            f"{owner.member_id} may have owned it before {shown(owner.owned_from)}: what was before is not on record."
+            for owner in self.owners
+            if owner.is_begin_open and owner.owned_from is not None
         ]
         return " ".join(sentences) or None
 
@@ -168,15 +170,15 @@ def _on_record(is_exact: bool) -> str:
     return "" if is_exact else " on record"
 
 
-def _until(one: Ownership) -> str:
-    when = "an unknown time" if one.owned_to is None else shown(one.owned_to)
-    if one.released_by == RECORDS_MISSING:
+def _until(ownership: Ownership) -> str:
+    when = "an unknown time" if ownership.owned_to is None else shown(ownership.owned_to)
+    if ownership.released_by == RECORDS_MISSING:
         return f"{when} at least: from then on records of the group are missing"
-    return f"{when} ({one.released_by})" if one.released_by else when
+    return f"{when} ({ownership.released_by})" if ownership.released_by else when
 
 
 def owned_topics(warehouse: Tables, group: str) -> dict[str, tuple[int, int]]:
-    """Topics of which a group ever owned partitions, each with the lowest and the highest of them."""
+    """Return topics of which a group ever owned partitions, each with the lowest and the highest of them."""
     return {name: (low, high) for name, low, high in warehouse.rows(_TOPICS, group=group)}
 
 
@@ -201,7 +203,7 @@ def _check_partition(warehouse: Tables, group: str, topic: str, partition: int) 
 
 
 def owners_at(warehouse: Tables, group: str, topic: str, partition: int, at: datetime | None = None) -> Owners:
-    """Who owned a partition at a point in time.
+    """Return who owned a partition at a point in time.
 
     Args:
         warehouse: the tables.
@@ -220,9 +222,9 @@ def owners_at(warehouse: Tables, group: str, topic: str, partition: int, at: dat
         _check_partition(warehouse, group, topic, partition)
     ended, current, later = _by_time(intervals, moment)
     is_exact = is_group_exact(warehouse, group, at)
-    before = max(ended, key=lambda one: (one.over_at or moment, one.to_offset or 0), default=None)
+    before = max(ended, key=lambda ownership: (ownership.over_at or moment, ownership.to_offset or 0), default=None)
     after = later[0] if later else None
-    owners = [replace(one, is_exact=is_exact) for one in current]
+    owners = [replace(ownership, is_exact=is_exact) for ownership in current]
     found = Owners(owners=tuple(owners), is_exact=is_exact, before=before, after=after)
     if owners:
         return found
@@ -255,14 +257,14 @@ def _by_time(
 def _was_exact(
     warehouse: Tables, group: str, at: datetime, *, since: int | None = None, until: int | None = None
 ) -> bool:
-    """Whether the log proves the group's members from a log offset to a point in time, or from that to an offset."""
+    """Return whether the log proves the group's members between a log offset and a point in time or an offset."""
     return bool(warehouse.rows(_WAS_EXACT_BETWEEN, group=group, at=at, start=since, end=until)[0][0])
 
 
 def owners_between(
     warehouse: Tables, group: str, topic: str, partition: int, start: datetime | None, end: datetime | None
 ) -> list[Ownership]:
-    """Every ownership of a partition that touches a time range, in order.
+    """Return every ownership of a partition that touches a time range, in order.
 
     Args:
         warehouse: the tables.

@@ -31,7 +31,7 @@ def summary_of(
     *,
     is_complete: bool = True,
 ) -> list[str]:
-    """Three sentences over rebalances.
+    """Return three sentences over rebalances.
 
     Args:
         rebalances: at least one, in the order in which they began.
@@ -39,13 +39,15 @@ def summary_of(
         traits: what the groups have in common, the most telling first.
         is_complete: whether no record of the time range is missing: there may have been others else.
     """
-    least = "" if is_complete and not any(one.lacks_records for one in rebalances) else "At least "
-    times = [one.began_by for one in rebalances if one.began_by is not None]
+    least = "" if is_complete and not any(rebalance.lacks_records for rebalance in rebalances) else "At least "
+    times = [rebalance.began_by for rebalance in rebalances if rebalance.began_by is not None]
     when = f" from {shown(min(times))} to {shown(max(times))}" if times else ""
-    causes = _most((one.cause or "UNKNOWN" for one in rebalances), "by {} other cause{}")
-    groups = Counter(one.group_id for one in rebalances)
+    causes = _most((rebalance.cause or "UNKNOWN" for rebalance in rebalances), "by {} other cause{}")
+    groups = Counter(rebalance.group_id for rebalance in rebalances)
     most = (
-        f"By group: {_most((one.group_id for one in rebalances), 'in {} other group{}')}; " if len(groups) > 1 else ""
+        f"By group: {_most((rebalance.group_id for rebalance in rebalances), 'in {} other group{}')}; "
+        if len(groups) > 1
+        else ""
     )
     second = f"{most}{_triggers(rebalances, clients)}{_in_common(traits)}."
     return [
@@ -56,7 +58,7 @@ def summary_of(
 
 
 def clients_of(tables: Tables, groups: Sequence[str]) -> dict[tuple[str, str], str]:
-    """Names of the members of some groups: instance id, or client and host."""
+    """Return names of the members of some groups: instance id, or client and host."""
     by_group = tables.rows_by_group(_CLIENTS, groups)
     return {(group, member): name for group, rows in by_group.items() for member, name in rows if name}
 
@@ -69,10 +71,10 @@ def summary_between(
     *,
     is_complete: bool = True,
 ) -> list[str]:
-    """Three sentences over the rebalances of a time range; none where they are few enough to be read one by one."""
+    """Return three sentences over the rebalances of a time range; none if they are few enough to read each."""
     if len(rebalances) <= MOST_UNSUMMED:
         return []
-    groups = sorted({one.group_id for one in rebalances})
+    groups = sorted({rebalance.group_id for rebalance in rebalances})
     traits = traits_of(tables, groups, start, end)
     return summary_of(rebalances, clients_of(tables, groups), traits, is_complete=is_complete)
 
@@ -89,43 +91,43 @@ def _most(names: Iterable[str], others: str) -> str:
 
 
 def _triggers(rebalances: Sequence[Rebalance], clients: Mapping[tuple[str, str], str]) -> str:
-    """How many members set them off, and the client that did it most: a restarted one has a member id each time."""
-    members = {(one.group_id, member) for one in rebalances for member in one.trigger_members or ()}
-    triggered = sum(bool(one.trigger_members) for one in rebalances)
+    """Return how many members set them off, and the client that did it most under all its member ids."""
+    members = {(rebalance.group_id, member) for rebalance in rebalances for member in rebalance.trigger_members or ()}
+    triggered = sum(bool(rebalance.trigger_members) for rebalance in rebalances)
     by_client = Counter(
         name
-        for one in rebalances
-        for name in {clients.get((one.group_id, member)) for member in one.trigger_members or ()}
+        for rebalance in rebalances
+        for name in {clients.get((rebalance.group_id, member)) for member in rebalance.trigger_members or ()}
         if name is not None
     )
-    name, count = max(by_client.items(), key=lambda one: (one[1], one[0]), default=("", 0))
+    name, count = max(by_client.items(), key=lambda item: (item[1], item[0]), default=("", 0))
     often = f", most often by {name} ({count:,})" if count > 1 else ""
     return f"{triggered:,} of {len(rebalances):,} set off by {len(members):,} member{'s' * (len(members) != 1)}{often}"
 
 
 def _in_common(traits: Sequence[CommonTrait]) -> str:
-    """What is commonest among the groups, with the count of the others."""
+    """Return what is commonest among the groups, with the count of the others."""
     if not traits:
         return ""
-    one = traits[0]
+    trait = traits[0]
     return (
-        f"; in common: {one.trait} {one.value} ({one.concerned:,} of {one.concerned_groups:,} groups, "
-        f"{one.others:,} of {one.other_groups:,} others)"
+        f"; in common: {trait.trait} {trait.value} ({trait.concerned:,} of {trait.concerned_groups:,} groups, "
+        f"{trait.others:,} of {trait.other_groups:,} others)"
     )
 
 
 def _longest(rebalances: Sequence[Rebalance]) -> str:
-    """The longest of what can be compared: pauses of commits for all protocols, exact durations for some."""
-    paused = max(rebalances, key=lambda one: one.commit_pause_ms or 0)
-    exact = max(rebalances, key=lambda one: one.duration_ms or 0)
-    least = " at least" * any(one.is_pause_at_least for one in rebalances)
+    """Return the longest comparable value: pauses of commits for all protocols, exact durations for some."""
+    paused = max(rebalances, key=lambda rebalance: rebalance.commit_pause_ms or 0)
+    exact = max(rebalances, key=lambda rebalance: rebalance.duration_ms or 0)
+    least = " at least" * any(rebalance.is_pause_at_least for rebalance in rebalances)
     parts = [
-        f"{what} {number:,} ms ({one.group_id}, epoch {one.epoch})"
-        for what, one, number in (
+        f"{what} {number:,} ms ({trait.group_id}, epoch {trait.epoch})"
+        for what, trait, number in (
             (f"commits paused{least}", paused, paused.commit_pause_ms),
             ("exact duration", exact, exact.duration_ms),
         )
         if number
     ]
-    open_ones = sum(not one.is_over for one in rebalances)
+    open_ones = sum(not rebalance.is_over for rebalance in rebalances)
     return "; ".join([*(parts or ["not on record"]), *([f"{open_ones:,} not over"] if open_ones else [])])

@@ -77,48 +77,51 @@ class Rebalance:
 
     @property
     def is_over(self) -> bool:
-        """Whether every member has its assignment."""
+        """Return whether every member has its assignment."""
         return self.completed_at is not None or self.completed_offset is not None
 
     @property
     def number(self) -> str:
-        """What it led to, in words; empty where no record shows that yet."""
+        """Return what it led to, in words; empty where no record shows that yet."""
         if self.epoch is None:
             return ""
         return f"{'generation' if self.group_type == 'classic' else 'epoch'} {self.epoch}"
 
     @property
     def lacks_records(self) -> bool:
-        """Whether records of it are missing; one without an epoch is by a broker's log alone, and has none yet."""
+        """Return whether records of it are missing.
+
+        One without an epoch is by a broker's log alone, and has none yet.
+        """
         return self.is_exact is False and self.epoch is not None
 
     @property
     def is_end_missing(self) -> bool:
-        """Whether it may be over by records that are missing."""
+        """Return whether it may be over by records that are missing."""
         return not self.is_over and self.lacks_records
 
     @property
     def exactness_note(self) -> str | None:
-        """What there is to say of one that is not exact."""
+        """Return what there is to say of one that is not exact."""
         if self.lacks_records:
             return "not exact: records are missing from the log"
         return None if self.is_exact is not False else "not exact: no record shows it yet, only the log of a broker"
 
     @property
     def began_after(self) -> datetime | None:
-        """When it can have begun at the earliest; None where the log does not show it."""
+        """Return when it can have begun at the earliest; None if the log does not show it."""
         if self.started_at is not None or self.completed_at is None or self.duration_ms_max is None:
             return self.started_at
         return later(self.completed_at, -self.duration_ms_max)
 
     @property
     def limit_ms(self) -> int | None:
-        """What it took at most; None where that says no more than how long members may take to join by default."""
+        """Return what it took at most; None if that is only how long members may take to join by default."""
         is_bound = self.duration_ms_max is not None and self.duration_ms_max < _MAX_POLL_INTERVAL_MS
         return self.duration_ms_max if is_bound else None
 
     def match(self, causes: Sequence[str]) -> str | None:
-        """How one of the causes, in any case, matches: by the ``cause`` or by an ``alternative``; None if none does."""
+        """Return how one of the causes, in any case, matches: by ``cause`` or by an ``alternative``; None if none."""
         wanted = {cause_name(cause) for cause in causes}
         if self.cause in wanted:
             return "cause"
@@ -141,7 +144,7 @@ REBALANCES = f"""
 """  # noqa: S608 - put together from constants
 """The rebalances that touch a time range, by when they began."""
 
-COLUMNS = tuple(one.name for one in stored_columns(Rebalance))
+COLUMNS = tuple(column.name for column in stored_columns(Rebalance))
 """The columns of the table that a rebalance is made of, in its order."""
 
 
@@ -153,7 +156,7 @@ def rebalances_of(
     *,
     causes: Sequence[str] = (),
 ) -> list[Rebalance]:
-    """Rebalances that touch a time range, by when they began.
+    """Return rebalances that touch a time range, by when they began.
 
     Args:
         warehouse: the tables.
@@ -172,11 +175,13 @@ def rebalances_of(
         check_group(warehouse, group)
     if not causes:
         return rebalances
-    return [replace(one, matched_by=how) for one in rebalances if (how := one.match(causes)) is not None]
+    return [
+        replace(rebalance, matched_by=how) for rebalance in rebalances if (how := rebalance.match(causes)) is not None
+    ]
 
 
 def rebalances_at(warehouse: Tables, group: str | None, at: datetime, *, causes: Sequence[str] = ()) -> list[Rebalance]:
-    """The rebalance under way at a point in time, or else the last one before it.
+    """Return the rebalance under way at a point in time, or else the last one before it.
 
     A classic rebalance leaves no record until it ends. Where the point lies between the earliest and the latest moment
     at which the next one can have begun, that one is given as well.
@@ -191,11 +196,11 @@ def rebalances_at(warehouse: Tables, group: str | None, at: datetime, *, causes:
         UsageError: as for ``rebalances_of``.
     """
     rebalances = rebalances_of(warehouse, group, causes=causes)
-    begun = [one for one in rebalances if (by := one.began_by) is None or by <= at]
+    begun = [rebalance for rebalance in rebalances if (by := rebalance.began_by) is None or by <= at]
     if group is None:
         return begun[-1:]
-    later = (one for one in rebalances if one.began_by is not None and one.began_by > at)
-    perhaps = [one for one in later if (after := one.began_after) is not None and after <= at]
+    later = (rebalance for rebalance in rebalances if rebalance.began_by is not None and rebalance.began_by > at)
+    perhaps = [rebalance for rebalance in later if (after := rebalance.began_after) is not None and after <= at]
     return [*begun[-1:], *perhaps[:1]]
 
 
@@ -209,7 +214,7 @@ def cause_name(typed: str) -> str:
 
 
 def recorded_causes(warehouse: Tables) -> list[str]:
-    """Every cause that a rebalance of the cluster has."""
+    """Return every cause that a rebalance of the cluster has."""
     return [cause for (cause,) in warehouse.rows(_CAUSES)]
 
 

@@ -104,7 +104,7 @@ class RemovedOffsets:
     evidence: Sequence[str] | None
 
     def __str__(self) -> str:
-        """When they went and why, in a sentence."""
+        """Return a sentence on when they were removed and why."""
         if self.ended_by == RECORDS_MISSING:
             until = "" if self.ended_at is None else f" was in force until {shown(self.ended_at)} at least:"
             return f"{self.topic}:{partition_ranges(self.partitions)}{until} what ended it is not on record"
@@ -145,7 +145,7 @@ class DeletedGroup:
 
     @property
     def deletion(self) -> str:
-        """That it was deleted, and when, as far as that is on record."""
+        """Return a sentence on its deletion and the time of that, as far as they are on record."""
         if self.deleted_at is not None:
             return f"deleted at {shown(self.deleted_at)}"
         before = "" if self.absent_from is None else f" before {shown(self.absent_from)}"
@@ -153,7 +153,7 @@ class DeletedGroup:
 
 
 def removed_offsets(warehouse: Tables, group: str, at: datetime | None = None) -> list[RemovedOffsets]:
-    """Offsets that a group had once and no longer has at some time, with when and why they went.
+    """Return offsets that a group had once and no longer has at some time, with when and why they went.
 
     Args:
         warehouse: the tables.
@@ -166,7 +166,7 @@ def removed_offsets(warehouse: Tables, group: str, at: datetime | None = None) -
 def deleted_groups(
     warehouse: Tables, at: datetime | None = None, *, group: str | None = None, types: Sequence[str] = ()
 ) -> list[DeletedGroup]:
-    """Groups that existed once and do not at some time, by when they were deleted.
+    """Return groups that existed once and do not at some time, by when they were deleted.
 
     A group that only stored offsets ends with the last of them.
 
@@ -178,7 +178,7 @@ def deleted_groups(
     """
     deleted = warehouse.answers(DeletedGroup, _GROUPS, at=at or END, group=group)
     wanted = {name.lower() for name in types}
-    return [one for one in deleted if not wanted or one.group_type.lower() in wanted]
+    return [deletion for deletion in deleted if not wanted or deletion.group_type.lower() in wanted]
 
 
 def removal_notes(
@@ -186,7 +186,7 @@ def removal_notes(
     topics: Sequence[str] = (),
     but: Collection[tuple[str, int]] = (),
 ) -> list[str]:
-    """Notes on a group's offsets about those that were removed, the latest last.
+    """Return notes on the removed offsets of a group, the latest last.
 
     Args:
         removed: the removed offsets.
@@ -195,12 +195,12 @@ def removal_notes(
     """
     excepted = frozenset(but)
     wanted = [
-        replace(one, partitions=left)
-        for one in removed
-        if (not topics or one.topic in topics)
-        and (left := [partition for partition in one.partitions if (one.topic, partition) not in excepted])
+        replace(deletion, partitions=left)
+        for deletion in removed
+        if (not topics or deletion.topic in topics)
+        and (left := [partition for partition in deletion.partitions if (deletion.topic, partition) not in excepted])
     ]
-    notes = [f"{one}." for one in wanted[-MOST_NOTES:]]
+    notes = [f"{note}." for note in wanted[-MOST_NOTES:]]
     if len(wanted) > MOST_NOTES:
         notes.append(f"Offsets were removed {len(wanted):,} times, of which these are the latest.")
     return notes

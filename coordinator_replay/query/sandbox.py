@@ -60,7 +60,7 @@ def shut(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def explain_refusal(problem: duckdb.Error) -> str | None:
-    """Return a sentence for what the engine did not allow; None for all other problems."""
+    """Return a sentence on an access that the engine refused; None for all other problems."""
     if isinstance(problem, duckdb.PermissionException) or "PermissionError: " in str(problem):
         return f"{_REFUSED}{first_line(problem).removeprefix('Permission Error: ')}"
     return None

@@ -50,7 +50,7 @@ class Parameter:
         return self.name if self.default is None else f"{self.name}={self.default}"
 
     def read(self, text: str, warehouse: Tables) -> Any:
-        """A value as it was typed, in the parameter's type.
+        """Return a value as it was typed, in the parameter's type.
 
         Raises:
             UsageError: it is none of that type.
@@ -84,7 +84,7 @@ class SavedQuery:
     sql: str
 
     def parameter(self, name: str) -> Parameter:
-        """The parameter of that name.
+        """Return the parameter of that name.
 
         Raises:
             UsageError: it takes none of that name.
@@ -104,7 +104,7 @@ class SavedQuery:
 
 
 def queries_folder() -> Path:
-    """Where the files lie: inside the installed package, or next to it in a checkout.
+    """Return where the files lie: inside the installed package, or next to it in a checkout.
 
     Raises:
         DefinitionError: neither place has them; the installation is broken.
@@ -130,7 +130,7 @@ def _read(path: Path) -> SavedQuery:
 
 @cache
 def saved_queries() -> dict[str, SavedQuery]:
-    """All saved queries by name."""
+    """Return all saved queries by name."""
     return {path.stem: _read(path) for path in sorted(queries_folder().glob("*.sql"))}
 
 
@@ -152,10 +152,12 @@ def saved_query(name: str) -> SavedQuery:
 
 
 def saved_terms(name: str, values: Mapping[str, str]) -> str:
-    """What a saved query looks for, with the values of its parameters, in a sentence."""
+    """Return what a saved query looks for, with the values of its parameters, in a sentence."""
     query = saved_query(name)
-    written = {one: values.get(one.name, one.default) for one in query.parameters}
-    parts = [f"{one.name}={value}: {one.about}" for one, value in written.items() if value is not None]
+    written = {parameter: values.get(parameter.name, parameter.default) for parameter in query.parameters}
+    parts = [
+        f"{parameter.name}={value}: {parameter.about}" for parameter, value in written.items() if value is not None
+    ]
     return "; ".join([f"{name}: {query.about.rstrip('.')}", *parts]) + "."
 
 

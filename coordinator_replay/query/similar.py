@@ -24,7 +24,7 @@ def nearest(name: str, names: Sequence[str]) -> str | None:
 
 
 def did_you_mean(name: str, names: Sequence[str], otherwise: str = "") -> str:
-    """The question whether the most similar name was meant; where none is similar, something else to say.
+    """Return the question whether the most similar name was meant; where none is similar, something else to say.
 
     >>> did_you_mean("order", ["orders", "payments"])
     "did you mean 'orders'?"

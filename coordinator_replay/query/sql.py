@@ -29,7 +29,7 @@ Answer = tuple[list[str], list[tuple[Any, ...]]]
 
 
 def unknown_table(name: str) -> UsageError:
-    """What to say of a table that the contract does not have."""
+    """Return what to say of a table that the contract does not have."""
     names = [*table_names(), *views()]
     hint = did_you_mean(name, names, f"there are {', '.join(names)}")
     return UsageError(f"no table is called {name}: {hint}")
@@ -55,7 +55,7 @@ def _columns(name: str) -> Answer:
 
 
 def catalog_answer(statement: str) -> Answer | None:
-    """The answer to a statement about the tables themselves, None for every other statement.
+    """Return the answer to a statement about the tables themselves, None for every other statement.
 
     Raises:
         UsageError: a table to be described does not exist.

@@ -49,7 +49,7 @@ _PLAIN_READER = 1
 
 
 def _duckdb_type(delta: Any) -> str:
-    """A type of Delta's schema in DuckDB's words."""
+    """Return a type of Delta's schema in DuckDB's words."""
     if isinstance(delta, str):
         return delta.upper() if delta.startswith("decimal") else _DUCKDB_TYPES[delta]
     if delta["type"] == "array":
@@ -61,13 +61,13 @@ def _duckdb_type(delta: Any) -> str:
 
 
 def _may_match(file: TableFile, bounds: Mapping[str, str]) -> bool:
-    """Whether a file can have rows with these values; cut-off statistics stay bounds."""
+    """Return whether a file can have rows with these values; cut-off statistics stay bounds."""
     lowest, highest = {"cluster": file.cluster, **file.lowest}, {"cluster": file.cluster, **file.highest}
     return all(lowest.get(column, value) <= value <= highest.get(column, value) for column, value in bounds.items())
 
 
 def _of_each(column: str, values: Sequence[Any], type_: str) -> str:
-    """A partition column: one value, or one for each file in turn."""
+    """Return a partition column: one value, or one for each file in turn."""
     texts = ["NULL" if value is None else quoted(str(value)) for value in values]
     if len(set(texts)) == 1:
         return f'CAST({texts[0]} AS {type_}) AS "{column}"'
@@ -77,7 +77,7 @@ def _of_each(column: str, values: Sequence[Any], type_: str) -> str:
 def select_files(
     name_files: Callable[[Iterable[str]], list[str]], table: DeltaTable, snapshot: Snapshot, bounds: Mapping[str, str]
 ) -> str:
-    """A SELECT over the files of a table, in the columns and types of its Delta schema.
+    """Return a SELECT over the files of a table, in the columns and types of its Delta schema.
 
     Args:
         name_files: see ``Engine``.

@@ -78,7 +78,7 @@ class Coverage:
 
 
 def _no_rows(name: str) -> Any:
-    """A table of the contract without rows, in the types of its columns."""
+    """Return a table of the contract without rows, in the types of its columns."""
     # Parsing definitions asks for pyarrow, which most questions do without.
     from coordinator_replay.tables.definition import table
 
@@ -86,7 +86,7 @@ def _no_rows(name: str) -> Any:
 
 
 def shown(moment: datetime) -> str:
-    """A moment in the form that every command takes back."""
+    """Return a moment in the form that every command takes back."""
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -114,11 +114,11 @@ class Tables:
 
     @cached_property
     def connection(self) -> duckdb.DuckDBPyConnection:
-        """The embedded engine; it keeps nothing on disk."""
+        """Return the embedded engine; it keeps nothing on disk."""
         return self.new_connection()
 
     def new_connection(self) -> duckdb.DuckDBPyConnection:
-        """An engine of its own, which knows no table so far."""
+        """Return an engine of its own, which knows no table so far."""
         connection = duckdb.connect()
         connection.execute("SET TimeZone = 'UTC'; SET parquet_metadata_cache = true")
         return connection
@@ -131,7 +131,7 @@ class Tables:
             opened.close()
 
     def path(self, name: str) -> str:
-        """Where a table lies."""
+        """Return where a table lies."""
         return f"{self.uri}/{name}"
 
     def table(self, name: str) -> DeltaTable:
@@ -155,7 +155,7 @@ class Tables:
         return self._open[name]
 
     def _newest(self, name: str) -> DeltaTable | None:
-        """A table as it is now, whoever has written it; None where there is none."""
+        """Return a table as it is now, whoever has written it; None where there is none."""
         if name not in self._newest_tables:
             check_place(self.uri)
             self._newest_tables[name] = open_table(self.path(name))
@@ -163,7 +163,7 @@ class Tables:
 
     @cached_property
     def _finished(self) -> Finished:
-        """The newest run that is done."""
+        """Return the newest run that is done."""
         ledger = self._newest(LEDGER)
         if ledger is not None:
             return last_finished(self.connection, Snapshot.of(LEDGER, self.path(LEDGER), ledger))
@@ -179,13 +179,13 @@ class Tables:
         )
 
     def snapshot(self, name: str) -> Snapshot:
-        """A table's files, see ``table``."""
+        """Return a table's files, see ``table``."""
         if name not in self._snapshots:
             self._snapshots[name] = Snapshot.of(name, self.path(name), self.table(name))
         return self._snapshots[name]
 
     def _is_unwritten(self, name: str) -> bool:
-        """Whether the warehouse is one, and no run has written this table of the contract into it so far."""
+        """Return whether the warehouse is one, and no run has written this table of the contract into it so far."""
         return name not in self._finished.versions and self._newest(name) is None
 
     def offer(
@@ -266,7 +266,7 @@ class Tables:
             raise WarehouseError(f"the tables of {self.uri} can't be read: {first_line(problem)}") from problem
 
     def rows_by_group(self, sql: str, groups: Sequence[str], **parameters: object) -> dict[str, list[tuple[Any, ...]]]:
-        """Rows of some groups, see ``rows``, by group: the first column, which they lack then.
+        """Return rows of some groups, see ``rows``, by group: the first column, which they lack then.
 
         Args:
             sql: a SELECT; ``{of_groups}`` in it is the condition on the groups, ``$groups`` their names.
@@ -307,18 +307,18 @@ class Tables:
 
     @cached_property
     def clusters(self) -> tuple[str, ...]:
-        """Clusters that were audited into this warehouse."""
+        """Return clusters that were audited into this warehouse."""
         with self._reading(LEDGER):
             return tuple(sorted({file.cluster for file in self.snapshot(LEDGER).every}))
 
     def has_rows(self, name: str) -> bool:
-        """Whether a table has rows of the cluster: where it has no file, no statement need look for any."""
+        """Return whether a table has rows of the cluster: where it has no file, no statement need look for any."""
         with self._reading(name):
             return not self._is_unwritten(name) and bool(self.snapshot(name).files(cluster=self.cluster))
 
     @cached_property
     def cluster(self) -> str:
-        """The cluster that questions are about: the one named, the one that nobody named, or the only one.
+        """Return the cluster that questions are about: the one named, the one that nobody named, or the only one.
 
         Raises:
             UsageError: none was named, and the warehouse has several that were.
@@ -334,17 +334,17 @@ class Tables:
 
     @cached_property
     def completeness(self) -> Completeness:
-        """What audits have read of each log partition of the cluster, and since when nothing is missing there."""
+        """Return the offsets that audits have read of each log partition, and since when none is missing."""
         return read_completeness(self)
 
     @cached_property
     def moves(self) -> Mapping[str, list[GroupMove]]:
-        """The moves of groups to other log partitions, by group."""
+        """Return the moves of groups to other log partitions, by group."""
         return read_moves(self)
 
     @cached_property
     def coverage(self) -> Coverage:
-        """From when to when the tables know the cluster.
+        """Return from when to when the tables know the cluster.
 
         Raises:
             UsageError: they don't know it at all.
@@ -366,7 +366,7 @@ class Tables:
             raise UsageError(f"the warehouse {self.uri} does not know the cluster {self.cluster!r}; it has {choices}")
 
     def _range(self, name: str) -> tuple[datetime | None, datetime | None]:
-        """First and last log timestamp of the cluster in a table: from file statistics where these have it."""
+        """Return the first and last log timestamp of the cluster in a table, from file statistics if they have it."""
         files = self.snapshot(name).files(cluster=self.cluster)
         bounds = [(file.lowest.get("log_timestamp"), file.highest.get("log_timestamp")) for file in files]
         stated = [(first, last) for first, last in bounds if first is not None and last is not None]
@@ -385,7 +385,7 @@ class Tables:
         return parse_time(text, zone=self.zone)
 
     def resolve(self, time: datetime | LogTime) -> datetime:
-        """A time, which may be counted from the end of the log."""
+        """Return a time, which may be counted from the end of the log."""
         return time.resolve(self.coverage.last) if isinstance(time, LogTime) else time
 
     def check_moment(self, at: datetime | None) -> str | None:

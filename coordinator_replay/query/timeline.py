@@ -123,7 +123,7 @@ _INTERVALS = f"""
 def timeline_of(
     warehouse: Tables, group: str, start: datetime | None = None, end: datetime | None = None
 ) -> list[TimelineEvent]:
-    """What happened to a group, its offsets and its coordinator in a time range, in log order.
+    """Return what happened to a group, its offsets and its coordinator in a time range, in log order.
 
     Args:
         warehouse: the tables.
@@ -149,10 +149,12 @@ def timeline_of(
     moves = moves_of(warehouse, group)
     events = sorted([*of_group, *of_offsets], key=_place)
     changes = group_coordinator_changes(warehouse, group, start, end)
-    first = next((one.log_partition for one in events), None)
+    first = next((event.log_partition for event in events), None)
     # A coordinator of a log partition that doesn't count is not the group's.
     others = [
-        _of(one) for one in changes if partition_at(moves, one.elected_at, one.log_partition) == one.log_partition
+        _of(change)
+        for change in changes
+        if partition_at(moves, change.elected_at, change.log_partition) == change.log_partition
     ]
     for event, at, detail in (*refusals(lines), *contradictions(warehouse, group)):
         if first is not None and (start is None or at >= start) and (end is None or at < end):
@@ -162,7 +164,7 @@ def timeline_of(
     numbers = numbers_of(moves)
     timeline = []
     for number in range(len(moves) + 1):
-        here = ([one for one in some if numbers.get(one.log_partition, 0) == number] for some in (events, others))
+        here = ([item for item in some if numbers.get(item.log_partition, 0) == number] for some in (events, others))
         timeline += _with_others(*here)
     return timeline
 
@@ -171,7 +173,7 @@ def _with_others(events: Sequence[TimelineEvent], others: Iterable[TimelineEvent
     """Return events with others that have no record of their own, each before the first event that comes after it."""
     places = _Places.of(events)
     placed: deque[tuple[int, TimelineEvent]] = deque()
-    for other in sorted(others, key=lambda one: (one.log_timestamp, one.event), reverse=True):
+    for other in sorted(others, key=lambda other: (other.log_timestamp, other.event), reverse=True):
         place, before = places.first_behind(other), 0
         for at, later in placed:
             if at > place:
@@ -224,7 +226,7 @@ def _place(event: TimelineEvent) -> int:
 
 
 def _is_behind(event: TimelineEvent, other: TimelineEvent) -> bool:
-    """Whether an event comes after one that has no record of its own: in the log where records show it, else by time.
+    """Return whether an event comes after one without a record: in the log if records show it, else by time.
 
     Args:
         event: of records, or one without that is later.
@@ -246,7 +248,7 @@ def _of(change: GroupCoordinatorChange) -> TimelineEvent:
 
 
 def _in_words(event: TimelineEvent, lines: Sequence[GroupLine]) -> TimelineEvent:
-    """An event of the group with its summary; of a member that went with what brokers' logs say of it."""
+    """Return an event of the group with its summary; of a member that went with what brokers' logs say of it."""
     cause = None if event.cause is None else f"{event.cause} ({event.confidence})"
     detail = event.detail
     if event.event == "MEMBER_LEFT" and isinstance(detail, dict):
@@ -262,7 +264,7 @@ def _in_words(event: TimelineEvent, lines: Sequence[GroupLine]) -> TimelineEvent
 
 
 def _event(group: str, event: str, at: datetime | None, detail: dict[str, Any], **place: Any) -> TimelineEvent:
-    """An event that is not the group's own."""
+    """Return an event that is not the group's own."""
     values = {"group_id": group, "log_timestamp": at, "event": event, "summary": words_of(event, detail)}
     return row_with(TimelineEvent, detail=detail, **values, **place)
 
@@ -270,7 +272,7 @@ def _event(group: str, event: str, at: datetime | None, detail: dict[str, Any], 
 def member_intervals_of(
     warehouse: Tables, group: str, start: datetime | None = None, end: datetime | None = None
 ) -> list[MemberInterval]:
-    """The intervals of a group's members that touch a time range, in log order.
+    """Return the intervals of a group's members that touch a time range, in log order.
 
     Args:
         warehouse: the tables.
@@ -285,5 +287,5 @@ def member_intervals_of(
     intervals = warehouse.answers(MemberInterval, _INTERVALS, group=group, start=start, end=end)
     if not intervals:
         check_group(warehouse, group)
-    words = {(one.member_id, one.removed_at): one.words for one in departures(warehouse, group)}
-    return [replace(one, departure=words.get((one.member_id, one.valid_to))) for one in intervals]  # type: ignore[arg-type]  # None is no key
+    words = {(departure.member_id, departure.removed_at): departure.words for departure in departures(warehouse, group)}
+    return [replace(interval, departure=words.get((interval.member_id, interval.valid_to))) for interval in intervals]  # type: ignore[arg-type]  # None is no key

@@ -81,11 +81,11 @@ class LogTime:
 
     @property
     def is_log_end(self) -> bool:
-        """Whether it is the end of the log itself."""
+        """Return whether it is the end of the log itself."""
         return self.back == timedelta()
 
     def resolve(self, end: datetime) -> datetime:
-        """The time, given when the log ends.
+        """Return the time, given when the log ends.
 
         Raises:
             UsageError: it lies before the year 1.
@@ -224,7 +224,7 @@ _RUN_ID = re.compile(r"\d{8}T\d{6}\.\d{6}Z\+*")
 
 
 def is_run_id(text: str) -> bool:
-    """Whether a text is the id of an audit, which is the time of its beginning in a form of its own.
+    """Return whether a text is the id of an audit, which is the time of its beginning in a form of its own.
 
     >>> is_run_id("20261120T023000.000123Z"), is_run_id("2026-11-20T02:30")
     (True, False)

@@ -116,15 +116,15 @@ def _groups(
     if who.hosts or who.clients:
         clients = warehouse.rows(_CLIENTS.replace("{holds}", members_hold), **times)
         for host in who.hosts:
-            _check(host.lstrip("/"), [one for *_, one in clients], "host of a member")
+            _check(host.lstrip("/"), [found_host for *_, found_host in clients], "host of a member")
         for client in who.clients:
-            _check(client, [one for _, one, _ in clients], "client id")
+            _check(client, [found_client for _, found_client, _ in clients], "client id")
         chosen &= {group for group, client, host in clients if who.has_client(client, host)}
     if who.topics:
         sql = _TOPICS.replace("{members_hold}", members_hold).replace("{offsets_hold}", offsets_hold)
         topics = warehouse.rows(sql, **times)
         for topic in who.topics:
-            _check(topic, [one for _, one in topics], "topic")
+            _check(topic, [found_topic for _, found_topic in topics], "topic")
         chosen &= {group for group, topic in topics if _matches(topic, who.topics)}
     return chosen
 

@@ -92,7 +92,7 @@ Answer = TypeVar("Answer", StateBand, MemberSpan, OwnedInterval, Rebalance, Comm
 
 
 def _latest(latest_first: Sequence[Interval], most: int, what: str, notes: list[str]) -> tuple[Interval, ...]:
-    """Intervals by time, and a note where there were more."""
+    """Return intervals by time, and a note where there were more."""
     if len(latest_first) > most:
         notes.append(f"Only the latest {most:,} intervals of {what} are shown: ask for less with --from and --to.")
     return tuple(reversed(latest_first[:most]))
@@ -101,7 +101,7 @@ def _latest(latest_first: Sequence[Interval], most: int, what: str, notes: list[
 def spans_of(
     warehouse: Tables, group: str | None = None, start: datetime | None = None, end: datetime | None = None
 ) -> list[Span]:
-    """The time range that pictures of a group show: from its first record to the end of the log.
+    """Return the time range that pictures of a group show: from its first record to the end of the log.
 
     A rebalance that is going on by a broker's log alone is in it: the range ends after its beginning.
 
@@ -139,7 +139,7 @@ def life_of(
     detail: Detail = Detail.OFFSETS,
     limits: Limits = ONE_GROUP,
 ) -> GroupLife:
-    """What happened to a group in a time range.
+    """Return what happened to a group in a time range.
 
     Args:
         warehouse: the tables.
@@ -165,7 +165,7 @@ def lives_of(
     detail: Detail = Detail.OFFSETS,
     limits: Limits = MANY_GROUPS,
 ) -> Iterator[GroupLife]:
-    """What happened to each of several groups, by name: read for many groups at a time.
+    """Yield what happened to each of several groups, by name: read for many groups at a time.
 
     Args:
         warehouse: the tables.
@@ -175,16 +175,16 @@ def lives_of(
         detail: how much is read.
         limits: how much is kept of each group.
     """
-    one = spans[0].group if len(spans) == 1 else None
+    group = spans[0].group if len(spans) == 1 else None
     expirations: dict[str, list[ExpiredOffset]] = defaultdict(list)
     findings: dict[str, list[Finding]] = defaultdict(list)
     if detail >= Detail.OFFSETS and spans:
-        for offset in expired_offsets(warehouse, one):
+        for offset in expired_offsets(warehouse, group):
             expirations[offset.group_id].append(offset)
         for finding in findings_of(warehouse):
             if finding.group_id is not None:
                 findings[finding.group_id].append(finding)
-    outcomes = outcomes_at(warehouse, end, group=one)
+    outcomes = outcomes_at(warehouse, end, group=group)
     for first in range(0, len(spans), GROUPS_AT_ONCE):
         chosen = spans[first : first + GROUPS_AT_ONCE]
         read = _Reading(warehouse, chosen, start, end, limits, detail=detail)
@@ -215,7 +215,7 @@ class _Reading:
         by_group = f"SELECT group_id, recorded.* FROM ({REBALANCES}) AS recorded"  # noqa: S608 - our own statement
         self._rebalances = self._answers(partial(row_of, Rebalance), by_group)
         with_owners, with_offsets = detail >= Detail.OWNERS, detail >= Detail.OFFSETS
-        has_pauses = any(one.commit_pause_ms is not None for of in self._rebalances.values() for one in of)
+        has_pauses = any(rebalance.commit_pause_ms is not None for of in self._rebalances.values() for rebalance in of)
         self._members = self._answers(MemberSpan._make, life_statements.MEMBERS) if with_owners else {}
         self._holdings = self._answers(OwnedInterval._make, life_statements.OWNERS) if with_owners else {}
         self._pauses = self._answers(CommitPause._make, life_statements.PAUSES) if with_offsets and has_pauses else {}
@@ -224,12 +224,12 @@ class _Reading:
         self._counts = self._rows(life_statements.COMMIT_COUNTS) if with_offsets else {}
 
     def _rows(self, statement: str, **more: object) -> Mapping[str, list[tuple[Any, ...]]]:
-        """Rows by group, without the group's name."""
+        """Return rows by group, without the group's name."""
         most = self._limits.intervals
         return self._warehouse.rows_by_group(statement, self._groups, most=most, **self._range, **more)
 
     def _thinned(self) -> Mapping[str, list[OffsetLine]]:
-        """Committed offsets, so many of each group as its lines may have points."""
+        """Return committed offsets, so many of each group as its lines may have points."""
         firsts, widths = [], []
         for name in self._groups:
             _, lines, first, last = self._line_counts[name][0] if name in self._line_counts else (0, 1, EPOCH, EPOCH)
@@ -250,7 +250,7 @@ class _Reading:
     def life(
         self, span: Span, outcome: LastState, expirations: tuple[ExpiredOffset, ...], findings: tuple[Finding, ...]
     ) -> GroupLife:
-        """One of the groups."""
+        """Return one of the groups."""
         group, most = span.group, self._limits.intervals
         states = list(map(with_unknown, self._states.get(group, ())))
         is_begin_exact = not states or states[0].is_exact

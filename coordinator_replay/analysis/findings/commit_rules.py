@@ -21,7 +21,7 @@ from coordinator_replay.times import latest_ms, time_order, time_text
 
 
 def look_for_stall(context: GroupContext, topic: "TopicCommits", row: Row) -> None:
-    """Others of the group went on committing long after this one stopped, and its owner is still there."""
+    """Look for a stall: others of the group went on committing long after this one, whose owner is still there."""
     last_ms, limits, commits = row["last_at"], context.limits, context.commits
     if last_ms is None or commits is None or commits["last_at"] is None:
         return
@@ -39,17 +39,17 @@ def look_for_stall(context: GroupContext, topic: "TopicCommits", row: Row) -> No
 
 
 def commit_stall(context: GroupContext, topic: "TopicCommits") -> Iterator[Observation]:
-    """Partitions of one owner of which commits have stopped."""
+    """Yield partitions of one owner whose commits have stopped."""
     if not topic.stalls or context.commits is None:
         return
     until_ms = context.commits["last_at"]
     for member_id, of_owner in topic.stalls.items():
         # A partition whose last commit may be of an earlier topic of that name need not exist any more.
-        stalls = [one for one in of_owner if one["topic_id"] == topic.topic_id]
+        stalls = [stall for stall in of_owner if stall["topic_id"] == topic.topic_id]
         if not stalls:
             continue
         first, last = (choose(stalls, key=itemgetter("last_at")) for choose in (min, max))
-        numbers = [one["partition"] for one in stalls]
+        numbers = [stall["partition"] for stall in stalls]
         where = f"at {first['committed_offset']} on {time_text(first['last_at'])}"
         if len(stalls) > 1:
             where = f"from {time_text(first['last_at'])} to {time_text(last['last_at'])}"
@@ -79,7 +79,7 @@ def commit_stall(context: GroupContext, topic: "TopicCommits") -> Iterator[Obser
 
 
 def offset_rewind(context: GroupContext, row: Row) -> Iterator[Observation]:
-    """Commits below the one before, while the group had members, or in a group without members on record.
+    """Yield commits below the one before, while the group had members, or in a group without members on record.
 
     An Empty group that has had members is left to ``offset_reset``, and so are commits before the first member joined.
     Rewinds of a topic that follow each other closely are one.
@@ -164,7 +164,7 @@ _LAST_INTO_EMPTY = ("from_offset", "valid_from", "committed_offset", "previous_o
 
 
 def look_for_reset(context: GroupContext, topic: "TopicCommits", row: Row) -> None:
-    """Commits of a partition into a group without members that has them at other times.
+    """Look for a reset: commits of a partition into a group without members that has members at other times.
 
     Two kinds: into a group that is Empty after it has had members, and before the group's first member joined, where
     the log has its beginning. In a group that never had members a commit onward is no different from progress;
@@ -195,7 +195,10 @@ def look_for_reset(context: GroupContext, topic: "TopicCommits", row: Row) -> No
 
 
 def offset_reset(context: GroupContext, topic: "TopicCommits") -> Iterator[Observation]:
-    """Commits into a group without members; those of several partitions that follow each other closely are one."""
+    """Yield commits into a group without members.
+
+    Those of several partitions that follow each other closely are one.
+    """
     for when, resets in topic.resets.items():
         for burst in bursts_of(resets):
             last, numbers = burst["last"], burst["partitions"]
@@ -223,7 +226,7 @@ def offset_reset(context: GroupContext, topic: "TopicCommits") -> Iterator[Obser
 
 
 def _committer(row: Row) -> str:
-    """Who may have moved an offset back in a group without members.
+    """Return who may have moved an offset back in a group without members.
 
     A consumer commits the leader epoch of the last record it read. kafka-consumer-groups and MirrorMaker's checkpoints
     make ``OffsetAndMetadata`` of an offset alone, and so do clients that commit an offset of their choice.
@@ -285,7 +288,7 @@ class TopicCommits:
 
 
 def abandoned_topic(context: GroupContext, topic: TopicCommits) -> Iterator[Observation]:
-    """Members that subscribe to other topics, and offsets that nobody has committed for long."""
+    """Yield members that subscribe to other topics, and offsets that nobody has committed for long."""
     status = context.status
     if status is None or not context.is_stable or not topic.partitions or topic.last_ms is None:
         return
@@ -317,7 +320,7 @@ def abandoned_topic(context: GroupContext, topic: TopicCommits) -> Iterator[Obse
 
 
 def oversized_metadata(context: GroupContext, topic: TopicCommits) -> Iterator[Observation]:
-    """The longest metadata of a commit of the topic."""
+    """Yield the longest metadata of a commit of the topic."""
     if topic.metadata_bytes >= context.limits.metadata_bytes:
         yield Observation(
             (topic.name,),
@@ -341,7 +344,7 @@ TOPIC_RULES: tuple[Callable[[GroupContext, TopicCommits], Iterator[Observation]]
 
 
 def never_committed(context: GroupContext) -> Iterator[Observation]:
-    """Partitions that have had their owner for long, and no commit ever; one observation a topic.
+    """Yield partitions that have had their owner for long, and no commit ever; one observation a topic.
 
     Where records are missing, commits may be among them, and only the time behind these counts.
     """
@@ -373,7 +376,7 @@ def never_committed(context: GroupContext) -> Iterator[Observation]:
 
 
 def silent_group(context: GroupContext) -> Iterator[Observation]:
-    """A Stable group with members whose last record of any kind lies long before the end of the log."""
+    """Yield a Stable group with members whose last record of any kind lies long before the end of the log."""
     status, commits = context.status, context.commits
     if status is None or not context.is_stable or commits is None or commits["last_at"] is None:
         return
@@ -396,7 +399,7 @@ def silent_group(context: GroupContext) -> Iterator[Observation]:
 
 
 def hot_committer(context: GroupContext) -> Iterator[Observation]:
-    """Minutes in which the group committed each of its partitions too often."""
+    """Yield minutes in which the group committed each of its partitions too often."""
     commits = context.commits
     if commits is None or commits["hot_minutes"] < context.limits.hot_minutes:
         return

@@ -121,16 +121,16 @@ class GroupContext:
         about = {name: row[name] for name in ("topic", "partition")}
         active, last_ms = self.active_time(row), row["last_at"]
         active_ms = active.elapsed_ms(row["first_at"], last_ms)
-        for one in row["past"]:
-            if one["status"] == ABANDONED:
-                self.abandoned.append({**one, **about})
-            elif one["status"] == STALL and one["went_on_ms"] >= self.limits.stall_ms:
-                since, until = one["pause"]
+        for summary in row["past"]:
+            if summary["status"] == ABANDONED:
+                self.abandoned.append({**summary, **about})
+            elif summary["status"] == STALL and summary["went_on_ms"] >= self.limits.stall_ms:
+                since, until = summary["pause"]
                 paused_ms = active.elapsed_ms(since, min(until, last_ms))
                 # The pause does not count for what is usual.
                 usual_ms = mean_interval_ms(paused_ms, active_ms, row["commits"] - (since < last_ms))
-                if usual_ms is not None and one["went_on_ms"] >= self.limits.patience * usual_ms:
-                    self.stalls.append({**one, **about, "usual_ms": usual_ms})
+                if usual_ms is not None and summary["went_on_ms"] >= self.limits.patience * usual_ms:
+                    self.stalls.append({**summary, **about, "usual_ms": usual_ms})
 
     def _add_expiry(self, row: Row) -> None:
         """Take an offset that expired or expires next, if its partition had an owner lately."""
@@ -153,40 +153,40 @@ class GroupContext:
         if offsets.since_ms is not None:
             offsets.since_ms = min(offsets.since_ms, row.get("since"), key=time_order)
         offsets.until_ms = latest_ms(offsets.until_ms, until_ms)
-        offsets.owner = max(offsets.owner, owner, key=lambda one: time_order(one.at_ms))
+        offsets.owner = max(offsets.owner, owner, key=lambda candidate: time_order(candidate.at_ms))
         offsets.numbers.add(row["partition"])
 
     @property
     def are_commits_proven(self) -> bool:
-        """Whether the log shows of each commit if it was made in a transaction; an export doesn't."""
+        """Return whether the log shows of each commit if it was made in a transaction; an export doesn't."""
         return self.commits is None or not self.commits.get("unproven")
 
     @property
     def is_stable(self) -> bool:
-        """Whether the group is proven to be Stable with members at its last record."""
+        """Return whether the group is proven to be Stable with members at its last record."""
         status = self.status
         return status is not None and status["is_exact"] and status["state"] == "Stable" and status["members"] > 0
 
     @property
     def log_partition(self) -> int | None:
-        """The log partition that has the group's records."""
+        """Return the log partition that has the group's records."""
         row, column = (self.status, "partition") if self.commits is None else (self.commits, "log_partition")
         partition: int | None = None if row is None else row[column]
         return partition
 
     def owned_until(self, topic: str, number: int) -> PartitionOwner | None:
-        """The last owner of a partition, and until when it was; None where it never had one."""
+        """Return the last owner of a partition, and until when it was; None where it never had one."""
         owner = self.owned.get((topic, number))
         return owner._replace(at_ms=self.end_ms) if owner is not None else self.released.get((topic, number))
 
     def active_time(self, row: Row) -> ActiveTime:
-        """When the group committed; where it has no sum of its commits, from a partition's first to its last one."""
+        """Return when the group committed; without a sum of its commits, from a partition's first to its last one."""
         if self.active is None and self.commits is not None and self.commits["active"]:
             self.active = ActiveTime(self.commits["active"])
         return self.active or ActiveTime([[row["first_at"], row["last_at"], row["commits"]]])
 
     def rebalance_before(self, at_ms: int | None) -> str | None:
-        """The last rebalance that began at or before a time; None where there is none or the time is None."""
+        """Return the last rebalance that began at or before a time; None where there is none or the time is None."""
         if at_ms is None:
             return None
         return next(

@@ -21,7 +21,7 @@ from coordinator_replay.times import latest_ms, time_order, time_text
 
 
 def _by(rows: Iterable[Row], *names: str) -> Iterable[tuple[tuple[str, ...], list[Row]]]:
-    """Rows by what some columns hold."""
+    """Return rows by what some columns hold."""
     parts: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
         parts.setdefault(tuple(row[name] for name in names), []).append(row)
@@ -29,18 +29,18 @@ def _by(rows: Iterable[Row], *names: str) -> Iterable[tuple[tuple[str, ...], lis
 
 
 def commit_stall_over(context: GroupContext) -> Iterator[Observation]:
-    """Partitions of one owner of which commits had stopped while the group went on."""
+    """Yield partitions of one owner whose commits had stopped while the group went on."""
     for (topic, member_id), stalls in _by(context.stalls, "topic", "member_id"):
         last = max(stalls, key=itemgetter("until", "partition"))
-        numbers = sorted({one["partition"] for one in stalls})
+        numbers = sorted({stall["partition"] for stall in stalls})
         went_on_ms = last["at"] + last["went_on_ms"]
         went_on = f" until {time_text(went_on_ms)}" if went_on_ms < last["until"] else ""
         where = f"at {last['committed_offset']} on" if len(numbers) == 1 else "on"
-        if len({(one["at"], one["until"]) for one in stalls}) > 1 < len(numbers):
+        if len({(stall["at"], stall["until"]) for stall in stalls}) > 1 < len(numbers):
             where = f"again and again; those of partition {last['partition']}, the last to go on, on"
         yield Observation(
             (topic, member_id),
-            min(one["at"] for one in stalls),
+            min(stall["at"] for stall in stalls),
             last["until"],
             f"commits of {of_partitions(topic, numbers)} stopped {where} {time_text(last['at'])}, until "
             f"{time_text(last['until'])}, while the group went on committing{went_on}",
@@ -62,19 +62,22 @@ def commit_stall_over(context: GroupContext) -> Iterator[Observation]:
 
 
 def silent_group_over(context: GroupContext) -> Iterator[Observation]:
-    """Times in which a Stable group with members wrote no record of any kind; those of one epoch are one finding."""
+    """Yield times in which a Stable group with members wrote no record of any kind.
+
+    Those of one epoch are one finding.
+    """
     commits, limits = context.commits, context.limits
     quiet = [*context.quiet, *_quiet_at_end(context)]
     if commits is None or not quiet:
         return
     pauses = _pauses(commits.get("active") or ())
     silences: dict[int, list[tuple[int, int, Row]]] = {}
-    for one in quiet:
+    for partition in quiet:
         for before, after, usual_ms in pauses:
-            since = max(before, one["at"])
-            until = one["until"] if after is None else min(after, one["until"])
+            since = max(before, partition["at"])
+            until = partition["until"] if after is None else min(after, partition["until"])
             if until - since >= max(limits.silent_ms, limits.patience * usual_ms):
-                silences.setdefault(one["epoch"], []).append((since, until, {**one, "usual_ms": usual_ms}))
+                silences.setdefault(partition["epoch"], []).append((since, until, {**partition, "usual_ms": usual_ms}))
     for epoch, some in silences.items():
         since, until, last = max(some, key=itemgetter(1))
         yield Observation(
@@ -96,12 +99,12 @@ def silent_group_over(context: GroupContext) -> Iterator[Observation]:
 
 
 def epoch_of(row: Row) -> str:
-    """A group's epoch by the name that it has for its type."""
+    """Return a group's epoch by the name that it has for its type."""
     return f"{'generation' if row['group_type'] == 'classic' else 'epoch'} {row['epoch']}"
 
 
 def _quiet_at_end(context: GroupContext) -> list[Row]:
-    """The time since the group's own last record, up to its last commit."""
+    """Return the time since the group's own last record, up to its last commit."""
     status, commits = context.status, context.commits
     if not context.is_stable or status is None or status["at"] is None or commits is None:
         return []
@@ -109,7 +112,7 @@ def _quiet_at_end(context: GroupContext) -> list[Row]:
 
 
 def _pauses(active: Sequence[Range]) -> list[tuple[int, int | None, int]]:
-    """When a group committed nothing after it had committed often enough to show what is usual.
+    """Return times without commits of a group that had committed often enough to show its usual pauses.
 
     Returns:
         the last commit before each, the first one after it (None where none came), and the usual time between two.
@@ -126,15 +129,15 @@ def _pauses(active: Sequence[Range]) -> list[tuple[int, int | None, int]]:
 
 
 def never_committed_over(context: GroupContext) -> Iterator[Observation]:
-    """Partitions that had an owner for long before the first commit, or without one."""
+    """Yield partitions that had an owner for long before the first commit, or without one."""
     status = context.status
     if status is None or status["has_gap"] or status["group_type"] == "share":
         return
     for (topic,), rows in _by(context.uncommitted, "topic"):
         waiting = [
-            (one["until"], latest_ms(one["at"], status["proven_from"]), one["partition"])
-            for one in rows
-            if has_lasted(context.limits.never_committed_ms, latest_ms(one["at"], status["proven_from"]), one["until"])
+            (row["until"], latest_ms(row["at"], status["proven_from"]), row["partition"])
+            for row in rows
+            if has_lasted(context.limits.never_committed_ms, latest_ms(row["at"], status["proven_from"]), row["until"])
         ]
         if not waiting:
             continue
@@ -157,11 +160,11 @@ def never_committed_over(context: GroupContext) -> Iterator[Observation]:
 
 
 def abandoned_topic_over(context: GroupContext) -> Iterator[Observation]:
-    """Offsets of a topic that no member subscribed to, until they were removed or a member subscribed again."""
+    """Yield offsets of a topic that no member subscribed to, until they were removed or a member subscribed again."""
     for (topic,), rows in _by(context.abandoned, "topic"):
-        until_ms = max(one["until"] for one in rows)
-        last = max((one for one in rows if one["until"] == until_ms), key=itemgetter("since", "partition"))
-        count = len({one["partition"] for one in rows})
+        until_ms = max(row["until"] for row in rows)
+        last = max((row for row in rows if row["until"] == until_ms), key=itemgetter("since", "partition"))
+        count = len({row["partition"] for row in rows})
         yield Observation(
             (topic,),
             last["since"],

@@ -46,20 +46,22 @@ END_RULES = (*COMMIT_RULES, *RECORD_RULES, *ENDED_RULES)
 """Rules that look at the group after all of its evidence."""
 
 
-def joined(one: FindingRow, other: FindingRow) -> FindingRow:
+def joined(finding_row: FindingRow, other: FindingRow) -> FindingRow:
     """Return two rows of one finding as one: it is as the later row says, and began with the first.
 
     A partition or a member that only one of them names was not concerned all the time: the row names none then.
     """
-    is_later = time_order(other["last_seen"]) >= time_order(one["last_seen"])
-    first = min(one, other, key=lambda row: time_order(row["first_seen"]))
+    is_later = time_order(other["last_seen"]) >= time_order(finding_row["last_seen"])
+    first = min(finding_row, other, key=lambda row: time_order(row["first_seen"]))
     return {
-        **one,
+        **finding_row,
         **(other if is_later else {}),
-        **{name: one[name] if one[name] == other[name] else None for name in ("partition", "member_id")},
+        **{
+            name: finding_row[name] if finding_row[name] == other[name] else None for name in ("partition", "member_id")
+        },
         "first_seen": first["first_seen"],
         "is_begin_open": first["is_begin_open"],
-        "occurrences": one["occurrences"] + other["occurrences"],
+        "occurrences": finding_row["occurrences"] + other["occurrences"],
     }
 
 
@@ -109,7 +111,7 @@ class Evaluator:
         ]
 
     def finish(self) -> Iterator[FindingRow]:
-        """Findings that need all of the group's evidence."""
+        """Yield findings that need all of the group's evidence."""
         self._end_topic()
         if self.finding is not None:
             yield self._doubted(self.finding)

@@ -64,7 +64,7 @@ class Evidence(IntEnum):
 def evidence_row(
     scope: Scope, kind: Evidence, content: dict[str, Any] | None, *, at: int | None = 0, name: str = "", seq: int = 0
 ) -> Row:
-    """Evidence as a row of ``group_evidence``.
+    """Return evidence as a row of ``group_evidence``.
 
     Args:
         scope: the group.
@@ -92,7 +92,7 @@ KINDS: Mapping[tuple[GroupType, GroupState], str] = {
 
 
 def state_row(scope: Scope, group_type: GroupType, state: GroupState, *, at: int | None, seq: int) -> Row:
-    """A state that a group came into, as a row of ``group_evidence``.
+    """Return a state that a group came into, as a row of ``group_evidence``.
 
     Args:
         scope: the group.

@@ -11,7 +11,7 @@ from coordinator_replay.times import elapsed_ms, time_text
 
 
 def late_topic_change(context: GroupContext, row: Row) -> Iterator[Observation]:
-    """The time between a change of topics and the rebalance that it caused."""
+    """Yield the time between a change of topics and the rebalance that it caused."""
     delay_ms = row.get("metadata_delay_ms")
     if delay_ms is None or delay_ms < context.limits.metadata_delay_ms:
         return
@@ -28,7 +28,7 @@ def late_topic_change(context: GroupContext, row: Row) -> Iterator[Observation]:
 
 
 def group_near_record_limit(context: GroupContext) -> Iterator[Observation]:
-    """The largest record of the group against what the topic takes."""
+    """Yield the largest record of the group against what the topic takes."""
     row, limit = context.largest, context.limits.record_max_bytes
     if row is not None and row["record_bytes"] * 100 >= limit * context.limits.size_percent:
         at_ms = row["timestamp_ms"]
@@ -45,97 +45,97 @@ def group_near_record_limit(context: GroupContext) -> Iterator[Observation]:
 
 
 def open_transaction(context: GroupContext) -> Iterator[Observation]:
-    """Pending at the end of the log, longer than a transaction may last."""
-    for one in context.transactions:
-        if one["settled_at"] is None:
-            yield from _transaction(context, one, context.end_ms, "has been open since")
+    """Yield commits pending at the end of the log for longer than a transaction may last."""
+    for transaction in context.transactions:
+        if transaction["settled_at"] is None:
+            yield from _transaction(context, transaction, context.end_ms, "has been open since")
 
 
 def long_transaction(context: GroupContext) -> Iterator[Observation]:
-    """Pending for longer than a transaction may last, and settled then."""
-    for one in context.transactions:
-        if one["settled_at"] is not None:
-            yield from _transaction(context, one, one["settled_at"], "was open from")
+    """Yield commits that were pending for longer than a transaction may last, and then finished."""
+    for transaction in context.transactions:
+        if transaction["settled_at"] is not None:
+            yield from _transaction(context, transaction, transaction["settled_at"], "was open from")
 
 
-def _transaction(context: GroupContext, one: Row, until_ms: int, verb: str) -> Iterator[Observation]:
-    since, producer_id = one["pending_since"], one["producer_id"]
+def _transaction(context: GroupContext, row: Row, until_ms: int, verb: str) -> Iterator[Observation]:
+    since, producer_id = row["pending_since"], row["producer_id"]
     if until_ms - since < context.limits.pending_ms:
         return
     yield Observation(
-        (producer_id, one["log_partition"], one["from_offset"]),
+        (producer_id, row["log_partition"], row["from_offset"]),
         since,
         until_ms,
-        f"a transaction of producer id {producer_id}, epoch {one['producer_epoch']}, {verb} {time_text(since)}, "
-        f"for {lasting(until_ms - since)}, on {counted(one['partitions'], 'partition')}",
-        one["log_partition"],
-        one["from_offset"],
-        {name: one[name] for name in ("producer_id", "producer_epoch", "ended_by")} | {"pending_ms": until_ms - since},
-        goes_on_ms=None if one["settled_at"] is None else 0,
-        occurrences=one["partitions"],
-        topic=one["topic"],
+        f"a transaction of producer id {producer_id}, epoch {row['producer_epoch']}, {verb} {time_text(since)}, "
+        f"for {lasting(until_ms - since)}, on {counted(row['partitions'], 'partition')}",
+        row["log_partition"],
+        row["from_offset"],
+        {name: row[name] for name in ("producer_id", "producer_epoch", "ended_by")} | {"pending_ms": until_ms - since},
+        goes_on_ms=None if row["settled_at"] is None else 0,
+        occurrences=row["partitions"],
+        topic=row["topic"],
     )
 
 
 def offset_due(context: GroupContext) -> Iterator[Observation]:
-    """Offsets past retention that are not removed yet, or were until that changed."""
+    """Yield offsets past retention that are not removed yet, or were until that changed."""
     yield from _expiries(context, "DUE", "past retention, not removed yet, since")
 
 
 def offset_expiring(context: GroupContext) -> Iterator[Observation]:
-    """Offsets that expire within the horizon, or would have."""
+    """Yield offsets that expire within the horizon, or would have."""
     yield from _expiries(context, "EXPIRING", "to expire at")
 
 
 def offset_lost(context: GroupContext) -> Iterator[Observation]:
-    """Offsets that expired: their tombstones are on record."""
+    """Yield offsets that expired: their tombstones are on record."""
     yield from _expiries(context, "EXPIRED", "expired on")
 
 
 def _expiries(context: GroupContext, status: str, what: str) -> Iterator[Observation]:
     is_expired = status == "EXPIRED"
-    for (topic, expiry_status, expiry_rule, expired_ms, is_past), one in context.expiries.items():
+    for (topic, expiry_status, expiry_rule, expired_ms, is_past), expiry in context.expiries.items():
         if expiry_status != status:
             continue
-        numbers, count = sorted(one.numbers), len(one.numbers)
+        numbers, count = sorted(expiry.numbers), len(expiry.numbers)
         is_over = is_expired or is_past
-        until_ms = one.last_ms if is_expired else context.end_ms if one.until_ms is None else one.until_ms
+        until_ms = expiry.last_ms if is_expired else context.end_ms if expiry.until_ms is None else expiry.until_ms
         verbs = ("was ", "were ") if is_past else ("is ", "are ")
-        be = ("may have " if one.confidence == "possible" else "") if is_expired else verbs[count > 1]
+        be = ("may have " if expiry.confidence == "possible" else "") if is_expired else verbs[count > 1]
         rule = "a member subscribed to it" if expiry_rule == ExpiryRule.NEVER_WHILE_ACTIVE else f"rule {expiry_rule}"
         over = f", {'' if count == 1 else 'the last of them '}until {time_text(until_ms)}" if is_past else ""
-        last = f" (the last: {time_text(one.last_ms)})" if one.last_ms != one.first_ms else ""
+        last = f" (the last: {time_text(expiry.last_ms)})" if expiry.last_ms != expiry.first_ms else ""
         yield Observation(
             (topic, expiry_rule, *([expired_ms] if is_expired else [])),
-            min(one.first_ms, until_ms) if one.since_ms is None else one.since_ms,
+            min(expiry.first_ms, until_ms) if expiry.since_ms is None else expiry.since_ms,
             until_ms,
-            f"{counted(count, 'offset')} of {topic} {be}{what} {time_text(one.first_ms)}{last}{over} "
+            f"{counted(count, 'offset')} of {topic} {be}{what} {time_text(expiry.first_ms)}{last}{over} "
             f"({rule}); "
-            f"a member owned {'the' if count == 1 else 'a'} partition until {time_text(one.owner.at_ms)}",
+            f"a member owned {'the' if count == 1 else 'a'} partition until {time_text(expiry.owner.at_ms)}",
             context.log_partition,
-            one.log_offset,
+            expiry.log_offset,
             {
                 "rule": expiry_rule,
                 "partitions": numbers[:MOST_NAMED],
                 "partition_count": count,
-                "confidence": one.confidence,
-                "expire_at": time_text(one.first_ms),
+                "confidence": expiry.confidence,
+                "expire_at": time_text(expiry.first_ms),
             },
             goes_on_ms=0 if is_over else None,
             occurrences=count,
             topic=topic,
             topic_partition=numbers[0] if count == 1 else None,
-            member_id=one.owner.member_id,
+            member_id=expiry.owner.member_id,
         )
 
 
 def log_gap(context: GroupContext, row: Row) -> Iterator[Observation]:
-    """A range of offsets that no audit has read."""
+    """Yield a range of offsets that no audit has read."""
     yield _range(row, "was not read")
 
 
 def group_not_evaluated(context: GroupContext, row: Row) -> Iterator[Observation]:
-    """A step for the group that failed on what its records say."""
+    """Yield a step that failed on the records of the group."""
     yield Observation(
         (),
         None,
@@ -149,7 +149,7 @@ def group_not_evaluated(context: GroupContext, row: Row) -> Iterator[Observation
 
 
 def log_truncated(context: GroupContext, row: Row) -> Iterator[Observation]:
-    """A range of offsets of which audits have read records that an election of a leader has truncated since."""
+    """Yield a range of offsets that an election of a leader has truncated after audits had read it."""
     yield _range(row, "lost what audits had read of it")
 
 
@@ -168,7 +168,7 @@ def _range(row: Row, what: str) -> Observation:
 
 
 def slow_loading(context: GroupContext, row: Row) -> Iterator[Observation]:
-    """A broker that took long to load a log partition."""
+    """Yield a broker that took long to load a log partition."""
     loading_ms, partition = row["loading_ms"], row["log_partition"]
     if loading_ms is None or loading_ms < context.limits.loading_ms:
         return
@@ -185,9 +185,9 @@ def slow_loading(context: GroupContext, row: Row) -> Iterator[Observation]:
 
 
 def group_moved(context: GroupContext, row: Row) -> Iterator[Observation]:
-    """Groups whose records moved to another log partition."""
+    """Yield groups whose records moved to another log partition."""
     moves = row["moves"]
-    shown = [f"{one['group_id']} from {one['log_partition']} to {one['to_log_partition']}" for one in moves]
+    shown = [f"{move['group_id']} from {move['log_partition']} to {move['to_log_partition']}" for move in moves]
     since = "" if row["first_at"] is None else f", the first at {time_text(row['first_at'])}"
     yield Observation(
         (),
@@ -202,7 +202,7 @@ def group_moved(context: GroupContext, row: Row) -> Iterator[Observation]:
 
 
 def unreadable_records(context: GroupContext, row: Row) -> Iterator[Observation]:
-    """Records in quarantine, by what is wrong with them."""
+    """Yield records in quarantine, by their error."""
     yield Observation(
         (row["log_partition"], row["error_class"]),
         row["first_at"],

@@ -52,7 +52,7 @@ class Observation(NamedTuple):
 
 
 def has_lasted(needed_ms: int, first_ms: int | None, until_ms: int | None) -> bool:
-    """Whether something was so for long enough; where no record says from when on, only what need not last was.
+    """Return whether something was so for long enough; where no record says from when on, only what need not last was.
 
     >>> has_lasted(5, 10, 15), has_lasted(5, None, 15), has_lasted(0, None, 15)
     (True, False, True)
@@ -62,7 +62,7 @@ def has_lasted(needed_ms: int, first_ms: int | None, until_ms: int | None) -> bo
 
 
 def ended_ms(last_ms: int | None, goes_on_ms: int | None, end_ms: int) -> int | None:
-    """When something was over; None where it still is so at the end of the log, or no record says.
+    """Return when something was over; None if it still is so at the end of the log, or no record says.
 
     >>> ended_ms(10, 0, 10), ended_ms(10, 5, 14), ended_ms(10, 5, 16), ended_ms(10, None, 16)
     (10, None, 10, None)
@@ -73,7 +73,7 @@ def ended_ms(last_ms: int | None, goes_on_ms: int | None, end_ms: int) -> int | 
 
 
 def of_partitions(topic: str, numbers: Sequence[int]) -> str:
-    """Partitions of a topic, as messages show them.
+    """Return partitions of a topic, as messages show them.
 
     >>> of_partitions("orders", [3]), of_partitions("orders", [0, 1, 2, 3, 4, 5, 8])
     ('orders-3', '7 partitions of orders (0-5, 8)')
@@ -84,7 +84,7 @@ def of_partitions(topic: str, numbers: Sequence[int]) -> str:
 
 
 def finding_id(cluster: str, rule: str, group_id: str, *subject: object) -> str:
-    """The id of a finding: the same in every run.
+    """Return the id of a finding: the same in every run.
 
     >>> finding_id("default", "offset_rewind", "orders", "shop", 3)
     'bec09c0e074b343280e4a640bc70c845'
@@ -94,7 +94,7 @@ def finding_id(cluster: str, rule: str, group_id: str, *subject: object) -> str:
 
 
 def at(at_ms: int | None) -> str:
-    """A time with its preposition, as messages show it.
+    """Return a time with its preposition, as messages show it.
 
     >>> at(1795249931062), at(None)
     ('on 2026-11-21T08:32:11.062Z', 'at an unknown time')
@@ -103,7 +103,7 @@ def at(at_ms: int | None) -> str:
 
 
 def lasting(duration_ms: int | None) -> str:
-    """A duration as messages show it.
+    """Return a duration as messages show it.
 
     >>> lasting(90_000), lasting(3_600_000), lasting(1500), lasting(7 * 86_400_000)
     ('90 s', '60 min', '1.5 s', '7 d')
@@ -120,7 +120,7 @@ def lasting(duration_ms: int | None) -> str:
 
 
 def threshold_shown(name: str, value: int) -> tuple[str, str]:
-    """A threshold as it is typed, and its value.
+    """Return a threshold as it is typed, and its value.
 
     >>> threshold_shown("stuck_ms", 600_000), threshold_shown("hot_minutes", 10)
     (('stuck', '10 min'), ('hot-minutes', '10'))
@@ -130,7 +130,7 @@ def threshold_shown(name: str, value: int) -> tuple[str, str]:
 
 
 def row(scope: Scope, rule: str, observation: Observation) -> dict[str, Any]:
-    """An observation of a rule in the columns of ``findings`` but three, with its other times."""
+    """Return an observation of a rule in the columns of ``findings`` but three, with its other times."""
     return {
         "cluster": scope.cluster,
         "group_id": scope.group_id,

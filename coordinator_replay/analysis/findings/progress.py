@@ -33,7 +33,7 @@ _MOST_RECENT = 1000
 
 
 def invariant_broken(step: Step, memory: Memory) -> Iterator[Observation]:
-    """Events INVARIANT_BROKEN; one finding for each broken rule and topic."""
+    """Yield events INVARIANT_BROKEN; one finding for each broken rule and topic."""
     if EventKind.INVARIANT_BROKEN not in step.kinds:
         return
     broken: dict[tuple[Any, Any], list[Event]] = {}
@@ -43,7 +43,7 @@ def invariant_broken(step: Step, memory: Memory) -> Iterator[Observation]:
     for (rule, topic), events in broken.items():
         event = events[0]
         changes = dict(event.changes)
-        numbers = sorted({one.changes["partition"] for one in events if one.changes.get("partition") is not None})
+        numbers = sorted({event.changes["partition"] for event in events if event.changes.get("partition") is not None})
         named = step.topics.shown(step.now.group_type, topic)[0][1] if isinstance(topic, str) else None
         about = f", {of_partitions(named or topic, numbers)}," if numbers else ""
         yield Observation(
@@ -68,7 +68,7 @@ _EPOCHS = {"epoch": "group epoch", "assignment_epoch": "assignment epoch"}
 
 
 def _broken(rule: object, changes: Mapping[str, Any]) -> str:
-    """What contradicts the records before, in words."""
+    """Return what contradicts the records before, in words."""
     for name, word in _EPOCHS.items():
         values = changes.get(name)
         if rule == EPOCHS_RISE and isinstance(values, list):
@@ -86,7 +86,7 @@ def _fault(rule: object, step: Step) -> str:
 
 
 def stuck_group(step: Step, memory: Memory) -> Iterator[Observation]:
-    """On the way to Stable for too long; the members it waits for are looked up at its end."""
+    """Yield times on the way to Stable that last too long; the members it waits for are looked up at its end."""
     now, notes = step.now, memory.notes
     if now.state in _ON_THE_WAY:
         notes.setdefault("since", [now.at_ms, now.partition, now.offset])
@@ -119,7 +119,7 @@ def _stuck(step: Step, notes: Mapping[str, Any], waiting_for: list[str], until_m
 
 
 def _waiting_for(step: Step) -> list[str]:
-    """Members that are not at the group's epoch or not at their target."""
+    """Return members that are not at the group's epoch or not at their target."""
     behind = [
         member_id
         for member_id, stay in step.members.items()
@@ -191,7 +191,7 @@ def _unrevoked(step: Step, event: Event, member: Member, since: int | None) -> O
 
 
 def _is_own_client(subscription: Subscription) -> bool:
-    """Whether client id and host are the member's own: a classic group keeps those of a static member's predecessor."""
+    """Return whether client id and host are the member's own, not those of a static member's predecessor."""
     return subscription.instance_id is None or not subscription.uses_classic_protocol
 
 
@@ -204,7 +204,7 @@ def _client(subscription: Subscription | None) -> str:
 
 
 def rebalance_storm(step: Step, memory: Memory) -> Iterator[Observation]:
-    """More rebalances than the change of the group's size explains.
+    """Yield times with more rebalances than the change of the group's size explains.
 
     A group that grows from none to fifty has fifty rebalances, and that is no storm; one whose members leave and
     come back has as many and is no larger for it.
@@ -251,7 +251,7 @@ def _add_up(storm: list[Any], entry: list[Any]) -> None:
 
 
 def _is_within(window_ms: int, first_ms: int | None, last_ms: int | None) -> bool:
-    """Whether two times lie in one window; one that is not on record lies in none with another."""
+    """Return whether two times lie in one window; one that is not on record lies in none with another."""
     between_ms = elapsed_ms(first_ms, last_ms)
     return between_ms is not None and between_ms <= window_ms
 
@@ -265,13 +265,13 @@ def _begins_rebalance(event: Event) -> bool:
 
 
 def _who(step: Step) -> list[str]:
-    """Members that joined, were removed or changed, by the name that stays the same over restarts."""
+    """Return members that joined, were removed or changed, by the name that stays the same over restarts."""
     names = []
     for event in step.events:
         if event.kind not in _COMES_OR_GOES:
             continue
         members = [member for member in (event.member, event.before) if member is not None]
-        subscription = next((one.subscription for one in members if one.subscription is not None), None)
+        subscription = next((member.subscription for member in members if member.subscription is not None), None)
         if subscription is not None:
             client = f"{subscription.client_id} on {(subscription.client_host or '?').lstrip('/')}"
             names.append(subscription.instance_id if subscription.instance_id is not None else client)
@@ -283,7 +283,7 @@ def _moved_by(step: Step) -> list[str]:
     if step.now.group_type is not GroupType.CLASSIC or not step.ownership.handovers:
         return []
     changed = [event.changes.get("protocol") for event in step.events if event.kind is EventKind.REBALANCE_COMPLETED]
-    names = [one[-1] if isinstance(one, list) else one for one in changed]
+    names = [change[-1] if isinstance(change, list) else change for change in changed]
     return [str(name) for name in names if name is not None][:1]
 
 
@@ -331,7 +331,7 @@ def _without_churn(count: int, quiet: int, moved: int, assignor: str | None) -> 
 
 
 def static_member_flapping(step: Step, memory: Memory) -> Iterator[Observation]:
-    """The last returns of each instance id lie close together."""
+    """Yield instance ids whose last returns lie close together."""
     if EventKind.MEMBER_REPLACED not in step.kinds and EventKind.MEMBER_REJOINED not in step.kinds:
         return
     wanted, now = step.limits.flapping_returns, step.now
@@ -349,7 +349,7 @@ def static_member_flapping(step: Step, memory: Memory) -> Iterator[Observation]:
             del memory.notes[next(iter(memory.notes))]
         if len(returns) < wanted or not _is_within(step.limits.flapping_window_ms, returns[0][0], now.at_ms):
             continue
-        hosts = sorted({str(one) for _, one in returns if one is not None})
+        hosts = sorted({str(host) for _, host in returns if host is not None})
         where = f"from {' and '.join(hosts)}" if len(hosts) < 4 else f"from {len(hosts)} hosts"
         if not hosts:
             where = "from hosts not on record: a classic group keeps that of the first member"

@@ -47,13 +47,13 @@ class FindingRule(NamedTuple):
 
 
 def _rules() -> dict[str, FindingRule]:
-    """The rules of ``schemas/findings``, by name."""
+    """Return the rules of ``schemas/findings``, by name."""
     rules = orjson.loads((schemas_folder() / "findings" / "rules.json").read_bytes())
     return {name: FindingRule(**{**rule, "severity": Severity(rule["severity"])}) for name, rule in rules.items()}
 
 
 def rule_of(function: Callable[..., object]) -> str:
-    """The rule that a function is of: its name; what is over of it may have a function of its own."""
+    """Return the rule that a function is of: its name; what is over of it may have a function of its own."""
     return function.__name__.removesuffix("_over")
 
 

@@ -30,7 +30,7 @@ _MEMBERSHIP = frozenset(
 
 
 def partition_unowned(step: Step, memory: Memory) -> Iterator[Observation]:
-    """Yield partitions without an owner (see ``ownership``) of topics of which others have one.
+    """Yield partitions without an owner (see ``ownership``) whose topic has owned partitions.
 
     An episode is about the partitions of a topic that lost their owner in one operation, and names those of them that
     have had none since then: another partition without an owner is another episode.
@@ -199,7 +199,7 @@ def mixed_protocols(step: Step, memory: Memory) -> Iterator[Observation]:
 
 
 def group_near_member_limit(step: Step, memory: Memory) -> Iterator[Observation]:
-    """The number of members comes close to the brokers' limit for the group's type."""
+    """Yield groups whose number of members comes close to the brokers' limit for their type."""
     now, limits = step.now, step.limits
     limit = limits.share_group_max_size if now.group_type is GroupType.SHARE else limits.group_max_size
     if not limit or now.member_count * 100 < limit * limits.size_percent:

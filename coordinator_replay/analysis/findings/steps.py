@@ -60,7 +60,7 @@ class Step(NamedTuple):
 
     @property
     def is_end(self) -> bool:
-        """Whether the log ends here."""
+        """Return whether the log ends here."""
         return not self.events
 
 
@@ -77,7 +77,7 @@ class Memory:
     open: dict[str, Observation] = field(default_factory=dict)
 
     def since(self, name: str, at_ms: int | None) -> int | None:
-        """When an open observation began; ``at_ms`` where there is none of the name."""
+        """Return when an open observation began; ``at_ms`` if there is none of the name."""
         observation = self.open.get(name)
         return at_ms if observation is None else observation.first_ms
 
@@ -108,7 +108,7 @@ class Memory:
         self.begin(name, Observation(which, since, None, message, *place, detail, needed_ms, **about))
 
     def end(self, name: str, at_ms: int | None) -> Iterator[Observation]:
-        """Close an observation; yields it if it has lasted long enough."""
+        """Close an observation; yield it if it has lasted long enough."""
         observation = self.open.pop(name, None)
         if observation is not None and has_lasted(observation.needed_ms, observation.first_ms, at_ms):
             yield observation._replace(last_ms=at_ms)
@@ -199,7 +199,7 @@ class StepRules:
     def _ended(
         self, rule: GroupRule, memory: Memory, before: GroupStatus | None, at_ms: int | None
     ) -> Iterator[Observation]:
-        """What a rule observed up to where the group is no longer proven."""
+        """Yield observations of a rule up to where the group is no longer proven."""
         if before is not None and before.is_exact:
             yield from rule(self._step((), before), memory)
         yield from (observation._replace(is_end_open=True) for observation in memory.end_all(at_ms))
@@ -212,7 +212,7 @@ class StepRules:
                 yield self._row(rule.__name__, observation, self.exact_from, is_open=False)
 
     def open_rows(self, proven_ms: int | None, *, has_gap: bool) -> Iterator[Row]:
-        """The open observations, and the row of the group's status, which rules over offsets look at.
+        """Yield the open observations, and the row of the group's status, which rules over offsets look at.
 
         Args:
             proven_ms: from when on no record is missing; None where none is.
@@ -236,7 +236,7 @@ class StepRules:
         return Step(events, kinds, now, *shown, self.exact_from)
 
     def rebalance(self, rebalance: Mapping[str, Any]) -> Row:
-        """A rebalance as evidence.
+        """Return a rebalance as evidence.
 
         Args:
             rebalance: its row of ``rebalances``.
@@ -258,7 +258,7 @@ class StepRules:
         return evidence_row(self.scope, Evidence.REBALANCE, content, at=at, name="rebalance")
 
     def _quiet(self, before: GroupStatus | None, now: GroupStatus) -> Iterator[Row]:
-        """The time between two records of a group that was proven to be Stable with members, if it was long."""
+        """Yield the time between two records of a group that was proven to be Stable with members, if it was long."""
         if before is None or not before.is_exact or not now.is_exact:
             return
         if before.state is not GroupState.STABLE or not before.member_count:
@@ -276,14 +276,14 @@ class StepRules:
             yield evidence_row(self.scope, Evidence.QUIET, content, at=before.at_ms, name="quiet", seq=before.offset)
 
     def _states(self, events: Sequence[Event], at_ms: int | None) -> Iterator[Row]:
-        """Where the group's state or type changed, for the metrics."""
+        """Yield where the group's state or type changed, for the metrics."""
         for event in events:
             if event.from_state is not event.to_state or event.kind is EventKind.GROUP_CONVERTED:
                 yield state_row(self.scope, event.group_type, event.to_state, at=at_ms, seq=self.states)
                 self.states += 1
 
     def _status_content(self, now: GroupStatus) -> dict[str, Any]:
-        """The group at its last record, with those topics whose names are known."""
+        """Return the group at its last record, with those topics whose names are known."""
         shown, ownership = self.topics.shown, self.ownership
         owned = [
             [name, partition, holding.member_id, holding.from_ms]
@@ -329,7 +329,7 @@ class StepRules:
         return evidence_row(self.scope, Evidence.OBSERVATION, content, name=content["finding_id"], seq=seq)
 
     def snapshot(self) -> dict[str, Any]:
-        """The status and what the rules keep, as plain data."""
+        """Return the status and what the rules keep, as plain data."""
         kept = {name: memory for name, memory in self.memories.items() if memory.notes or memory.open}
         return {**FIELDS.write(self), "memories": MEMORIES.to_plain(kept)}
 

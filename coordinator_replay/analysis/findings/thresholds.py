@@ -71,11 +71,11 @@ class Thresholds:
 
     @property
     def pause_ms(self) -> int:
-        """For how long no commit is worth a look."""
+        """Return how long a pause of commits must be to deserve a look."""
         return min(self.stall_ms, self.silent_ms)
 
     def with_changes(self, changes: Mapping[str, int]) -> "Thresholds":
-        """The same with other numbers for some names.
+        """Return the same with other numbers for some names.
 
         Raises:
             UsageError: there is no threshold of a name, or its number is below one where that means nothing.

@@ -20,16 +20,16 @@ WHOLE: Key = ("", -1)
 """Stands for all partitions, where a group is summed up."""
 
 
-def _plus(one: Any, other: Any) -> Any:
-    return other if one is None else one if other is None else one + other
+def _plus(value: Any, other: Any) -> Any:
+    return other if value is None else value if other is None else value + other
 
 
-def _least(one: Any, other: Any) -> Any:
-    return other if one is None else one if other is None else min(one, other)
+def _least(value: Any, other: Any) -> Any:
+    return other if value is None else value if other is None else min(value, other)
 
 
-def _most(one: Any, other: Any) -> Any:
-    return other if one is None else one if other is None else max(one, other)
+def _most(value: Any, other: Any) -> Any:
+    return other if value is None else value if other is None else max(value, other)
 
 
 BURST_MS = 10 * MINUTE_MS
@@ -40,40 +40,40 @@ _MOST_BURSTS = 100
 
 
 def bursts_of(bursts: Iterable[Sum]) -> list[Sum]:
-    """Bursts in order of time, those that follow each other closely as one.
+    """Return bursts in order of time, those that follow each other closely as one.
 
     What comes of it is the same whichever of them were brought together before.
     """
     joined: list[list[Sum]] = []
     until_ms: int | None = None
-    for burst in sorted(bursts, key=lambda one: (time_order(one["first_at"]), one["first_offset"])):
+    for burst in sorted(bursts, key=lambda burst: (time_order(burst["first_at"]), burst["first_offset"])):
         if joined and _follows(until_ms, burst["first_at"]):
             joined[-1].append(burst)
         else:
             joined.append([burst])
         until_ms = latest_ms(until_ms, burst["last_at"])
     oldest = max(len(joined) - _MOST_BURSTS, 0) + 1
-    joined[:oldest] = [[burst for one in joined[:oldest] for burst in one]] if joined else []
+    joined[:oldest] = [[burst for parts in joined[:oldest] for burst in parts]] if joined else []
     return [_one_burst(some) for some in joined]
 
 
 def _follows(until_ms: int | None, at_ms: int | None) -> bool:
-    """Whether something is of the same burst; what has no time is before all that has."""
+    """Return whether something is of the same burst; what has no time is before all that has."""
     since_ms = elapsed_ms(until_ms, at_ms)
     return until_ms is at_ms is None if since_ms is None else since_ms <= BURST_MS
 
 
 def _one_burst(bursts: Sequence[Sum]) -> Sum:
-    """Bursts, the oldest first, as one."""
+    """Return bursts, the oldest first, as one."""
     return {
         "log_partition": bursts[0]["log_partition"],
-        "count": sum(one["count"] for one in bursts),
+        "count": sum(burst["count"] for burst in bursts),
         "first_at": bursts[0]["first_at"],
-        "last_at": max((one["last_at"] for one in bursts), key=time_order),
-        "first_offset": min(one["first_offset"] for one in bursts),
-        "furthest": max(one["furthest"] for one in bursts),
-        "partitions": sorted({number for one in bursts for number in one["partitions"]}),
-        "last": max((one["last"] for one in bursts), key=lambda last: last["from_offset"]),
+        "last_at": max((burst["last_at"] for burst in bursts), key=time_order),
+        "first_offset": min(burst["first_offset"] for burst in bursts),
+        "furthest": max(burst["furthest"] for burst in bursts),
+        "partitions": sorted({number for burst in bursts for number in burst["partitions"]}),
+        "last": max((burst["last"] for burst in bursts), key=lambda last: last["from_offset"]),
     }
 
 
@@ -89,12 +89,12 @@ FEWEST_COMMITS = 3
 
 
 def mean_interval_ms(first_ms: int, last_ms: int, commits: int) -> int | None:
-    """The mean time between two of so many commits; None of too few."""
+    """Return the mean time between two of so many commits; None of too few."""
     return None if commits < FEWEST_COMMITS else (last_ms - first_ms) // (commits - 1)
 
 
 def ranges_of(ranges: Iterable[Range], pause_ms: int = 1, patience: int = 0) -> list[Range]:
-    """Ranges in order, those without a pause between them as one.
+    """Return ranges in order, those without a pause between them as one.
 
     What is a pause is decided by what came before it: commits that come later change nothing of it.
 
@@ -120,7 +120,7 @@ def ranges_of(ranges: Iterable[Range], pause_ms: int = 1, patience: int = 0) -> 
 
 
 def with_longest_pauses(ranges: Sequence[Range]) -> list[Range]:
-    """Ranges in order; where there are too many, the shortest pauses between them are left out."""
+    """Return ranges in order; where there are too many, the shortest pauses between them are left out."""
     kept = list(map(list, ranges))
     shortest = nsmallest(len(kept) - 1 - _MOST_PAUSES, pairwise(kept), key=lambda pair: pair[1][0] - pair[0][1])
     for before, after in sorted(shortest, reverse=True):
@@ -147,7 +147,7 @@ class ActiveTime:
         self._before = list(accumulate((last - first for first, last, _ in ranges), initial=0))
 
     def elapsed_ms(self, first_ms: int, last_ms: int) -> int:
-        """How much of a time lies in ranges.
+        """Return how much of a time lies in ranges.
 
         >>> ActiveTime([[0, 10, 3], [50, 90, 2]]).elapsed_ms(5, 60)
         15
@@ -159,7 +159,7 @@ class ActiveTime:
         return self._before[begun] - max(self._lasts[begun - 1] - at_ms, 0) if begun else 0
 
     def last_before(self, until_ms: int) -> int | None:
-        """The last time before another in a range; None where none begins before it.
+        """Return the last time before another in a range; None where none begins before it.
 
         >>> active = ActiveTime([[0, 10, 3], [50, 90, 2]])
         >>> active.last_before(60), active.last_before(50), active.last_before(0)
@@ -182,13 +182,13 @@ class SummaryKind(NamedTuple):
     columns: Mapping[str, Callable[[Any, Any], Any]]
     newest: Mapping[str, Sequence[str]] = {}
 
-    def merge(self, one: Sum, other: Sum) -> Sum:
-        """One sum of two of the same key."""
+    def merge(self, first: Sum, other: Sum) -> Sum:
+        """Return one sum of two of the same key."""
         # A sum that an earlier release kept may lack a column.
-        merged = {column: how(one.get(column), other.get(column)) for column, how in self.columns.items()}
+        merged = {column: how(first.get(column), other.get(column)) for column, how in self.columns.items()}
         for by, columns in self.newest.items():
-            is_newer = one[by] is None or (other[by] is not None and other[by] > one[by])
-            newer = other if is_newer else one
+            is_newer = first[by] is None or (other[by] is not None and other[by] > first[by])
+            newer = other if is_newer else first
             merged |= {column: newer[column] for column in columns}
         return merged
 
@@ -207,7 +207,7 @@ GROUP = SummaryKind(
         "hot_minutes": _plus,
         "hot_from": _least,
         "hot_to": _most,
-        "active": lambda one, other: ranges_of([*(one or ()), *(other or ())]),
+        "active": lambda value, other: ranges_of([*(value or ()), *(other or ())]),
     },
 )
 """Commits of a group; unproven are those of which the input doesn't show whether they were made in a transaction,
@@ -234,7 +234,7 @@ PARTITION = SummaryKind(
 )
 """Commits of a partition, with what the newest says; the same of those into an Empty group."""
 
-_BURSTS = {"bursts": lambda one, other: bursts_of([*one, *other])}
+_BURSTS = {"bursts": lambda bursts, other: bursts_of([*bursts, *other])}
 
 REWIND = SummaryKind("rewind", _BURSTS)
 """Commits of a partition that went back while the group was not Empty, in bursts with the newest commit of each."""
@@ -249,7 +249,7 @@ _MOST_PAST = 20
 
 
 def last_past(rows: Iterable[Sum]) -> list[Sum]:
-    """What was of a partition before the end of the log, the last of it."""
+    """Return what was of a partition before the end of the log, the last of it."""
     return sorted(rows, key=itemgetter("from_offset", "at", "status"))[-_MOST_PAST:]
 
 
@@ -257,7 +257,7 @@ STALL, ABANDONED = "STALL", "ABANDONED"
 """What is over, by ``status``: a time in which a partition was not committed though its owner stayed, and one in which
 an offset was not committed and no member subscribed to its topic."""
 
-PAST = SummaryKind("past", {"past": lambda one, other: last_past([*one, *other])})
+PAST = SummaryKind("past", {"past": lambda pasts, other: last_past([*pasts, *other])})
 """What rules about the end of the log would have shown of a partition at times before it; the last of these."""
 
 SUMMARIES = {summary.name: summary for summary in (GROUP, PARTITION, REWIND, EMPTY_REWIND, POSITION_LOSS, PAST)}
@@ -271,7 +271,7 @@ _POSITION_LOSS = ("partition", "from_offset", "committed_offset", "replaced_offs
 
 
 def rewind(row: Mapping[str, Any]) -> Sum:
-    """A commit that went back, as something to add up.
+    """Return a commit that went back, as something to add up.
 
     Args:
         row: partition, log_partition, from_offset, committed_offset, previous_offset, leader_epoch, is_transactional,
@@ -324,7 +324,7 @@ class Totals:
             sums[summary.name][key] = added if before is None else summary.merge(before, added)
 
     def active(self, limits: Thresholds) -> list[Range]:
-        """When the group committed without a pause; only these ranges stay in its sums."""
+        """Return when the group committed without a pause; only these ranges stay in its sums."""
         ranges: list[Range] = []
         for sums in (self.over[GROUP.name], self.every[GROUP.name]):
             if (group := sums.get(WHOLE)) is not None:
@@ -334,12 +334,12 @@ class Totals:
         return ranges
 
     def first_at(self) -> int | None:
-        """When the group first committed, in milliseconds; None where it never has."""
+        """Return when the group first committed, in milliseconds; None if it never has."""
         commits = self.every[GROUP.name].get(WHOLE)
         return None if commits is None else commits["first_at"]
 
     def kept(self) -> Iterator[tuple[str, Key, Sum]]:
-        """The sums that the next run begins with: the summary's name, the key, and the sum."""
+        """Yield the sums that the next run begins with: the summary's name, the key, and the sum."""
         for name, sums in self.over.items():
-            for key, one in sums.items():
-                yield name, key, one
+            for key, total in sums.items():
+                yield name, key, total

@@ -34,28 +34,28 @@ class Return(NamedTuple):
 
     @property
     def is_same_process(self) -> bool:
-        """It has the member id it had: its process went on, and only the group had lost it."""
+        """Return whether it kept its member id: its process went on, and only the group had lost it."""
         return self.member.member_id == self.departed.member_id
 
     @property
     def is_sure(self) -> bool:
-        """It is surely the same: known by its member id or instance id."""
+        """Return whether it is surely the same: known by its member id or instance id."""
         return self.is_same_instance or self.is_same_process
 
     @property
     def silence_ms(self) -> int:
-        """For how long there had been no sign of life when it went; 0 where that is not known."""
+        """Return how long no record had shown it alive when it left; 0 if that is not known."""
         return elapsed_ms(self.departed.seen_ms, self.departed.left_ms) or 0
 
     @property
     def is_downgrade(self) -> bool:
-        """It is on the classic protocol and was not: a rollback from KIP-848."""
+        """Return whether it is on the classic protocol and was not: a rollback from KIP-848."""
         subscription = self.member.subscription_or_empty
         return subscription.uses_classic_protocol and not self.departed.uses_classic_protocol
 
     @property
     def is_upgrade(self) -> bool:
-        """It speaks another protocol, or a newer version of it, than it did, and is no rollback."""
+        """Return whether it uses another protocol or a newer version than before, and is no rollback."""
         subscription = self.member.subscription_or_empty
         old = self.departed
         if subscription.uses_classic_protocol is not old.uses_classic_protocol:
@@ -88,7 +88,7 @@ class Return(NamedTuple):
 
 @lru_cache(maxsize=1)
 def returns(situation: Situation) -> tuple[list[Return], list[tuple[Member, int]]]:
-    """Members that came back, and members that are new; several rows ask the same of one situation."""
+    """Return members that came back, and members that are new; several rows ask the same of one situation."""
     if not situation.joined:
         return [], []
     candidates = list(situation.departed)
@@ -109,26 +109,26 @@ def returns(situation: Situation) -> tuple[list[Return], list[tuple[Member, int]
 def _instance(member: Member, candidates: Sequence[Departed]) -> Departed | None:
     if member.instance_id is None:
         return None
-    return next((one for one in reversed(candidates) if one.instance_id == member.instance_id), None)
+    return next((candidate for candidate in reversed(candidates) if candidate.instance_id == member.instance_id), None)
 
 
 def _same_id(member: Member, candidates: Sequence[Departed]) -> Departed | None:
-    return next((one for one in reversed(candidates) if one.member_id == member.member_id), None)
+    return next((candidate for candidate in reversed(candidates) if candidate.member_id == member.member_id), None)
 
 
 def _client(situation: Situation, member: Member, candidates: Sequence[Departed]) -> Departed | None:
     if member.instance_id is not None:
         return None
-    for one in reversed(candidates):
-        away_ms = elapsed_ms(one.left_ms, situation.started_ms)
-        is_recent = away_ms is not None and away_ms <= max(one.timeout_ms, RETURN_MS)
-        if one.instance_id is None and is_recent and is_same_client(member, one):
-            return one
+    for candidate in reversed(candidates):
+        away_ms = elapsed_ms(candidate.left_ms, situation.started_ms)
+        is_recent = away_ms is not None and away_ms <= max(candidate.timeout_ms, RETURN_MS)
+        if candidate.instance_id is None and is_recent and is_same_client(member, candidate):
+            return candidate
     return None
 
 
 def is_same_client(member: Member, other: Member | Departed) -> bool:
-    """Client id and host are the same."""
+    """Return whether client id and host are the same."""
     subscription = member.subscription_or_empty
     if subscription.client_id is None or subscription.client_host is None:
         return False
@@ -137,44 +137,47 @@ def is_same_client(member: Member, other: Member | Departed) -> bool:
 
 
 def _is_shared(situation: Situation, member: Member, candidates: Sequence[Departed]) -> bool:
-    """Another member, present or removed, has the same client id and host: which one came back is not certain."""
-    there = [one for one in situation.before.values() if is_same_client(member, one)]
+    """Return whether another member has the same client id and host, so that it is open which one came back."""
+    there = [other for other in situation.before.values() if is_same_client(member, other)]
     left = {event.member_id for event in situation.left}
-    is_there = any(one.member_id not in left and one.member_id != member.member_id for one in there)
+    is_there = any(other.member_id not in left and other.member_id != member.member_id for other in there)
     return is_there or any(
-        is_same_client(member, one)
-        for one in candidates
-        if (elapsed_ms(one.left_ms, situation.started_ms) or 0) <= RETURN_MS
+        is_same_client(member, candidate)
+        for candidate in candidates
+        if (elapsed_ms(candidate.left_ms, situation.started_ms) or 0) <= RETURN_MS
     )
 
 
 def twin(situation: Situation, member: Member) -> Member | None:
-    """A member that is still there and has the same client id and host; a static one is known by its instance id."""
+    """Return a member that is still there and has the same client id and host.
+
+    A static one is known by its instance id.
+    """
     if member.instance_id is not None:
         return None
     left = {event.member_id for event in situation.left}
     return next(
         (
-            one
-            for one in situation.before.values()
-            if one.instance_id is None
-            and one.member_id not in left
-            and one.member_id != member.member_id
-            and is_same_client(member, one)
+            other
+            for other in situation.before.values()
+            if other.instance_id is None
+            and other.member_id not in left
+            and other.member_id != member.member_id
+            and is_same_client(member, other)
         ),
         None,
     )
 
 
 def has_twin(situation: Situation, removed: Member | None) -> bool:
-    """Whether another member with the client id and host of one that is removed was there."""
+    """Return whether another member with the client id and host of one that is removed was there."""
     return removed is not None and any(
-        one.member_id != removed.member_id and is_same_client(removed, one) for one in situation.before.values()
+        other.member_id != removed.member_id and is_same_client(removed, other) for other in situation.before.values()
     )
 
 
 def successor(situation: Situation, removed: Member) -> tuple[Member, Sign] | None:
-    """The member as which the client of one that is removed had come back before, and the record by which it joined.
+    """Return the member as which the client of a removed one had come back before, and its joining record.
 
     It joined after the last record that shows the other one alive, and has an epoch that the other one never reached.
     """
@@ -182,7 +185,7 @@ def successor(situation: Situation, removed: Member) -> tuple[Member, Sign] | No
     if seen is None or removed.instance_id is not None:
         return None
     left = {event.member_id for event in situation.left}
-    for member_id, sign in sorted(situation.history.twins.items(), key=lambda one: one[1].order):
+    for member_id, sign in sorted(situation.history.twins.items(), key=lambda item: item[1].order):
         member = situation.before.get(member_id)
         if member is None or member_id in left or sign.order <= seen.order or not is_same_client(removed, member):
             continue

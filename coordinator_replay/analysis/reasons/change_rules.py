@@ -45,12 +45,14 @@ def pattern_resolved(situation: Situation) -> Explanation | None:
     Confidence: likely.
     Look-alikes: SUBSCRIPTION_CHANGE to topics just created.
     """
-    moved = {topic for old, new, _ in situation.resubscribed for one in _asked(old, new) for topic in one}
+    moved = {
+        topic for old, new, _ in situation.resubscribed for topics_asked in _asked(old, new) for topic in topics_asked
+    }
     changes = situation.changes_since(moved) if moved else []
     if not moved or {topic for topic, change in changes if change.change != PARTITIONS_ADDED} != moved:
         return None
     evidence = [f"{sentence(situation.topic_changes, topic, change)} by then" for topic, change in changes]
-    evidence += [_resubscribed(situation, *one) for one in situation.resubscribed]
+    evidence += [_resubscribed(situation, *resubscription) for resubscription in situation.resubscribed]
     triggers = [member.member_id for _, member, _ in situation.resubscribed]
     return Explanation(LIKELY, evidence, (Cause.SUBSCRIPTION_CHANGE,), triggers, list(moved))
 
@@ -68,7 +70,7 @@ def subscription_change(situation: Situation) -> Explanation | None:
     by_regex = all(_changed_regex(old, new) for old, new, _ in situation.resubscribed)
     return Explanation(
         CERTAIN if by_regex else LIKELY,
-        [_resubscribed(situation, *one) for one in situation.resubscribed],
+        [_resubscribed(situation, *resubscription) for resubscription in situation.resubscribed],
         () if by_regex else (Cause.TOPIC_METADATA_CHANGE,),
         [member.member_id for _, member, _ in situation.resubscribed],
     )
@@ -204,12 +206,12 @@ def coverage_change(situation: Situation) -> Explanation | None:
 
 
 def _range(topic: str, first: int, end: int) -> str:
-    """Partitions of a topic from one up to another, not included, which a record may set as high as it likes."""
+    """Return partitions of a topic from one up to another, not included, which a record may set as high as it likes."""
     return f"{topic}:{partition_range(first, end - 1)}"
 
 
 def _that_made(situation: Situation, topic: str, count: int) -> tuple[str, DatedTopicChange] | None:
-    """The change that gave a topic its number of partitions."""
+    """Return the change that gave a topic its number of partitions."""
     made = [
         change
         for change in situation.topic_changes.get(topic, ())

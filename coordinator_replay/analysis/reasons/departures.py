@@ -56,18 +56,18 @@ class Departure(NamedTuple):
 
     @property
     def member_id(self) -> str:
-        """The member's id."""
+        """Return the member's id."""
         return self.member.member_id
 
     @property
     def fact(self) -> MemberFact:
-        """The evidence with the member that it is about."""
+        """Return the evidence with the member that it is about."""
         return MemberFact(self.member, self.evidence[0], self.evidence[1:])
 
 
 @lru_cache(maxsize=1)
 def departures(situation: Situation) -> Sequence[Departure]:
-    """Each member that was removed, and why; several rows ask the same of one situation."""
+    """Return each member that was removed, and why; several rows ask the same of one situation."""
     if not situation.left:
         return ()
     left = ((event, event.before or event.member) for event in situation.left)
@@ -105,7 +105,7 @@ def _timeout_words(situation: Situation, member: Member) -> str:
 
 
 def _left_by(member: Member) -> str:
-    """How a member leaves that did not time out."""
+    """Return how a member leaves that did not time out."""
     if member.instance_id is None:
         return "it sent LeaveGroup"
     return (
@@ -161,7 +161,7 @@ def _had_no_time(situation: Situation, member: Member, fact: str) -> Departure |
 
 
 def _did_not_join(situation: Situation, member: Member, fact: str) -> Departure | None:
-    """A dynamic member that was not waiting when the join phase of a classic group ended."""
+    """Return a dynamic member that was not waiting when the join phase of a classic group ended."""
     if situation.group_type is not GroupType.CLASSIC or member.instance_id is not None:
         return None
     timeouts = _timeouts(situation, member)
@@ -256,7 +256,10 @@ def _fell_silent(situation: Situation, member: Member, fact: str) -> Departure |
 
 
 def _was_back(situation: Situation, member: Member, fact: str) -> Departure | None:
-    """A client that closes leaves before it comes back; one that is killed leaves its old member to the timeout."""
+    """Return a client that closes leaves before it comes back.
+
+    One that is killed leaves its old member to the timeout.
+    """
     back = successor(situation, member)
     if back is None:
         return None
@@ -289,7 +292,7 @@ def _timeouts(situation: Situation, member: Member) -> tuple[Cause, ...]:
 
 
 def _session_ms(member: Member) -> int | None:
-    """Its session timeout, None where its record has none: only classic members give one."""
+    """Return its session timeout, None where its record has none: only classic members give one."""
     session_ms = member.subscription_or_empty.session_timeout_ms
     return session_ms if session_ms is not None and session_ms > 0 else None
 
@@ -311,6 +314,6 @@ TIMEOUTS = (Cause.SESSION_TIMEOUT, Cause.REBALANCE_TIMEOUT)
 
 
 def possible_timeouts(situation: Situation) -> tuple[Cause, ...]:
-    """Timeouts that may have removed members in this operation."""
-    named = {cause for one in departures(situation) for cause in (one.cause, *one.alternatives)}
+    """Return timeouts that may have removed members in this operation."""
+    named = {cause for departure in departures(situation) for cause in (departure.cause, *departure.alternatives)}
     return tuple(cause for cause in TIMEOUTS if cause in named)

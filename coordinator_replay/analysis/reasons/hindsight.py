@@ -47,19 +47,19 @@ class Revision(NamedTuple):
 
 
 def revisions(situation: Situation) -> list[Revision]:
-    """What the rebalance that begins shows of earlier ones."""
+    """Return what the rebalance that begins shows of earlier ones."""
     changed = []
     rejoined = poll_timeout_rejoin(situation) if situation.joined else None
     if rejoined is not None:
-        for one in returns(situation)[0]:
-            if has_polled_late(one) and not situation.is_of_this_operation(one.departed):
-                gap = passed(one.departed.left_ms, situation.started_ms)
+        for back in returns(situation)[0]:
+            if has_polled_late(back) and not situation.is_of_this_operation(back.departed):
+                gap = passed(back.departed.left_ms, situation.started_ms)
                 fact = (
-                    f"it came back {gap} later {situation.at(one.offset)}: it had exceeded max.poll.interval.ms "
-                    f"({lasting(one.departed.timeout_ms)})"
+                    f"it came back {gap} later {situation.at(back.offset)}: it had exceeded max.poll.interval.ms "
+                    f"({lasting(back.departed.timeout_ms)})"
                 )
                 changed.append(
-                    Revision(one.departed.member_id, False, Cause.POLL_TIMEOUT_REJOIN, rejoined.confidence, fact)
+                    Revision(back.departed.member_id, False, Cause.POLL_TIMEOUT_REJOIN, rejoined.confidence, fact)
                 )
     removed_at = {event.member_id: event.offset for event in situation.left}
     for departure in departures(situation):
@@ -71,7 +71,7 @@ def revisions(situation: Situation) -> list[Revision]:
 
 
 def revised(reason: Reason, revision: Revision) -> Reason:
-    """The reason of the earlier rebalance, as it is known now.
+    """Return the reason of the earlier rebalance, as it is known now.
 
     A cause that was certain stays; one that rests on other members too gets an alternative.
     """
@@ -93,12 +93,14 @@ def revised(reason: Reason, revision: Revision) -> Reason:
 
 
 def is_open(situation: Situation) -> bool:
-    """Whether a later rebalance may show more of the one that begins."""
-    return any(one.confidence is not Confidence.CERTAIN for one in departures(situation)) or bool(twins(situation))
+    """Return whether a later rebalance may show more of the one that begins."""
+    return any(departure.confidence is not Confidence.CERTAIN for departure in departures(situation)) or bool(
+        twins(situation)
+    )
 
 
 def twins(situation: Situation) -> dict[str, Sign]:
-    """Members that joined while another with the same client id and host was in the group, and their records.
+    """Return members that joined while another with the same client id and host was in the group, and their records.
 
     A member of a classic group that is still there has joined the generation, too: it was not the one that came back.
     """
@@ -112,9 +114,12 @@ def twins(situation: Situation) -> dict[str, Sign]:
 
 
 def settled_by(situation: Situation) -> set[str]:
-    """Members whose return is known by now, under their ids of before; and those as which clients had been back."""
-    member_ids = {one.departed.member_id for one in returns(situation)[0]}
-    for one in departures(situation):
-        if one.back_as is not None:
-            member_ids.update((one.member_id, one.back_as))
+    """Return members whose return is known by now, under their ids of before.
+
+    And those as which clients had been back.
+    """
+    member_ids = {back.departed.member_id for back in returns(situation)[0]}
+    for departure in departures(situation):
+        if departure.back_as is not None:
+            member_ids.update((departure.member_id, departure.back_as))
     return member_ids

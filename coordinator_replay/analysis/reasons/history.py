@@ -44,7 +44,7 @@ class Sign(NamedTuple):
 
     @property
     def order(self) -> tuple[int, int, int]:
-        """Where it stands among others of its group."""
+        """Return where it stands among others of its group."""
         return time_order(self.at_ms), self.partition, self.offset
 
 
@@ -116,11 +116,11 @@ class GroupHistory:
 
     @property
     def has_commits(self) -> bool:
-        """Commits are known; most groups have none near a departure."""
+        """Return whether commits are known; most groups have none near a departure."""
         return bool(self.commits)
 
     def last_seen(self, member_id: str) -> Sign | None:
-        """The last sign of life in records of the group itself."""
+        """Return the last sign of life in records of the group itself."""
         own, synced = self.seen.get(member_id), self.synced
         if own is None or (synced is not None and time_order(synced.at_ms) > time_order(own[0])):
             return synced
@@ -153,7 +153,7 @@ class GroupHistory:
             self.commits.update(self.newer_commits.pop(0)[1])
 
     def last_sign(self, member: Member, group_type: GroupType) -> Sign | None:
-        """The last sign of life on record, be it a commit of its partitions."""
+        """Return the last sign of life on record, be it a commit of its partitions."""
         seen = self.last_seen(member.member_id)
         commit = self.last_commit(self.partitions_of(member, group_type)) if self.commits else None
         if seen is None or commit is None:
@@ -161,7 +161,7 @@ class GroupHistory:
         return max(seen, commit, key=_ORDER)
 
     def partitions_of(self, member: Member, group_type: GroupType) -> dict[str, tuple[int, ...]]:
-        """What a member owns, by topic name, as far as names are known."""
+        """Return what a member owns, by topic name, as far as names are known."""
         owned = member.current.owned() if member.current is not None else {}
         return {
             name: partitions
@@ -171,7 +171,7 @@ class GroupHistory:
         }
 
     def last_commit(self, partitions: Mapping[str, Sequence[int]], *, other: bool = False) -> Sign | None:
-        """The last commit for some partitions, by topic name, or for any other of the group's."""
+        """Return the last commit for some partitions, by topic name, or for any other of the group's."""
         signs = [
             sign for (topic, number), sign in self.commits.items() if (number in partitions.get(topic, ())) is not other
         ]
@@ -215,7 +215,7 @@ class GroupHistory:
         for member_id in asking:
             self.waiting.pop(member_id, None)
         if returned:
-            self.departed = [one for one in self.departed if one.member_id not in returned]
+            self.departed = [departure for departure in self.departed if departure.member_id not in returned]
             self.twins = {member_id: sign for member_id, sign in self.twins.items() if member_id not in returned}
         self.twins.update(twins)
 
@@ -256,7 +256,7 @@ class GroupHistory:
             self.regex_topics.pop(regex, None)
             return
         self.regex_topics[regex] = tuple(topics)
-        self.waiting = {member_id: one for member_id, one in self.waiting.items() if one.regex != regex}
+        self.waiting = {member_id: waiting for member_id, waiting in self.waiting.items() if waiting.regex != regex}
 
     def _ready(self, event: Event, at_ms: int | None) -> None:
         self.ready_at = (event.partition, event.offset)
@@ -297,7 +297,7 @@ _REMEMBERED = {
 
 
 def departed(member: Member, event: Event, at_ms: int | None, seen: Sign | None) -> Departed:
-    """A member that went, as it is remembered."""
+    """Return a member that went, as it is remembered."""
     subscription = member.subscription_or_empty
     return Departed(
         member.member_id,
@@ -323,12 +323,12 @@ def chosen(subscription: Subscription) -> tuple[str | None, int | None]:
 
 
 def topics_of(member: Member) -> tuple[str, ...]:
-    """The topics a member asks for by name."""
+    """Return the topics a member asks for by name."""
     return (member.subscription.topics if member.subscription is not None else None) or ()
 
 
 def coverage(members: Iterable[Member]) -> dict[str, set[int]]:
-    """Partitions assigned to any of some classic members, by topic."""
+    """Return partitions assigned to any of some classic members, by topic."""
     covered: dict[str, set[int]] = {}
     for member in members:
         if member.current is not None:

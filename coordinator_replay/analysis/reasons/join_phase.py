@@ -92,7 +92,9 @@ def longest_join_ms(situation: Situation) -> int | None:
     if not before:
         return None
     has_static = any(member.instance_id is not None for member in before.values())
-    is_one_round = any(one.instance_id is None and one.member_id in before for one in situation.opening.members)
+    is_one_round = any(
+        member.instance_id is None and member.member_id in before for member in situation.opening.members
+    )
     return longest_timeout_ms(situation) if is_one_round or not has_static else None
 
 

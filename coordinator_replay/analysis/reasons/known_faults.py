@@ -43,6 +43,10 @@ def _has_no_assignment(member: Member) -> bool:
 def _crowd(situation: Situation) -> list[str]:
     """Return whether very many members of one client and host joined at once."""
     subscriptions = [member.subscription_or_empty for member, _ in situation.joined]
-    clients = Counter((one.client_id, one.client_host) for one in subscriptions if one.instance_id is None)
+    clients = Counter(
+        (subscription.client_id, subscription.client_host)
+        for subscription in subscriptions
+        if subscription.instance_id is None
+    )
     most = max(clients.values(), default=0)
     return [KAFKA_7610.as_possible] if most >= CROWD else []

@@ -109,8 +109,10 @@ def protocol_change(situation: Situation) -> Explanation | None:
         old, new = event.changes["protocol"]
         replaced = situation.of_kind(EventKind.MEMBER_REPLACED)
         evidence = [f"the assignor changed from {old} to {new} {situation.at(event.offset)}"]
-        evidence += [f"static {called(one.member)} joined under a new member id" for one in replaced if one.member]
-        return Explanation(CERTAIN, evidence, triggers=[one.member_id for one in replaced if one.member_id])
+        evidence += [
+            f"static {called(event.member)} joined under a new member id" for event in replaced if event.member
+        ]
+        return Explanation(CERTAIN, evidence, triggers=[event.member_id for event in replaced if event.member_id])
     return None
 
 
@@ -123,7 +125,7 @@ def client_upgrade(situation: Situation) -> Explanation | None:
     Confidence: certain by instance id; likely by client id and host.
     Look-alikes: MEMBER_RESTART; another client with the same client id on the same host.
     """
-    return _changed(situation, [one for one in returns(situation)[0] if one.is_upgrade])
+    return _changed(situation, [back for back in returns(situation)[0] if back.is_upgrade])
 
 
 @MEMBER_RULES.row(Cause.CLIENT_DOWNGRADE, explains=_ABOUT_MEMBERS[2:])
@@ -134,34 +136,34 @@ def client_downgrade(situation: Situation) -> Explanation | None:
     Confidence: certain by instance id; likely by client id and host.
     Look-alikes: MEMBER_RESTART; another client with the same client id on the same host.
     """
-    return _changed(situation, [one for one in returns(situation)[0] if one.is_downgrade])
+    return _changed(situation, [back for back in returns(situation)[0] if back.is_downgrade])
 
 
 def _changed(situation: Situation, upgraded: list[Return]) -> Explanation | None:
-    """Clients came back as others."""
+    """Return clients came back as others."""
     if not upgraded:
         return None
-    facts = (one.fact(situation, f"; {_spoken(one)}") for one in upgraded)
+    facts = (back.fact(situation, f"; {_spoken(back)}") for back in upgraded)
     evidence = [*together(facts), *_removals(situation)]
-    sure = CERTAIN if all(one.is_same_instance for one in upgraded) else LIKELY
-    if any(one.is_ambiguous for one in upgraded):
+    sure = CERTAIN if all(back.is_same_instance for back in upgraded) else LIKELY
+    if any(back.is_ambiguous for back in upgraded):
         sure = POSSIBLE
     others = (Cause.MEMBER_RESTART, Cause.MEMBER_JOIN, *possible_timeouts(situation))
     alternatives = () if sure is CERTAIN else others
-    triggers = [one.member.member_id for one in upgraded]
+    triggers = [back.member.member_id for back in upgraded]
     return Explanation(sure, evidence, alternatives, triggers)
 
 
-def _spoken(one: Return) -> str:
-    subscription = one.member.subscription
+def _spoken(back: Return) -> str:
+    subscription = back.member.subscription
     if subscription is None:
         return "now on another protocol"
-    if subscription.uses_classic_protocol is not one.departed.uses_classic_protocol:
-        return "downgraded to the classic protocol" if one.is_downgrade else "now on the consumer protocol"
+    if subscription.uses_classic_protocol is not back.departed.uses_classic_protocol:
+        return "downgraded to the classic protocol" if back.is_downgrade else "now on the consumer protocol"
     protocol, version = chosen(subscription)
-    if protocol == one.departed.protocol:
-        return f"its subscription's version changed from {one.departed.version} to {version}"
-    return f"its assignor changed from {one.departed.protocol} to {protocol}"
+    if protocol == back.departed.protocol:
+        return f"its subscription's version changed from {back.departed.version} to {version}"
+    return f"its assignor changed from {back.departed.protocol} to {protocol}"
 
 
 POLL_SLACK_MS = 15_000
@@ -187,36 +189,36 @@ def poll_timeout_rejoin(situation: Situation) -> Explanation | None:
     Confidence: likely; possible by member id where its silence was shorter.
     Look-alikes: SESSION_TIMEOUT of a process that hung; MEMBER_RESTART; a client that unsubscribed and joined again.
     """
-    back = [one for one in returns(situation)[0] if has_polled_late(one)]
+    back = [back for back in returns(situation)[0] if has_polled_late(back)]
     if not back:
         return None
     silences = (
-        f"; the last record showing it alive was {lasting(one.silence_ms)} old when it was removed "
-        f"(max.poll.interval.ms {lasting(one.departed.timeout_ms)})"
-        for one in back
+        f"; the last record showing it alive was {lasting(returned.silence_ms)} old when it was removed "
+        f"(max.poll.interval.ms {lasting(returned.departed.timeout_ms)})"
+        for returned in back
     )
-    facts = (one.fact(situation, silence) for one, silence in zip(back, silences, strict=True))
+    facts = (returned.fact(situation, silence) for returned, silence in zip(back, silences, strict=True))
     evidence = [*together(facts), *_removals(situation)]
-    is_late = all(one.silence_ms >= one.departed.timeout_ms > 0 for one in back)
-    is_same = all(one.is_same_process for one in back)
+    is_late = all(returned.silence_ms >= returned.departed.timeout_ms > 0 for returned in back)
+    is_same = all(returned.is_same_process for returned in back)
     others = (Cause.MEMBER_JOIN,) if is_same else (Cause.MEMBER_RESTART, Cause.MEMBER_JOIN)
     return Explanation(
-        LIKELY if is_late and not any(one.is_ambiguous for one in back) else POSSIBLE,
+        LIKELY if is_late and not any(returned.is_ambiguous for returned in back) else POSSIBLE,
         evidence,
         (*others, *possible_timeouts(situation)),
-        [one.member.member_id for one in back],
+        [returned.member.member_id for returned in back],
     )
 
 
-def has_polled_late(one: Return) -> bool:
-    """Whether a client that came back had exceeded its max.poll.interval.ms before, as far as its records show."""
-    return one.is_same_process or _was_silent(one)
+def has_polled_late(back: Return) -> bool:
+    """Return whether records show that a client that came back had exceeded its max.poll.interval.ms."""
+    return back.is_same_process or _was_silent(back)
 
 
-def _was_silent(one: Return) -> bool:
-    timeout = one.departed.timeout_ms
-    is_another = one.is_same_instance or one.is_upgrade or one.is_downgrade
-    return not is_another and 0 < timeout <= one.silence_ms <= timeout + POLL_SLACK_MS
+def _was_silent(back: Return) -> bool:
+    timeout = back.departed.timeout_ms
+    is_another = back.is_same_instance or back.is_upgrade or back.is_downgrade
+    return not is_another and 0 < timeout <= back.silence_ms <= timeout + POLL_SLACK_MS
 
 
 @MEMBER_RULES.row(
@@ -240,46 +242,52 @@ def member_restart(situation: Situation) -> Explanation | None:
     back, new = returns(situation)
     if not back:
         return _replaced(situation)
-    evidence = together(one.fact(situation) for one in back)
+    evidence = together(returned.fact(situation) for returned in back)
     evidence += _joined(situation, new, "joined as well")
     evidence += _removals(situation)
-    sure = CERTAIN if all(one.is_same_instance for one in back) and not new else LIKELY
-    if any(one.is_ambiguous for one in back):
+    sure = CERTAIN if all(returned.is_same_instance for returned in back) and not new else LIKELY
+    if any(returned.is_ambiguous for returned in back):
         sure = POSSIBLE
         evidence.append("several members have this client.id and host: which of them was restarted is not certain")
     alternatives = [] if sure is CERTAIN else [Cause.MEMBER_JOIN, *possible_timeouts(situation)]
-    late = [one for one in back if not one.is_same_instance and 0 < one.departed.timeout_ms <= one.silence_ms]
+    late = [
+        returned
+        for returned in back
+        if not returned.is_same_instance and 0 < returned.departed.timeout_ms <= returned.silence_ms
+    ]
     if late:
         alternatives.append(Cause.POLL_TIMEOUT_REJOIN)
         sure = POSSIBLE
-        evidence += together(_silence(one) for one in late)
-    return Explanation(sure, evidence, tuple(dict.fromkeys(alternatives)), [one.member.member_id for one in back])
-
-
-def _silence(one: Return) -> MemberFact:
-    predicate = (
-        f"was last shown alive {lasting(one.silence_ms)} before it was removed: it may have exceeded "
-        f"max.poll.interval.ms ({lasting(one.departed.timeout_ms)})"
+        evidence += together(_silence(back) for back in late)
+    return Explanation(
+        sure, evidence, tuple(dict.fromkeys(alternatives)), [returned.member.member_id for returned in back]
     )
-    return MemberFact(one.departed, predicate)
+
+
+def _silence(back: Return) -> MemberFact:
+    predicate = (
+        f"was last shown alive {lasting(back.silence_ms)} before it was removed: it may have exceeded "
+        f"max.poll.interval.ms ({lasting(back.departed.timeout_ms)})"
+    )
+    return MemberFact(back.departed, predicate)
 
 
 def _removals(situation: Situation) -> list[str]:
-    """What is on record of members that were removed in the same operation as others came back."""
+    """Return what is on record of members that were removed in the same operation as others came back."""
     return together(departure.fact for departure in departures(situation))
 
 
 def _replaced(situation: Situation) -> Explanation | None:
-    """A static member came back while the group was rebalancing, or by that made it rebalance."""
+    """Return a static member came back while the group was rebalancing, or by that made it rebalance."""
     replaced = situation.of_kind(EventKind.MEMBER_REPLACED)
     if situation.group_type is not GroupType.CLASSIC or not replaced:
         return None
     evidence = [
-        f"static {called(one.member)} replaced {one.before.member_id} {situation.at(one.offset)}"
-        for one in replaced
-        if one.member is not None and one.before is not None
+        f"static {called(back.member)} replaced {back.before.member_id} {situation.at(back.offset)}"
+        for back in replaced
+        if back.member is not None and back.before is not None
     ]
-    triggers = [one.member_id for one in replaced if one.member_id]
+    triggers = [back.member_id for back in replaced if back.member_id]
     return Explanation(LIKELY, evidence, (Cause.LEADER_REJOIN,), triggers)
 
 
@@ -312,21 +320,21 @@ def _joined(situation: Situation, members: Sequence[tuple[Member, int]], predica
 
 
 def _departure(situation: Situation, cause: Cause) -> Explanation | None:
-    removals = [one for one in departures(situation) if one.cause is cause] if situation.left else ()
+    removals = [departure for departure in departures(situation) if departure.cause is cause] if situation.left else ()
     if not removals:
         return None
-    weakest = max(removals, key=lambda one: _ORDER[one.confidence])
+    weakest = max(removals, key=lambda removal: _ORDER[removal.confidence])
     evidence = together(departure.fact for departure in removals)
     if not situation.opening.member_count:
         evidence.append("the group is Empty")
-    return Explanation(weakest.confidence, evidence, _unique(removals), [one.member_id for one in removals])
+    return Explanation(weakest.confidence, evidence, _unique(removals), [removal.member_id for removal in removals])
 
 
 _ORDER = {CERTAIN: 0, LIKELY: 1, POSSIBLE: 2}
 
 
 def _unique(removals: Sequence[Departure]) -> tuple[Cause, ...]:
-    return tuple(dict.fromkeys(cause for one in removals for cause in one.alternatives))
+    return tuple(dict.fromkeys(cause for removal in removals for cause in removal.alternatives))
 
 
 @MEMBER_RULES.row(Cause.REBALANCE_TIMEOUT, EVERY_TYPE - {GroupType.SHARE}, explains=_FOLLOWS_MEMBERS)

@@ -54,25 +54,25 @@ class Situation:
 
     @property
     def group_type(self) -> GroupType:
-        """The group's type."""
+        """Return the group's type."""
         return self.opening.group_type
 
     @property
     def removed_ms(self) -> int | None:
-        """The latest moment at which members that were removed by it can have been removed."""
+        """Return the latest moment at which members that were removed by it can have been removed."""
         return self.started_ms if self.group_type is GroupType.CLASSIC else self.at_ms
 
     def of_kind(self, kind: EventKind) -> Sequence[Event]:
-        """Events of the operation."""
+        """Return events of the operation."""
         return self._by_kind.get(kind, ())
 
     @property
     def is_beginning_unseen(self) -> bool:
-        """The log does not show what was before this operation."""
+        """Return whether the log does not show what was before this operation."""
         return EventKind.GROUP_DISCOVERED in self._by_kind or EventKind.GROUP_REBORN in self._by_kind
 
     def is_of_this_operation(self, departed: Departed) -> bool:
-        """Whether a member was removed by this very operation, and not earlier."""
+        """Return whether a member was removed by this very operation, and not earlier."""
         return any((event.partition, event.offset) == (departed.partition, departed.offset) for event in self.left)
 
     def _joined(self) -> list[tuple[Member, int]]:
@@ -85,22 +85,22 @@ class Situation:
             for event in self.of_kind(EventKind.SUBSCRIPTION_CHANGED)
             if event.before is not None and event.member is not None
         ]
-        return [*changes, *((Subscription(), *one) for one in self._resolved_now(has_joined=False))]
+        return [*changes, *((Subscription(), *resolved) for resolved in self._resolved_now(has_joined=False))]
 
     def _resolved_now(self, *, has_joined: bool) -> list[tuple[Member, int]]:
-        """Members whose expression is resolved with this operation: from now on their topics count."""
+        """Return members whose expression is resolved with this operation: from now on their topics count."""
         if not self.resolved or not self.history.waiting:
             return []
         regexes = {event.changes["regex"] for event in self.resolved}
         return [
-            (self.before[member_id], one.offset)
-            for member_id, one in self.history.waiting.items()
-            if one.has_joined is has_joined and one.regex in regexes and member_id in self.before
+            (self.before[member_id], waiting.offset)
+            for member_id, waiting in self.history.waiting.items()
+            if waiting.has_joined is has_joined and waiting.regex in regexes and member_id in self.before
         ]
 
     @cached_property
     def departed(self) -> list[Departed]:
-        """Members that were removed, in this operation or earlier, and may have come back with it."""
+        """Return members that were removed, in this operation or earlier, and may have come back with it."""
         now = [
             departed(member, event, self.at_ms, self.history.last_sign(member, event.group_type))
             for event in self.left
@@ -110,7 +110,7 @@ class Situation:
 
     @cached_property
     def subscribed(self) -> set[str]:
-        """Topics that the group reads, by name, as far as that is known."""
+        """Return topics that the group reads, by name, as far as that is known."""
         members = {**self.before, **{member.member_id: member for member, _ in self.joined}}
         members |= {event.member.member_id: event.member for event in self.events if event.member is not None}
         members |= {member.member_id: member for member in self.opening.members}
@@ -123,32 +123,32 @@ class Situation:
 
     @cached_property
     def covered_before(self) -> dict[str, set[int]]:
-        """What a classic group's last generation assigned."""
+        """Return what a classic group's last generation assigned."""
         return coverage(self.before.values())
 
     @cached_property
     def covered_after(self) -> dict[str, set[int]]:
-        """What its new generation assigns."""
+        """Return what its new generation assigns."""
         return coverage(self.opening.members)
 
     @cached_property
     def last_sync_ms(self) -> int | None:
-        """When the group last came to a rest, or began to rebalance."""
+        """Return when the group last became stable, or began to rebalance."""
         return self.history.synced.at_ms if self.history.synced is not None else self.history.rebalanced_ms
 
     def changes_since(self, topics: set[str]) -> list[tuple[str, DatedTopicChange]]:
-        """Changes of topics between the rebalance before this one and this one."""
+        """Return changes of topics between the rebalance before this one and this one."""
         after_ms = self.last_sync_ms if self.group_type is GroupType.CLASSIC else self.history.rebalanced_ms
         return between(self.topic_changes, sorted(topics), after_ms, self.started_ms)
 
     def at(self, offset: int | None = None, partition: int | None = None) -> str:
-        """A position in the log, as sentences name it."""
+        """Return a position in the log, as sentences name it."""
         place = self.opening.partition if partition is None else partition
         return f"(__consumer_offsets-{place}, offset {self.opening.offset if offset is None else offset})"
 
 
 def called(member: Member | Departed) -> str:
-    """A member as sentences name it.
+    """Return a member as sentences name it.
 
     A classic group keeps client id and host of the first member that joined under an instance id, whichever process
     it is by now.
@@ -162,7 +162,7 @@ def called(member: Member | Departed) -> str:
 
 
 def lasting(milliseconds: int | None) -> str:
-    """A duration as sentences have it.
+    """Return a duration as sentences have it.
 
     >>> [lasting(ms) for ms in (850, 4500, 300000, None)]
     ['850 ms', '4.5 s', '300 s', 'an unknown time']
@@ -173,7 +173,7 @@ def lasting(milliseconds: int | None) -> str:
 
 
 def passed(since_ms: int | None, until_ms: int | None) -> str:
-    """The time between two moments as sentences have it; none where time turns back.
+    """Return the time between two moments as sentences have it; none where time turns back.
 
     >>> passed(1000, 5500), passed(5500, 1000), passed(None, 1000)
     ('4.5 s', '0 ms', 'an unknown time')

@@ -34,12 +34,12 @@ PROVEN_ALONE = frozenset({Cause.GROUP_CREATED, Cause.GROUP_CONVERSION, Cause.UNK
 
 @cache
 def _rows(group_type: GroupType, *, is_quiet: bool) -> list[ReasonRule]:
-    """The rows that are asked about a group of a type."""
-    return [one for one in TABLE if group_type in one.types and (is_quiet or not one.is_quiet)]
+    """Return the rows that are asked about a group of a type."""
+    return [rule for rule in TABLE if group_type in rule.types and (is_quiet or not rule.is_quiet)]
 
 
 def reason_of(situation: Situation) -> Reason:
-    """Why a group rebalances."""
+    """Return why a group rebalances."""
     is_quiet = not (situation.joined or situation.left or situation.resubscribed)
     rows = _rows(situation.group_type, is_quiet=is_quiet)
     findings = [(rule, finding) for rule in rows if (finding := rule.find(situation)) is not None]
@@ -66,19 +66,19 @@ def reason_of(situation: Situation) -> Reason:
         _join_reason(situation, cause),
         confidence,
         tuple(evidence),
-        tuple(dict.fromkeys(one for one in alternatives if one is not cause)),
+        tuple(dict.fromkeys(alternative for alternative in alternatives if alternative is not cause)),
         tuple(first.triggers),
         _delay_ms(situation, first.topics) if cause is Cause.TOPIC_METADATA_CHANGE else None,
     )
 
 
 def with_unknown_departures(reason: Reason) -> Reason:
-    """A reason where members joined that may have been in the group before: who left it earlier is not on record."""
+    """Return a reason for joins by members that may have been in the group before, with departures not on record."""
     fact = (
         "members that left before the group's first proven record are not on record: a member that joined may be back"
     )
     back = (Cause.MEMBER_RESTART, Cause.CLIENT_UPGRADE, Cause.CLIENT_DOWNGRADE)
-    others = tuple(one for one in back if one is not reason.cause)
+    others = tuple(cause for cause in back if cause is not reason.cause)
     return reason._replace(
         confidence=_at_most(reason.confidence, Confidence.LIKELY),
         evidence=(*reason.evidence, fact),
@@ -87,7 +87,7 @@ def with_unknown_departures(reason: Reason) -> Reason:
 
 
 def with_unknown_conversion(reason: Reason) -> Reason:
-    """A reason where the classic generation before may have been written by a downgrade of the group."""
+    """Return a reason where the classic generation before may have been written by a downgrade of the group."""
     if reason.cause in PROVEN_ALONE:
         return reason
     fact = "records before the last generation are missing: it may have been written by a downgrade of the group"
@@ -104,7 +104,7 @@ def _at_most(confidence: Confidence, most: Confidence) -> Confidence:
 
 
 def _side_facts(situation: Situation, cause: Cause) -> list[str]:
-    """What changed along with it and is no row's finding."""
+    """Return what changed along with it and is no row's finding."""
     if cause in (Cause.PROTOCOL_CHANGE, Cause.GROUP_CONVERSION):
         return []
     facts = []
@@ -117,7 +117,7 @@ def _side_facts(situation: Situation, cause: Cause) -> list[str]:
 
 
 def _limited(situation: Situation, confidence: Confidence, evidence: list[str]) -> Confidence:
-    """No more confidence than the log allows."""
+    """Return an explanation with no more confidence than the log allows."""
     opening = situation.opening
     if not opening.is_exact:
         evidence.append("records may be missing in between: several rebalances may show as this one")
@@ -136,7 +136,7 @@ def _join_reason(situation: Situation, cause: Cause) -> JoinReason:
 
 
 def _delay_ms(situation: Situation, topics: Sequence[str]) -> int | None:
-    """From the change of some topics to the rebalance that it caused."""
+    """Return the time from the change of some topics to the rebalance that it caused."""
     changes = situation.changes_since(set(topics))
     if not changes and situation.group_type is GroupType.CLASSIC:
         changes = between(situation.topic_changes, topics, None, situation.started_ms)[-1:]

@@ -30,7 +30,7 @@ NO_CHANGES: TopicChanges = {}
 
 
 def sentence(changes: TopicChanges, topic: str, change: DatedTopicChange) -> str:
-    """The change in words.
+    """Return the change in words.
 
     >>> orders = [TopicChange(0, "created", 3), TopicChange(9, "partitions_added", 5)]
     >>> [sentence({"orders": orders}, "orders", one) for one in orders]
@@ -40,7 +40,11 @@ def sentence(changes: TopicChanges, topic: str, change: DatedTopicChange) -> str
         return f"topic {topic} was deleted"
     if change.change == CREATED:
         return f"topic {topic} was created with {counted(change.partition_count, 'partition')}"
-    earlier = [one.partition_count for one in changes.get(topic, ()) if one.at_ms < change.at_ms]
+    earlier = [
+        earlier_change.partition_count
+        for earlier_change in changes.get(topic, ())
+        if earlier_change.at_ms < change.at_ms
+    ]
     before = f" from {earlier[-1]}" if earlier else ""
     return f"partitions of {topic} increased{before} to {change.partition_count}"
 
@@ -48,7 +52,7 @@ def sentence(changes: TopicChanges, topic: str, change: DatedTopicChange) -> str
 def between(
     changes: TopicChanges, topics: Iterable[str], after_ms: int | None, until_ms: int | None
 ) -> list[tuple[str, DatedTopicChange]]:
-    """Changes of some topics later than one moment and not later than another, oldest first.
+    """Return changes of some topics later than one time and not later than another, oldest first.
 
     A moment that is not on record is before all changes.
 
@@ -61,4 +65,4 @@ def between(
         for change in changes.get(topic, ())
         if time_order(after_ms) < change.at_ms <= time_order(until_ms)
     ]
-    return sorted(changed, key=lambda one: (one[1].at_ms, one[0]))
+    return sorted(changed, key=lambda pair: (pair[1].at_ms, pair[0]))

@@ -112,7 +112,7 @@ def without_question(fact: str) -> str:
 
 
 def by_frequency(causes: Iterable[str | None]) -> dict[str, int]:
-    """How often each cause occurs, the most frequent first, of equally frequent ones the first by name.
+    """Return how often each cause occurs, the most frequent first, of equally frequent ones the first by name.
 
     The first is the usual cause of the rebalances, wherever one is shown; UNKNOWN stands for none.
 
@@ -120,7 +120,7 @@ def by_frequency(causes: Iterable[str | None]) -> dict[str, int]:
     {'MEMBER_JOIN': 2, 'MEMBER_LEAVE': 2, 'UNKNOWN': 1}
     """
     counted = Counter(str(cause or Cause.UNKNOWN) for cause in causes)
-    return dict(sorted(counted.items(), key=lambda one: (-one[1], one[0])))
+    return dict(sorted(counted.items(), key=lambda item: (-item[1], item[0])))
 
 
 class Explanation(NamedTuple):

@@ -71,31 +71,31 @@ class BrokerLogFile:
             the file as that run left it; None where it is read from its beginning.
         """
         self._head = self._stream.read(_HEAD_BYTES)
-        for length in sorted({one.head_bytes for one in earlier.values()}, reverse=True):
-            one = earlier.get(_hash(self._head[:length])) if length <= len(self._head) else None
-            if one is not None and self._is_there(one):
-                self._head, self._position = self._head[:length], one.position
-                return one
+        for length in sorted({log.head_bytes for log in earlier.values()}, reverse=True):
+            earlier_log = earlier.get(_hash(self._head[:length])) if length <= len(self._head) else None
+            if earlier_log is not None and self._is_there(earlier_log):
+                self._head, self._position = self._head[:length], earlier_log.position
+                return earlier_log
         self._stream.seek(0)
         self._tail = b""
         return None
 
-    def _is_there(self, one: ReadLog) -> bool:
-        """Whether the file has what a run read; if so, what follows is read next."""
-        length = min(one.position, _TAIL_BYTES)
-        self._stream.seek(one.position - length)
+    def _is_there(self, read_log: ReadLog) -> bool:
+        """Return whether the file has what a run read; if so, what follows is read next."""
+        length = min(read_log.position, _TAIL_BYTES)
+        self._stream.seek(read_log.position - length)
         self._tail = self._stream.read(length)
-        return len(self._tail) == length and _hash(self._tail) == one.tail
+        return len(self._tail) == length and _hash(self._tail) == read_log.tail
 
     def read(self) -> ReadLog | None:
-        """How far it is read; None where it has no whole line."""
+        """Return how far it is read; None where it has no whole line."""
         if not self._position:
             return None
         head = self._head[: self._position]
         return ReadLog(head=_hash(head), head_bytes=len(head), position=self._position, tail=_hash(self._tail))
 
     def marked_lines(self) -> Iterator[bytes]:
-        """Whole lines that have a mark of a coordinator; none that are longer than any line of it."""
+        """Yield whole lines that have a mark of a coordinator; none that are longer than any line of it."""
         pending, before, is_cut, total = b"", self._tail, False, self._position
         count(IoMetrics(files_read=1))
         while chunk := self._stream.read(_CHUNK_BYTES):
@@ -114,7 +114,7 @@ class BrokerLogFile:
 
 
 def _marked(block: bytes, start: int, end: int) -> Iterator[bytes]:
-    """Lines of a block that have a mark."""
+    """Yield lines of a block that have a mark."""
     marks: dict[int, int] = {}
     for mark in MARKS:
         at = block.find(mark, start, end)

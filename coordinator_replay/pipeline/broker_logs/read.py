@@ -94,7 +94,7 @@ class _Parsed:
 
 
 def find_logs(paths: Iterable[str], zone: str | None) -> list[DumpFile]:
-    """The files that paths, globs and URIs name, each once.
+    """Return the files that paths, globs and URIs name, each once.
 
     Args:
         paths: as given.
@@ -111,59 +111,61 @@ def find_logs(paths: Iterable[str], zone: str | None) -> list[DumpFile]:
 
 
 def earlier_logs(runs: Iterable[Sequence[Mapping[str, Any]]]) -> dict[str, ReadLog]:
-    """Files as far as runs have read them.
+    """Return files as far as runs have read them.
 
     Args:
         runs: column ``broker_logs`` of each run, the newest first.
     """
     by_head: dict[str, ReadLog] = {}
     for logs in runs:
-        for one in logs:
-            by_head.setdefault(one["head"], ReadLog(**one))
+        for log in logs:
+            by_head.setdefault(log["head"], ReadLog(**log))
     return by_head
 
 
 def ledger_rows(results: Iterable[LogResult]) -> list[dict[str, Any]]:
-    """How far files were read, for column ``broker_logs`` of ``audit_runs``; each content once."""
+    """Return how far files were read, for column ``broker_logs`` of ``audit_runs``; each content once."""
     by_uri: dict[str, ReadLog] = {}
-    for one in results:
-        if one.read is not None:
-            by_uri[one.read.head] = max(one.read, by_uri.get(one.read.head, one.read), key=lambda log: log.position)
-    return [asdict(one) for one in by_uri.values()]
+    for result in results:
+        if result.read is not None:
+            by_uri[result.read.head] = max(
+                result.read, by_uri.get(result.read.head, result.read), key=lambda log: log.position
+            )
+    return [asdict(log) for log in by_uri.values()]
 
 
 def notes(results: Sequence[LogResult], new: int) -> Iterator[str]:
-    """What a run has to say of the logs that it was given.
+    """Yield what a run has to say of the logs that it was given.
 
     Args:
         results: of all files.
         new: rows that the table got.
     """
-    if not any(one.lines or one.problem for one in results):
+    if not any(result.lines or result.problem for result in results):
         yield "nothing new in the logs of brokers"
         return
-    events = sum(one.events for one in results)
-    passed = sum(one.lines for one in results if one.read is not None) - events
+    events = sum(result.events for result in results)
+    passed = sum(result.lines for result in results if result.read is not None) - events
     yield (
         f"logs of brokers: {new:,} lines are new in {TABLE}, {events - new:,} were there or came twice, "
         f"{passed:,} of the coordinator say nothing of a group or partition"
     )
-    nothing = [without_secrets(one.uri) for one in results if one.problem == NO_COORDINATOR_LINES]
+    nothing = [without_secrets(result.uri) for result in results if result.problem == NO_COORDINATOR_LINES]
     if nothing:
         yield f"no line of a group coordinator in {listed(nothing, _MOST_NAMED)}"
     zones: dict[int, list[str]] = {}
-    for one in results:
-        if one.events and one.read is not None and one.read.offset_ms:
-            zones.setdefault(one.read.offset_ms, []).append(without_secrets(one.uri))
+    for result in results:
+        if result.events and result.read is not None and result.read.offset_ms:
+            zones.setdefault(result.read.offset_ms, []).append(without_secrets(result.uri))
     for offset_ms, names in sorted(zones.items()):
         yield f"times are {_zone_shown(offset_ms)} by their records in {listed(names, _MOST_NAMED)}"
-    for one in results:
-        if one.problem not in (None, NO_COORDINATOR_LINES):
-            yield f"{without_secrets(one.uri)}: {one.problem}"
+    for result in results:
+        if result.problem not in (None, NO_COORDINATOR_LINES):
+            yield f"{without_secrets(result.uri)}: {result.problem}"
 
 
 def read_log(file: DumpFile, context: LogContext) -> LogResult:
-    """A stage: what one file says."""
+    """Return a stage: what one file says."""
     parsed = _Parsed()
     try:
         with BrokerLogFile(file.uri) as content:
@@ -225,7 +227,7 @@ def _stage(rows: Sequence[Mapping[str, Any]], place: Place) -> list[DataFile]:
 
 
 def merge_lines(files: Sequence[DataFile], existing: Sequence[str], place: Place) -> list[DataFile]:
-    """A stage: the lines of all files that the table does not have, each once.
+    """Return a stage: the lines of all files that the table does not have, each once.
 
     Args:
         files: staged rows.

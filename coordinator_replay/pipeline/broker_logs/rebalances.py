@@ -90,7 +90,7 @@ class LinesContext:
 
 
 def add_log_lines(files: BucketFiles, context: LinesContext) -> Changes:
-    """A stage: the rebalances of a bucket with the lines that belong to them.
+    """Return a stage: the rebalances of a bucket with the lines that belong to them.
 
     Args:
         files: the bucket's; its rows of this run are staged.
@@ -104,7 +104,7 @@ def add_log_lines(files: BucketFiles, context: LinesContext) -> Changes:
     writer = TableWriter(context.place, files.bucket)
     for is_open, name in AWAITING_LOGS.items():
         staged = [file.path for file in files.staged.get(name, [])]
-        rows = pa.Table.from_batches((conform(one, _SCHEMA) for one in read_paths(staged, _SCHEMA.names)), _SCHEMA)
+        rows = pa.Table.from_batches((conform(path, _SCHEMA) for path in read_paths(staged, _SCHEMA.names)), _SCHEMA)
         _write(_with_lines(rows, np.ones(rows.num_rows, np.bool_), context.lines, partitions), writer, is_open=is_open)
     since = _first_times(context.new, partitions)
     removed = {file.uri for file in files.removed}
@@ -124,7 +124,7 @@ def _write(rows: pa.Table, writer: TableWriter, *, is_open: bool) -> None:
 
 
 def _log_partitions(files: BucketFiles) -> dict[str, int]:
-    """The log partition of each group of the bucket."""
+    """Return the log partition of each group of the bucket."""
     partitions: dict[str, int] = {}
     for batch in read_paths(files.uris(_STATES), ["group_id", "log_partition"]):
         partitions.update(zip(*(batch.column(name).to_pylist() for name in batch.schema.names), strict=True))
@@ -132,18 +132,18 @@ def _log_partitions(files: BucketFiles) -> dict[str, int]:
 
 
 def _of_groups(groups: Iterable[str], events: Iterable[str]) -> pc.Expression:
-    """Which lines are about one of some groups, and of some kinds."""
+    """Return which lines are about one of some groups, and of some kinds."""
     is_event = pc.field("event").isin(pa.array(sorted(events)))
     return is_event & pc.field("group_id").isin(pa.array(sorted(groups), pa.string()))
 
 
 def _first_times(uris: Iterable[str], groups: Iterable[str]) -> dict[str, int]:
-    """The time of the first line of each group of a bucket, in milliseconds."""
+    """Return the time of the first line of each group of a bucket, in milliseconds."""
     return extremes(uris, "logged_at", "min", _of_groups(groups, EVENTS))
 
 
 def _unrecorded(files: BucketFiles, context: LinesContext, partitions: Mapping[str, int]) -> Iterator[dict[str, Any]]:
-    """The rebalances of a bucket that are going on by lines alone."""
+    """Yield the rebalances of a bucket that are going on by lines alone."""
     if context.end_ms is None:
         return
     is_late = pc.field("logged_at") >= moment_of_ms(max(context.end_ms - LONGEST_MS, 0))
@@ -162,7 +162,7 @@ def _unrecorded(files: BucketFiles, context: LinesContext, partitions: Mapping[s
 
 
 def _last_begun(uris: Iterable[str], partitions: Mapping[str, int], where: pc.Expression) -> set[str]:
-    """Groups of a bucket of which no line after the last ``BEGIN`` says that the rebalance is over."""
+    """Return groups of a bucket of which no line after the last ``BEGIN`` says that the rebalance is over."""
     where &= _of_groups(partitions, {BEGIN, *ENDS})
     rows = rows_of(read_paths(uris, _LAST_LINES.names, where), _LAST_LINES)
     last: dict[bool, dict[str, datetime]] = {True: {}, False: {}}
@@ -175,7 +175,7 @@ def _last_begun(uris: Iterable[str], partitions: Mapping[str, int], where: pc.Ex
 
 
 def _last_records(files: BucketFiles, groups: Iterable[str]) -> Iterator[tuple[Any, ...]]:
-    """Groups, each with its last record, if that is one of a classic group."""
+    """Return groups, each with its last record, if that is one of a classic group."""
     is_wanted = pc.field("group_id").isin(pa.array(sorted(groups), pa.string()))
     schema = table(_TIMELINE).file_schema().remove_metadata()
     timeline = reader_of(read_paths(files.uris(_TIMELINE), schema.names, is_wanted), schema)
@@ -185,7 +185,7 @@ def _last_records(files: BucketFiles, groups: Iterable[str]) -> Iterator[tuple[A
 def _changed(
     file: TableFile, since: Mapping[str, int], lines: Sequence[str], partitions: Mapping[str, int]
 ) -> pa.Table | None:
-    """A file's rows where lines that are new change one of them."""
+    """Return a file's rows where lines that are new change one of them."""
     first = moment_of_ms(max(min(since.values()) - SLACK_MS, 0))
     where = pc.field("group_id").isin(pa.array(sorted(since), pa.string())) & (pc.field("completed_at") >= first)
     if not any(batch.num_rows for batch in read_paths([file.uri], ["group_id", "completed_at"], where)):
@@ -200,7 +200,7 @@ def _changed(
 
 
 def _with_lines(rows: pa.Table, chosen: Bools, uris: Sequence[str], partitions: Mapping[str, int]) -> pa.Table:
-    """The same rows, some of them with what lines add."""
+    """Return the same rows, some of them with what lines add."""
     chosen_rows = [row for batch in rows.filter(pa.array(chosen)).to_batches() for row in plain_rows(batch)]
     lines = _lines_of(uris, chosen_rows, partitions)
     made = batch_of([with_broker_log(row, lines.get(row["group_id"], ())) for row in chosen_rows], _SCHEMA)
@@ -210,7 +210,7 @@ def _with_lines(rows: pa.Table, chosen: Bools, uris: Sequence[str], partitions: 
 
 
 def _lines_of(uris: Sequence[str], rows: Sequence[Mapping[str, Any]], partitions: Mapping[str, int]) -> Lines:
-    """Lines that may belong to rebalances, by group and in the order of time."""
+    """Return lines that may belong to rebalances, by group and in the order of time."""
     over = [row for row in rows if row["completed_at"] is not None]
     if not over or not uris:
         return {}
@@ -221,7 +221,7 @@ def _lines_of(uris: Sequence[str], rows: Sequence[Mapping[str, Any]], partitions
 
 
 def _lines(uris: Iterable[str], partitions: Mapping[str, int], where: pc.Expression) -> Lines:
-    """Lines about groups, by group and in the order of time."""
+    """Return lines about groups, by group and in the order of time."""
     by_group: dict[str, list[GroupLogLine]] = defaultdict(list)
     for batch in read_paths(uris, _LINE_COLUMNS, where):
         for row in plain_rows(batch):

@@ -25,7 +25,7 @@ def utc_times(
     zone: str | None,
     earlier_ms: int | None,
 ) -> tuple[list[int | None], int | None] | None:
-    """UTC of each line of a file, in milliseconds since 1970.
+    """Return UTC of each line of a file, in milliseconds since 1970.
 
     Args:
         events: lines with what they say, in the order of the file.
@@ -51,13 +51,13 @@ def utc_times(
         return None
     times = []
     for place, (line, _) in enumerate(events):
-        offset = 0 if line.has_zone else next((one.offset_ms for one in offsets if one.has(place)), None)
+        offset = 0 if line.has_zone else next((offset.offset_ms for offset in offsets if offset.has(place)), None)
         times.append(None if offset is None else shown_ms(line.time_ms - offset))
     return times, offsets[-1].offset_ms
 
 
 def other_offset_ms(events: Sequence[tuple[LogLine, BrokerEvent]], rebalances: Sequence[str], zone: str) -> int | None:
-    """Local time less UTC by the records of a file's lines, where it never is that of the zone that a run names.
+    """Return local time less UTC by the records of a file's lines, where it never is that of the zone that a run names.
 
     Args:
         events: lines with what they say, in the order of the file.
@@ -69,7 +69,7 @@ def other_offset_ms(events: Sequence[tuple[LogLine, BrokerEvent]], rebalances: S
         return None
     clock = ZoneClock(parse_zone(zone))
     named = {line.time_ms - clock.utc_ms(line.time_ms) for line, _ in events if not line.has_zone}
-    return None if named & {one.offset_ms for one in offsets} else offsets[-1].offset_ms
+    return None if named & {offset.offset_ms for offset in offsets} else offsets[-1].offset_ms
 
 
 def _recorded_lines(events: Sequence[tuple[LogLine, BrokerEvent]], rebalances: Sequence[str]) -> list[RecordedLine]:
@@ -86,7 +86,7 @@ def _recorded_lines(events: Sequence[tuple[LogLine, BrokerEvent]], rebalances: S
 
 
 def _recorded_times(rebalances: Sequence[str], groups: set[str | None]) -> dict[tuple[Any, ...], list[int]]:
-    """When the records say that generations were stabilized and epochs bumped, by event, group and number.
+    """Return when records show generations stabilized and epochs bumped, by event, group and number.
 
     A classic group's record has its currentStateTimestamp, the end of the join phase: began_by.
     """

@@ -229,7 +229,7 @@ class GroupEvidence:
     rows: defaultdict[str, list[Row]] = field(default_factory=lambda: defaultdict(list))
 
     def totals(self, limits: Thresholds) -> Totals:
-        """What its commits come to.
+        """Return what its commits come to.
 
         Args:
             limits: from when on their absence is a pause.
@@ -254,7 +254,7 @@ class GroupEvidence:
         return totals
 
     def _past(self, active: Sequence[Range]) -> Mapping[tuple[Key, bool], Sequence[Row]]:
-        """What rules about the end of the log would have shown, by partition and whether no later commit changes it."""
+        """Return findings on the end of the log in earlier logs, by partition and whether later commits change them."""
         past = defaultdict[tuple[Key, bool], list[Row]](list)
         stalls = self.rows[STALLS]
         last_before = ActiveTime(active if stalls else ()).last_before
@@ -270,7 +270,7 @@ class GroupEvidence:
         return past
 
     def ordered(self, totals: Totals) -> Iterator[EvidenceRow]:
-        """All evidence about it, in order."""
+        """Return all evidence about it, in order."""
         rows = [
             EvidenceRow(
                 Evidence(row["tag"]), time_order(row["at"]), row["name"], row["seq"], orjson.loads(row["detail"])
@@ -280,8 +280,11 @@ class GroupEvidence:
         rows += _rewinds(totals)
         rows += self._position_losses(totals)
         rows += (EvidenceRow(Evidence.PENDING, row["from_offset"], "", 0, row) for row in self.rows[PENDING])
-        rows += (EvidenceRow(Evidence.EXPIRY, one["at"], one["topic"], one["at"], one) for one in self.expiries())
-        rows += (EvidenceRow(Evidence.UNCOMMITTED, one["at"], one["topic"], 0, one) for one in self.rows[UNCOMMITTED])
+        rows += (
+            EvidenceRow(Evidence.EXPIRY, expiry["at"], expiry["topic"], expiry["at"], expiry)
+            for expiry in self.expiries()
+        )
+        rows += (EvidenceRow(Evidence.UNCOMMITTED, row["at"], row["topic"], 0, row) for row in self.rows[UNCOMMITTED])
         rows += _past(totals)
         rows = _in_order(rows)
         of_partitions = bisect_left(rows, Evidence.OFFSETS, key=attrgetter("tag"))
@@ -289,7 +292,7 @@ class GroupEvidence:
         return chain(rows[:of_partitions], self._of_partitions(totals), rows[of_partitions:])
 
     def _of_partitions(self, totals: Totals) -> Iterator[EvidenceRow]:
-        """What the history of each partition comes to, in order."""
+        """Yield what the history of each partition comes to, in order."""
         open_keys = {(row["topic"], row["partition"]): bool(row["is_exact"]) for row in self.rows[OFFSETS]}
         past = totals.every[PAST.name]
         for key, sums in sorted(totals.every[PARTITION.name].items(), key=itemgetter(0)):
@@ -319,7 +322,7 @@ class GroupEvidence:
             yield EvidenceRow(Evidence.POSITION_LOSS, 0, topic, seq, burst | {"topic": topic, "lasting": lasting})
 
     def expiries(self) -> Iterator[Row]:
-        """What retention removed or removes of partitions that ever had an owner, as far as the log proves it."""
+        """Yield what retention removed or removes of partitions that ever had an owner, as far as the log proves it."""
         for row in self.rows[EXPIRED]:
             if row["is_exact"] is False:
                 continue
@@ -328,7 +331,7 @@ class GroupEvidence:
                 yield {**row, "at": at // 1000, "log_offset": row["tombstone_offset"]}
 
     def tombstones(self) -> Iterator[tuple[int, str]]:
-        """When each of its tombstones was written, in milliseconds, and what that counts as."""
+        """Return when each of its tombstones was written, in milliseconds, and its kind."""
         for row in self.rows[REMOVED]:
             if row["valid_to"] is not None:
                 counter = "expired_offsets" if row["ended_by"] == "EXPIRED" else "deleted_offsets"
@@ -346,7 +349,7 @@ def _bursts(totals: Totals, kind: SummaryKind) -> Iterator[tuple[str, int, Sum]]
 
 
 def _rewinds(totals: Totals) -> Iterator[EvidenceRow]:
-    """Commits that went back, in bursts of each topic."""
+    """Yield commits that went back, in bursts of each topic."""
     for kind in (REWIND, EMPTY_REWIND):
         for topic, seq, burst in _bursts(totals, kind):
             of_partition = totals.every[PARTITION.name].get((topic, burst["last"]["partition"]), {})
@@ -356,21 +359,21 @@ def _rewinds(totals: Totals) -> Iterator[EvidenceRow]:
 
 
 def _past(totals: Totals) -> Iterator[EvidenceRow]:
-    """Offsets that were to expire, and no longer are."""
+    """Yield offsets that were to expire, and no longer are."""
     for (topic, partition), sums in totals.every[PAST.name].items():
-        for one in sums["past"]:
-            if one["status"] not in (STALL, ABANDONED):
-                content = {**one, "topic": topic, "partition": partition}
-                yield EvidenceRow(Evidence.EXPIRY, one["at"], topic, partition, content)
+        for past in sums["past"]:
+            if past["status"] not in (STALL, ABANDONED):
+                content = {**past, "topic": topic, "partition": partition}
+                yield EvidenceRow(Evidence.EXPIRY, past["at"], topic, partition, content)
 
 
 def _place(row: EvidenceRow) -> tuple[Any, ...]:
-    """Its tag, time, name and number, then where it stands in the log."""
+    """Return its tag, time, name and number, then where it stands in the log."""
     return (*row[:4], _number(row.content.get("log_partition")), _number(row.content.get("log_offset")))
 
 
 def _in_order(rows: list[EvidenceRow]) -> list[EvidenceRow]:
-    """Rows by their place, those of one place by what they say: no order is left to how files were read."""
+    """Return rows by their place, those of one place by what they say: no order is left to how files were read."""
     placed = sorted(((_place(row), row) for row in rows), key=itemgetter(0))
     ordered: list[EvidenceRow] = []
     for _, same in groupby(placed, itemgetter(0)):
@@ -384,7 +387,7 @@ def _number(value: Any) -> int:
 
 
 def _key(row: Row) -> Key:
-    """Which partition a row is about; what else it says is of it."""
+    """Return which partition a row is about; what else it says is of it."""
     return row.pop("topic"), row.pop("partition")
 
 
@@ -413,7 +416,7 @@ class EvaluationContext:
     news: News
 
     def evaluator(self, group_id: str, commits: Sum | None = None, spans: Sequence[ExactSpan] = ()) -> Evaluator:
-        """The rules for a group, with the sum of its commits."""
+        """Return the rules for a group, with the sum of its commits."""
         return Evaluator(self.place.cluster, group_id, milliseconds(self.end), self.limits, commits, spans)
 
 
@@ -439,23 +442,25 @@ class EvaluationResult:
 
 
 def text_counts(batches: Iterable[pa.RecordBatch | pa.Table], column: str) -> Counter[str]:
-    """How often each text stands in a column; nulls are not counted."""
+    """Return how often each text stands in a column; nulls are not counted."""
     counts: Counter[str] = Counter()
     for batch in batches:
-        for one in pc.value_counts(batch.column(column).cast(pa.string())).to_pylist():
-            if one["values"] is not None:
-                counts[one["values"]] += one["counts"]
+        for count in pc.value_counts(batch.column(column).cast(pa.string())).to_pylist():
+            if count["values"] is not None:
+                counts[count["values"]] += count["counts"]
     return counts
 
 
 def _schema(name: str) -> pa.Schema:
-    """What is read of a table; moments are microseconds there."""
+    """Return what is read of a table; moments are microseconds there."""
     columns = table(name).arrow_schema(_READ[name]).remove_metadata()
-    return pa.schema([one.with_type(pa.int64()) if pa.types.is_timestamp(one.type) else one for one in columns])
+    return pa.schema(
+        [column.with_type(pa.int64()) if pa.types.is_timestamp(column.type) else column for column in columns]
+    )
 
 
 def _chunks(tables: Chunk) -> Iterator[Chunk]:
-    """Rows of whole groups in parts of about so many rows, as far as groups are no larger."""
+    """Yield rows of whole groups in parts of about so many rows, as far as groups are no larger."""
     columns = [rows.column("group_id") for rows in tables.values()]
     groups = pc.unique(pa.chunked_array([chunk for column in columns for chunk in column.chunks], pa.string()))
     parts = max(ceil(sum(map(len, columns)) / _CHUNK_ROWS), 1)
@@ -503,7 +508,7 @@ class Evaluation:
         return self.result
 
     def _expected(self) -> pa.Table:
-        """Offsets that are past retention, or will be within the horizon.
+        """Return offsets that are past retention, or will be within the horizon.
 
         For a moment after the end of the log read, groups are taken to have stayed as they were.
         """
@@ -544,11 +549,11 @@ class Evaluation:
         return rows_of(read_paths(self.files.uris(name), _READ[name]), _schema(name))
 
     def _intervals(self, name: str, where: Any = None) -> list[pa.RecordBatch]:
-        """What is read of rows of the history."""
+        """Return what is read of rows of the history."""
         return [*read_paths(self.files.uris(name), [*PAUSE.names, "is_exact"], where)]
 
     def _totals(self) -> pa.Table:
-        """What earlier runs added up, as far as this run has not added it up again."""
+        """Return what earlier runs added up, as far as this run has not added it up again."""
         kept = [GROUP.name] if self.context.sums.since is not None else []
         of_partitions = (PARTITION, REWIND, EMPTY_REWIND, POSITION_LOSS, PAST)
         kept += [] if self.files.is_rebuild else [summary.name for summary in of_partitions]
@@ -557,19 +562,19 @@ class Evaluation:
         return rows_of(read_paths(uris, _READ[TOTALS], where), _schema(TOTALS))
 
     def _pauses(self, opened: Iterable[pa.RecordBatch], removed: Iterable[pa.RecordBatch]) -> pa.Table:
-        """Offsets that no commit replaced for long: until this run did, until they were removed, or to this day."""
+        """Return offsets that no commit replaced for long: until this run did, until removed, or to this day."""
         limit, end = self.context.limits.pause_ms, self.context.end
         ended = read_paths((file.path for file in self.files.staged.get(PAUSES, ())), PAUSE.names)
         rows = [*ended, *(pauses(batch, limit, end) for batch in (*opened, *removed))]
         return pa.Table.from_batches([conform(batch, PAUSE) for batch in rows], PAUSE)
 
     def _stalls(self, paused: pa.Table, ownership: pa.Table) -> pa.Table:
-        """Pauses that an owner lived through while the group may have continued."""
+        """Return pauses that an owner lived through while the group may have continued."""
         asked = {"limit": self.context.limits.stall_ms, "end": milliseconds(self.context.end)}
         return select(_STALLS, asked, pauses=paused, ownership=ownership)
 
     def _endangered(self, paused: pa.Table) -> pa.Table:
-        """Offsets that were to expire, or whose topic was left, and no longer are."""
+        """Return offsets that were to expire, or whose topic was left, and no longer are."""
         asked = {
             "end": milliseconds(self.context.end),
             "retention": self.context.retention.ms,
@@ -580,18 +585,21 @@ class Evaluation:
         return select(_ENDANGERED, asked, pauses=paused, rules=self._rows(RULES))
 
     def _uncommitted(self, new: pa.Table | None, totals: pa.Table, ownership: pa.Table) -> pa.Table:
-        """Partitions that had an owner for long before their first commit."""
+        """Return partitions that had an owner for long before their first commit."""
         asked = {"limit": self.context.limits.never_committed_ms, "what": PARTITION.name}
         sums = _NO_SUMS if new is None else new.select(_NO_SUMS.column_names)
         return select(_UNCOMMITTED, asked, new_sums=sums, sums=totals, ownership=ownership)
 
     def _pending(self) -> pa.Table:
-        """Transactions of which commits waited long; those replaced within their transaction count by the later one."""
+        """Return transactions of which commits waited long.
+
+        Those replaced within their transaction count by the later one.
+        """
         asked = {"end": milliseconds(self.context.end), "limit": self.context.limits.pending_ms}
         return select(LONG_PENDING, asked, pending=self._rows(PENDING))
 
     def _rows(self, name: str) -> pa.Table:
-        """A table's rows of the bucket."""
+        """Return a table's rows of the bucket."""
         schema = table(name).arrow_schema(_READ[name]).remove_metadata()
         return rows_of(read_paths(self.files.uris(name), schema.names), schema)
 
@@ -656,7 +664,7 @@ class Evaluation:
 
 
 def _by_group(chunk: Chunk) -> dict[str, GroupEvidence]:
-    """The rows of a chunk by group; states are looked at as columns."""
+    """Return the rows of a chunk by group; states are looked at as columns."""
     groups = defaultdict[str, GroupEvidence](GroupEvidence)
     for name, every in chunk.items():
         rows = every

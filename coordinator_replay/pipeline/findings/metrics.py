@@ -96,13 +96,13 @@ FROM filled QUALIFY group_count > 0 OR {_ANY} ORDER BY kind, minute
 
 
 def happened_rows(happened: Iterable[tuple[str, int, str]]) -> pa.Table:
-    """What happened to groups, in HAPPENED."""
+    """Return what happened to groups, in HAPPENED."""
     columns = list(zip(*happened, strict=True)) or ((), (), ())
-    return pa.table([pa.array(column, one.type) for column, one in zip(columns, HAPPENED, strict=True)], HAPPENED)
+    return pa.table([pa.array(column, field.type) for column, field in zip(columns, HAPPENED, strict=True)], HAPPENED)
 
 
 def minute_steps(evidence: pa.Table, happened: pa.Table) -> pa.Table:
-    """What happened to some groups, minute by minute.
+    """Return what happened to some groups, minute by minute.
 
     Args:
         evidence: rows of ``group_evidence`` of these groups, STATES among its columns.
@@ -177,7 +177,7 @@ def write_metrics(share: MetricsShare) -> MetricsResult:
 
 
 def last_groups(files: Iterable[TableFile]) -> Counter[tuple[str, str]]:
-    """How many groups of each type and state the last minute of ``group_metrics`` has."""
+    """Return how many groups of each type and state the last minute of ``group_metrics`` has."""
     names = ["bucket", "group_type", "state", "group_count"]
     last, groups = None, Counter[tuple[str, str]]()
     for batch in read_table(files, names):

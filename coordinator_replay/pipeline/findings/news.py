@@ -29,7 +29,7 @@ class News:
     earlier: Sequence[str]
 
     def first_runs(self) -> dict[str, str | None]:
-        """By finding id the run that first stored it; None of one that a release without this column stored."""
+        """Return the run that first stored each finding, by id; None if a release without this column stored it."""
         schema = table(FINDINGS).arrow_schema(["finding_id", FOUND_IN_RUN])
         runs: dict[str, str | None] = {}
         for batch in read_paths(self.earlier, schema.names):
@@ -37,22 +37,22 @@ class News:
         return runs
 
     def dated(self, findings: Iterable[FindingRow], first_runs: dict[str, str | None]) -> list[FindingRow]:
-        """Findings with the run that first stored each."""
-        return [{**one, FOUND_IN_RUN: first_runs.get(one["finding_id"], self.run_id)} for one in findings]
+        """Return findings with the run that first stored each."""
+        return [{**finding, FOUND_IN_RUN: first_runs.get(finding["finding_id"], self.run_id)} for finding in findings]
 
     def count(self, findings: Iterable[FindingRow]) -> Counter[str]:
-        """How many of them are new, by severity."""
-        return Counter(one["severity"] for one in findings if (one[FOUND_IN_RUN] or "") >= self.since)
+        """Return how many of them are new, by severity."""
+        return Counter(finding["severity"] for finding in findings if (finding[FOUND_IN_RUN] or "") >= self.since)
 
     def count_earlier(self) -> Counter[str]:
-        """How many of those stored are new, by severity."""
+        """Return how many of those stored are new, by severity."""
         schema = table(FINDINGS).arrow_schema(["severity", FOUND_IN_RUN])
         batches = (conform(batch, schema) for batch in read_paths(self.earlier, schema.names))
         return sum((self.count(batch.to_pylist()) for batch in batches), Counter[str]())
 
 
 def news_of(stored: Iterable[TableFile], run: Run, earlier: Sequence[Run]) -> News:
-    """What makes a finding new in this run.
+    """Return what makes a finding new in this run.
 
     Args:
         stored: files of the findings that are stored.
@@ -64,5 +64,5 @@ def news_of(stored: Iterable[TableFile], run: Run, earlier: Sequence[Run]) -> Ne
 
 
 def last_reading(run: Run, earlier: Sequence[Run]) -> Run:
-    """The last run that read new records: this one, or where it repeats an earlier one, that one."""
-    return next((one for one in (run, *earlier) if one.has_new_records), run)
+    """Return the last run that read new records: this one, or where it repeats an earlier one, that one."""
+    return next((candidate for candidate in (run, *earlier) if candidate.has_new_records), run)

@@ -58,7 +58,7 @@ _CHUNK_ROWS = 1_000
 def _snapshots(
     files: BucketFiles, groups: Collection[str], partitions: Collection[int]
 ) -> dict[GroupKey, GroupSnapshot]:
-    """The states that some groups, and all of some log partitions, continue from."""
+    """Return the states that some groups, and all of some log partitions, continue from."""
     snapshots: dict[GroupKey, GroupSnapshot] = {}
     wanted = pc.field("group_id").isin(pa.array(sorted(groups), pa.string()))
     wanted |= pc.field("log_partition").isin(pa.array(sorted(partitions), pa.int32()))
@@ -69,7 +69,7 @@ def _snapshots(
 
 
 def groups_not_to_continue(files: BucketFiles, names: Mapping[str, str], renamed: Collection[str]) -> list[str]:
-    """Why the groups of a bucket can't continue from their snapshots; nothing where they can.
+    """Return why the groups of a bucket can't continue from their snapshots; nothing where they can.
 
     Args:
         files: the bucket's.
@@ -90,7 +90,7 @@ def groups_not_to_continue(files: BucketFiles, names: Mapping[str, str], renamed
 
 
 def _names_are_old(files: BucketFiles, names: Mapping[str, str], renamed: Collection[str]) -> bool:
-    """Whether rows of the bucket lack the name of a topic that has one now, or have another.
+    """Return whether rows of the bucket lack the name of a topic that has one now, or have another.
 
     Args:
         files: the bucket's.
@@ -109,7 +109,7 @@ def _names_are_old(files: BucketFiles, names: Mapping[str, str], renamed: Collec
 
 
 def _shown_topics(files: BucketFiles) -> Iterator[pa.Table]:
-    """The ids of topics in rows of the bucket, and the names that stand there: owned, assigned, or only a target."""
+    """Yield the ids of topics in rows of the bucket, and their names there: owned, assigned, or only a target."""
     texts = ["topic_id", "topic"]
     for batch in read_paths([file.uri for file in files.old("partition_ownership")], texts, dictionaries=texts):
         yield pa.table({name: batch.column(name).cast(pa.string()) for name in texts})
@@ -180,7 +180,7 @@ class GroupStep:
             write_rows(replayed, writer)
 
     def _signs(self, records: DuckDBPyConnection) -> LastCommits | None:
-        """The last commits before records that may show a departure."""
+        """Return the last commits before records that may show a departure."""
         since = find_departures(records)
         if since is None:
             return None

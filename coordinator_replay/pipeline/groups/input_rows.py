@@ -60,7 +60,7 @@ class InputRow(NamedTuple):
     record_bytes: int
 
     def record(self) -> Record:
-        """The record as the engine takes it."""
+        """Return the record as the engine takes it."""
         kind, key, value = self.kind, orjson.loads(self.key_json), None
         if self.value_json == UNREADABLE:
             place = self.log_partition, self.log_offset, self.timestamp_ms
@@ -98,7 +98,7 @@ def unreadable_records(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
 
 @contextmanager
 def group_records(batches: Iterable[pa.RecordBatch]) -> Iterator[DuckDBPyConnection]:
-    """DuckDB with the table ``records``; what does not fit into memory goes to disk.
+    """Return DuckDB with the table ``records``; rows that do not fit into memory go to disk.
 
     Args:
         batches: rows of ``group_records`` and ``unreadable_records``, which are read once.
@@ -110,18 +110,18 @@ def group_records(batches: Iterable[pa.RecordBatch]) -> Iterator[DuckDBPyConnect
 
 
 def groups_of(connection: DuckDBPyConnection) -> list[str]:
-    """The groups that ``records`` are about, sorted."""
+    """Return the groups that ``records`` are about, sorted."""
     rows = connection.execute("SELECT DISTINCT group_id FROM records ORDER BY group_id").fetchall()
     return [group_id for (group_id,) in rows]
 
 
 def records_in_order(connection: DuckDBPyConnection) -> Iterator[InputRow]:
-    """The rows of ``records`` by group, log partition and log offset; DuckDB does nothing else meanwhile."""
+    """Yield the rows of ``records`` by group, log partition and log offset; DuckDB does nothing else meanwhile."""
     rows = connection.sql(f"{AS_INPUT} ORDER BY group_id, log_partition, log_offset")
     for batch in rows.to_arrow_reader(BATCH_ROWS):
         yield from input_rows(batch)
 
 
 def input_rows(batch: pa.RecordBatch) -> Iterator[InputRow]:
-    """Rows that ``AS_INPUT`` has selected."""
+    """Return rows that ``AS_INPUT`` has selected."""
     return starmap(InputRow, zip(*(column.to_pylist() for column in batch.columns), strict=True))

@@ -78,22 +78,22 @@ class GroupProofs:
     confirmed: Mapping[Part, Sequence[Record]] = field(default_factory=dict)
 
     def breaks(self, group_id: str, log_partition: int) -> list[Break]:
-        """Where the history of a group begins and breaks, oldest first; nothing where no record is missing."""
+        """Return where the history of a group begins and breaks, oldest first; nothing where no record is missing."""
         breaks = []
-        for number, one in enumerate(self.ranges.get(log_partition, ())):
+        for number, span in enumerate(self.ranges.get(log_partition, ())):
             begins_ms, complete_ms = self.times[log_partition, number]
-            proven_from, proven_ms = one.complete_from, complete_ms
+            proven_from, proven_ms = span.complete_from, complete_ms
             last = self.appearances.get((group_id, log_partition, number))
             if last is not None:
                 proven_from, proven_ms = last[0] + 1, latest_ms(last[1], complete_ms)
-            is_provable = one.exact_from is not None
+            is_provable = span.exact_from is not None
             breaks.append(
-                Break(one.begins_at, begins_ms, one.is_gap, proven_from if is_provable else None, proven_ms, number)
+                Break(span.begins_at, begins_ms, span.is_gap, proven_from if is_provable else None, proven_ms, number)
             )
         return breaks
 
     def after(self, log_partition: int, first_offset: int) -> list[Break]:
-        """What a group begins with that appears behind what earlier runs have read, and the gaps behind that.
+        """Return what a group begins with that appears behind what earlier runs have read, and the gaps behind that.
 
         Args:
             log_partition: the log partition.
@@ -102,14 +102,14 @@ class GroupProofs:
         ranges = self.ranges.get(log_partition, ())
         if not ranges:
             return []
-        behind = [one for one in self.new.get(log_partition, ()) if one.offset > first_offset]
+        behind = [gap for gap in self.new.get(log_partition, ()) if gap.offset > first_offset]
         number = len(ranges) - 1 - len(behind)
         proven_from = None if ranges[number].exact_from is None else ranges[number].complete_from
         _, proven_ms = self.times.get((log_partition, number), (None, None))
         return [Break(0, None, ranges[number].is_gap, proven_from, proven_ms, number), *behind]
 
     def confirmed_in(self, log_partition: int, offsets: Numbers) -> Iterator[tuple[int, Bools]]:
-        """The ranges that begin where records are missing, and which records they go on from.
+        """Yield the ranges that begin where records are missing, and which records they go on from.
 
         Args:
             log_partition: the log partition.
@@ -118,32 +118,37 @@ class GroupProofs:
         Yields:
             number of the range, and which of the records stand below its beginning and in its own copy.
         """
-        for number, one in enumerate(self.ranges.get(log_partition, ())):
-            if number and not one.is_gap:
-                yield number, (offsets < one.begins_at) & one.copy.has(offsets)
+        for number, span in enumerate(self.ranges.get(log_partition, ())):
+            if number and not span.is_gap:
+                yield number, (offsets < span.begins_at) & span.copy.has(offsets)
 
 
 def last_proofs(step: PartitionStep) -> GroupProofs:
-    """What is proven of groups that appear behind everything that earlier runs have read."""
+    """Return what is proven of groups that appear behind everything that earlier runs have read."""
     ranges = _open_ranges(step)
-    times = {(one, len(of_partition) - 1): (None, step.complete_ms(one)) for one, of_partition in ranges.items()}
-    return GroupProofs(ranges, times, new={one: gaps for one in ranges if (gaps := _new_gaps(step, one))})
+    times = {
+        (partition, len(of_partition) - 1): (None, step.complete_ms(partition))
+        for partition, of_partition in ranges.items()
+    }
+    return GroupProofs(
+        ranges, times, new={partition: gaps for partition in ranges if (gaps := _new_gaps(step, partition))}
+    )
 
 
 def _open_ranges(step: PartitionStep) -> dict[int, Sequence[HistoryRange]]:
-    """The history of log partitions of which records are missing."""
-    return {one: step.completeness.ranges[one] for one in step.completeness.open_partitions()}
+    """Return the history of log partitions of which records are missing."""
+    return {partition: step.completeness.ranges[partition] for partition in step.completeness.open_partitions()}
 
 
 def _new_gaps(step: PartitionStep, partition: int) -> list[Break]:
     return [
-        Break(one.begins_at, step.times()[partition, one.begins_at].before_ms, True, None, None, number)
-        for number, one in step.new_gaps(partition)
+        Break(gap.begins_at, step.times()[partition, gap.begins_at].before_ms, True, None, None, number)
+        for number, gap in step.new_gaps(partition)
     ]
 
 
 def group_proofs(step: PartitionStep, records: DuckDBPyConnection) -> GroupProofs:
-    """What the history of a bucket's log partitions proves of its groups.
+    """Return what the history of a bucket's log partitions proves of its groups.
 
     Args:
         step: the log partitions.
@@ -155,26 +160,26 @@ def group_proofs(step: PartitionStep, records: DuckDBPyConnection) -> GroupProof
     around = step.times()
     times = {
         (partition, number): (
-            around[partition, one.begins_at].before_ms,
-            latest_ms(around[partition, one.complete_from].at_ms, around[partition, one.complete_from].before_ms),
+            around[partition, span.begins_at].before_ms,
+            latest_ms(around[partition, span.complete_from].at_ms, around[partition, span.complete_from].before_ms),
         )
         for partition, ranges in wanted.items()
-        for number, one in enumerate(ranges)
+        for number, span in enumerate(ranges)
     }
     appearances: dict[Part, tuple[int, int | None]] = {}
     for partition, ranges in wanted.items():
         keys = records.sql(_KEYS, params={"partition": partition}).to_arrow_table()
-        for number, one in enumerate(ranges):
-            if one.exact_from is not None:
-                appearances |= _appearances(records, keys, partition, number, one)
+        for number, span in enumerate(ranges):
+            if span.exact_from is not None:
+                appearances |= _appearances(records, keys, partition, number, span)
     proofs = GroupProofs(wanted, times, appearances)
     return replace(proofs, confirmed=_confirmed(proofs, records))
 
 
 def _confirmed(proofs: GroupProofs, records: DuckDBPyConnection) -> dict[Part, list[Record]]:
-    """The records that ranges go on from where records are missing: the last of each key, as the cleaner leaves it."""
+    """Return the records from which ranges continue behind a gap: the last of each key, as the cleaner leaves it."""
     by_part: dict[Part, list[Record]] = {}
-    broken = {partition for partition, ranges in proofs.ranges.items() if any(not one.is_gap for one in ranges[1:])}
+    broken = {partition for partition, ranges in proofs.ranges.items() if any(not span.is_gap for span in ranges[1:])}
     for partition in broken:
         own = f"{AS_INPUT} WHERE log_partition = $partition ORDER BY log_offset"
         for batch in records.sql(own, params={"partition": partition}).to_arrow_reader(BATCH_ROWS):
@@ -185,10 +190,12 @@ def _confirmed(proofs: GroupProofs, records: DuckDBPyConnection) -> dict[Part, l
 
 
 def _appearances(
-    records: DuckDBPyConnection, keys: pa.Table, partition: int, number: int, one: HistoryRange
+    records: DuckDBPyConnection, keys: pa.Table, partition: int, number: int, history_range: HistoryRange
 ) -> dict[Part, tuple[int, int | None]]:
     offsets = numbers_of(keys.column("log_offset").combine_chunks())
-    records.register("own_keys", keys.filter(pa.array((offsets >= one.complete_from) | one.copy.has(offsets))))
-    bounds = {"complete_from": one.complete_from, "exact_from": one.exact_from}
+    records.register(
+        "own_keys", keys.filter(pa.array((offsets >= history_range.complete_from) | history_range.copy.has(offsets)))
+    )
+    bounds = {"complete_from": history_range.complete_from, "exact_from": history_range.exact_from}
     rows = records.execute(_APPEARANCES, bounds).fetchall()
     return {(group_id, partition, number): (first, at) for group_id, first, at in rows}

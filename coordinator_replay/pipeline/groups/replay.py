@@ -137,33 +137,33 @@ class _GroupRun:
             self._prove_from(beginning)
         if self.left is not None:
             # Nothing that is missing behind the move concerns the group.
-            self.breaks = [one for one in self.breaks if snapshot is None and one.offset < self.left.end_offset]
+            self.breaks = [gap for gap in self.breaks if snapshot is None and gap.offset < self.left.end_offset]
 
     def _begins(self, first_offset: int) -> list[Break]:
-        """Where the history of the group begins, and where it breaks behind its first record."""
+        """Return where the history of the group begins, and where it breaks behind its first record."""
         if not self.context.is_rebuild:
             return self.proofs.after(self.key[1], first_offset)
         breaks = self.proofs.breaks(*self.key)
-        passed = sum(one.offset <= first_offset for one in breaks)
+        passed = sum(gap.offset <= first_offset for gap in breaks)
         return breaks[max(passed - 1, 0) :]
 
-    def _prove_from(self, one: Break) -> None:
-        self.life.replay.proven_from = NOWHERE if one.proven_from is None else one.proven_from
+    def _prove_from(self, gap: Break) -> None:
+        self.life.replay.proven_from = NOWHERE if gap.proven_from is None else gap.proven_from
         # Where nothing proves the group, it has no time either: nights don't know the one that a rebuild finds.
-        self.life.proven_ms = None if one.proven_from is None else one.proven_ms
-        self.complete = None if one.proven_from is None else (one.proven_from, one.proven_ms)
+        self.life.proven_ms = None if gap.proven_from is None else gap.proven_ms
+        self.complete = None if gap.proven_from is None else (gap.proven_from, gap.proven_ms)
 
-    def _pass(self, one: Break) -> Iterator[Row]:
+    def _pass(self, gap: Break) -> Iterator[Row]:
         """Pass a place where records begin to be missing."""
-        yield from self._find_complete(one.offset)
-        place = self.key[1], one.offset, one.at_ms
-        if one.is_gap:
+        yield from self._find_complete(gap.offset)
+        place = self.key[1], gap.offset, gap.at_ms
+        if gap.is_gap:
             rows = self.life.lose_track(*place)
         else:
-            own = self.proofs.confirmed.get((*self.key, one.number), ())
+            own = self.proofs.confirmed.get((*self.key, gap.number), ())
             rows = self.life.interrupt(*place, own)
             self.life.replay.is_cleaned = True
-        self._prove_from(one)
+        self._prove_from(gap)
         yield from rows
 
     def _find_complete(self, before: int) -> Iterator[Row]:
@@ -208,12 +208,12 @@ class _GroupRun:
         return rows
 
     def finish(self) -> list[Row]:
-        """The group's state, then what is not over as it stands; of a group that failed, that it did."""
+        """Return the group's state, then what is not over as it stands; of a group that failed, that it did."""
         rows: list[Row] = []
         if self.guard.failure is None:
             with self.guard:
-                for one in self.breaks:
-                    rows += self._pass(one)
+                for gap in self.breaks:
+                    rows += self._pass(gap)
                 rows += self._find_complete(LAST_OFFSET if self.left is None else self.left.end_offset)
                 if self.left is not None:
                     left = self.left
@@ -227,7 +227,10 @@ class _GroupRun:
         return rows
 
     def _state(self, snapshot: str | None) -> Row:
-        """The group's row of STATE_TABLE; without a snapshot, the next run begins with the group's first record."""
+        """Return the group's row of STATE_TABLE.
+
+        Without a snapshot, the next run begins with the group's first record.
+        """
         group = self.life.replay.group
         state = {
             "group_id": self.key[0],
@@ -249,7 +252,7 @@ def _begins_open(begins: Sequence[Break], came: GroupMove | None) -> list[Break]
     if came is None or came.overlaps_until is None:
         return list(begins)
     first = begins[0] if begins else Break(0, None, is_gap=True, proven_from=0, proven_ms=None, number=0)
-    proven = [one for one in (first.proven_from, came.exact_from_offset) if one is not None]
+    proven = [offset for offset in (first.proven_from, came.exact_from_offset) if offset is not None]
     proven_from = max(proven) if len(proven) == 2 else None
     proven_ms = latest_ms(first.proven_ms, came.exact_from_timestamp)
     return [first._replace(is_gap=True, proven_from=proven_from, proven_ms=proven_ms), *begins[1:]]
@@ -294,7 +297,7 @@ def replay_groups(
 
 
 def _json(snapshot: Mapping[str, Any]) -> str:
-    """A snapshot as text; its keys may be numbers."""
+    """Return a snapshot as text; its keys may be numbers."""
     try:
         return orjson.dumps(snapshot, option=orjson.OPT_NON_STR_KEYS).decode()
     except TypeError:

@@ -91,7 +91,7 @@ class LastCommits:
 
     def __init__(self, connection: DuckDBPyConnection) -> None:
         self._rows = connection.sql(LAST_COMMITS).to_arrow_table()
-        self._by_record = groupby(self._commits(), key=lambda one: one[0])
+        self._by_record = groupby(self._commits(), key=lambda commit: commit[0])
         self._next = next(self._by_record, None)
 
     def _commits(self) -> Iterator[tuple[RecordKey, LastCommit]]:
@@ -101,7 +101,7 @@ class LastCommits:
                 yield (group_id, log_partition, departed_at), (topic, partition, at_ms, log_partition, offset)
 
     def before(self, record: RecordKey) -> Iterator[LastCommit] | None:
-        """The last commits before a record, ordered by topic and partition; None where there are none.
+        """Return the last commits before a record, ordered by topic and partition; None where there are none.
 
         Args:
             record: one behind those asked for before, in the order of ``records_in_order``.

@@ -49,15 +49,15 @@ class ClusterTopic:
     log_offset: int | None = None
 
     def row(self) -> dict[str, Any]:
-        """A row of table ``topics``."""
+        """Return a row of table ``topics``."""
         changes = self.changes and [
-            {"changed_at": one.at_ms, "change": one.change, "partition_count": one.partition_count}
-            for one in self.changes
+            {"changed_at": change.at_ms, "change": change.change, "partition_count": change.partition_count}
+            for change in self.changes
         ]
-        return {one.name: getattr(self, one.name) for one in fields(self)} | {"changes": changes}
+        return {field.name: getattr(self, field.name) for field in fields(self)} | {"changes": changes}
 
 
-COLUMNS = tuple(one.name for one in fields(ClusterTopic))
+COLUMNS = tuple(field.name for field in fields(ClusterTopic))
 """What is read of table ``topics``."""
 
 
@@ -73,17 +73,21 @@ class ClusterTopics:
 
     @property
     def names(self) -> dict[str, str]:
-        """Topic name by id."""
+        """Return topic name by id."""
         return {topic_id: topic.topic for topic_id, topic in self.topics.items()}
 
     def partition_count(self, topic: str) -> int | None:
         """Return how many partitions a topic has; None where no source says it."""
-        counts = [one.partition_count for one in self.topics.values() if one.topic == topic and one.partition_count]
+        counts = [
+            topic_change.partition_count
+            for topic_change in self.topics.values()
+            if topic_change.topic == topic and topic_change.partition_count
+        ]
         return max(counts, default=None)
 
     @property
     def changes(self) -> dict[str, list[DatedTopicChange]]:
-        """When topics changed, by name, oldest first; a topic created again has another id and the same name."""
+        """Return changes of topics by name, oldest first; a topic created again has another id and the same name."""
         changes: dict[str, list[DatedTopicChange]] = {}
         for topic in self.topics.values():
             if topic.changes:
@@ -92,11 +96,13 @@ class ClusterTopics:
 
     @property
     def lives(self) -> list[TopicLife]:
-        """The topics whose creation is on record, from then to their deletion."""
+        """Return the topics whose creation is on record, from then to their deletion."""
         lives: list[TopicLife] = []
         for topic_id, topic in sorted(self.topics.items()):
             created, removed = (
-                next((one.at_ms for one in topic.changes or () if one.change == change), None)
+                next(
+                    (topic_change.at_ms for topic_change in topic.changes or () if topic_change.change == change), None
+                )
                 for change in (CREATED, REMOVED)
             )
             if created is not None:
@@ -104,27 +110,27 @@ class ClusterTopics:
         return lives
 
     def renamed(self, before: "ClusterTopics") -> frozenset[str]:
-        """Ids that had no name before, or another one."""
+        """Return ids that had no name before, or another one."""
         names = before.names
         return frozenset(topic_id for topic_id, name in self.names.items() if names.get(topic_id) != name)
 
 
 def from_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[ClusterTopic]:
-    """Topics as table ``topics`` has them.
+    """Yield topics as table ``topics`` has them.
 
     Args:
         rows: in COLUMNS, times in milliseconds.
     """
     for row in rows:
         changes = row["changes"] and tuple(
-            DatedTopicChange(milliseconds(one["changed_at"]), one["change"], one["partition_count"])
-            for one in row["changes"]
+            DatedTopicChange(milliseconds(change["changed_at"]), change["change"], change["partition_count"])
+            for change in row["changes"]
         )
         yield ClusterTopic(**{**row, "changes": changes})
 
 
 def from_tally(tally: Tally) -> Iterator[ClusterTopic]:
-    """Topics as records of the dump name them: group records and, since 4.1, commits."""
+    """Yield topics as records of the dump name them: group records and, since 4.1, commits."""
     for source, topics in (("record", tally.named), ("commit", tally.names)):
         for topic_id, named in topics.items():
             yield ClusterTopic(
@@ -138,7 +144,7 @@ def from_tally(tally: Tally) -> Iterator[ClusterTopic]:
 
 
 def from_file(path: str) -> list[ClusterTopic]:
-    """Names from a CSV (with or without a heading) or JSON-lines file of topic id, name and partition count.
+    """Return names from a CSV (with or without a heading) or JSON-lines file of topic id, name and partition count.
 
     Raises:
         InputError: the file can't be read, or a line is not of that form.
@@ -176,7 +182,7 @@ def _named_topic(line: str, where: str) -> ClusterTopic | None:
 
 
 def from_metadata(records: Iterable[TopicRecord]) -> Iterator[ClusterTopic]:
-    """Names, partition counts and their times from records of the metadata log."""
+    """Yield names, partition counts and their times from records of the metadata log."""
     by_topic: dict[str, list[TopicRecord]] = defaultdict(list)
     for record in records:
         by_topic[record.topic_id].append(record)
@@ -203,7 +209,7 @@ def _time(choose: Any, records: Iterable[TopicRecord], kind: str) -> int | None:
 
 
 def _changes(records: Iterable[TopicRecord]) -> tuple[DatedTopicChange, ...] | None:
-    """When a topic changed, oldest first.
+    """Return the changes of a topic, oldest first.
 
     Its first partitions are written with it; a further record about one of them is no change of the topic.
     """
@@ -224,7 +230,7 @@ def _changes(records: Iterable[TopicRecord]) -> tuple[DatedTopicChange, ...] | N
 
 
 def best_topics(sources: Iterable[ClusterTopic]) -> ClusterTopics:
-    """One topic an id: the source that counts most, and the longest history of changes that any has."""
+    """Return one topic an id: the source that counts most, and the longest history of changes that any has."""
     by_id: dict[str, list[ClusterTopic]] = defaultdict(list)
     for topic in sources:
         by_id[topic.topic_id].append(topic)
@@ -243,5 +249,5 @@ def _best(topics: Sequence[ClusterTopic]) -> ClusterTopic:
         offset, partition = place
         return SOURCES.index(topic.source), -_length(topic), -offset, -partition, -count, topic.topic
 
-    longest = max(topics, key=lambda one: (_length(one), one.changes or ()))
+    longest = max(topics, key=lambda topic: (_length(topic), topic.changes or ()))
     return replace(min(topics, key=rank), changes=longest.changes)

@@ -29,7 +29,7 @@ spark.stop()
 
 
 def java_options() -> tuple[str, ...]:
-    """The JVM options of a session that name the archive; none where there is none."""
+    """Return the JVM options of a session that name the archive; none where there is none."""
     if _MAKE in os.environ:
         return (f"-XX:ArchiveClassesAtExit={os.environ[_MAKE]}",)
     if not PATH.exists():

@@ -42,14 +42,14 @@ def leave_it_to_the_run() -> None:
 
 
 def is_interrupted(problem: BaseException | None) -> bool:
-    """Whether a failure comes of Ctrl-C: what cleans up after it asks a connection to Java that was cut by it."""
+    """Return whether Ctrl-C caused a failure: cleanup then uses a connection to Java that Ctrl-C has cut."""
     while problem is not None and not isinstance(problem, KeyboardInterrupt):
         problem = problem.__cause__ or problem.__context__
     return problem is not None
 
 
 def reason(problem: BaseException) -> str:
-    """Why a run ended, without the end of a sentence.
+    """Return why a run ended, without the end of a sentence.
 
     Args:
         problem: one of FAILURES.

@@ -63,7 +63,10 @@ class Library:
     is_whole: bool
 
     def has(self, file_name: str) -> bool:
-        """Whether a jar that Spark's resolver fetched is of this library; it puts the group in front of each name."""
+        """Return whether a jar that Spark's resolver fetched is of this library.
+
+        It puts the group in front of each name.
+        """
         if self.is_whole:
             return file_name in {f"{jar.group}_{jar.artifact}-{jar.version}.jar" for jar in self.jars}
         return any(file_name.startswith(f"{jar.group}_") for jar in self.jars)
@@ -129,7 +132,7 @@ def cache_folder(library: Library) -> Path:
 
 
 def jars_of(library: Library) -> list[Path]:
-    """A library's jars, fetched if they are not there yet.
+    """Return a library's jars, fetched if they are not there yet.
 
     Raises:
         PrerequisiteError: they are not there and can't be fetched.

@@ -128,7 +128,7 @@ def _end_java(problem: BaseException) -> None:
 
 
 def quoted_option(option: str) -> str:
-    """An option of the JVM as Spark takes it apart again (``org.apache.spark.launcher.CommandBuilderUtils``).
+    """Return an option of the JVM as Spark takes it apart again (``org.apache.spark.launcher.CommandBuilderUtils``).
 
     Folders above this package and above its environment may have blanks and quotes in their names.
     """

@@ -119,7 +119,7 @@ class CausesResult:
 
 
 def _ms_between(earlier: str, later: str) -> str:
-    """SQL for the milliseconds from one timestamp to another."""
+    """Return SQL for the milliseconds from one timestamp to another."""
     return f"CAST(floor((epoch_us({later}) - epoch_us({earlier})) / 1000.0) AS BIGINT)"
 
 
@@ -159,7 +159,7 @@ SELECT retention_ms FROM rounded WHERE retention_ms IS NOT NULL ORDER BY groups 
 
 
 def infer_retention(removed: pa.Table, survivors: pa.Table) -> int | None:
-    """What the retention must have been, from the ages at which offsets of several groups were removed.
+    """Return what the retention must have been, from the ages at which offsets of several groups were removed.
 
     Retention is at most the age of each offset it removed, and at least the age of each offset it left, less one check.
     Where several groups lost offsets at ages that agree with both and with one another, it lies between; whole days,
@@ -176,7 +176,7 @@ def infer_retention(removed: pa.Table, survivors: pa.Table) -> int | None:
         The retention in milliseconds; None where nothing can be inferred.
     """
     [inferred] = select(_INFERENCE, {"check": DEFAULT_CHECK_INTERVAL_MS}, removed=removed, survivors=survivors).columns
-    return next((int(one) for one in inferred.to_pylist()), None)
+    return next((int(value) for value in inferred.to_pylist()), None)
 
 
 def _retention(share: CausesShare, removed: pa.Table) -> Retention:
@@ -473,7 +473,7 @@ def tombstone_causes(
     coordinators: Sequence[tuple[int, int, int, bool]] = (),
     rebalanced: pa.Table | None = None,
 ) -> Batches:
-    """The cause of each tombstone that removed an offset, or what else it may have been: batches in CAUSES.
+    """Yield the cause of each tombstone that removed an offset, or what else it may have been: batches in CAUSES.
 
     Args:
         removed: removed offsets, in STAGED.
@@ -501,7 +501,7 @@ def tombstone_causes(
 
 
 def _deletions(deletions: Sequence[tuple[str, int]]) -> pa.Table:
-    """When topics were deleted, as a table."""
+    """Return the deletions of topics with their times, as a table."""
     times = pa.array([at_ms * 1000 for _, at_ms in deletions], pa.int64()).cast(TIMESTAMP)
     return pa.table({"name": pa.array([name for name, _ in deletions], pa.string()), "deleted_at": times})
 
@@ -552,14 +552,14 @@ _LOGGED = pa.schema(
 
 
 def _logged(removals: Sequence[LoggedRemoval]) -> pa.Table:
-    """Removals that brokers' logs name, as a table."""
-    rows = [(*one.write, str(one.removal), list(one.names), one.sentence) for one in removals]
+    """Return removals that brokers' logs name, as a table."""
+    rows = [(*removal.write, str(removal.removal), list(removal.names), removal.sentence) for removal in removals]
     return pa.Table.from_pylist([dict(zip(_LOGGED.names, row, strict=True)) for row in rows], _LOGGED)
 
 
 def _expired_rows(causes: pa.RecordBatch, as_of: datetime | None, retention: Retention) -> pa.RecordBatch:
-    """Rows of ``expired_offsets`` for offsets that retention removed up to a time."""
-    taken = np.array([one == "EXPIRED" for one in causes.column("ended_by").to_pylist()], np.bool_)
+    """Return rows of ``expired_offsets`` for offsets that retention removed up to a time."""
+    taken = np.array([cause == "EXPIRED" for cause in causes.column("ended_by").to_pylist()], np.bool_)
     if as_of is not None:
         at = numbers_of(causes.column("tombstone_at"), 0)
         taken &= at <= microseconds(as_of)
@@ -578,7 +578,7 @@ def _expired_rows(causes: pa.RecordBatch, as_of: datetime | None, retention: Ret
 
 
 def _by_bucket(rows: pa.RecordBatch, share: CausesShare) -> Iterator[tuple[int, bool, pa.RecordBatch]]:
-    """Rows by bucket, and whether their cause may still change."""
+    """Yield rows by bucket, and whether their cause may still change."""
     buckets = numbers_of(rows.column("log_partition"), 0) % share.buckets
     is_open = np.ones(rows.num_rows, np.bool_)
     if share.end is not None and share.as_of is None:

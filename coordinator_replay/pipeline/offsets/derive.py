@@ -71,27 +71,27 @@ class Chunk(NamedTuple):
     but: Sequence[int] | None = None
 
     def has(self, log_partition: int, offset: int) -> bool:
-        """Whether a position lies in it."""
-        if any(one == log_partition and start <= offset < end for one, start, end in self.ranges):
+        """Return whether a position lies in it."""
+        if any(partition == log_partition and start <= offset < end for partition, start, end in self.ranges):
             return True
         return self.but is not None and log_partition not in self.but
 
     def where(self) -> ds.Expression:
-        """The condition of records that lie in it."""
+        """Return the condition of records that lie in it."""
         condition = None if self.but is None else ~pc.field("log_partition").isin(list(self.but))
         for partition, start, end in self.ranges:
-            one = (
+            gap = (
                 (pc.field("log_partition") == partition)
                 & (pc.field("log_offset") >= start)
                 & (pc.field("log_offset") < end)
             )
-            condition = one if condition is None else condition | one
+            condition = gap if condition is None else condition | gap
         assert condition is not None  # noqa: S101 - a chunk has ranges
         return condition
 
 
 def chunks(sources: Sources, most: int = CHUNK_ROWS) -> list[Chunk | None]:
-    """The log of a bucket in chunks of about so many commits; a single None is all of it.
+    """Return the log of a bucket in chunks of about so many commits; a single None is all of it.
 
     Args:
         sources: what to follow.
@@ -107,7 +107,7 @@ def chunks(sources: Sources, most: int = CHUNK_ROWS) -> list[Chunk | None]:
     order = np.lexsort([offsets, partitions])
     partitions, offsets = partitions[order], offsets[order]
     parts: list[Chunk | None] = []
-    starts = {int(one): 0 for one in np.unique(partitions)}
+    starts = {int(partition): 0 for partition in np.unique(partitions)}
     for at in range(0, len(order), most):
         end = min(at + most, len(order))
         ranges = []
@@ -122,7 +122,7 @@ def chunks(sources: Sources, most: int = CHUNK_ROWS) -> list[Chunk | None]:
 
 
 def _context(sources: Sources) -> list[pa.RecordBatch]:
-    """States, rules and owners of groups and their partitions, for lookups: batches of events."""
+    """Return states, rules and owners of groups and their partitions, for lookups: batches of events."""
     kinds = (
         (sources.ownership, events.OWNER, _TEXTS, events.owners),
         (sources.timeline, events.STATE, _TEXTS[:1], events.states),
@@ -242,14 +242,14 @@ class Derivation:
         return [
             events.lost_keys(
                 rows,
-                one.log_partition,
-                one.end_offset,
-                None if one.moved_at is None else one.moved_at * 1000,
+                end.log_partition,
+                end.end_offset,
+                None if end.moved_at is None else end.moved_at * 1000,
                 ended_by=events.GROUP_MOVED,
-                group_id=one.group_id,
+                group_id=end.group_id,
             )
-            for one in self.moves.ends.values()
-            if rows and (chunk is None or chunk.has(one.log_partition, one.end_offset))
+            for end in self.moves.ends.values()
+            if rows and (chunk is None or chunk.has(end.log_partition, end.end_offset))
         ]
 
     def _with_open(self, staged: pa.RecordBatch) -> pa.RecordBatch:
@@ -262,7 +262,7 @@ class Derivation:
         return staged.set_column(place, staged.schema.field(place), is_exact)
 
     def _context_of(self, groups: pa.Array, before: int | None) -> Iterator[pa.RecordBatch]:
-        """The context of some groups, up to an offset of their log partition."""
+        """Yield the context of some groups, up to an offset of their log partition."""
         for batch in self.context:
             is_wanted = are_among(batch.column("group_id"), groups)
             if before is not None:
@@ -271,7 +271,7 @@ class Derivation:
                 yield some(batch, is_wanted)
 
     def _without_marker(self, waiting: pa.Table) -> list[pa.RecordBatch]:
-        """Commits whose marker no dump has, and which the cleaner would not have left if they were not committed."""
+        """Return commits whose marker no dump has, although the cleaner would have removed them if not committed."""
         partitions = waiting.column("log_partition").to_pylist() if self.proofs.times else []
         if not self.proofs.ranges.keys() & set(partitions):
             return []
@@ -293,18 +293,18 @@ class Derivation:
         return list(events.committed_without_marker(waiting, offsets, times).to_batches())
 
     def _lost(self, rows: Sequence[pa.RecordBatch], chunk: Chunk | None) -> list[pa.RecordBatch]:
-        """Where records begin to be missing within a chunk, for each key that had one before."""
+        """Return where records begin to be missing within a chunk, for each key that had one before."""
         if not self.proofs.times or not rows:
             return []
         return [
-            events.lost_keys(rows, partition, one.begins_at, self.proofs.times[partition, one.begins_at])
-            for partition, one in self.proofs.breaks()
-            if chunk is None or chunk.has(partition, one.begins_at)
+            events.lost_keys(rows, partition, gap.begins_at, self.proofs.times[partition, gap.begins_at])
+            for partition, gap in self.proofs.breaks()
+            if chunk is None or chunk.has(partition, gap.begins_at)
         ]
 
 
 def _waits(batch: pa.RecordBatch) -> bool:
-    """Whether a batch holds commits that wait for a marker; all rows of a batch are of one sort."""
+    """Return whether a batch holds commits that wait for a marker; all rows of a batch are of one sort."""
     kind = batch.column("kind")[0].as_py()
     return kind in (int(OffsetEvent.OPENED), int(OffsetEvent.WAITING))
 

@@ -109,7 +109,7 @@ RULE = (
 
 
 def _typed(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows with groups and topics as dictionaries."""
+    """Return rows with groups and topics as dictionaries."""
     columns = [
         column.dictionary_encode() if name in _TEXTS and not pa.types.is_dictionary(column.type) else column
         for name, column in zip(rows.schema.names, rows.columns, strict=True)
@@ -118,7 +118,10 @@ def _typed(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _shaped(rows: pa.RecordBatch, kind: pa.Array | pa.Scalar, at_offset: Any, **values: Any) -> pa.RecordBatch:
-    """Events that take effect at an offset; those of one key stand in that order, unless ``second`` is another."""
+    """Return events that take effect at an offset.
+
+    Those of one key stand in that order, unless ``second`` is another.
+    """
     order = {"first": at_offset, "second": at_offset}
     return conform(_typed(rows), UNSORTED, **{**order, "kind": kind, "at_offset": at_offset, **values})
 
@@ -128,7 +131,7 @@ def _kind(event: OffsetEvent) -> pa.Scalar:
 
 
 def unreadable_commits(records: pa.RecordBatch) -> pa.RecordBatch:
-    """Commits whose value can't be read, as rows in COMMIT without an offset: it is not on record.
+    """Return commits whose value can't be read, as rows in COMMIT without an offset: it is not on record.
 
     Args:
         records: rows in QUARANTINED; of a table of before they lack the kind.
@@ -141,7 +144,7 @@ def unreadable_commits(records: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def waiting_commits(pending: pa.RecordBatch) -> pa.RecordBatch:
-    """Commits that wait already where the events begin, with what was looked up for each when it was made.
+    """Return commits that wait already where the events begin, with what was looked up for each when it was made.
 
     Args:
         pending: open rows in WAITING.
@@ -159,7 +162,7 @@ def waiting_commits(pending: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def open_offsets(history: pa.RecordBatch) -> pa.RecordBatch:
-    """Offsets that are current where the events begin, with what was looked up for each when it was committed.
+    """Return offsets that are current where the events begin, with what was looked up for each when it was committed.
 
     Args:
         history: open rows in OPEN_HISTORY.
@@ -180,7 +183,7 @@ def open_offsets(history: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def owners(ownership: pa.RecordBatch) -> pa.RecordBatch:
-    """From which record to which a member owned a partition; a topic without a name has no commits.
+    """Return the records between which a member owned a partition; a topic without a name has no commits.
 
     Where the log does not prove that it was that member, the owner has no name.
 
@@ -201,7 +204,9 @@ def owners(ownership: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def states(timeline: pa.RecordBatch) -> pa.RecordBatch:
-    """Each change of a group's state, and the state that it begins with; Unknown where the log does not prove it.
+    """Return each change of a group's state, and the state that it begins with.
+
+    Unknown where the log does not prove it.
 
     ``lost_at`` is where the group's first step stands, if the log does not prove that there was nothing before it.
 
@@ -229,7 +234,7 @@ def states(timeline: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def rules(expiry_rules: pa.RecordBatch) -> pa.RecordBatch:
-    """Each change of how a group's offsets expire, and its tombstones.
+    """Return each change of how a group's offsets expire, and its tombstones.
 
     Args:
         expiry_rules: rows in RULE.
@@ -291,7 +296,7 @@ def lost_keys(
 def committed_without_marker(
     waiting: pa.Table, at_offsets: Sequence[int | None], at_us: Sequence[int | None]
 ) -> pa.Table:
-    """Commits that wait and are proven to be committed, from an offset on that no marker stands at.
+    """Return commits that wait and are proven to be committed, from an offset on that no marker stands at.
 
     Args:
         waiting: events of kinds OPENED and WAITING, in UNSORTED.
@@ -320,7 +325,7 @@ ORDER BY row
 
 
 def ended_commits(waiting: pa.Table, markers: pa.Table) -> Iterator[pa.RecordBatch]:
-    """What becomes of commits that wait: the next marker of their producer in their log partition commits or aborts.
+    """Yield the end of pending commits: the next marker of their producer and partition commits or aborts them.
 
     The producer's epoch does not count: with KIP-890 the marker's is a newer one.
 
@@ -343,7 +348,7 @@ def ended_commits(waiting: pa.Table, markers: pa.Table) -> Iterator[pa.RecordBat
 
 
 def _ranks(column: pa.DictionaryArray) -> Numbers:
-    """Numbers in the order of the values, null first."""
+    """Return numbers in the order of the values, null first."""
     ranks = np.zeros(len(column.dictionary) + 1, np.int64)
     ranks[pc.sort_indices(column.dictionary).to_numpy()] = np.arange(1, len(column.dictionary) + 1)
     return ranks[codes_of(column)]
@@ -356,7 +361,7 @@ def _from_null(column: pa.Array) -> Numbers:
 
 
 def _order(events: pa.Table) -> Numbers:
-    """Indices that sort events by key, then by what they are sorted by within it; null comes first."""
+    """Return indices that sort events by key, then by what they are sorted by within it; null comes first."""
     columns = {name: events.column(name).chunk(0) for name in events.column_names}
     group, topic = (_ranks(columns[name]) for name in _TEXTS)
     partition, log_partition = (_from_null(columns[name]) for name in ("partition", "log_partition"))
@@ -366,20 +371,20 @@ def _order(events: pa.Table) -> Numbers:
 
 
 def _within_keys(kinds: Numbers, within: Sequence[Numbers]) -> Numbers:
-    """Indices that sort events of the same key; most commits are in order as their files have them."""
+    """Return indices that sort events of the same key; most commits are in order as their files have them."""
     order: list[Numbers] = []
     is_commit = kinds > OffsetEvent.OWNER
     is_state = kinds == OffsetEvent.STATE
     # Within a key the states of a group come before its rules, and owners before commits.
     for [rows] in (np.nonzero(is_state), np.nonzero(~is_commit & ~is_state), np.nonzero(is_commit)):
-        first, second = (one[rows] for one in within)
+        first, second = (values[rows] for values in within)
         is_behind = (first[1:] > first[:-1]) | ((first[1:] == first[:-1]) & (second[1:] >= second[:-1]))
         order.append(rows if is_behind.all() else rows[np.lexsort([second, first])])
     return np.concatenate(order)
 
 
 def in_order(batches: Sequence[pa.RecordBatch]) -> Batches:
-    """Events in the order in which the pass takes them: batches in EVENTS.
+    """Yield events in the order in which the pass takes them: batches in EVENTS.
 
     Args:
         batches: in UNSORTED.
@@ -394,7 +399,7 @@ def in_order(batches: Sequence[pa.RecordBatch]) -> Batches:
 
 
 def split_commits(commits: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Commits as events of kinds PLAIN and TOMBSTONE, then OPENED: batches in UNSORTED."""
+    """Yield commits as events of kinds PLAIN and TOMBSTONE, then OPENED: batches in UNSORTED."""
     is_tombstone = commits.column("is_tombstone").fill_null(False)
     # Those of an export without producers wait for no marker.
     waits = as_bools(pc.and_(pc.not_equal(commits.column("producer_id"), -1), pc.invert(is_tombstone)))

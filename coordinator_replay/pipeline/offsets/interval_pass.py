@@ -43,13 +43,13 @@ _EMPTY = "Empty"
 
 
 def _rows(indices: Numbers) -> pa.Array:
-    """Indices to take by, null where there is no such row."""
+    """Return indices to take by, null where there is no such row."""
     is_nowhere = indices < 0
     return pa.array(indices, pa.int64(), mask=is_nowhere if is_nowhere.any() else None)
 
 
 def _words(codes: Numbers, words: dict[Any, str]) -> pa.Array:
-    """Words for codes; null for codes without one."""
+    """Return words for codes; null for codes without one."""
     names = pa.array([words.get(code) for code in range(int(max(*words, codes.max(initial=0))) + 1)], pa.string())
     return names.take(pa.array(codes))
 
@@ -88,7 +88,7 @@ class _Batch:
         self.replaced[self.intervals[Interval.NEXT, by_commit]] = self.intervals[Interval.ROW, by_commit]
 
     def _begins(self) -> npt.NDArray[np.int8]:
-        """Where keys, topics with their partition, and groups begin."""
+        """Return where keys, topics with their partition, and groups begin."""
         begins = np.zeros(self.events.num_rows, np.int8)
         levels = (
             (Begin.CONSUMED, numbers_of(self.events.column("partition"), NOWHERE)),
@@ -101,11 +101,11 @@ class _Batch:
         return begins
 
     def take(self, name: str, at: pa.Array) -> pa.Array:
-        """A column of events at some rows, from ``_rows``."""
+        """Return a column of events at some rows, from ``_rows``."""
         return self.events.column(name).take(at)
 
     def carry(self) -> pa.RecordBatch:
-        """Rows for the front of the next batch: what the last key of this one remembers."""
+        """Return rows for the front of the next batch: what the last key of this one remembers."""
         rows, since, since_offset = self.carried
         kinds = self.fields[EventField.KIND, rows]
         # A commit that its marker has committed is a plain one from now on; one that waits keeps since when.
@@ -127,7 +127,7 @@ class _Batch:
         return remembered.take(pa.array(np.argsort(at_offset, kind="stable")))
 
     def _states(self, rows: Numbers) -> pa.Array:
-        """The group's state at commits: Kafka makes a simple group, which is Empty, where it has no record of one."""
+        """Return the group's state at commits; without a record Kafka makes a simple group, which is Empty."""
         at = self.lookups[Lookup.STATE, rows]
         # Of what was open when the run began, an earlier run has looked up the state.
         is_carried = ((at == rows) & (at >= 0)) | (at == NOWHERE)
@@ -145,7 +145,7 @@ class _Batch:
         return pc.if_else(pa.array(is_empty | (is_unseen & is_absent)), _EMPTY, states)
 
     def _are_absent(self, offsets: Numbers, rows: Numbers) -> npt.NDArray[np.bool_]:
-        """At which offsets the groups of rows are proven not to be there, of which no state is from before."""
+        """Return at which offsets groups without an earlier state are proven to be absent."""
         first, is_begin_open = self._first_states
         return self.proofs.are_absent(
             self.fields[EventField.LOG_PARTITION, rows], offsets, first[rows], are_begins_open=is_begin_open[rows]
@@ -153,7 +153,7 @@ class _Batch:
 
     @cached_property
     def _first_states(self) -> tuple[Numbers, npt.NDArray[np.bool_]]:
-        """For each row, the log offset of the first state of its group that is on record; LATEST for none.
+        """Return for each row the log offset of the first state of its group on record; LATEST for none.
 
         Returns:
             the offsets, and where the group did not begin with it, as far as the log shows.
@@ -168,7 +168,7 @@ class _Batch:
         return first[codes], is_begin_open[codes]
 
     def _are_begins_open(self, rows: Numbers) -> pa.Array:
-        """Whether what was committed before is not on record.
+        """Return whether what was committed before is not on record.
 
         The cleaner takes it for any later record of its key, also for one that waited for its marker then.
         """
@@ -179,7 +179,7 @@ class _Batch:
 
     @cached_property
     def _hides_previous(self) -> npt.NDArray[np.bool_]:
-        """Before which commits there is one on record that need not be the one that they replaced.
+        """Return which commits follow one on record that need not be the one that they replaced.
 
         There may have been others in a gap between the two, one of an export may have been aborted, and one that can't
         be read has no offset.
@@ -193,7 +193,7 @@ class _Batch:
         return is_hidden
 
     def _are_exact(self, rows: Numbers, following: Numbers) -> pa.Array:
-        """Whether offsets are proven in the whole interval: the cleaner removes none but for a later one of its key.
+        """Return whether offsets are proven in the whole interval: the cleaner removes one only for a later one.
 
         The marker of a transactional commit may stand in a gap before the one that is on record.
         """
@@ -214,7 +214,7 @@ class _Batch:
 
     @cached_property
     def _are_of_other_topics(self) -> Bools:
-        """Commits of a topic id that the commit before them is not known to have had."""
+        """Return commits of a topic id that the commit before them is not known to have had."""
         ids = self.events.column("topic_id").dictionary_encode()
         codes = numbers_of(ids.indices, NOWHERE)
         is_other: Bools = (self.replaced != NOWHERE) & (codes != NOWHERE) & (codes != codes[self.replaced])
@@ -222,12 +222,12 @@ class _Batch:
 
     @cached_property
     def _are_comparable(self) -> Bools:
-        """Commits whose offset can be compared with the one that they replaced: a negative offset is none."""
+        """Return commits whose offset can be compared with the one that they replaced: a negative offset is none."""
         offsets = numbers_of(self.events.column("committed_offset"), -1)
         return (offsets >= 0) & (offsets[self.replaced] >= 0) & ~self._are_of_other_topics
 
     def _commit_columns(self, rows: Numbers) -> dict[str, pa.Array]:
-        """Columns of commits: what they say, who owned the partition, and the group's state."""
+        """Return columns of commits: what they say, who owned the partition, and the group's state."""
         at = _rows(rows)
         as_written = {name: self.take(name, at) for name in HISTORY.names if name in _AS_WRITTEN}
         return as_written | {
@@ -239,7 +239,7 @@ class _Batch:
         }
 
     def history(self) -> Iterator[pa.RecordBatch]:
-        """Staged rows of intervals: those that a commit ended, then the others with what decides about expiry."""
+        """Yield staged rows of intervals: those that a commit ended, then the others with what decides about expiry."""
         is_closed = np.isin(self.intervals[Interval.END], (End.COMMIT, End.LOST))
         closed, others = self.intervals[:, is_closed], self.intervals[:, ~is_closed]
         for intervals in (closed, others):
@@ -262,7 +262,7 @@ class _Batch:
             yield _staged(columns if intervals is closed else columns | self._expiry_columns(intervals))
 
     def _expiry_columns(self, intervals: Numbers) -> dict[str, pa.Array]:
-        """What decides about expiry, of intervals that no commit ended."""
+        """Return what decides about expiry, of intervals that no commit ended."""
         rows, rules = _rows(intervals[Interval.ROW]), _rows(intervals[Interval.RULE])
         is_spared = self._is_spared(intervals[Interval.ROW], intervals[Interval.RULE])
         by_group = pc.coalesce(self.take("name", rules), str(ExpiryRule.SIMPLE_GROUP))
@@ -283,14 +283,14 @@ class _Batch:
         }
 
     def _last_states(self, intervals: Numbers) -> pa.Array:
-        """The group's state where intervals end; Unknown where it has none on record, and may have had one."""
+        """Return the group's state where intervals end; Unknown where it has none on record, and may have had one."""
         at, following, rows = intervals[Interval.LAST_STATE], intervals[Interval.NEXT], intervals[Interval.ROW]
         ends = np.where(following == NOWHERE, LATEST - 1, self.fields[EventField.AT_OFFSET, following])
         is_unknown = (at < 0) & ~self._are_absent(ends, rows)
         return pc.if_else(pa.array(is_unknown), UNKNOWN_STATE, self.take("name", _rows(at)))
 
     def _is_spared(self, rows: Numbers, rules: Numbers) -> npt.NDArray[np.bool_]:
-        """Whether a member subscribes to the topic of an offset, by the rule in force."""
+        """Return whether a member subscribes to the topic of an offset, by the rule in force."""
         unique_rules, places = np.unique(rules, return_inverse=True)
         spared = self.take("spared_topics", _rows(unique_rules))
         codes = numbers_of(pc.index_in(pc.list_flatten(spared), self.topics.dictionary), NOWHERE)
@@ -305,7 +305,7 @@ class _Batch:
         return pc.if_else(pa.array(is_lost), self.take("name", by), ended) if is_lost.any() else ended
 
     def pending(self) -> pa.RecordBatch:
-        """Staged rows of commits that waited for a marker."""
+        """Return staged rows of commits that waited for a marker."""
         rows, by = _rows(self.waits[Wait.ROW]), _rows(self.waits[Wait.BY])
         since, how = self.waits[Wait.SINCE], self.waits[Wait.HOW]
         n = len(rows)
@@ -350,7 +350,7 @@ def _staged(columns: dict[str, pa.Array]) -> pa.RecordBatch:
 
 
 def _with_last(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, bool]]:
-    """Batches that have rows, each with whether it is the last one."""
+    """Yield batches that have rows, each with whether it is the last one."""
     before: pa.RecordBatch | None = None
     for batch in batches:
         if not batch.num_rows:

@@ -144,7 +144,10 @@ LATEST = np.iinfo(np.int64).max
 
 @inlined
 def _last_at(events: Any, by: Any, then_by: Any, start: Any, end: Any, first: Any, second: Any) -> Any:
-    """The last row of a range, sorted by two fields, that is at or before two values; ``start - 1`` if none is."""
+    """Return the last row of a range, sorted by two fields, that is at or before two values.
+
+    ``start - 1`` if none is.
+    """
     low, high = start, end
     while low < high:
         middle = (low + high) // 2
@@ -158,7 +161,7 @@ def _last_at(events: Any, by: Any, then_by: Any, start: Any, end: Any, first: An
 
 @inlined
 def _owner(events: Any, memory: Any, offset: Any) -> Any:
-    """The last row at or before a log offset that names an owner; NOWHERE if none does."""
+    """Return the last row at or before a log offset that names an owner; NOWHERE if none does."""
     start = memory[_At.OWNERS]
     row = _last_at(events, EventField.AT_OFFSET, EventField.UNTIL, start, memory[_At.OWNERS_END], offset, LATEST)
     return row if row >= start else NOWHERE
@@ -166,7 +169,7 @@ def _owner(events: Any, memory: Any, offset: Any) -> Any:
 
 @inlined
 def _state(events: Any, memory: Any, offset: Any) -> Any:
-    """The last row at or before a log offset that names the group's state; NO_STATES if the group has none."""
+    """Return the last row at or before a log offset that names the group's state; NO_STATES if the group has none."""
     start, end = memory[_At.STATES], memory[_At.STATES_END]
     if start == end:
         return NO_STATES
@@ -176,7 +179,7 @@ def _state(events: Any, memory: Any, offset: Any) -> Any:
 
 @inlined
 def _first(events: Any, memory: Any, waiting: Any, row: Any) -> Any:
-    """Where the first record of a key stands that has had none in force: a commit, or one that waits beside it."""
+    """Return the position of the first record of a key without an offset in force: a commit, or a pending one."""
     if memory[_At.IS_SEEN]:
         return NOWHERE
     first = min(events[EventField.LOG_OFFSET, row], events[EventField.AT_OFFSET, row])
@@ -248,7 +251,7 @@ def _settle_all(memory: Any, waiting: Any, waits: Any, by: Any, how: Any) -> Any
 
 @inlined
 def _wait(events: Any, memory: Any, waiting: Any, waits: Any, row: Any) -> Any:
-    """A commit of a producer waits, in the place of the same producer's earlier one."""
+    """Return a commit of a producer waits, in the place of the same producer's earlier one."""
     since, since_offset = events[EventField.AT_TIME, row], events[EventField.AT_OFFSET, row]
     place = memory[_At.WAITING]
     for other in range(memory[_At.WAITING]):
@@ -263,7 +266,7 @@ def _wait(events: Any, memory: Any, waiting: Any, waits: Any, row: Any) -> Any:
 
 @inlined
 def _mark(events: Any, memory: Any, waiting: Any, intervals: Any, waits: Any, row: Any) -> Any:
-    """A marker ends the transaction of a commit, unless something else has settled it."""
+    """Return a marker ends the transaction of a commit, unless something else has settled it."""
     for place in range(memory[_At.WAITING]):
         opened = waiting[0, place]
         if events[EventField.PRODUCER, opened] != events[EventField.PRODUCER, row]:
@@ -289,7 +292,7 @@ def _mark(events: Any, memory: Any, waiting: Any, intervals: Any, waits: Any, ro
 
 @inlined
 def _lose(events: Any, memory: Any, waiting: Any, intervals: Any, waits: Any, row: Any) -> Any:
-    """Records begin to be missing: what a newer dump lacks was replaced or removed, or its transaction aborted."""
+    """Return the event for missing records: a newer dump lacks records that were replaced, removed or aborted."""
     at = events[EventField.AT_OFFSET, row]
     stored = memory[_At.STORED]
     if stored != NOWHERE and events[EventField.LOST_AT, stored] <= at:

@@ -31,7 +31,7 @@ _COLUMNS = (*(name for name in GroupLogLine._fields if name != "at_ms"), "log_pa
 def removals_of(
     lines: Sequence[str], removed: pa.Table, commits: Sequence[str], group_records: Sequence[str]
 ) -> list[LoggedRemoval]:
-    """The writes of tombstones that lines are about.
+    """Return the writes of tombstones that lines are about.
 
     Args:
         lines: files of ``broker_log``.
@@ -52,13 +52,13 @@ def removals_of(
         for row in plain_rows(batch)
     ]
     removals = read_removals(read)
-    placed = [one for one in removals if one.log_partition is not None]
-    unplaced = [one for one in removals if one.log_partition is None]
+    placed = [removal for removal in removals if removal.log_partition is not None]
+    unplaced = [removal for removal in removals if removal.log_partition is None]
     return logged_removals(removals, _writes(placed, commits, group_records), _named(unplaced, commits))
 
 
 def _tombstones_near(removals: Sequence[Removed]) -> ds.Expression:
-    times = [one.at_ms for one in removals]
+    times = [removal.at_ms for removal in removals]
     since, until = moment_of_ms(max(min(times) - SLACK_MS, 0)), moment_of_ms(max(times) + SLACK_MS)
     return ds.field("is_tombstone") & (ds.field("log_timestamp") >= since) & (ds.field("log_timestamp") <= until)
 
@@ -66,7 +66,7 @@ def _tombstones_near(removals: Sequence[Removed]) -> ds.Expression:
 def _writes(
     removals: Sequence[Removed], commits: Sequence[str], group_records: Sequence[str]
 ) -> Mapping[Write, Tombstones]:
-    """How many tombstones were written at once, as far as lines may be about them."""
+    """Return how many tombstones were written at once, as far as lines may be about them."""
     writes: dict[Write, Tombstones] = defaultdict(Tombstones)
     if not removals:
         return writes
@@ -82,15 +82,15 @@ def _writes(
 
 
 def _named(removals: Sequence[Removed], commits: Sequence[str]) -> Named:
-    """How many offsets of what lines name were removed at once."""
+    """Return how many offsets of what lines name were removed at once."""
     named: dict[tuple[Removal, str], dict[Write, int]] = defaultdict(lambda: defaultdict(int))
-    wanted = {(one.removal, name) for one in removals for name in one.names}
+    wanted = {(removal.removal, name) for removal in removals for name in removal.names}
     if not wanted:
         return named
     groups = [name for removal, name in wanted if removal is Removal.GROUPS]
     partitions = [name.rpartition("/")[2] for removal, name in wanted if removal is not Removal.GROUPS]
     where = ds.field("group_id").isin(pa.array(groups, pa.string()))
-    where |= ds.field("topic").isin(pa.array([one.rpartition("-")[0] for one in partitions], pa.string()))
+    where |= ds.field("topic").isin(pa.array([partition.rpartition("-")[0] for partition in partitions], pa.string()))
     for batch in read_paths(commits, _NAMED, _tombstones_near(removals) & where):
         for row in plain_rows(batch):
             group, partition = row["group_id"], f"{row['topic']}-{row['partition']}"
@@ -102,6 +102,6 @@ def _named(removals: Sequence[Removed], commits: Sequence[str]) -> Named:
 
 def _counted(rows: pa.RecordBatch) -> Iterator[tuple[Write, int]]:
     sums = pa.Table.from_batches([rows]).group_by(_WRITTEN, use_threads=False).aggregate([([], "count_all")])
-    for row in (one for batch in sums.to_batches() for one in plain_rows(batch)):
+    for row in (row for batch in sums.to_batches() for row in plain_rows(batch)):
         if row["log_partition"] is not None:
             yield Write(row["log_partition"], row["log_timestamp"]), row["count_all"]

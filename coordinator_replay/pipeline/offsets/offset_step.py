@@ -148,11 +148,11 @@ class OffsetStep:
         )
 
     def _all_sources(self) -> Sources:
-        """All about the bucket's offsets, from the first commit on."""
-        rows = sum(one.rows or 0 for one in self.files.old("offset_commits"))
+        """Return all about the bucket's offsets, from the first commit on."""
+        rows = sum(file.rows or 0 for file in self.files.old("offset_commits"))
         return Sources(
             commits=self.files.uris("offset_commits"),
-            commit_rows=rows + sum(one.rows for one in self.files.new("offset_commits")),
+            commit_rows=rows + sum(file.rows for file in self.files.new("offset_commits")),
             markers=self.files.uris("control_records"),
             quarantine=self.files.uris("quarantine"),
             ownership=self.files.uris("partition_ownership"),
@@ -202,7 +202,7 @@ class OffsetStep:
                 writer.stage(name, sums)
 
     def _group_tombstones(self) -> pa.Table:
-        """When and where each group was deleted."""
+        """Return when and where each group was deleted."""
         names = ["group_id", "log_partition", "log_timestamp", "log_offset"]
         schema = table("expiry_rules").arrow_schema(names).remove_metadata()
         tombstones = rows_of(read_paths(self.files.uris("expiry_rules"), names, pc.field("is_group_tombstone")), schema)
@@ -233,7 +233,7 @@ class OffsetStep:
             writer.stage(OPEN_ROWS, rows)
 
     def _as_of(self, moment: datetime) -> list[pa.RecordBatch]:
-        """Offsets that were current at a time, as if the log ended there."""
+        """Return offsets that were current at a time, as if the log ended there."""
         before = self._ends_at(moment)
         derivation = Derivation(
             self._all_sources(), before=before, proofs=self.proofs, lives=self.lives, moves=self.moves
@@ -243,18 +243,18 @@ class OffsetStep:
         return [rows for rows in current if rows.num_rows]
 
     def _ends_at(self, moment: datetime) -> dict[int, int]:
-        """The first offset of each log partition whose record is later than a time."""
+        """Return the first offset of each log partition whose record is later than a time."""
         ends: dict[int, int] = {}
         later = pc.field("log_timestamp") > pa.scalar(moment, TIMESTAMP)
         for name in ("offset_commits", "group_records", "control_records"):
             for where in (None, later):
                 for batch in read_paths(self.files.uris(name), ["log_partition", "log_offset"], where):
-                    partitions, offsets = (numbers_of(batch.column(one)) for one in ("log_partition", "log_offset"))
-                    for one in np.unique(partitions).tolist():
+                    partitions, offsets = (numbers_of(batch.column(name)) for name in ("log_partition", "log_offset"))
+                    for partition in np.unique(partitions).tolist():
                         if where is None:
-                            ends.setdefault(one, np.iinfo(np.int64).max)
+                            ends.setdefault(partition, np.iinfo(np.int64).max)
                         else:
-                            ends[one] = min(ends[one], int(offsets[partitions == one].min()))
+                            ends[partition] = min(ends[partition], int(offsets[partitions == partition].min()))
         return ends
 
     def _write_sums(self, wanted: SumsRange, writer: TableWriter) -> None:
@@ -266,7 +266,7 @@ class OffsetStep:
             writer.stage(name, batch)
 
     def _commits_since(self, since: datetime | None) -> Batches:
-        """Commits that are not in the tables' sums yet, and those of earlier runs whose minutes were not over."""
+        """Return commits that are not in the tables' sums yet, and earlier commits whose minutes were not over."""
         where = None
         if since is not None:
             where = pc.field("log_timestamp") >= pa.scalar(since, TIMESTAMP)
@@ -277,7 +277,7 @@ class OffsetStep:
 
 
 def _readable(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Offsets of commits that can be read: of others it is not known when they expire."""
+    """Return offsets of commits that can be read: of others it is not known when they expire."""
     return some(rows, as_bools(rows.column("committed_offset").is_valid()))
 
 
@@ -287,7 +287,7 @@ def _with_merged(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _at_least(rows: pa.RecordBatch, ends: Mapping[int, int], column: str) -> Bools:
-    """Which rows lie at or after the end of their log partition."""
+    """Return which rows lie at or after the end of their log partition."""
     partitions, offsets = (numbers_of(rows.column(name), -1) for name in ("log_partition", column))
     is_after = np.ones(rows.num_rows, np.bool_)
     for partition, end in ends.items():
@@ -296,7 +296,7 @@ def _at_least(rows: pa.RecordBatch, ends: Mapping[int, int], column: str) -> Boo
 
 
 def _with_group_tombstones(removed: pa.RecordBatch, tombstones: pa.Table) -> pa.RecordBatch:
-    """Removed offsets, with whether the group's own tombstone follows in the same operation.
+    """Return removed offsets, with whether the group's own tombstone follows in the same operation.
 
     The records of one operation share their time, whether one run read all of them or not.
     """
@@ -319,7 +319,7 @@ def _with_group_tombstones(removed: pa.RecordBatch, tombstones: pa.Table) -> pa.
 
 
 def _survivors(rows: pa.RecordBatch, end: datetime) -> pa.RecordBatch:
-    """For how long groups have kept offsets that could expire by age: rows in SURVIVORS.
+    """Return how long groups have kept offsets that could expire by age: rows in SURVIVORS.
 
     An offset is at risk since the latest of its own time, its record's, and when its rule came into force.
     """

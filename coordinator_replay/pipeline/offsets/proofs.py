@@ -31,22 +31,22 @@ class OffsetProofs:
     times: Mapping[tuple[int, int], int | None] = field(default_factory=dict)
 
     def _in_ranges(self, partitions: Numbers, offsets: Numbers) -> Iterator[tuple[HistoryRange, Bools]]:
-        """Each range, and which of some offsets lie in it."""
+        """Yield each range, and which of some offsets lie in it."""
         for partition, ranges in self.ranges.items():
             is_own = partitions == partition
-            for number, one in enumerate(ranges):
+            for number, span in enumerate(ranges):
                 following = ranges[number + 1].begins_at if number + 1 < len(ranges) else NEVER
-                yield one, is_own & (offsets >= one.begins_at) & (offsets < following)
+                yield span, is_own & (offsets >= span.begins_at) & (offsets < following)
 
     def are_unproven(self, partitions: Numbers, offsets: Numbers) -> Bools:
-        """At which offsets a key without a record so far may have existed all the same."""
+        """Return at which offsets a key without a record so far may have existed all the same."""
         unproven = np.zeros(len(offsets), np.bool_)
-        for one, is_in in self._in_ranges(partitions, offsets):
-            unproven |= is_in & (offsets < (NEVER if one.exact_from is None else one.exact_from))
+        for span, is_in in self._in_ranges(partitions, offsets):
+            unproven |= is_in & (offsets < (NEVER if span.exact_from is None else span.exact_from))
         return unproven
 
     def are_absent(self, partitions: Numbers, offsets: Numbers, first: Numbers, *, are_begins_open: Bools) -> Bools:
-        """At which offsets a group is proven not to be there, by the offset of the first record that shows it.
+        """Return at which offsets a group is proven to be absent, by the offset of its first record.
 
         Args:
             partitions: the log partitions.
@@ -56,29 +56,29 @@ class OffsetProofs:
         """
         absent = np.ones(len(offsets), np.bool_)
         of_both = zip(self._in_ranges(partitions, offsets), self._in_ranges(partitions, first), strict=True)
-        for (one, is_in), (_, has_first) in of_both:
-            exact_from = NEVER if one.exact_from is None else one.exact_from
-            is_open = (offsets + 1 < one.complete_from) | (first < exact_from) | (exact_from == NEVER)
+        for (span, is_in), (_, has_first) in of_both:
+            exact_from = NEVER if span.exact_from is None else span.exact_from
+            is_open = (offsets + 1 < span.complete_from) | (first < exact_from) | (exact_from == NEVER)
             is_begin_open = are_begins_open & has_first & (first >= exact_from)
             absent &= ~(is_in & (is_begin_open | (is_open & (offsets < exact_from))))
         return absent
 
     def have_gap(self, partitions: Numbers, begins: Numbers, ends: Numbers) -> Bools:
-        """In which ranges of offsets records are missing that no dump has."""
+        """Return in which ranges of offsets records are missing that no dump has."""
         gaps = np.zeros(len(begins), np.bool_)
         for partition, ranges in self.ranges.items():
-            for one in ranges:
-                if one.is_gap:
-                    gaps |= (partitions == partition) & (begins < one.begins_at) & (ends > one.begins_at)
+            for span in ranges:
+                if span.is_gap:
+                    gaps |= (partitions == partition) & (begins < span.begins_at) & (ends > span.begins_at)
         return gaps
 
     def breaks(self) -> Iterator[tuple[int, HistoryRange]]:
-        """Log partitions with the ranges in which newer dumps lack what older ones had."""
+        """Yield log partitions with the ranges in which newer dumps lack what older ones had."""
         for partition, ranges in self.ranges.items():
-            yield from ((partition, one) for one in ranges[1:] if not one.is_gap)
+            yield from ((partition, span) for span in ranges[1:] if not span.is_gap)
 
     def with_losses(self, events: pa.RecordBatch) -> pa.RecordBatch:
-        """Events of commits with where a newer dump first lacks their record.
+        """Return events of commits with where a newer dump first lacks their record.
 
         Args:
             events: with log_partition, log_offset and lost_at.
@@ -88,24 +88,24 @@ class OffsetProofs:
             return events
         partitions, offsets = (numbers_of(events.column(name), -1) for name in ("log_partition", "log_offset"))
         lost_at = np.full(len(offsets), NEVER, np.int64)
-        for partition, one in breaks:
-            is_lost = (partitions == partition) & (offsets < one.begins_at) & (lost_at == NEVER)
-            is_lost[is_lost] = ~one.copy.has(offsets[is_lost])
-            lost_at[is_lost] = one.begins_at
+        for partition, gap in breaks:
+            is_lost = (partitions == partition) & (offsets < gap.begins_at) & (lost_at == NEVER)
+            is_lost[is_lost] = ~gap.copy.has(offsets[is_lost])
+            lost_at[is_lost] = gap.begins_at
         place = events.schema.get_field_index("lost_at")
         column = pa.array(lost_at, pa.int64(), mask=lost_at == NEVER)
         return events.set_column(place, events.schema.field(place), column)
 
     def committed_at(self, partition: int, offset: int) -> int | None:
-        """From where on a transactional commit is proven to be committed whose marker is in no dump.
+        """Return from where on a transactional commit without a marker is proven to be committed.
 
         Aborted ones are removed by the cleaner, undecided ones never cleaned: one that is left where the cleaner was at
         work is committed, unless the copy is an export, which shows no markers, or has a gap.
         """
-        for one in self.ranges.get(partition, ()):
-            is_own = not one.is_gap and not one.copy.bounds.is_export and offset < one.complete_from
-            if is_own and one.exact_from is not None and one.copy.has(np.array([offset]))[0]:
-                return one.complete_from
+        for span in self.ranges.get(partition, ()):
+            is_own = not span.is_gap and not span.copy.bounds.is_export and offset < span.complete_from
+            if is_own and span.exact_from is not None and span.copy.has(np.array([offset]))[0]:
+                return span.complete_from
         return None
 
 
@@ -113,20 +113,20 @@ NOTHING_MISSING = OffsetProofs()
 
 
 def offset_proofs(step: PartitionStep, *, with_times: bool) -> OffsetProofs:
-    """What is proven of the offsets of a bucket's log partitions.
+    """Return what is proven of the offsets of a bucket's log partitions.
 
     Args:
         step: the log partitions.
         with_times: whether ranges begin among the commits to follow.
     """
-    ranges = {one: step.completeness.ranges[one] for one in step.completeness.open_partitions()}
+    ranges = {partition: step.completeness.ranges[partition] for partition in step.completeness.open_partitions()}
     if not ranges or not with_times:
         return OffsetProofs(ranges)
     around = step.times()
     times: dict[tuple[int, int], int | None] = {}
     for partition, of_partition in ranges.items():
-        for one in of_partition:
-            begins, complete = around[partition, one.begins_at], around[partition, one.complete_from]
-            times[partition, one.begins_at] = begins.before_us
-            times.setdefault((partition, one.complete_from), complete.at_us or complete.before_us)
+        for span in of_partition:
+            begins, complete = around[partition, span.begins_at], around[partition, span.complete_from]
+            times[partition, span.begins_at] = begins.before_us
+            times.setdefault((partition, span.complete_from), complete.at_us or complete.before_us)
     return OffsetProofs(ranges, times)

@@ -46,19 +46,19 @@ class Anchor(NamedTuple):
     is_live: bool = False
 
     def is_same(self, other: "Anchor") -> bool:
-        """Whether two anchors at one offset are of one record; a time that one of them lacks doesn't count."""
+        """Return whether two anchors at one offset are of one record; a time that one of them lacks doesn't count."""
         times = {self.log_timestamp, other.log_timestamp} - {None}
         return self.hash == other.hash and len(times) < 2
 
     def row(self) -> dict[str, Any]:
-        """The anchor as ``log_partitions.anchors`` has it."""
+        """Return the anchor as ``log_partitions.anchors`` has it."""
         row = self._asdict()
         del row["is_live"]
         return row
 
     @property
     def when(self) -> str:
-        """Its time for a sentence."""
+        """Return its time for a sentence."""
         at = self.log_timestamp
         return "an unknown time" if at is None else f"{at:%Y-%m-%dT%H:%M:%S}.{at.microsecond // 1000:03}Z"
 
@@ -77,12 +77,12 @@ class Comparison(NamedTuple):
 
     @property
     def is_same(self) -> bool:
-        """Whether both are one record."""
+        """Return whether both are one record."""
         return self.anchor.is_same(self.other)
 
 
 def record_hash(key: bytes | None, value: bytes | None) -> str:
-    """The hash of a record's key and value; null is another thing than no bytes.
+    """Return the hash of a record's key and value; null is another thing than no bytes.
 
     >>> record_hash(b"k", None), record_hash(b"k", b"")
     ('577c57769ccf9a9d', '6d7ac64c1578d975')
@@ -105,17 +105,17 @@ def choose(anchors: Iterable[Anchor], most: int = MOST) -> list[Anchor]:
         by offset.
     """
     best: dict[int, Anchor] = {}
-    for one in anchors:
-        other = best.setdefault(one.log_offset, one)
-        if (_epoch(one), one.is_live) > (_epoch(other), other.is_live):
-            best[one.log_offset] = one
+    for anchor in anchors:
+        other = best.setdefault(anchor.log_offset, anchor)
+        if (_epoch(anchor), anchor.is_live) > (_epoch(other), other.is_live):
+            best[anchor.log_offset] = anchor
     every = [best[offset] for offset in sorted(best)]
     if len(every) <= most:
         return every
-    offsets = np.array([one.log_offset for one in every])
+    offsets = np.array([anchor.log_offset for anchor in every])
     near_end = np.searchsorted(offsets, offsets[-1] - np.array(_NEWEST), "right") - 1
     chosen = {*near_end[near_end >= 0].tolist(), *range(_OLDEST)}
-    live = [place for place, one in enumerate(every) if one.is_live and place not in chosen]
+    live = [place for place, anchor in enumerate(every) if anchor.is_live and place not in chosen]
     chosen.update(_spread(live, _LIVE))
     rest = [place for place in range(len(every)) if place not in chosen]
     chosen.update(_spread(rest, most - len(chosen)))
@@ -127,14 +127,14 @@ def _epoch(anchor: Anchor) -> int:
 
 
 def _spread(places: Sequence[int], most: int) -> list[int]:
-    """So many of some places, evenly."""
+    """Return a number of some places, evenly spread."""
     if len(places) <= most:
         return list(places)
     return [places[len(places) * number // most] for number in range(most)]
 
 
 def candidates(records: pa.RecordBatch) -> Iterator[tuple[int, list[Anchor]]]:
-    """Records of a batch that may become anchors, by log partition: never more than a handful of each.
+    """Yield records of a batch that may become anchors, by log partition: never more than a handful of each.
 
     Damage can't be looked up again, and exports have no control records.
 
@@ -160,7 +160,7 @@ def _near_end(rows: Numbers) -> Numbers:
 
 
 def _live(records: pa.RecordBatch, rows: Numbers) -> Numbers:
-    """Some of those rows whose key has no later one among them, and a value."""
+    """Return some of those rows whose key has no later one among them, and a value."""
     taken = pa.array(rows)
     keys = pc.dictionary_encode(records.column("key").take(taken))
     codes = numbers_of(keys.indices, _NO_NUMBER)
@@ -176,7 +176,7 @@ def _anchors(records: pa.RecordBatch, rows: Numbers, *, is_live: bool = False) -
     names = ("log_offset", "log_timestamp", "leader_epoch", "key", "value")
     offsets, times, epochs, keys, values = (records.column(name).take(taken).to_pylist() for name in names)
     hashes = map(record_hash, keys, values)
-    return [Anchor(*one, is_live) for one in zip(offsets, times, hashes, epochs, strict=True)]
+    return [Anchor(*values, is_live) for values in zip(offsets, times, hashes, epochs, strict=True)]
 
 
 def compare(records: pa.RecordBatch, anchors: Mapping[int, Sequence[Anchor]]) -> list[Comparison]:
@@ -196,10 +196,12 @@ def compare(records: pa.RecordBatch, anchors: Mapping[int, Sequence[Anchor]]) ->
     places = zip(
         numbers_of(records.column("log_partition"), _NO_NUMBER)[rows].tolist(), offsets[rows].tolist(), strict=True
     )
-    by_place = {(one, anchor.log_offset): anchor for one, of_partition in anchors.items() for anchor in of_partition}
+    by_place = {
+        (partition, anchor.log_offset): anchor for partition, of_partition in anchors.items() for anchor in of_partition
+    }
     compared = [(row, *place) for row, place in zip(rows.tolist(), places, strict=True) if place in by_place]
     others = _anchors(records, np.array([row for row, _, _ in compared], np.int64))
     return [
-        Comparison(partition, by_place[partition, offset], one)
-        for (_, partition, offset), one in zip(compared, others, strict=True)
+        Comparison(partition, by_place[partition, offset], other)
+        for (_, partition, offset), other in zip(compared, others, strict=True)
     ]

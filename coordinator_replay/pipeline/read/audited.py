@@ -28,7 +28,7 @@ class UnreadFiles:
     unopened: list[tuple[DumpFile, Extent]]
 
     def note(self, opened: Iterable[Extent]) -> str | None:
-        """A sentence about what was passed over, in files that were opened too; None where nothing was."""
+        """Return a sentence about what was passed over, in files that were opened too; None where nothing was."""
         hopped = sum(extent.skipped for extent in opened)
         parts = []
         if self.unopened:
@@ -68,7 +68,7 @@ def _covers(ranges: SkipRanges, start: int, end: int) -> bool:
 
 
 def _extent(file: DumpFile, start: int, end: int) -> Extent:
-    """What a file covers that was not opened; how many records are in it matters to no record that is read."""
+    """Return what a file covers that was not opened; how many records are in it matters to no record that is read."""
     return Extent(
         log_partition=file.log_partition,
         first_offset=start,

@@ -34,21 +34,21 @@ class DumpCopy:
     unpaired: Sequence[int] = ()
 
     def lacks_new_offsets(self, end: int | None) -> bool:
-        """Whether it lacks offsets behind the end of what earlier runs have read: the cleaner was there in between."""
+        """Return whether it lacks offsets behind the end of earlier runs: the cleaner was there in between."""
         return end is not None and self.bounds.end > end and self.unread < self.bounds.end - end
 
     def is_older(self, end: int | None) -> bool:
-        """Whether it ends before that: it may have records that newer copies have lost."""
+        """Return whether it ends before that: it may have records that newer copies have lost."""
         return end is not None and self.bounds.end < end
 
     def may_have_below(self, end: int | None) -> bool:
-        """Whether it may have records up to an offset that earlier runs have read, or shows that some are missing."""
+        """Return whether it may have records up to an offset of earlier runs, or shows that some are missing."""
         if end is None or self.bounds.covered_from >= end:
             return False
         return self.lacks_new_offsets(end) or self.is_older(end) or self.is_late
 
     def below(self, limit: int | None) -> "DumpCopy":
-        """The copy without what is not part of the log from some offset on; None where all of it is."""
+        """Return the copy without what is not part of the log from some offset on; None where all of it is."""
         if limit is None:
             return self
         bounds = self.bounds
@@ -63,29 +63,29 @@ class DumpCopy:
         )
 
     def has_news(self, end: int | None) -> bool:
-        """Whether it has records that earlier runs have not read, or ends elsewhere than they did."""
+        """Return whether it has records that earlier runs have not read, or ends elsewhere than they did."""
         # Of an older copy that was passed over nothing is read: it shows nothing.
         is_passed_over = self.bounds.covered_from > self.bounds.end
         return end is None or self.unread > 0 or (self.bounds.end != end and not is_passed_over)
 
     def as_read_whole(self) -> "DumpCopy":
-        """The copy once what was passed over is read, too."""
+        """Return the copy as if its skipped parts were read, too."""
         return replace(self, skipped=0, bounds=replace(self.bounds, covered_from=_first_offset(self.files, ())))
 
 
 def _base_offsets(files: Sequence[DumpFile]) -> list[int]:
-    """The base offsets in the names of files; a name may say more than any offset can be."""
+    """Return the base offsets in the names of files; a name may say more than any offset can be."""
     return [min(base, LAST_OFFSET) for file in files if (base := base_offset(file)) is not None]
 
 
 def _first_offset(files: Sequence[DumpFile], extents: Sequence[Extent]) -> int:
-    """The lowest offset that files cover: the base offset in a name, or what the first batch says."""
+    """Return the lowest offset that files cover: the base offset in a name, or what the first batch says."""
     named = _base_offsets(files)
     return min([*named, *(extent.first_offset for extent in extents if not named)], default=0)
 
 
 def segment_copies(dump: Dump, extents: Sequence[Extent], ends: Mapping[int, int]) -> list[DumpCopy]:
-    """The copies that segments of a dump are of.
+    """Return the copies that segments of a dump are of.
 
     Args:
         dump: the dump.
@@ -107,7 +107,7 @@ def segment_copies(dump: Dump, extents: Sequence[Extent], ends: Mapping[int, int
 
 
 def gaps_of(copies: Sequence[DumpCopy], uncovered: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Stretches that no file of any copy covers though one copy has the index of a segment there.
+    """Return stretches that no file of any copy covers though one copy has the index of a segment there.
 
     Any other hole between two files is what the cleaner has left: it joins segments, and keeps the name of the first.
 
@@ -156,12 +156,12 @@ def _segment_copy(
     )
     unread = sum(extent.unread for extent in extents)
     # A file has no more records behind the end than it has offsets there.
-    is_late = end is not None and any(one.unread > max(one.last_offset + 1 - end, 0) for one in extents)
+    is_late = end is not None and any(extent.unread > max(extent.last_offset + 1 - end, 0) for extent in extents)
     return DumpCopy(key[1], bounds, files, unread, skipped, is_late, unpaired)
 
 
 def export_copies(tally: Tally, ends: Mapping[int, int]) -> list[DumpCopy]:
-    """The copies that an export through a consumer is of: one of each log partition.
+    """Return the copies that an export through a consumer is of: one of each log partition.
 
     Args:
         tally: counts of all its records.
@@ -191,7 +191,7 @@ def _export_copy(partition: int, low: int, end: int, unread: int, reached: int |
 def passed_over(
     copies: Sequence[DumpCopy], ends: Mapping[int, int], complete: Ranges
 ) -> Iterator[tuple[DumpCopy, Mapping[int, Sequence[tuple[int, int]]]]]:
-    """Copies of which what was passed over has to be read, too, with what of it need not be.
+    """Return copies with skipped parts that must be read after all, and the parts that need not be.
 
     Where a copy lacks offsets behind the end of what earlier runs have read, its own records show what is still alive.
     So they do where it has records that an earlier copy had no file of: the rest of that file was compacted away.

@@ -140,7 +140,7 @@ class DecodedFile:
 
 
 def _staged(kind: str, carried: Sequence[pa.Array], columns: Sequence[pa.Array] = ()) -> tuple[str, pa.RecordBatch]:
-    """A batch of staged rows of one sort."""
+    """Return a batch of staged rows of one sort."""
     return kind, pa.RecordBatch.from_arrays([*carried, *columns], schema=STAGED[kind])
 
 
@@ -153,7 +153,7 @@ def _carried(records: pa.RecordBatch, rows: Rows) -> list[pa.Array]:
 
 
 def _with_source(records: pa.RecordBatch, decoded: Decoded) -> list[pa.Array]:
-    """Columns of quarantined rows, with the file and byte position they came from."""
+    """Return columns of quarantined rows, with the file and byte position they came from."""
     rows = pa.array(decoded.quarantine_rows)
     taken = records.column("source").take(rows).dictionary_encode()
     named = [None if name is None else without_secrets(name) for name in taken.dictionary.to_pylist()]
@@ -232,7 +232,7 @@ class _Stager:
 
 
 def _unread(records: pa.RecordBatch, audited: Audited) -> int:
-    """How many records stand where no earlier run has read; damage is no record."""
+    """Return how many records stand where no earlier run has read; damage is no record."""
     is_record = records.column("error_class").is_null().to_numpy(zero_copy_only=False)
     return int((is_record & ~is_audited(records, audited)).sum())
 
@@ -275,12 +275,12 @@ def _cover(done: DecodedFile, covered: SegmentCoverage, share: FileShare, counts
 
 
 def copy_name(file: DumpFile) -> str:
-    """The copy of its log partition that a file belongs to: its folder, or a file alone that is not in the log now."""
+    """Return the copy that a file belongs to: its folder, or the file alone if it is not in the log now."""
     return file.uri.rpartition("/")[0] if file.is_current else file.uri
 
 
 def _are_within(records: pa.RecordBatch, offsets: Numbers, ranges: SkipRanges) -> Bools:
-    """Which records lie in ranges of offsets; what is damaged lies nowhere for sure."""
+    """Return which records lie in ranges of offsets; what is damaged lies nowhere for sure."""
     is_within: Bools = ranges.have(offsets)
     if is_within.any():
         is_within &= records.column("error_class").is_null().to_numpy(zero_copy_only=False)
@@ -327,15 +327,15 @@ def decode_files(files: Sequence[FileShare], folder: str, buckets: int) -> Decod
         folder: where staged files go.
         buckets: how many buckets the warehouse has.
     """
-    audited = audited_in({partition: ranges for one in files for partition, ranges in one.audited.items()})
+    audited = audited_in({partition: ranges for file in files for partition, ranges in file.audited.items()})
     stager = _Stager(folder, audited, buckets)
-    for stager.copy, of_copy in groupby(files, key=lambda one: copy_name(one.file)):
+    for stager.copy, of_copy in groupby(files, key=lambda file: copy_name(file.file)):
         shares = list(of_copy)
         # A file that is no longer part of the log is read for records that compaction has removed since.
         skip = shares[0].skip if shares[0].file.is_current else ()
         hops = around(skip, (anchor.log_offset for anchor in shares[0].anchors))
         ranges = SkipRanges(skip), SkipRanges(hops), audited
-        for records in gather_records(part for one in shares for part in _read(one, *ranges, stager.done)):
+        for records in gather_records(part for share in shares for part in _read(share, *ranges, stager.done)):
             stager.add(records)
     return stager.close()
 
@@ -363,5 +363,7 @@ def decode_rows(
             compared += compare(records, anchors)
             stager.add(records)
     for partition in stager.done.tally.log_partitions:
-        stager.done.parts.append(LogCopy("", partition, [one for one in compared if one.log_partition == partition]))
+        stager.done.parts.append(
+            LogCopy("", partition, [comparison for comparison in compared if comparison.log_partition == partition])
+        )
     return stager.close()

@@ -58,7 +58,10 @@ def check_kafka_columns(columns: Mapping[str, str], where: str) -> None:
 
 
 def kafka_rows(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows in the columns KAFKA_ROW, those that there are, in ``LOG_RECORD``; rows of other topics are left out."""
+    """Return rows in the columns KAFKA_ROW, those that there are, in ``LOG_RECORD``.
+
+    Rows of other topics are left out.
+    """
     if "topic" in rows.schema.names:
         rows = rows.filter(pc.equal(rows.column("topic").cast(pa.string()), TOPIC))
     partition, offset = (_whole_numbers(rows.column(name)) for name in ("partition", "offset"))
@@ -84,7 +87,7 @@ def kafka_rows(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _whole_numbers(column: pa.Array) -> pa.Array:
-    """A column as numbers of 64 bits; null where it has none."""
+    """Return a column as numbers of 64 bits; null where it has none."""
     if pa.types.is_integer(column.type):
         return column.cast(pa.int64(), safe=False)
     return pa.array(map(_whole_number, column.to_pylist()), pa.int64())
@@ -99,7 +102,7 @@ def _whole_number(value: Any) -> int | None:
 
 
 def log_records(lines: pa.RecordBatch) -> pa.RecordBatch:
-    """The records of ``__consumer_offsets`` among some lines, in ``LOG_RECORD``.
+    """Return the records of ``__consumer_offsets`` among some lines, in ``LOG_RECORD``.
 
     Lines that can't be read become damage rows with the line's own bytes, blank ones none.
 
@@ -112,7 +115,7 @@ def log_records(lines: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _row(line: bytes) -> dict[str, Any]:
-    """A line as a row of ``LOG_RECORD``, and of which topic it is."""
+    """Return a line as a row of ``LOG_RECORD``, and of which topic it is."""
     row: dict[str, Any] = {"topic": TOPIC}
     try:
         raw = orjson.loads(line)
@@ -137,7 +140,7 @@ def _row(line: bytes) -> dict[str, Any]:
 
 
 def _first(raw: Mapping[str, Any], kind: type, *names: str) -> Any:
-    """The first of some fields that has a value.
+    """Return the first of some fields that has a value.
 
     Raises:
         ValueError: it is of another type.

@@ -60,7 +60,7 @@ class MetadataFile:
 
 
 def metadata_files(path: str) -> list[DumpFile]:
-    """The files of a dump of the ``__cluster_metadata`` log.
+    """Return the files of a dump of the ``__cluster_metadata`` log.
 
     Raises:
         InputError: there is no such log.
@@ -73,7 +73,7 @@ def metadata_files(path: str) -> list[DumpFile]:
 
 
 def read_metadata(file: DumpFile) -> MetadataFile:
-    """A stage: what one file of the log says of topics."""
+    """Return a stage: what one file of the log says of topics."""
     records: list[TopicRecord] = []
     is_snapshot = file.uri.endswith(_SNAPSHOT)
     name = _NAME.match(file.uri.rpartition("/")[2])
@@ -81,12 +81,12 @@ def read_metadata(file: DumpFile) -> MetadataFile:
     filesystem, path = open_filesystem(file.uri)
     with filesystem.open_input_stream(path, compression=None) as stream:
         for part in read_segment(stream, source=file.uri, log_partition=0):
-            offsets = [one for one in part.records.column("log_offset").to_pylist() if one is not None]
+            offsets = [offset for offset in part.records.column("log_offset").to_pylist() if offset is not None]
             count(IoMetrics(records_read=part.records.num_rows))
-            end = max([end, *(one + 1 for one in offsets)])
+            end = max([end, *(offset + 1 for offset in offsets)])
             good = part.records.filter(part.records.column("control_type").is_null())
             columns = (good.column(name).to_pylist() for name in ("value", "log_timestamp", "log_offset"))
-            records += (one for row in zip(*columns, strict=True) if (one := _record(*row)) is not None)
+            records += (record for row in zip(*columns, strict=True) if (record := _record(*row)) is not None)
         count(IoMetrics(files_read=1, bytes_read=file.size))
     return MetadataFile(base, base if is_snapshot else end, is_snapshot, records)
 
@@ -112,7 +112,7 @@ def _record(value: bytes | None, at: Any, log_offset: int | None) -> TopicRecord
 
 
 def leader_changes(files: Iterable[MetadataFile]) -> Iterator[LeaderChange]:
-    """When partitions of ``__consumer_offsets`` got other leaders.
+    """Return when partitions of ``__consumer_offsets`` got other leaders.
 
     A record that names a leader raises the leader epoch by one (``PartitionRegistration.merge``), so that epochs are
     counted from the partition's record or from a snapshot on, as far as no record is missing.
@@ -121,13 +121,18 @@ def leader_changes(files: Iterable[MetadataFile]) -> Iterator[LeaderChange]:
         files: of the log, in any order.
     """
     in_order = sorted(files, key=lambda file: (file.base_offset, file.end_offset))
-    topics = [(one.log_offset, one.topic_id) for file in in_order for one in file.records if one.topic == OFFSETS_TOPIC]
+    topics = [
+        (record.log_offset, record.topic_id)
+        for file in in_order
+        for record in file.records
+        if record.topic == OFFSETS_TOPIC
+    ]
     # A topic that was made again has another id, and epochs of its own.
     topic_id = max(topics, default=(0, None))[1]
     snapshots = [file for file in in_order if file.is_snapshot]
     epochs: dict[int, int] = {}
     reached = 0
-    for file in (one for one in in_order if not one.is_snapshot):
+    for file in (file_ for file_ in in_order if not file_.is_snapshot):
         if file.base_offset > reached:
             # Records before it are missing: what was counted so far is no beginning for it.
             yield from _from_snapshots(snapshots, file.base_offset, topic_id, epochs)
@@ -143,7 +148,10 @@ def leader_changes(files: Iterable[MetadataFile]) -> Iterator[LeaderChange]:
 def _from_snapshots(
     snapshots: list[MetadataFile], before: int | None, topic_id: str | None, epochs: dict[int, int]
 ) -> Iterator[LeaderChange]:
-    """What the snapshots up to an offset have of partitions whose epochs are open; they are taken off the list."""
+    """Yield what the snapshots up to an offset have of partitions whose epochs are open.
+
+    They are taken off the list.
+    """
     while snapshots and (before is None or snapshots[0].base_offset < before):
         for record in snapshots.pop(0).records:
             if record.topic_id == topic_id and record.partition not in epochs:
@@ -151,7 +159,7 @@ def _from_snapshots(
 
 
 def _change(record: TopicRecord, epochs: dict[int, int], at_ms: int | None) -> Iterator[LeaderChange]:
-    """The change that a record shows, if any; epochs are kept up."""
+    """Yield the change that a record shows, if any; epochs are kept up."""
     if record.partition is None or record.leader is None:
         return
     before = epochs.get(record.partition)

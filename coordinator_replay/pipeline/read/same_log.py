@@ -46,7 +46,7 @@ class EarlierLog:
     end_offset: int | None = None
 
     def columns(self) -> dict[str, Any]:
-        """What ``log_partitions`` keeps of it for the next run."""
+        """Return what ``log_partitions`` keeps of it for the next run."""
         return {"topic_id": self.topic_id, "anchors": [anchor.row() for anchor in self.anchors]}
 
 
@@ -69,28 +69,33 @@ class LogCopy:
 
     @property
     def key(self) -> tuple[str, int]:
-        """What identifies it."""
+        """Return what identifies it."""
         return self.folder, self.log_partition
 
     @property
     def matched(self) -> int:
-        """The newest offset at which it has the record of earlier runs; below all offsets where there is none."""
-        return max((one.anchor.log_offset for one in self.compared if one.is_same), default=_NO_OFFSET)
+        """Return the newest offset at which it has the record of earlier runs.
+
+        Below all offsets where there is none.
+        """
+        return max(
+            (comparison.anchor.log_offset for comparison in self.compared if comparison.is_same), default=_NO_OFFSET
+        )
 
     @property
     def diverged(self) -> Comparison | None:
-        """Above that, the first comparison with another record."""
-        others = [one for one in self.compared if one.anchor.log_offset > self.matched]
-        return min(others, key=lambda one: one.anchor.log_offset, default=None)
+        """Return the first comparison above that with another record."""
+        others = [comparison for comparison in self.compared if comparison.anchor.log_offset > self.matched]
+        return min(others, key=lambda other: other.anchor.log_offset, default=None)
 
     @property
     def is_settled(self) -> bool:
-        """Whether it has the record of earlier runs at the newest anchor that was compared."""
+        """Return whether it has the record of earlier runs at the newest anchor that was compared."""
         return self.matched > _NO_OFFSET and self.diverged is None
 
     @property
     def place(self) -> str:
-        """Where it is, for a sentence."""
+        """Return where it is, for a sentence."""
         return self.folder or "the export"
 
 
@@ -112,7 +117,7 @@ class Truncation(NamedTuple):
 
     @property
     def note(self) -> str:
-        """A sentence about it."""
+        """Return a sentence about it."""
         if self.from_offset == self.until_offset:
             where = f"from offset {self.from_offset} on"
         else:
@@ -139,7 +144,7 @@ class StaleCopy(NamedTuple):
 
     @property
     def note(self) -> str:
-        """A sentence about it."""
+        """Return a sentence about it."""
         return (
             f"{self.copy.place}: records of log partition {self.copy.log_partition} from offset {self.from_offset} on "
             f"are left out: an election truncated the log there, and the records that count are of leader epoch "
@@ -163,23 +168,25 @@ class LogComparison:
 
     @property
     def is_branched(self) -> bool:
-        """Whether some records don't count, so that the dump must be read again without them."""
+        """Return whether some records don't count, so that the dump must be read again without them."""
         return bool(self.truncated or self.stale)
 
     @property
     def lost_from(self) -> dict[int, int]:
-        """For each log partition that was truncated the first offset from which on earlier runs' records are lost."""
-        return {partition: one.from_offset for partition, one in self.truncated.items()}
+        """Return for each truncated log partition the first offset whose records of earlier runs are lost."""
+        return {partition: truncation.from_offset for partition, truncation in self.truncated.items()}
 
     def limit(self, file: DumpFile) -> int | None:
-        """The offset from which on the records of a file don't count; None where all of them do."""
-        one = self.stale.get((folder_of(file), file.log_partition))
-        return None if one is None else one.from_offset
+        """Return the offset from which on the records of a file don't count; None where all of them do."""
+        stale = self.stale.get((folder_of(file), file.log_partition))
+        return None if stale is None else stale.from_offset
 
     @property
     def notes(self) -> list[str]:
-        """Sentences about it for the user."""
-        notes = [one.note for one in self.truncated.values()] + [one.note for one in self.stale.values()]
+        """Return sentences about it for the user."""
+        notes = [truncation.note for truncation in self.truncated.values()] + [
+            stale.note for stale in self.stale.values()
+        ]
         if self.unknown:
             named = ", ".join(map(str, self.unknown[:8])) + (", ..." if len(self.unknown) > 8 else "")
             notes.append(
@@ -207,7 +214,7 @@ def look_up(share: LookUp) -> list[Comparison]:
 
 
 def around(skip: Sequence[tuple[int, int]], offsets: Iterable[int]) -> list[tuple[int, int]]:
-    """Closed ranges of offsets without some that lie in them.
+    """Return closed ranges of offsets without some that lie in them.
 
     >>> around([(0, 9), (20, 29)], [0, 5, 12])
     [(1, 4), (6, 9), (20, 29)]
@@ -224,25 +231,25 @@ def around(skip: Sequence[tuple[int, int]], offsets: Iterable[int]) -> list[tupl
 
 
 def metadata_files(dump: Dump, files: Iterable[DumpFile]) -> dict[str, str]:
-    """The file with the topic's id for one of the files of each folder, by that file's URI, where it is there."""
+    """Return the file with the topic's id in the folder of each file, by that file's URI, if there is one."""
     folders = {folder_of(file): file.uri for file in files}
     named = ((uri, f"{folder}/{PARTITION_METADATA}") for folder, uri in folders.items())
     return {uri: metadata for uri, metadata in named if metadata in dump.companions}
 
 
 def folder_of(file: DumpFile) -> str:
-    """The folder that a file lies in."""
+    """Return the folder that a file lies in."""
     return file.uri.rpartition("/")[0]
 
 
 def read_topic_id(uri: str) -> str | None:
-    """The id of the topic in a file ``partition.metadata``; None where it can't be read (``PartitionMetadataFile``)."""
+    """Return the topic's id in a file ``partition.metadata`` (``PartitionMetadataFile``); None if unreadable."""
     match = _TOPIC_ID.search(_text(uri))
     return None if match is None else match.group(1)
 
 
 def read_epochs(uri: str) -> list[tuple[int, int]]:
-    """Leader epochs and their first offsets in a file ``leader-epoch-checkpoint``; none where it can't be read.
+    """Return leader epochs and their first offsets in a file ``leader-epoch-checkpoint``; none where it can't be read.
 
     A version, the number of lines, and so many lines of an epoch and an offset (``LeaderEpochCheckpointFile``).
     """
@@ -274,7 +281,7 @@ def compare_logs(
     unopened: Sequence[tuple[DumpFile, Extent]],
     look: Look,
 ) -> LogComparison:
-    """Whether a dump is of the log that earlier runs have read.
+    """Return whether a dump is of the log that earlier runs have read.
 
     Files that were not opened so far are opened where nothing else decides, those with the newest anchors first.
 
@@ -299,7 +306,7 @@ def compare_logs(
 
 
 def _copies(parts: Iterable[LogCopy], earlier: Mapping[int, EarlierLog]) -> list[LogCopy]:
-    """The copies of log partitions that earlier runs have read."""
+    """Return the copies of log partitions that earlier runs have read."""
     copies: dict[tuple[str, int], LogCopy] = {}
     for part in parts:
         if part.log_partition in earlier:
@@ -321,14 +328,14 @@ def _check_topic(copy: LogCopy, log: EarlierLog) -> None:
 def _to_look_up(
     copy: LogCopy, earlier: Mapping[int, EarlierLog], unopened: Sequence[tuple[DumpFile, Extent]], newest_only: bool
 ) -> list[LookUp]:
-    """The files that are to be opened, because what was compared so far decides nothing."""
+    """Return the files that are to be opened, because what was compared so far decides nothing."""
     if copy.is_settled or (newest_only and copy.compared):
         return []
-    done = {one.anchor.log_offset for one in copy.compared}
-    anchors = [one for one in earlier[copy.log_partition].anchors if one.log_offset not in done]
+    done = {comparison.anchor.log_offset for comparison in copy.compared}
+    anchors = [anchor for anchor in earlier[copy.log_partition].anchors if anchor.log_offset not in done]
     shares = []
-    for file, extent in sorted(unopened, key=lambda one: -one[1].first_offset):
-        within = [one for one in anchors if extent.first_offset <= one.log_offset <= extent.last_offset]
+    for file, extent in sorted(unopened, key=lambda pair: -pair[1].first_offset):
+        within = [anchor for anchor in anchors if extent.first_offset <= anchor.log_offset <= extent.last_offset]
         if within and (folder_of(file), file.log_partition) == copy.key:
             shares.append(LookUp(file, within))
     return shares[:1] if newest_only else shares
@@ -357,7 +364,7 @@ def _decided(copies: Sequence[LogCopy], earlier: Mapping[int, EarlierLog], compa
 
 
 def _replaced(copy: LogCopy, log: EarlierLog) -> Comparison | None:
-    """The first anchor that can't be in the log of a copy any more: leader epochs only rise in a log.
+    """Return the first anchor that can't be in the log of a copy any more: leader epochs only rise in a log.
 
     The copy may be too short to have another record at its offset.
     """
@@ -372,7 +379,7 @@ def _replaced(copy: LogCopy, log: EarlierLog) -> Comparison | None:
 
 
 def _is_newer(copy: LogCopy, log: EarlierLog, diverged: Comparison) -> bool:
-    """Whether the copy has what counts where it diverges from what earlier runs have read, by the leader epochs.
+    """Return whether the copy has what counts where it diverges from what earlier runs have read, by the leader epochs.
 
     Raises:
         InputError: it is another log, or no leader epoch says which of both counts.
@@ -394,36 +401,36 @@ def _is_newer(copy: LogCopy, log: EarlierLog, diverged: Comparison) -> bool:
 
 
 def _truncation(copy: LogCopy, diverged: Comparison, log: EarlierLog, companions: Iterable[str]) -> Truncation:
-    """Where the copy diverges from what earlier runs have read: there its leader epoch begins, if it says where."""
+    """Return where the copy diverges from earlier runs: where its leader epoch begins, if it says so."""
     first, last, epoch = copy.matched + 1, diverged.anchor.log_offset, diverged.anchor.leader_epoch or 0
     checkpoint = f"{copy.folder}/{LEADER_EPOCHS}"
-    starts = [one for one in copy.epochs if one.leader_epoch > epoch and first <= one.first <= last]
+    starts = [start for start in copy.epochs if start.leader_epoch > epoch and first <= start.first <= last]
     if starts:
-        start = min(starts, key=lambda one: one.first)
+        start = min(starts, key=lambda start: start.first)
         first, last = max(first, start.after + 1), start.first
     if checkpoint in companions:
-        begins = [begin for one, begin in read_epochs(checkpoint) if one > epoch]
+        begins = [begin for leader_epoch, begin in read_epochs(checkpoint) if leader_epoch > epoch]
         if begins and first <= min(begins) <= last:
             first = last = min(begins)
     return Truncation(copy.log_partition, first, last, log.end_offset, diverged.other.leader_epoch or 0)
 
 
-def _truncate(comparison: LogComparison, one: Truncation) -> None:
-    """Of several copies that were truncated, that of the newest leader counts."""
-    other = comparison.truncated.setdefault(one.log_partition, one)
-    if (one.leader_epoch, -one.from_offset) > (other.leader_epoch, -other.from_offset):
-        comparison.truncated[one.log_partition] = one
+def _truncate(comparison: LogComparison, truncation: Truncation) -> None:
+    """Truncate a copy; of several truncated copies the one with the newest leader counts."""
+    other = comparison.truncated.setdefault(truncation.log_partition, truncation)
+    if (truncation.leader_epoch, -truncation.from_offset) > (other.leader_epoch, -other.from_offset):
+        comparison.truncated[truncation.log_partition] = truncation
 
 
 def earlier_logs(files: Sequence[TableFile]) -> dict[int, EarlierLog]:
-    """What earlier runs have kept, by log partition.
+    """Return what earlier runs have kept, by log partition.
 
     Args:
         files: of table ``log_partitions``, of the cluster.
     """
     return {
         row["log_partition"]: EarlierLog(
-            [Anchor(**one) for one in row["anchors"] or ()], row["topic_id"], row["end_offset"]
+            [Anchor(**anchor) for anchor in row["anchors"] or ()], row["topic_id"], row["end_offset"]
         )
         for batch in read_table(files, ["log_partition", "anchors", "topic_id", "end_offset"])
         for row in batch.to_pylist()
@@ -436,7 +443,7 @@ def logs_after(
     parts: Iterable[LogCopy],
     comparison: LogComparison,
 ) -> dict[int, EarlierLog]:
-    """What a run keeps of the log partitions that it has read; their ends are as before.
+    """Return what a run keeps of the log partitions that it has read; their ends are as before.
 
     Anchors that the dump still has are preferred: what has outlived a compaction may well outlive another one.
 
@@ -447,7 +454,12 @@ def logs_after(
         comparison: the dump compared with what earlier runs have kept.
     """
     parts = list(parts)
-    still = {(one.log_partition, one.anchor.log_offset) for part in parts for one in part.compared if one.is_same}
+    still = {
+        (comparison.log_partition, comparison.anchor.log_offset)
+        for part in parts
+        for comparison in part.compared
+        if comparison.is_same
+    }
     topic_ids = {part.log_partition: part.topic_id for part in parts if part.topic_id}
     candidates: dict[int, list[Anchor]] = {}
     for of_part in anchors_read:

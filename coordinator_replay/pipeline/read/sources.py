@@ -27,7 +27,7 @@ _NO_CONNECTOR = re.compile("No FileSystem for scheme|ClassNotFoundException: Cla
 
 
 def _kafka_source(df: DataFrame, path: str) -> DataFrame:
-    """The columns that ``kafka_rows`` reads of a table.
+    """Return the columns that ``kafka_rows`` reads of a table.
 
     Raises:
         InputError: a column is missing or of another type.
@@ -43,7 +43,7 @@ def _looks_destroyed(line: str) -> bool:
 
 
 def _json_lines(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """The lines of files, in the columns LINES.
+    """Return the lines of files, in the columns LINES.
 
     Raises:
         InputError: the binary fields were destroyed by a text encoding.
@@ -73,7 +73,7 @@ def _failing_without_connector(dump: Dump) -> Iterator[None]:
 
 
 def read_tables(spark: SparkSession, dump: Dump) -> tuple[DataFrame, Callable[[pa.RecordBatch], pa.RecordBatch]]:
-    """A dump that is Parquet, Delta or JSON lines as Spark reads it, and what makes log records of a batch of it.
+    """Return a dump of Parquet, Delta or JSON lines as Spark reads it, and a function that makes log records.
 
     Raises:
         InputError: the files are not what they seem, lack columns, or lie in a store that Spark can't open.

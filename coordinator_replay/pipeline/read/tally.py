@@ -78,7 +78,7 @@ class Count:
         """Let others count here too."""
 
         def best(choose: Callable[..., Any], name: str) -> Any:
-            values = [value for one in (self, other) if (value := getattr(one, name)) is not None]
+            values = [value for tally in (self, other) if (value := getattr(tally, name)) is not None]
             return choose(values, default=None)
 
         self.records += other.records
@@ -168,11 +168,11 @@ class Tally:
 
     @property
     def log_partitions(self) -> set[int]:
-        """The log partitions that have a record here."""
+        """Return the log partitions that have a record here."""
         return {key.log_partition for key in self.counts if key.log_partition is not None}
 
     def by_partition(self, *, only_new: bool = False) -> dict[int, Count]:
-        """What was counted of each log partition.
+        """Return what was counted of each log partition.
 
         Args:
             only_new: whether positions that earlier runs have read are left out.
@@ -184,11 +184,11 @@ class Tally:
         return counts
 
     def records(self) -> int:
-        """How many records were counted."""
+        """Return how many records were counted."""
         return sum(count.records for count in self.counts.values())
 
     def end(self) -> datetime | None:
-        """The latest time of any record, in quarantine or not; None where none carries one."""
+        """Return the latest time of any record, in quarantine or not; None where none carries one."""
         return max((count.end for count in self.counts.values() if count.end is not None), default=None)
 
     def _begin_epochs(self, rows: pa.RecordBatch) -> None:
@@ -202,7 +202,7 @@ class Tally:
 
     def _begin_epoch(self, key: tuple[int, int], place: Place) -> None:
         # A record has one time: the offset decides.
-        self.epochs[key] = min(place, self.epochs.get(key, place), key=lambda one: one[0])
+        self.epochs[key] = min(place, self.epochs.get(key, place), key=lambda pair: pair[0])
 
     def _divide_hashes(self, rows: pa.RecordBatch) -> None:
         named = pa.table({name: rows.column(name) for name in ("log_partition", "group_id")})
@@ -233,7 +233,7 @@ class Tally:
             value = orjson.loads(text)
             for topic in (
                 *(value.get("topics") or ()),
-                *(one for name in _SHARE_LISTS for one in value.get(name) or ()),
+                *(element for name in _SHARE_LISTS for element in value.get(name) or ()),
             ):
                 topic_id, name = topic.get("topicId"), topic.get("topicName")
                 if topic_id and name and name != _UNKNOWN_TOPIC:
@@ -249,7 +249,7 @@ def _number(value: int | None) -> int:
 
 
 def kinds_of(what: str, rows: pa.RecordBatch) -> pa.Array:
-    """Kafka's name of each record's kind, or the class of its error."""
+    """Return Kafka's name of each record's kind, or the class of its error."""
     if what == COMMIT:
         is_legacy = pc.equal(rows.column("key_version"), 0)
         return pc.if_else(is_legacy, "LegacyOffsetCommit", "OffsetCommit")
@@ -258,7 +258,7 @@ def kinds_of(what: str, rows: pa.RecordBatch) -> pa.Array:
 
 
 def is_audited(rows: pa.RecordBatch, audited: Audited) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Which rows stand where earlier runs have read, by log_partition and log_offset."""
+    """Return which rows stand where earlier runs have read, by log_partition and log_offset."""
     partitions, offsets = (numbers_of(rows.column(name), -1) for name in ("log_partition", "log_offset"))
     is_in = np.zeros(rows.num_rows, np.bool_)
     for partition, ranges in audited.items():
@@ -268,6 +268,6 @@ def is_audited(rows: pa.RecordBatch, audited: Audited) -> np.ndarray[Any, np.dty
 
 
 def audited_in(ranges: Ranges) -> Audited:
-    """Ranges as they are looked up."""
+    """Return ranges as they are looked up."""
     read = {partition: some for partition, some in ranges.items() if some}
     return {partition: SkipRanges([(start, end - 1) for start, end in some]) for partition, some in read.items()}

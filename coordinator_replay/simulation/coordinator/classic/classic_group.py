@@ -89,7 +89,7 @@ class LiveClassicGroup(ClassicGroup):
 
     @property
     def all_have_joined(self) -> bool:
-        """Return every member waits for the join phase to end, and nobody was given an id and did not join."""
+        """Return whether every member waits for the join phase to end, and nobody was given an id and did not join."""
         return len(self.waiting_joins) == len(self.members) and not self.pending_members
 
     def waits(self, member_id: str) -> bool:

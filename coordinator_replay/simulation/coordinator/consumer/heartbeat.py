@@ -234,7 +234,7 @@ def note_subscription(update: GroupUpdate, member: Member, subscription: Subscri
 
 
 def _is_replacing(update: GroupUpdate, member: Member) -> bool:
-    """Return the records of a replaced static member are already under the new id."""
+    """Return whether the records of a replaced static member are already under the new id."""
     instance_id = member.subscription.instance_id if member.subscription is not None else None
     return instance_id is not None and instance_id in update.state.static_members
 

@@ -180,7 +180,7 @@ def common_assignor(assignors: Mapping[str, Assignors], members: Collection[str]
 
 
 def _can_be_read(name: str, assignors: Mapping[str, Assignors], members: Collection[str]) -> bool:
-    """Return every member's metadata is in a version that every member can read."""
+    """Return whether every member's metadata is in a version that every member can read."""
     chosen = [
         assignor for member_id in members for assignor in assignors.get(member_id, ()) if assignor["name"] == name
     ]
