@@ -14,10 +14,9 @@ from coordinator_replay.simulation.coordinator.script import COMMANDS
 HEAD = """\
 # Simulating the coordinator
 
-`coordinator-replay simulate SCRIPT.jsonl` runs requests, topics and time through a group coordinator that answers as
-Kafka 4.3.1 does: the same responses, errors and records in the same order, the same timers. It is for teaching, for
-tests, and for reproducing an incident step by step. `--out DIR` writes the records as log segments, and the topics,
-for `audit`:
+`coordinator-replay simulate SCRIPT.jsonl` runs a script of requests, topics and time through a group coordinator. It
+answers as Kafka 4.3.1 does: the same responses, errors and records in the same order, the same timers. Use it for
+teaching, for tests, and to reproduce an incident step by step. `--out DIR` writes log segments and topics for `audit`:
 
 ```sh
 coordinator-replay simulate incident.jsonl --out simulated
@@ -33,7 +32,7 @@ coordinator-replay audit simulated/segments --topics simulated/topics.csv --ware
 TRUTH = """\
 ## Why it did what it did
 
-`--truth FILE` writes, as JSON lines, what set the coordinator going each time. No answer and no record depends on it,
+`--truth FILE` writes the cause of each action of the coordinator, as JSON lines. No answer and no record depends on it,
 so it can judge what an audit infers from the records alone.
 
 ```sh
@@ -68,19 +67,19 @@ A classic group removes members in memory; the record that shows it comes later,
 
 SCRIPTS = {
     "config": '`{"config": {...}}`: settings by the brokers\' names, as the first line only.',
-    "topics": '`{"topics": [{"name", "id", "partitions", "racks"?}]}`: all topics from now on; created, grown and '
-    "deleted ones follow from the difference. `racks` are the racks of each partition's replicas.",
+    "topics": '`{"topics": [{"name", "id", "partitions", "racks"?}]}`: all topics from now on. Created, grown and '
+    "deleted topics follow from the difference. `racks` are the racks of each partition's replicas.",
     "groupConfig": '`{"groupConfig": {...}, "group": g}`: settings of one group, in place of all it had.',
     "request": '`{"request": api, "version"?, "group"?, "client"?: {"id", "host"}, "body"?: {...}}`: fields that are '
     "left out have the defaults of the message; `group` is the body's `groupId`.",
     "endTxn": '`{"endTxn": {"producerId", "producerEpoch", "commit"}}`: the marker that ends a transaction.',
     "advance_ms": '`{"advance_ms": n}`: time passes, and what is due happens, each at its own time.',
     "async": '`{"async": "hold"}` puts background work (the resolution of expressions) off, `"run"` lets it go on.',
-    "reload": '`{"reload": true}`: the partition gets another leader; what no record says is lost.',
+    "reload": '`{"reload": true}`: the partition gets another leader, and everything without a record is lost.',
     "dump": '`{"dump": true}`: the inner state of all groups.',
     "timers": '`{"timers": true}`: the running timers, with the milliseconds they have left.',
     "assign": '`{"assign": assignor, "topics": {name: partitions}, "racks"?, "members": {id: {"topics", "owned"?, '
-    '"generation"?, "rack"?, "instance"?}}}`: what a client\'s assignor makes of subscriptions, without a coordinator.',
+    '"generation"?, "rack"?, "instance"?}}}`: what a client\'s assignor assigns, without a coordinator.',
     "note": '`{"note": text}`: nothing; a note may also stand in the line of another command.',
 }
 
@@ -88,25 +87,25 @@ DRAFT = f"""\
 ## The draft's assignment on the client's side
 
 With `{CLIENT_ASSIGNORS}=true` members may bring assignors of their own (`clientAssignors` in ConsumerGroupHeartbeat).
-Where all have one in common, a member is asked to compute (`shouldComputeAssignment`); it gets what it needs by
-PrepareAssignment and brings the result by InstallAssignment, which is checked (INVALID_ASSIGNMENT) and becomes the
-target assignment at the epoch it was computed for. No release of Kafka has this: it is built and tested against the
+If all have one in common, a member is asked to compute (`shouldComputeAssignment`). It gets its input by
+PrepareAssignment and brings the result by InstallAssignment. The result is checked (INVALID_ASSIGNMENT) and becomes the
+target assignment at the epoch it was computed for. No release of Kafka has this. It is built and tested against the
 text of KIP-848 alone, and the numbers and names of its messages are ours.
 """
 
 AUDITED = """\
 ## What an audit of the log doesn't show
 
-The tables made from a simulated log, asked as of any step, say what the coordinator answered at that step. Where they
-can't, the same holds for the log of a real broker:
+Asked as of any step, the tables made from a simulated log say what the coordinator answered at that step. There are
+exceptions, and they hold for the log of a real broker too:
 
 - From JoinGroup to the leader's SyncGroup a classic group changes in memory only. The tables have it as its last record
   left it, and not at all before the first one.
-- What the leader of a classic group sent is shown as partitions where it is a ConsumerProtocolAssignment and the
-  group's protocol type is `consumer`.
+- The assignment that the leader of a classic group sent is shown as partitions only if it is a
+  ConsumerProtocolAssignment and the group's protocol type is `consumer`.
 - When a topic was deleted: the coordinator leaves its partitions out of descriptions, the tables don't.
-- The assignor of a group whose members ask for none is the first of `group.consumer.assignors`, a setting; where as
-  many members ask for one as for another, the order of a hash table decides.
+- If the members of a group ask for no assignor, it is the first of the setting `group.consumer.assignors`. If equally
+  many ask for each of two, the order of a hash table decides.
 - A JoinGroup with an unknown member id to an Empty consumer group is refused, and yet Kafka forgets the group until the
   partition is loaded again. It writes no tombstone, so the tables have the group still.
 """
@@ -115,15 +114,16 @@ LEFT_OUT = """\
 ## What is left out
 
 - The broker around the coordinator: authorization, quotas and throttling, the network and its delays, topics that
-  OffsetCommit would not know. Topic ids that the broker fills into requests by name have to be given (`topicId` beside
-  `name` in OffsetCommit), where an older member epoch is to be accepted.
+  OffsetCommit would not know. A broker fills topic ids into requests by name. Here give them yourself (`topicId` beside
+  `name` in OffsetCommit), if an older member epoch is to be accepted.
 - Writes that fail, and records that are too large. A record counts as committed when it is written.
 - Share and streams groups.
 - `group.coordinator.append.linger.ms`: every operation is a batch of its own. Neither order nor content depends on it.
 - Log lines. The form of the answers has a place for them; Kafka's own coordinator fills it.
-- What can't be known: random member ids are counted instead, and where several timers are due in one millisecond
-  they fire in the order they were set. The order of Java's hash tables, which decides ties, is reproduced, but for
-  bins with nine keys or more in tables of 64 places or more, of which Java makes trees.
+- Random member ids: they are counted instead.
+- The order of timers that are due in the same millisecond: they fire in the order they were set.
+- Part of the order of Java's hash tables, which decides ties. It is reproduced, except for bins with nine keys or more
+  in tables of 64 places or more, which Java turns into trees.
 - Time begins at 2001-09-09T01:46:40Z in every script.
 """
 
@@ -169,7 +169,7 @@ def _checks() -> str:
     rows = "\n".join(f"| INVALID_REQUEST | {message} |" for message, _ in CHECKS)
     codes = ", ".join(f"{name} ({code})" for name, code in sorted(CODES.items(), key=lambda item: item[1]))
     return (
-        "## Errors\n\nWhat a ConsumerGroupHeartbeat is refused for before its group is looked at, in this order:\n\n"
+        "## Errors\n\nBefore it looks at the group, it refuses a ConsumerGroupHeartbeat with, in order:\n\n"
         f"| error | message |\n|---|---|\n{rows}\n\nAll errors it answers with: {codes}.\n"
     )
 
@@ -192,11 +192,13 @@ def write() -> str:
     commands = "\n".join(f"- {SCRIPTS[name]}" for name in COMMANDS)
     scripts = (
         f"## Scripts\n\nOne JSON object a line; blank lines are passed over.\n\n{commands}\n\n"
-        "Each line is answered by one: its number, the time, and in `out` what happened, in order: `records` of one "
-        "batch, a `response` with the number of the line that it answers (JoinGroup and SyncGroup may be answered by "
-        "a later line), its `error` by name. Member ids that the coordinator makes are written `$m1`, `$m2`, … in "
-        "order of appearance, and may be used so in later lines. A line that can't be run, or has a field "
-        "that is not listed here, ends the run with its number.\n"
+        "Each line gets one line as its answer: its number, the time, and in `out` what happened, in order:\n\n"
+        "- `records` of one batch;\n"
+        "- a `response` with the number of the line that it answers (JoinGroup and SyncGroup may be answered by a "
+        "later line), and its `error` by name.\n\n"
+        "Member ids that the coordinator makes are written `$m1`, `$m2`, … in order of appearance. Later lines may use "
+        "them like that. A line that can't be run, or has a field that is not listed here, ends the run with its "
+        "number.\n"
     )
     parts = [HEAD, TRUTH, scripts, _requests(), _protocols(), _checks(), _settings(), DRAFT, AUDITED, LEFT_OUT]
     return "\n".join(parts)
