@@ -1,4 +1,4 @@
--- Rollouts: restarts of a group's members that follow each other, with what they cost, the most expensive first; at least so much where is_at_least.
+-- Rollouts: restarts of a group's members that follow each other, with what they cost, the most expensive first. With is_at_least they cost this or more.
 -- param group text: only this group
 -- param from time: rollouts that ended then or later
 -- param threshold number = 2: restarts from which on they are a rollout

@@ -48,7 +48,7 @@ coordinator-replay simulate incident.jsonl --out simulated --truth truth.jsonl
 
 `at` counts milliseconds from the beginning of the script, as in the answers. Ids of members are those in the segments.
 `end_offset` is the offset of the next record then, `state` the state that the group leaves. `reason` is Kafka's own
-text: of a rebalance the reason that brokers log with "Preparing to rebalance group", of an epoch the lines that they
+text. A rebalance has the reason that brokers log with "Preparing to rebalance group". An epoch has the lines that they
 log for the same request, joined by a semicolon.
 
 `trigger` says what set it off. Its `kind` is one of these:
