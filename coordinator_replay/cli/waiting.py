@@ -1,4 +1,4 @@
-"""A sign of life on the terminal while an answer takes longer than a second. It is gone before the answer begins."""
+"""A line on the terminal that says an answer takes longer than a second. It is gone before the answer begins."""
 
 import os
 import sys
