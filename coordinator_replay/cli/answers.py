@@ -160,7 +160,7 @@ cause_option = click.option(
     "causes",
     multiple=True,
     type=CAUSE_NAME,
-    help="Only rebalances of this cause, and those that could also be of it, which are marked; can be given again.",
+    help="Only rebalances with this cause, or that could also have it (marked); can be given again.",
 )
 last_option = click.option(
     "--last",

@@ -254,7 +254,7 @@ def owner(common: Common, group: str, topic: str, partition: int | None, **asked
 def findings(common: Common, exit_code: bool, **asked: Any) -> None:
     """Show findings: what an operator should look at, the most severe first.
 
-    --from and --to choose those that were the case in that time range: last seen in it or later, first seen before its
+    --from and --to choose findings that were true in that time range: last seen in it or later, first seen before its
     end.
     """
     answer = open_warehouse(common).findings(**asked)

@@ -59,10 +59,10 @@ def consumers(common: Common, **asked: Any) -> None:
 def impact(common: Common, **asked: Any) -> None:
     """Sum up what a time range cost over all groups, and what the groups concerned have in common.
 
-    A group is concerned that rebalanced in that time, or of which partitions had no owner. What the groups concerned
-    have in common (host, client, topic, partition of __consumer_offsets; from brokers' logs also coordinator and its
-    change) is named where chance hardly explains that it is commoner among them than among the other groups that had
-    members in that time, and never against a coordinator that is known not to have changed.
+    It lists groups that rebalanced in that time or had partitions without an owner, and what they have in common: host,
+    client, topic, partition of __consumer_offsets; from brokers' logs also the coordinator and its change. Something is
+    in common only if it is significantly more common than among the other groups with members in that time. A
+    coordinator is never named if it is known not to have changed.
     """
     answer = open_warehouse(common).impact(**asked)
     if common.output == "table":
@@ -125,8 +125,8 @@ def diff(
     Groups, their states and protocols, members by client and host, subscriptions, assignors, owners and offsets, and
     between two times rebalances by cause and findings that are new or over. A table counts the changes of each group;
     --wide, --output json and csv have each of them. Two clusters of one warehouse are given as --cluster A,B. Two
-    nights are given by their run ids, which sql --query audit-runs lists: each stands for the end of the log as that
-    audit had read it, and findings are new that the first one had not stored.
+    nights are given by their run ids, which sql --query audit-runs lists. Each stands for the end of the log as that
+    audit had read it. A finding is new if the first night had not stored it.
     """
     if common.other_cluster is not None:
         if start is not None or end is not None:

@@ -296,7 +296,7 @@ cluster_option = click.option(
     envvar=CLUSTER_VARIABLE,
     show_envvar=True,
     type=Parsed("name", check_cluster),
-    help="Name of the Kafka cluster. Not needed where the warehouse has only one; the first audit calls it default.",
+    help="Name of the Kafka cluster. Not needed if the warehouse has only one; the first audit calls it default.",
 )
 wait_option = click.option(
     "--wait",

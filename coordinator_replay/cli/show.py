@@ -63,7 +63,7 @@ def why(common: Common, **asked: Any) -> None:
 
     With --at only the rebalance under way at that time, or else the last one before it. If a classic rebalance may have
     begun by then, that one too: its join phase leaves no record. More than ten begin with a summary. As json and csv
-    the output is that of rebalances.
+    it prints what rebalances prints.
     """
     reasons = open_warehouse(common).why(**asked)
     if common.output != "table":
