@@ -38,6 +38,7 @@ def check_nights(count: int, folder: Path, audit: Callable[[Path | str, Path], N
         assert found[name] == rows, name
 
 
+@pytest.mark.long
 def test_twelve_nights_end_in_the_tables_of_one_run_over_everything(tmp_path):
     def audit(dump: Path | str, warehouse: Path) -> None:
         audit_here(warehouse, dump, thresholds=test_incremental.QUICK)

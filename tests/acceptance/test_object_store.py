@@ -139,6 +139,7 @@ def test_every_command_answers_as_on_this_machine(
         assert (tmp_path / command).exists()
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_spark_audits_into_an_object_store(whole: Path, uploaded: Sequence[str], s3: str, tmp_path: Path):
     # A process of its own: Spark's workers find the store by the environment that their JVM was started in.

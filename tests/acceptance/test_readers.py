@@ -16,8 +16,8 @@ from coordinator_replay.cli.main import main
 from coordinator_replay.store.maintain import Upkeep, run_maintain
 from coordinator_replay.tables.definition import tables
 from tests.hostile.test_hostile import HOSTILE_NAMES, commit_key, commit_value, string
+from tests.hostile.test_traps import ORDERS
 from tests.log.writer import LogEntry, write_batch
-from tests.traps.test_traps import ORDERS
 
 pytestmark = pytest.mark.spark
 

@@ -35,8 +35,16 @@ def test_what_a_notebook_shows_is_there_small_and_no_error(path):
     assert str(Path.home()) not in path.read_text(encoding="utf-8")
 
 
+SLOW = {"dump-in-spark"}
+"""It starts a session of its own for the whole dump, which other tests do too."""
+
+
 @pytest.mark.spark
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, marks=[pytest.mark.long] if path.stem in SLOW else []) for path in NOTEBOOKS],
+    ids=lambda path: path.stem,
+)
 def test_a_notebook_runs(path, warehouse, tmp_path, monkeypatch):
     monkeypatch.setenv("COORDINATOR_REPLAY_WAREHOUSE", str(warehouse))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))

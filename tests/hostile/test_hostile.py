@@ -19,7 +19,7 @@ from coordinator_replay.log.segment import read_segment
 from coordinator_replay.pipeline import lines
 from coordinator_replay.pipeline.lines import decode_lines, read_without_spark
 from coordinator_replay.records.decoder import decode_records
-from tests.fuzz.mutants import log_records
+from tests.hostile.mutants import log_records
 from tests.log.writer import LogEntry, write_batch
 
 HOSTILE_NAMES = [

@@ -17,8 +17,8 @@ import pytest
 
 from coordinator_replay.errors import InputError
 from tests.acceptance.processes import tables
-from tests.fuzz.mutants import mutate, mutated_batch, mutated_pair, recorded_batches
 from tests.hostile import lives
+from tests.hostile.mutants import mutate, mutated_batch, mutated_pair, recorded_batches
 from tests.hostile.questions import ask, faults, whole_cluster
 from tests.pipeline import in_process
 

@@ -15,8 +15,8 @@ from click.testing import CliRunner
 
 from coordinator_replay.cli.main import main
 from tests.acceptance.processes import tables
-from tests.fuzz.mutants import mutate, mutated_pair, recorded_pairs
 from tests.hostile import lives
+from tests.hostile.mutants import mutate, mutated_pair, recorded_pairs
 from tests.hostile.questions import ask, faults, whole_cluster
 from tests.hostile.test_mutated_dumps import COMPARED, INTACT, INTACT_PARTITION, intact_life, of_intact
 from tests.pipeline.in_process import audit_here

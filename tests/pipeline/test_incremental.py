@@ -93,6 +93,7 @@ def test_a_group_counts_as_unseen_until_a_record_that_is_no_tombstone(audit_rows
     assert {row["from_offset"]: row["group_state"] for row in nights} == {7: "Empty", 10: "Unknown"}
 
 
+@pytest.mark.long
 def test_nights_of_a_fleet_end_in_the_tables_of_one_run(audit, tmp_path):
     """A hundred groups with rebalances and many commits, so that each night begins in the middle of both."""
     dump = write_fleet(tmp_path / "dump")

@@ -1,7 +1,7 @@
 """A million damaged inputs: the only answers are a record, a quarantine row or a note, and neighbours stay whole.
 
 Inputs are recorded bytes, changed by seed and read many at a time, each between intact ones. The short run takes some
-seconds and is part of every test run; the long one (``scripts/test --long tests/fuzz``) looks at a million of each:
+seconds and is part of every test run; the long one (``scripts/test --long tests/hostile``) looks at a million of each:
 FUZZ_INPUTS sets another number, FUZZ_SEED another beginning.
 """
 
@@ -28,7 +28,7 @@ from coordinator_replay.log.segment import read_segment
 from coordinator_replay.pipeline.lines import decode_lines
 from coordinator_replay.records.blobs import open_blobs
 from coordinator_replay.records.decoder import Decoded, decode_records
-from tests.fuzz.mutants import log_records, mutated_batch, mutated_pair, recorded_pairs
+from tests.hostile.mutants import log_records, mutated_batch, mutated_pair, recorded_pairs
 from tests.log.writer import LogEntry, write_batch
 
 LONG = int(os.environ.get("FUZZ_INPUTS", "1000000"))

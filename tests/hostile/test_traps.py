@@ -14,7 +14,7 @@ from coordinator_replay.log.segment import read_segment
 from coordinator_replay.pipeline.lines import read_without_spark
 from coordinator_replay.records.decoder import decode_records
 from tests.engine.described import describe
-from tests.fuzz.mutants import log_records
+from tests.hostile.mutants import log_records
 from tests.log.writer import LogEntry, write_batch
 from tests.samples import Sample
 
