@@ -34,8 +34,8 @@ WITH stays AS (
     GROUP BY group_id, number
     HAVING count(*) >= $threshold AND coalesce(max(restarted_at) >= $from, true)
 )
-SELECT runs.group_id, first_at, last_at, restarts, clients, hosts, count(rebalance_id) AS rebalances,
-       sum(unowned_ms_total) AS unowned_ms_total, sum(commit_pause_ms) AS commit_pause_ms_total,
+SELECT runs.group_id, first_at, last_at, restarts, count(rebalance_id) AS rebalances,
+       sum(unowned_ms_total) AS unowned_ms_total, sum(commit_pause_ms) AS commit_pause_ms_total, clients, hosts,
        runs.group_id IN (SELECT group_id FROM incomplete_groups WHERE cluster = $cluster) AS is_at_least
 FROM runs LEFT JOIN rebalances
   ON rebalances.cluster = $cluster AND rebalances.group_id = runs.group_id
