@@ -1,0 +1,85 @@
+"""Subscriptions and settings as client libraries of the classic protocol send them.
+
+The layout of the bytes is that of each library's own encoder: which version it writes, whether its user data is null or
+empty, and whether it writes the partitions that it owns.
+"""
+
+import base64
+import struct
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+Partitions = Mapping[str, Sequence[int]]
+
+OWNED_SINCE, GENERATION_SINCE, RACK_SINCE = 1, 2, 3
+
+
+class Library(NamedTuple):
+    """A client library.
+
+    Attributes:
+        name: its name.
+        version: version of the subscription that it writes.
+        user_data: its user data, None for null.
+        is_whole: it writes all fields of that version; False where it stops after the user data.
+        join_versions: versions of JoinGroup that it may send, by the broker and its own age.
+        gives_reasons: it says why it joins and leaves (KIP-800).
+        assignors: lists of assignors that it can be configured with.
+        leaves: it sends LeaveGroup when it is closed.
+        commits_unchanged: its auto-commit commits positions that have not changed.
+    """
+
+    name: str
+    version: int
+    user_data: bytes | None
+    is_whole: bool
+    join_versions: tuple[int, ...]
+    gives_reasons: bool
+    assignors: tuple[tuple[str, ...], ...]
+    leaves: bool = True
+    commits_unchanged: bool = False
+
+
+JAVA = Library(
+    "java", 3, None, True, (5, 7, 9), True,
+    (("range", "cooperative-sticky"), ("range",), ("roundrobin",), ("cooperative-sticky",), ("sticky",)),
+    commits_unchanged=True,
+)  # fmt: skip
+OLD_JAVA = JAVA._replace(name="old java", version=0, join_versions=(0, 1, 2, 3), gives_reasons=False)
+LIBRDKAFKA = Library(
+    "librdkafka", 3, b"", True, (5,), False, (("range", "roundrobin"), ("roundrobin", "range"), ("cooperative-sticky",))
+)
+SARAMA = Library("sarama", 0, None, True, (1, 5), False, (("range",), ("roundrobin",)))
+KAFKA_PYTHON = Library("kafka-python", 0, b"", True, (1, 2, 4), False, (("range", "roundrobin"), ("roundrobin",)))
+AIOKAFKA = KAFKA_PYTHON._replace(name="aiokafka", join_versions=(2, 5))
+KAFKAJS = Library("kafkajs", 1, b"", False, (5,), False, (("roundrobin",),))
+KAFKA_GO = Library("kafka-go", 1, b"", False, (1,), False, (("range", "roundrobin"),))
+FRANZ_GO = Library("franz-go", 3, None, True, (5, 9), False, (("cooperative-sticky",), ("range",)))
+NODE_RDKAFKA = LIBRDKAFKA._replace(name="node-rdkafka")
+LIBRARIES = (
+    JAVA, OLD_JAVA, LIBRDKAFKA, NODE_RDKAFKA, SARAMA, KAFKA_PYTHON, AIOKAFKA, KAFKAJS, KAFKA_GO, FRANZ_GO,
+)  # fmt: skip
+"""All libraries whose bytes are known."""
+
+
+def subscription(library: Library, topics: Sequence[str], owned: Partitions, generation: int) -> str:
+    """Return a subscription in base64."""
+    data = struct.pack(">hi", library.version, len(topics)) + b"".join(map(_text, topics)) + _bytes(library.user_data)
+    if library.is_whole and library.version >= OWNED_SINCE:
+        data += struct.pack(">i", len(owned))
+        for topic, numbers in owned.items():
+            data += _text(topic) + struct.pack(f">i{len(numbers)}i", len(numbers), *numbers)
+    if library.is_whole and library.version >= GENERATION_SINCE:
+        data += struct.pack(">i", generation)
+    if library.is_whole and library.version >= RACK_SINCE:
+        data += struct.pack(">h", -1)
+    return base64.b64encode(data).decode()
+
+
+def _text(text: str) -> bytes:
+    data = text.encode()
+    return struct.pack(">h", len(data)) + data
+
+
+def _bytes(data: bytes | None) -> bytes:
+    return struct.pack(">i", -1) if data is None else struct.pack(">i", len(data)) + data

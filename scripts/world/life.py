@@ -1,0 +1,596 @@
+"""One random life of a group: consumers, topics and administrators in simulated time, and what the coordinator did.
+
+Every consumer acts by its own timers; answers reach it after a latency. What happens to the group is drawn from a mix.
+"""
+
+import base64
+import heapq
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from random import Random
+from typing import Any, NamedTuple
+
+from coordinator_replay.engine.model import Marker, Record
+from coordinator_replay.simulation.coordinator import (
+    Batch,
+    Config,
+    Coordinator,
+    Event,
+    MarkerWritten,
+    Request,
+    Response,
+    Result,
+    Topic,
+)
+from coordinator_replay.simulation.coordinator.assignor.client import Partition
+from scripts.world.client_bytes import JAVA, LIBRARIES
+from scripts.world.consumers import ClassicConsumer, Consumer, ModernConsumer
+from scripts.world.mixes import Mix
+
+START_MS = 1_760_000_000_000
+GROUP = "g"
+DAY_MS = 86_400_000
+MOST_CONSUMERS = 9
+
+Act = Callable[[], None]
+
+
+class Sender(NamedTuple):
+    """A consumer as it was when it sent a request that changed something.
+
+    Attributes:
+        ended: how its last membership had ended.
+        has_been_member: it had been a member before.
+        says: why it sent the request.
+        is_elsewhere: it is a dynamic member on another host than before.
+    """
+
+    consumer: Consumer
+    ended: str | None
+    has_been_member: bool
+    says: str | None
+    is_elsewhere: bool
+
+
+class Life:
+    """A group's life.
+
+    Attributes:
+        written: all that the coordinator wrote, in order.
+        truth: what it told its observer.
+        senders: who sent the request behind an event of the truth, by the event's number.
+        owner_of: consumer by member id.
+    """
+
+    def __init__(self, seed: int, mix: Mix) -> None:
+        self.random = Random(f"{mix.name}-{seed}")  # noqa: S311
+        self.mix = mix
+        self.written: list[Record | Marker] = []
+        self.truth: list[Event] = []
+        self.senders: dict[int, Sender] = {}
+        self.owner_of: dict[str, Consumer] = {}
+        self.consumers: list[Consumer] = []
+        self.names: dict[str, str] = {}
+        self._waiting: dict[int, Callable[[Mapping[str, Any]], None]] = {}
+        self._sent = self._numbers = 0
+        self._queue: list[tuple[int, int, Act]] = []
+        self._topics: dict[str, Topic] = {}
+        self.now_ms = START_MS
+        self.is_odd = self._chance(mix.odd_share)
+        self.is_modern = self._chance(mix.modern_share)
+        for name in ("orders", "payments", "clicks")[: self.random.randint(1, 3)]:
+            self._topics[name] = self._new_topic(name)
+        self.coordinator = Coordinator(
+            Config(self._config()), self._topics.values(), now_ms=START_MS, observer=self.truth.append
+        )
+        self._choose_habits()
+
+    # -- chances -----------------------------------------------------------------------------------------------------
+
+    def _chance(self, share: float) -> bool:
+        return self.random.random() < share
+
+    def latency(self) -> int:
+        """Return how long an answer takes."""
+        return self.random.randint(1, 40)
+
+    def pause(self, about_ms: int) -> int:
+        """Return a time up to about so long."""
+        return self.random.randint(0, max(1, about_ms))
+
+    def uuid(self) -> str:
+        """Return a member id as clients make it."""
+        return base64.urlsafe_b64encode(uuid.UUID(int=self.random.getrandbits(128)).bytes).decode().rstrip("=")
+
+    def has_traffic(self, consumer: Consumer) -> bool:
+        """Return whether there is something to commit."""
+        return consumer.library.commits_unchanged or self._chance(self._traffic)
+
+    def _config(self) -> dict[str, Any]:
+        choice = self.random.choice
+        config: dict[str, Any] = {
+            "group.initial.rebalance.delay.ms": choice([0, 100, 3000, 3000]),
+            "group.min.session.timeout.ms": 1000,
+            "group.consumer.min.session.timeout.ms": 5000,
+            "group.consumer.min.heartbeat.interval.ms": 1000,
+            "group.consumer.assignment.interval.ms": choice([0, 1000, 1000]),
+            "group.consumer.session.timeout.ms": choice([6000, 45_000]) if self.is_odd else 45_000,
+            "offsets.retention.minutes": choice([1, 10, 10_080]),
+        }
+        if self.is_odd and self._chance(0.2):
+            config["group.max.size"] = config["group.consumer.max.size"] = choice([2, 4])
+        return config
+
+    def _choose_habits(self) -> None:
+        """Draw what all consumers of the group have in common."""
+        choice = self.random.choice
+        self._library = choice(LIBRARIES) if self._chance(0.6) else JAVA
+        self._assignors = choice(self._library.assignors)
+        self._protocol_type = choice(["connect", "sr", ""]) if self.is_odd and self._chance(0.1) else "consumer"
+        self._session_ms = choice([1000, 6000, 10_000, 45_000, 1_800_000]) if self.is_odd else choice([10_000, 45_000])
+        self._rebalance_ms = choice([0, -1, 2000, 5000, 60_000]) if self.is_odd else choice([60_000, 300_000])
+        self._commit_ms = choice([0, 1000, 5000, 5000, 60_000])
+        self._traffic = choice([0.02, 0.5, 1.0])
+        self._is_static = self._chance(0.3)
+        self._regex = self.random.choice(["orders|pay.*", ".*s"]) if self._chance(0.2) else None
+        self._same_client = self._chance(0.3)
+        self._same_host = self._chance(0.2)
+        self._new_host_after_restart = self._chance(0.5)
+        self._join_version = choice(self._library.join_versions)
+        if self._is_static:
+            self._join_version = max(5, self._join_version)
+
+    # -- time --------------------------------------------------------------------------------------------------------
+
+    def after(self, delay_ms: int, act: Act) -> None:
+        """Do something after a while."""
+        self._numbers += 1
+        heapq.heappush(self._queue, (self.now_ms + max(0, delay_ms), self._numbers, act))
+
+    def pass_time(self, milliseconds: int) -> None:
+        """Let time pass, and everybody act."""
+        until_ms = self.now_ms + milliseconds
+        while True:
+            next_ms = self._queue[0][0] if self._queue else until_ms + 1
+            due_ms = self.coordinator.next_due_ms
+            if due_ms is not None and due_ms <= min(next_ms, until_ms):
+                self.now_ms = due_ms
+                self._take(self.coordinator.advance(due_ms))
+            elif next_ms <= until_ms:
+                self.now_ms, _, act = heapq.heappop(self._queue)
+                act()
+            else:
+                self.now_ms = until_ms
+                return
+
+    # -- the coordinator ---------------------------------------------------------------------------------------------
+
+    def send(
+        self,
+        consumer: Consumer | None,
+        api: str,
+        body: Mapping[str, Any],
+        answered: Callable[[Mapping[str, Any]], None],
+        version: int | None = None,
+    ) -> None:
+        """Send a request; the answer comes back after a latency."""
+        self._sent += 1
+        self._waiting[self._sent] = answered
+        client_id, host = (consumer.client_id, consumer.host) if consumer is not None else ("admin", "10.9.9.9")
+        request = Request(api, {"groupId": GROUP, **body}, version, client_id, host, self._sent)
+        told = len(self.truth)
+        results = self.coordinator.handle(request, self.now_ms)
+        if consumer is not None and len(self.truth) > told:
+            sender = Sender(consumer, consumer.ended, bool(consumer.had), consumer.says, consumer.is_elsewhere)
+            self.senders.update((number, sender) for number in range(told, len(self.truth)))
+        self._take(results)
+
+    def commit(self, consumer: Consumer) -> None:
+        """Commit the positions of a consumer."""
+        by_topic: dict[str, list[dict[str, Any]]] = {}
+        for topic, number in consumer.owned:
+            offset = {"partitionIndex": number, "committedOffset": consumer.committed, "committedMetadata": ""}
+            by_topic.setdefault(topic, []).append(offset)
+        body = {
+            "memberId": consumer.member_id,
+            "groupInstanceId": consumer.instance_id,
+            "generationIdOrMemberEpoch": consumer.generation,
+            "topics": [{"name": name, "partitions": partitions} for name, partitions in by_topic.items()],
+        }
+        version = 9 if isinstance(consumer, ModernConsumer) else 8
+        self.send(consumer, "OffsetCommit", body, lambda _: None, version)
+
+    def _take(self, results: Sequence[Result]) -> None:
+        for result in results:
+            if isinstance(result, Batch):
+                self.written += result.records
+                if _ends_group(result.records):
+                    self._forget_members()
+            elif isinstance(result, MarkerWritten):
+                self.written.append(result.marker)
+            elif isinstance(result, Response):
+                answered = self._waiting.pop(result.correlation_id, None)
+                if answered is not None:
+                    self.after(self.latency(), partial(answered, result.body))
+
+    def _forget_members(self) -> None:
+        """Note that the group is gone: whoever joins from now on is new to the next one of that name."""
+        for consumer in self.consumers:
+            consumer.had, consumer.ended = [], None
+
+    def partitions(self) -> dict[str, int]:
+        """Return the number of partitions of each topic."""
+        return {topic.name: topic.partitions for topic in self._topics.values()}
+
+    def is_short(self, member_id: str) -> bool:
+        """Return whether a member's library stops after the user data."""
+        owner = self.owner_of.get(member_id)
+        return (owner.library if owner is not None else self._library).is_whole is False
+
+    def by_id(self, partitions: Sequence[Partition]) -> list[dict[str, Any]]:
+        """Return partitions as a heartbeat names them."""
+        by_topic: dict[str, list[int]] = {}
+        for topic, number in partitions:
+            if topic in self._topics:
+                by_topic.setdefault(self._topics[topic].topic_id, []).append(number)
+        return [{"topicId": topic_id, "partitions": numbers} for topic_id, numbers in by_topic.items()]
+
+    def by_name(self, topics: Sequence[Mapping[str, Any]]) -> list[Partition]:
+        """Return partitions as a heartbeat's answer names them."""
+        names = {topic.topic_id: topic.name for topic in self._topics.values()}
+        return [(names[t["topicId"]], number) for t in topics if t["topicId"] in names for number in t["partitions"]]
+
+    # -- the life ----------------------------------------------------------------------------------------------------
+
+    def run(self, triggers: int) -> "Life":
+        """Live: consumers start, then so many things happen."""
+        for _ in range(self.random.choice(self.mix.sizes)):
+            self.join()
+            self.pass_time(self.random.choice([0, 50, 2000]))
+        self._rest()
+        names, weights = zip(*self.mix.weights.items(), strict=True)
+        for name in self.random.choices(names, weights, k=triggers):
+            getattr(self, name)()
+            if self._chance(self.mix.overlap_share):
+                self.pass_time(self.random.choice([0, 20, 300, 2000, 9000]))
+            else:
+                self._rest()
+        self._rest()
+        return self
+
+    def _rest(self) -> None:
+        """Let the group come to rest, more or less."""
+        longest = max(self._session_ms, min(self._rebalance_ms, 60_000), 10_000)
+        self.pass_time(self.random.choice([6000, 15_000, min(longest, 60_000) + 3000, min(longest, 120_000) * 2]))
+
+    @property
+    def _on(self) -> list[Consumer]:
+        return [consumer for consumer in self.consumers if consumer.is_on]
+
+    @property
+    def _off(self) -> list[Consumer]:
+        return [consumer for consumer in self.consumers if not consumer.is_on]
+
+    def _any(self, consumers: Sequence[Consumer]) -> Consumer | None:
+        return self.random.choice(consumers) if consumers else None
+
+    def _new_consumer(self, *, is_modern: bool) -> Consumer:
+        number = len(self.consumers)
+        names = list(self._topics) or ["orders"]
+        topics = tuple(names) if self._chance(0.7) else (self.random.choice(names),)
+        client_id = "consumer" if self._same_client else f"consumer-{number}"
+        host = "10.0.0.1" if self._same_host else f"10.0.0.{number + 1}"
+        instance_id = f"instance-{number}" if self._is_static else None
+        rebalance_ms, session_ms = self._rebalance_ms, self._session_ms
+        if is_modern:
+            modern_ms = max(rebalance_ms, 2000)
+            made: Consumer = ModernConsumer(
+                client_id,
+                host,
+                topics,
+                JAVA,
+                instance_id=instance_id,
+                rebalance_ms=modern_ms,
+                session_ms=45_000,
+                regex=self._regex,
+            )
+        else:
+            made = ClassicConsumer(
+                client_id, host, topics, self._library, self._assignors, instance_id,
+                rebalance_ms=rebalance_ms, session_ms=session_ms, join_version=self._join_version,
+                protocol_type=self._protocol_type,
+            )  # fmt: skip
+        made.poll_ms = self.random.choice([50, 500, 3000])
+        made.commit_ms = self._commit_ms if self._protocol_type == "consumer" else 0
+        self.consumers.append(made)
+        return made
+
+    # -- what may happen ---------------------------------------------------------------------------------------------
+
+    def join(self) -> None:
+        """Start another consumer."""
+        if len(self._on) < MOST_CONSUMERS:
+            self._new_consumer(is_modern=self.is_modern).start(self)
+
+    def leave(self) -> None:
+        """Close a consumer."""
+        consumer = self._any(self._on)
+        if consumer is not None:
+            consumer.close(self)
+
+    def crash(self) -> None:
+        """Kill a consumer."""
+        consumer = self._any(self._on)
+        if consumer is not None:
+            consumer.stop("crashed")
+            self._lose_id(consumer)
+
+    def _lose_id(self, consumer: Consumer) -> None:
+        consumer.member_id, consumer.generation = "", -1
+
+    def _start_again(self, consumer: Consumer) -> None:
+        if not consumer.is_on:
+            if self._new_host_after_restart:
+                consumer.host = f"10.1.{self.random.randint(0, 255)}.{self.random.randint(1, 250)}"
+                consumer.is_elsewhere = consumer.instance_id is None
+            consumer.start(self)
+
+    def _restart(self, consumer: Consumer, *, closes: bool, after_ms: int) -> None:
+        if closes:
+            consumer.close(self)
+        else:
+            consumer.stop("crashed")
+        self._lose_id(consumer)
+        self.after(after_ms, lambda: self._start_again(consumer))
+
+    def restart(self) -> None:
+        """Close a consumer and start it again at once."""
+        consumer = self._any(self._on)
+        if consumer is not None:
+            self._restart(consumer, closes=True, after_ms=self.random.choice([50, 800, 4000]))
+
+    def restart_late(self) -> None:
+        """Close a consumer and start it again much later."""
+        consumer = self._any(self._on)
+        if consumer is not None:
+            self._restart(consumer, closes=True, after_ms=self.random.choice([30_000, 120_000, 900_000]))
+
+    def crash_restart(self) -> None:
+        """Kill a consumer; it is started again, before or after its session timeout."""
+        consumer = self._any(self._on)
+        if consumer is not None:
+            self._restart(consumer, closes=False, after_ms=self.random.choice([500, 5000, 60_000]))
+
+    def static_restart(self) -> None:
+        """Restart a static member within its session timeout."""
+        consumer = self._any([one for one in self._on if one.instance_id is not None])
+        if consumer is not None:
+            self._restart(consumer, closes=True, after_ms=self.pause(min(consumer.session_ms, 45_000) * 3 // 4))
+
+    def static_late(self) -> None:
+        """Restart a static member beyond its session timeout."""
+        consumer = self._any([one for one in self._on if one.instance_id is not None])
+        if consumer is not None:
+            self._restart(consumer, closes=True, after_ms=min(consumer.session_ms, 120_000) + 5000)
+
+    def hang(self) -> None:
+        """Have a consumer not poll for a while, within its poll interval."""
+        consumer = self._any(self._on)
+        if consumer is not None:
+            consumer.hang(self, self.pause(max(consumer.rebalance_ms, 2000)))
+            if self._chance(0.5):
+                self.join()
+
+    def hang_long(self) -> None:
+        """Have a consumer not poll beyond its poll interval."""
+        consumer = self._any(self._on)
+        if consumer is not None:
+            consumer.hang(self, max(consumer.rebalance_ms, 1000) + self.random.choice([1000, 20_000, 100_000]))
+            if self._chance(0.3):
+                self.join()
+
+    def sync_lost(self) -> None:
+        """Kill a consumer between its JoinGroup and its SyncGroup."""
+        consumer = self._any(self._on)
+        if consumer is not None:
+            consumer.dies_at = "sync"
+            self.join()
+
+    def admin_remove(self) -> None:
+        """Remove members by an administrator's tool."""
+        classic = [one for one in self._on if one.member_id and isinstance(one, ClassicConsumer)]
+        chosen = self.random.sample(classic, min(len(classic), self.random.choice([1, 1, 2])))
+        members = [
+            {"memberId": one.member_id, "groupInstanceId": one.instance_id, "reason": "member was removed by an admin"}
+            for one in chosen
+        ]
+        if members:
+            self.send(None, "LeaveGroup", {"members": members}, lambda _: None, 5)
+
+    def admin_remove_static(self) -> None:
+        """Remove a static member by its instance id; most often its process is gone."""
+        consumer = self._any([one for one in self.consumers if one.instance_id is not None])
+        if consumer is not None:
+            if consumer.is_on and self._chance(0.7):
+                consumer.stop("crashed")
+                self._lose_id(consumer)
+            member = {
+                "memberId": "",
+                "groupInstanceId": consumer.instance_id,
+                "reason": "member was removed by an admin",
+            }
+            self.send(None, "LeaveGroup", {"members": [member]}, lambda _: None, 5)
+
+    def unsubscribe(self) -> None:
+        """Have a consumer unsubscribe from everything, and subscribe again."""
+        consumer = self._any(self._on)
+        if consumer is not None and consumer.instance_id is None:
+            consumer.close(self, "the consumer unsubscribed from all topics", "unsubscribed")
+            again_ms = self.random.choice([1000, 30_000])
+            self.after(again_ms, lambda: None if consumer.is_on else consumer.start(self))
+
+    def subscribe(self) -> None:
+        """Change what a consumer subscribes to."""
+        consumer = self._any([one for one in self._on if one.stage == "stable"])
+        if consumer is None:
+            return
+        names = list(self._topics) or ["orders"]
+        consumer.topics = tuple(self.random.sample(names, self.random.randint(1, len(names))))
+        if isinstance(consumer, ModernConsumer):
+            consumer.resubscribe(self)
+        else:
+            consumer.join(self, "subscription has changed")
+
+    def enforce(self) -> None:
+        """Have a consumer ask for a rebalance."""
+        consumer = self._any([one for one in self._on if isinstance(one, ClassicConsumer) and one.stage == "stable"])
+        if consumer is not None:
+            consumer.join(self, "rebalance enforced by user")
+
+    def assignor_roll(self) -> None:
+        """Give classic consumers another list of assignors, one after the other."""
+        self._assignors = self.random.choice(self._library.assignors)
+        for consumer in list(self._on):
+            if isinstance(consumer, ClassicConsumer):
+                consumer.assignors = self._assignors
+                self._restart(consumer, closes=True, after_ms=500)
+                self.pass_time(self.random.choice([1000, 8000]))
+
+    def roll(self) -> None:
+        """Restart all consumers, one after the other."""
+        pause_ms, down_ms = self.random.choice([1000, 8000, 30_000]), self.random.choice([300, 3000])
+        for consumer in list(self._on):
+            self._restart(consumer, closes=True, after_ms=down_ms)
+            self.pass_time(pause_ms)
+
+    def upgrade(self) -> None:
+        """Move consumers to the consumer group protocol, one after the other."""
+        self._migrate(is_modern=True)
+
+    def downgrade(self) -> None:
+        """Move consumers back to the classic protocol, one after the other."""
+        self._migrate(is_modern=False)
+
+    def _migrate(self, *, is_modern: bool) -> None:
+        if self._protocol_type != "consumer":
+            return
+        self.is_modern = is_modern
+        for old in list(self._on):
+            if isinstance(old, ModernConsumer) == is_modern:
+                continue
+            old.close(self)
+            new = self._new_consumer(is_modern=is_modern)
+            new.client_id, new.host, new.topics = old.client_id, old.host, old.topics
+            new.instance_id, new.ended, new.had = old.instance_id, "migrated", list(old.had)
+            self.pass_time(300)
+            new.start(self)
+            self.pass_time(self.random.choice([2000, 15_000]))
+            if self._chance(0.1):
+                return
+
+    def reload(self) -> None:
+        """Give the log partition another leader."""
+        self._take(self.coordinator.reload())
+
+    def delete_offsets(self) -> None:
+        """Delete committed offsets of a topic."""
+        topic = self._any_topic()
+        if topic is not None:
+            partitions = [{"partitionIndex": number} for number in range(topic.partitions)]
+            body = {"topics": [{"name": topic.name, "partitions": partitions}]}
+            self.send(None, "OffsetDelete", body, lambda _: None)
+
+    def all_leave(self) -> None:
+        """Close all consumers; some start again later."""
+        for consumer in list(self._on):
+            self._restart(consumer, closes=self._chance(0.8), after_ms=self.random.choice([20_000, 400_000]))
+
+    def delete_group(self) -> None:
+        """Delete the group; most often it has no members then."""
+        if self._chance(0.8):
+            for consumer in list(self._on):
+                self._restart(consumer, closes=True, after_ms=120_000)
+            self.pass_time(70_000)
+        self._sent += 1
+        request = Request("DeleteGroups", {"groupsNames": [GROUP]}, None, "admin", "10.9.9.9", self._sent)
+        self._take(self.coordinator.handle(request, self.now_ms))
+
+    def transaction(self) -> None:
+        """Commit offsets in a transaction, which ends or stays open."""
+        topic = self._any_topic()
+        if topic is None:
+            return
+        producer = self.random.randint(1, 3)
+        partitions = [{"partitionIndex": 0, "committedOffset": 1, "committedMetadata": ""}]
+        body = {
+            "transactionalId": "t", "producerId": producer, "producerEpoch": 0, "memberId": "", "generationId": -1,
+            "topics": [{"name": topic.name, "partitions": partitions}],
+        }  # fmt: skip
+        self.send(None, "TxnOffsetCommit", body, lambda _: None)
+        if self._chance(0.8):
+            committed = self._chance(0.7)
+            self._take(self.coordinator.end_transaction(producer, 0, committed=committed, at_ms=self.now_ms))
+
+    def quiet(self) -> None:
+        """Let a long time pass."""
+        self.pass_time(self.random.choice([60_000, 300_000, 700_000]))
+
+    # -- topics ------------------------------------------------------------------------------------------------------
+
+    def _new_topic(self, name: str) -> Topic:
+        topic = Topic(name, self.uuid(), self.random.randint(1, 6))
+        self.names[topic.topic_id] = name
+        return topic
+
+    def _any_topic(self) -> Topic | None:
+        return self.random.choice(list(self._topics.values())) if self._topics else None
+
+    def _topics_changed(self, name: str) -> None:
+        """Tell the coordinator at once; leaders of classic groups see it when they refresh their metadata."""
+        self._take(self.coordinator.update_topics(self._topics.values(), self.now_ms))
+        for consumer in self._on:
+            if isinstance(consumer, ClassicConsumer) and name in consumer.topics:
+                self.after(self.pause(30_000), partial(self._see, consumer, consumer.token))
+
+    def _see(self, consumer: ClassicConsumer, token: int) -> None:
+        """Let a leader that sees other topics join again."""
+        if token == consumer.token and consumer.stage == "stable" and consumer.leads is not None:
+            consumer.join(self, "cached metadata has changed from the metadata used for the assignment")
+
+    def topic_grows(self) -> None:
+        """Add partitions to a topic."""
+        topic = self._any_topic()
+        if topic is not None:
+            self._topics[topic.name] = topic._replace(partitions=topic.partitions + self.random.randint(1, 3))
+            self._topics_changed(topic.name)
+
+    def topic_created(self) -> None:
+        """Create a topic."""
+        missing = [name for name in ("orders", "payments", "clicks", "audit") if name not in self._topics]
+        if missing:
+            self._topics[missing[0]] = self._new_topic(missing[0])
+            self._topics_changed(missing[0])
+
+    def topic_deleted(self) -> None:
+        """Delete a topic."""
+        topic = self._any_topic()
+        if topic is not None and len(self._topics) > 1:
+            del self._topics[topic.name]
+            self._topics_changed(topic.name)
+
+    def topic_recreated(self) -> None:
+        """Delete a topic and create it again."""
+        topic = self._any_topic()
+        if topic is not None:
+            del self._topics[topic.name]
+            self._topics_changed(topic.name)
+            self.pass_time(self.random.choice([0, 100, 40_000]))
+            self._topics[topic.name] = self._new_topic(topic.name)
+            self._topics_changed(topic.name)
+
+
+def _ends_group(records: Sequence[Record]) -> bool:
+    """Return whether a batch removes the group, and is no conversion."""
+    is_group = any(record.kind in ("GroupMetadata", "ConsumerGroupMetadata") for record in records)
+    return is_group and all(record.value is None for record in records)
