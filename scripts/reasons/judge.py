@@ -109,12 +109,13 @@ def _share(part: int, of: int) -> str:
     return f"{part} of {of} ({100 * part / of:.1f} %)" if of else "0 of 0"
 
 
-def document(verdicts: Sequence[Verdict], with_log: Sequence[Verdict]) -> str:
+def document(verdicts: Sequence[Verdict], with_log: Sequence[Verdict], simulated: Sequence[str] = ()) -> str:
     """The page that says how good reasons are.
 
     Args:
         verdicts: of audits that read no log of a broker.
         with_log: of audits that do.
+        simulated: the part of the page about random lives, see ``simulated.pages``.
     """
     told = whole(verdicts)
     both = [one for one in told if one.truth is not None and one.row is not None]
@@ -149,6 +150,7 @@ def document(verdicts: Sequence[Verdict], with_log: Sequence[Verdict]) -> str:
         "",
         *_wrong(both),
         "",
+        *simulated,
     ]
     return "\n".join(lines)
 

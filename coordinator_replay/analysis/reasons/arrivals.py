@@ -169,6 +169,17 @@ def twin(situation: Situation, member: Member) -> Member | None:
     )
 
 
+def namesake(situation: Situation, member: Member) -> Departed | None:
+    """Return the last dynamic member with the same client id and host that was removed, however long ago.
+
+    It is asked about a member that counts as new: whoever has these may be the same client, which was away for long.
+    """
+    if member.instance_id is not None:
+        return None
+    past = (one for one in reversed(situation.departed) if one.instance_id is None and is_same_client(member, one))
+    return next(past, None)
+
+
 def has_twin(situation: Situation, removed: Member | None) -> bool:
     """Return whether another member with the client id and host of one that is removed was there."""
     return removed is not None and any(

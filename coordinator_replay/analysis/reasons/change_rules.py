@@ -370,7 +370,7 @@ def leader_rejoin(situation: Situation) -> Explanation | None:
     if not situation.opening.members:
         return None
     fact = _unchanged(situation)
-    alternatives = [Cause.TOPIC_METADATA_CHANGE, Cause.SESSION_TIMEOUT]
+    alternatives = [Cause.TOPIC_METADATA_CHANGE, Cause.SESSION_TIMEOUT, Cause.REBALANCE_TIMEOUT]
     if "cooperative" in (situation.opening.changes.get("protocol") or ""):
         alternatives.append(Cause.COOPERATIVE_FOLLOW_UP)
     leader = situation.opening.changes.get("leader")

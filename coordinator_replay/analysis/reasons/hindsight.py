@@ -55,7 +55,7 @@ def revisions(situation: Situation) -> list[Revision]:
             if has_polled_late(back) and not situation.is_of_this_operation(back.departed):
                 gap = passed(back.departed.left_ms, situation.started_ms)
                 fact = (
-                    f"it came back {gap} later {situation.at(back.offset)}: it had exceeded max.poll.interval.ms "
+                    f"it came back {gap} later {situation.at(back.offset)}: it may have exceeded max.poll.interval.ms "
                     f"({lasting(back.departed.timeout_ms)})"
                 )
                 changed.append(

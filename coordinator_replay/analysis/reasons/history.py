@@ -51,6 +51,16 @@ class Sign(NamedTuple):
 _ORDER = attrgetter("order")
 
 
+class Conversion(NamedTuple):
+    """A conversion of a group, and the place of its first record."""
+
+    old: str
+    new: str
+    partition: int
+    offset: int
+    at_ms: int | None
+
+
 class Departed(NamedTuple):
     """A member that went, as far as its return can be recognised by it."""
 
@@ -89,7 +99,7 @@ class GroupHistory:
         regex_topics: topics of each resolved expression.
         partition_counts: partitions of a topic that a classic group is known to have covered.
         is_new_life: the group was created and has not rebalanced yet.
-        conversion: where the group was converted, until it rebalances: old type, new type, partition, offset.
+        conversion: where the group was converted, until it rebalances.
         twins: members that joined while another one with the same client id and host was in the group: their records.
         ready_at: where partitions of a share group became ready, until it rebalances.
         rebalanced_ms: when the last rebalance began; None where there was none, or none with a time.
@@ -107,7 +117,7 @@ class GroupHistory:
     regex_topics: dict[str, tuple[str, ...]] = field(default_factory=dict)
     partition_counts: dict[str, int] = field(default_factory=dict)
     is_new_life: bool = False
-    conversion: tuple[str, str, int, int] | None = None
+    conversion: Conversion | None = None
     ready_at: tuple[int, int] | None = None
     rebalanced_ms: int | None = None
     join_reason: str = "unknown"
@@ -247,7 +257,7 @@ class GroupHistory:
 
     def _converted(self, event: Event, at_ms: int | None) -> None:
         old, new = event.changes["group_type"]
-        self.conversion = (str(old), str(new), event.partition, event.offset)
+        self.conversion = Conversion(str(old), str(new), event.partition, event.offset, at_ms)
 
     def _resolved(self, event: Event, at_ms: int | None) -> None:
         regex = event.changes["regex"]

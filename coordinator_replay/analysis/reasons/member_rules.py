@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from coordinator_replay.analysis.reasons.arrivals import Return, returns, twin
+from coordinator_replay.analysis.reasons.arrivals import Return, namesake, returns, twin
 from coordinator_replay.analysis.reasons.departures import Departure, departures, possible_timeouts
-from coordinator_replay.analysis.reasons.history import chosen
+from coordinator_replay.analysis.reasons.history import Conversion, chosen
 from coordinator_replay.analysis.reasons.rule import CLASSIC, EVERY_TYPE, RuleTable
-from coordinator_replay.analysis.reasons.situation import Situation, called, lasting
+from coordinator_replay.analysis.reasons.situation import Situation, called, lasting, passed
 from coordinator_replay.analysis.reasons.together import MemberFact, together
 from coordinator_replay.analysis.reasons.vocabulary import Cause, Confidence, Explanation
 from coordinator_replay.engine.events import EventKind
@@ -37,20 +37,60 @@ _FOLLOWS_MEMBERS = (Cause.PROTOCOL_CHANGE, Cause.TOPIC_METADATA_CHANGE)
 def group_conversion(situation: Situation) -> Explanation | None:
     """The group went over to another protocol.
 
-    Footprint: records of one type after the tombstone of another, in one operation or just before.
+    Footprint: records of one type after the tombstone of another, in one write.
     Confidence: certain.
     """
+    conversion = _conversion_here(situation)
+    if conversion is None:
+        return None
+    evidence = [_converted(situation, conversion)]
+    evidence += _joined(situation, situation.joined)
+    return Explanation(CERTAIN, evidence, triggers=[member.member_id for member, _ in situation.joined])
+
+
+@MEMBER_RULES.row(
+    Cause.GROUP_CONVERSION, explains=(*_FOLLOWS_MEMBERS, Cause.GROUP_CREATED, Cause.LEADER_REJOIN, Cause.CLIENT_UPGRADE)
+)
+def converted_before(situation: Situation) -> Explanation | None:
+    """The group went over to another protocol some time before, and rebalances for the first time since.
+
+    Footprint: the first rebalance after a conversion that had none of its own; in groups of the newer protocols one in
+        which no member joined, was removed or changed its subscription.
+    Confidence: likely.
+    Look-alikes: whatever else changed since.
+    """
     conversion = situation.history.conversion
+    if conversion is None or _conversion_here(situation) is not None:
+        return None
+    if _has_own_cause(situation) and situation.group_type is not GroupType.CLASSIC:
+        return None
+    return Explanation(LIKELY, [_converted(situation, conversion)], (Cause.LEADER_REJOIN,))
+
+
+def _conversion_here(situation: Situation) -> Conversion | None:
+    """Return the conversion in this operation, or in the same write as it."""
     converted = situation.of_kind(EventKind.GROUP_CONVERTED)
     if converted:
         old, new = converted[0].changes["group_type"]
-        conversion = (str(old), str(new), converted[0].partition, converted[0].offset)
-    if conversion is None:
-        return None
-    old, new, partition, offset = conversion
-    evidence = [f"converted from a {old} to a {new} group {situation.at(offset, partition)}"]
-    evidence += _joined(situation, situation.joined)
-    return Explanation(CERTAIN, evidence, triggers=[member.member_id for member, _ in situation.joined])
+        return Conversion(str(old), str(new), converted[0].partition, converted[0].offset, situation.at_ms)
+    before = situation.history.conversion
+    is_one_write = before is not None and before.at_ms is not None and before.at_ms == situation.at_ms
+    return before if is_one_write else None
+
+
+def _has_own_cause(situation: Situation) -> bool:
+    """Return whether a member joined, was removed or changed its subscription in this operation.
+
+    A member whose regex was not resolved yet counts as joining later, but it had joined before.
+    """
+    first_offset = min(event.offset for event in situation.events)
+    has_joined = any(offset >= first_offset for _, offset in situation.joined)
+    return has_joined or bool(situation.left or situation.resubscribed)
+
+
+def _converted(situation: Situation, conversion: Conversion) -> str:
+    old, new, partition, offset, _ = conversion
+    return f"converted from a {old} to a {new} group {situation.at(offset, partition)}"
 
 
 @MEMBER_RULES.row(
@@ -186,7 +226,7 @@ def poll_timeout_rejoin(situation: Situation) -> Explanation | None:
     Footprint: a member joined again under its member id; or a client joined again that had no record showing it alive
         for some seconds more than its rebalance timeout (max.poll.interval.ms) when it was removed; the rebalance of
         the removal then has this cause too.
-    Confidence: likely; possible by member id where its silence was shorter.
+    Confidence: possible: a client that has nothing to commit is silent, too.
     Look-alikes: SESSION_TIMEOUT of a process that hung; MEMBER_RESTART; a client that unsubscribed and joined again.
     """
     back = [back for back in returns(situation)[0] if has_polled_late(back)]
@@ -199,11 +239,10 @@ def poll_timeout_rejoin(situation: Situation) -> Explanation | None:
     )
     facts = (returned.fact(situation, silence) for returned, silence in zip(back, silences, strict=True))
     evidence = [*together(facts), *_removals(situation)]
-    is_late = all(returned.silence_ms >= returned.departed.timeout_ms > 0 for returned in back)
     is_same = all(returned.is_same_process for returned in back)
-    others = (Cause.MEMBER_JOIN,) if is_same else (Cause.MEMBER_RESTART, Cause.MEMBER_JOIN)
+    others = (Cause.MEMBER_RESTART,) if is_same else (Cause.MEMBER_RESTART, Cause.MEMBER_JOIN)
     return Explanation(
-        LIKELY if is_late and not any(returned.is_ambiguous for returned in back) else POSSIBLE,
+        POSSIBLE,
         evidence,
         (*others, *possible_timeouts(situation)),
         [returned.member.member_id for returned in back],
@@ -296,8 +335,9 @@ def member_join(situation: Situation) -> Explanation | None:
     """A member came.
 
     Footprint: a member joined that nothing on record shows to have been in the group before.
-    Confidence: certain; likely where a member that is still in the group has the same client id and host.
-    Look-alikes: MEMBER_RESTART of a client whose old member has not timed out yet.
+    Confidence: certain; likely where a member that is still in the group has the same client id and host; possible
+        where one had them that was removed long before.
+    Look-alikes: MEMBER_RESTART of a client whose old member has not timed out yet, or that was away for long.
     """
     _, new = returns(situation)
     if not new:
@@ -308,8 +348,15 @@ def member_join(situation: Situation) -> Explanation | None:
         predicate = f"joined {situation.at(offset)}"
         other = twin(situation, member)
         if other is not None:
-            sure = LIKELY
+            sure = max(sure, LIKELY, key=list(Confidence).index)
             predicate += f"; {other.member_id} has the same client.id and host and is still in the group"
+        past = namesake(situation, member)
+        if past is not None:
+            sure = POSSIBLE
+            predicate += (
+                f"; {past.member_id}, with the same client.id and host, was removed "
+                f"{passed(past.left_ms, situation.started_ms)} earlier {situation.at(past.offset, past.partition)}"
+            )
         facts.append(MemberFact(member, predicate))
     alternatives = () if sure is CERTAIN else (Cause.MEMBER_RESTART,)
     return Explanation(sure, together(facts), alternatives, [member.member_id for member, _ in new])

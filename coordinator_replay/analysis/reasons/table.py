@@ -56,7 +56,7 @@ def reason_of(situation: Situation) -> Reason:
     for lower, other in findings[1:]:
         if lower.cause is not cause and lower.cause not in rule.explains:
             evidence.extend(other.evidence)
-            confidence = _at_most(confidence, Confidence.LIKELY)
+            confidence = _at_most(confidence, _beside(lower.cause, situation.group_type))
             alternatives.extend((lower.cause, *other.alternatives))
     evidence.extend(_side_facts(situation, cause))
     evidence.extend(known_faults(situation))
@@ -96,6 +96,16 @@ def with_unknown_conversion(reason: Reason) -> Reason:
         evidence=(*reason.evidence, fact),
         alternatives=(*reason.alternatives, Cause.GROUP_CONVERSION),
     )
+
+
+def _beside(other: Cause, group_type: GroupType) -> Confidence:
+    """Return how sure a cause can be beside another one.
+
+    A join phase takes in whatever happens until it ends, and no record shows which of several causes came first. A
+    member that did not join in time is removed when the phase ends: that did not begin it.
+    """
+    is_open = group_type is GroupType.CLASSIC and other is not Cause.REBALANCE_TIMEOUT
+    return Confidence.POSSIBLE if is_open else Confidence.LIKELY
 
 
 def _at_most(confidence: Confidence, most: Confidence) -> Confidence:

@@ -1,0 +1,67 @@
+"""Causes against the truth of random lives on the simulated coordinator.
+
+A few hundred rebalances of each mix by default, 100,000 where long tests run.
+"""
+
+import pytest
+
+from coordinator_replay.analysis.reasons.vocabulary import Confidence
+from scripts.reasons.simulated import Verdict, judge, judge_all, wrong_kinds
+from scripts.world.life import Life
+from scripts.world.mixes import FLEET, HELD_OUT, LOOKED_AT, MIXES, TRIGGERS, UNIFORM
+
+MOST_ALTERNATIVES = 2
+
+
+def test_a_seed_gives_the_same_life_again() -> None:
+    first, second = Life(3, UNIFORM).run(6), Life(3, UNIFORM).run(6)
+    assert first.written == second.written
+    assert first.truth == second.truth
+
+
+def test_every_trigger_has_a_weight_and_something_to_do() -> None:
+    for mix in MIXES.values():
+        assert set(mix.weights) == set(TRIGGERS)
+    assert all(callable(getattr(Life, name)) for name in TRIGGERS)
+    assert not set(LOOKED_AT) & set(HELD_OUT[:10])
+
+
+def test_a_weight_can_be_tried_three_times_as_large() -> None:
+    assert FLEET.scaled("crash", 3).weights["crash"] == 3 * FLEET.weights["crash"]
+    assert FLEET.scaled("crash", 3).weights["roll"] == FLEET.weights["roll"]
+
+
+@pytest.mark.parametrize("name", MIXES)
+def test_no_certain_cause_is_wrong(name: str) -> None:
+    _check(judge_all(HELD_OUT[100:], MIXES[name], 150))
+
+
+@pytest.mark.parametrize(
+    ("name", "seed"),
+    [("uniform", 18), ("uniform", 21), ("uniform", 32), ("uniform", 37), ("uniform", 41), ("fleet", 1), ("fleet", 12)],
+)
+def test_lives_that_proved_rules_wrong_have_no_certain_cause_that_is_wrong(name: str, seed: int) -> None:
+    """Conversions long before, clients that came back after minutes, several things in one join phase."""
+    _check(list(judge(LOOKED_AT[seed], MIXES[name])))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", MIXES)
+def test_no_certain_cause_is_wrong_in_many_lives(name: str) -> None:
+    _check(judge_all(HELD_OUT, MIXES[name], 100_000))
+
+
+def _check(verdicts: list[Verdict]) -> None:
+    kinds = wrong_kinds(verdicts)
+    assert not {kind: count for kind, count in kinds.items() if kind[0] == Confidence.CERTAIN}
+    alternatives = sum(len(verdict.row["alternatives"]) for verdict in verdicts)
+    assert alternatives <= MOST_ALTERNATIVES * len(verdicts)
+
+
+def test_a_wrong_answer_is_seen() -> None:
+    """The judge tells right from wrong: the same row with another cause is wrong."""
+    verdict = next(one for one in judge(HELD_OUT[100], UNIFORM) if one.row["confidence"] == "certain" and one.is_right)
+    wrong = verdict._replace(row={**verdict.row, "cause": "TOPOLOGY_CHANGE", "alternatives": []})
+    assert not wrong.is_right
+    assert not wrong.is_among
+    assert sum(wrong_kinds([verdict, wrong]).values()) == 1
