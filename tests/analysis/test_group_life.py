@@ -693,3 +693,12 @@ def test_clocks_that_turn_back_give_no_longest_duration(later_ms: int):
     rows = {row["epoch"]: row for name, row in rows_of(GROUP, log.records) if name == "rebalances"}
     assert rows[2]["duration_ms_max"] is None
     assert rows[3]["duration_ms_max"] == 20_000 - max(later_ms, 10_000)
+
+
+@pytest.mark.parametrize(("attempts", "said"), [(2, "1 generation before"), (4, "3 generations before")])
+def test_generations_without_a_record_are_said_of_the_log_and_not_of_the_coordinator(attempts: int, said: str):
+    log = ClassicLog()
+    log.sync(10_000, member("a"), member("b"))
+    log.sync(20_000, member("a"), attempts=attempts)
+    rows = {row["epoch"]: row for name, row in rows_of(GROUP, log.records) if name == "rebalances"}
+    assert f"the log has no record of {said} this one" in rows[1 + attempts]["evidence"]

@@ -22,6 +22,7 @@ from coordinator_replay.analysis.reasons.vocabulary import (
 )
 from coordinator_replay.engine.events import EventKind
 from coordinator_replay.engine.model import GroupType
+from coordinator_replay.listing import counted
 from coordinator_replay.times import elapsed_ms
 
 TABLE: Sequence[ReasonRule] = (*MEMBER_RULES.rules, *CHANGE_RULES.rules)
@@ -134,7 +135,7 @@ def _limited(situation: Situation, confidence: Confidence, evidence: list[str]) 
         confidence = _at_most(confidence, Confidence.LIKELY)
     attempts = opening.changes.get("attempts") or 1
     if attempts > 1:
-        evidence.append(f"{attempts - 1} generation{'s' if attempts > 2 else ''} before this one left no record")
+        evidence.append(f"the log has no record of {counted(attempts - 1, 'generation')} before this one")
         confidence = _at_most(confidence, Confidence.LIKELY)
     return confidence
 
