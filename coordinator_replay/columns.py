@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_replay.arrow_times import TIMESTAMP
+from coordinator_replay.int64 import LARGEST_INT64
 from coordinator_replay.times import milliseconds
 
 Numbers = npt.NDArray[np.int64]
@@ -18,9 +19,6 @@ Bools = npt.NDArray[np.bool_]
 
 NONE = int(np.iinfo(np.int64).min)
 """Stands for a value that is not there."""
-
-LATEST = int(np.iinfo(np.int64).max)
-"""Stands behind every offset and time."""
 
 
 def numbers_of(column: pa.Array, nothing: int = 0) -> Numbers:
@@ -78,7 +76,7 @@ def packed(keys: Sequence[Numbers | Bools]) -> Numbers:
     code, size = np.zeros(len(keys[0]), np.int64), 1
     for key in keys if len(code) else ():
         low, width = int(key.min()), int(key.max()) - int(key.min()) + 1
-        if size * width > LATEST:
+        if size * width > LARGEST_INT64:
             code, key = (np.unique(values, return_inverse=True)[1] for values in (code, key))
             low, size, width = 0, len(code), len(code)
         code, size = code * width + (key - low), size * width

@@ -28,7 +28,8 @@ from coordinator_replay.analysis.timeline import Timeline
 from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import GroupType, Member, Record
 from coordinator_replay.engine.plain import Fields, restoring
-from coordinator_replay.engine.replay import NOWHERE, StateReplay
+from coordinator_replay.engine.replay import StateReplay
+from coordinator_replay.int64 import LARGEST_INT64
 from coordinator_replay.times import latest_ms
 
 VERSION = 25
@@ -255,7 +256,7 @@ class GroupReplay:
         for name, row in self._rebalances.open_rows():
             yield name, row
             yield self._step_rules.rebalance(row)
-        has_gap = self.replay.proven_from == NOWHERE or bool(self.replay.open_keys)
+        has_gap = self.replay.proven_from == LARGEST_INT64 or bool(self.replay.open_keys)
         yield from self._step_rules.open_rows(self.proven_ms, has_gap=has_gap)
 
     def snapshot(self) -> dict[str, Any]:

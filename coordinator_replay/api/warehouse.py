@@ -32,11 +32,11 @@ from coordinator_replay.query.groups import (
 )
 from coordinator_replay.query.join_phases import awaited_members
 from coordinator_replay.query.removed import DeletedGroup, deleted_groups, removal_notes, removed_offsets
-from coordinator_replay.query.tables import END, Coverage, Tables, shown
+from coordinator_replay.query.tables import END, Coverage, Tables
 from coordinator_replay.query.times import LogTime, is_run_id, parse_duration
 from coordinator_replay.query.who import EVERYONE, Who, groups_at_time, groups_in_range
 from coordinator_replay.simulation import door
-from coordinator_replay.times import in_utc
+from coordinator_replay.times import in_utc, moment_text
 from coordinator_replay.zones import parse_zone
 
 if TYPE_CHECKING:
@@ -394,7 +394,7 @@ class Warehouse:
         perhaps = None
         if moment is not None and group is not None and len(rebalances) > 1:
             perhaps = (
-                f"At {shown(moment)} the rebalance to generation {rebalances[-1].epoch} may have begun already: "
+                f"At {moment_text(moment)} the rebalance to generation {rebalances[-1].epoch} may have begun already: "
                 "the join phase of a classic group leaves no record."
             )
         # What goes on at the end of the log is the last thing that happened to a group.
@@ -526,10 +526,12 @@ class Warehouse:
         first, last = self._side(start, self._time), self._side(end, self._end)
         notes = [self._tables.check_moment(first.at), self._tables.check_moment(last.at)]
         if last.moment < first.moment:
-            raise UsageError(f"{shown(last.moment)} lies before {shown(first.moment)}: give the earlier time first")
+            raise UsageError(
+                f"{moment_text(last.moment)} lies before {moment_text(first.moment)}: give the earlier time first"
+            )
         changes = questions.changes_between(first, last)
         until = self.coverage.last if last.at is None else last.at
-        sides = f"Cluster {self.cluster}, {shown(first.at or self.coverage.last)} to {shown(until)}"
+        sides = f"Cluster {self.cluster}, {moment_text(first.at or self.coverage.last)} to {moment_text(until)}"
         return Compared(changes, sides, [_nothing_changed(changes), *notes], self._from(first.at))
 
     def diff_with(self, other: str, *, at: Time | None = None) -> Compared:
@@ -547,9 +549,8 @@ class Warehouse:
         changes = questions.changes_between(questions.Side(self._tables, moment), questions.Side(tables, moment))
         remarks = [str(basis_at(tables, moment or END)), _nothing_changed(changes), *notes]
         tables.close()
-        sides = (
-            f"Clusters {self.cluster} and {other}, {'at the end of each log' if at is None else shown(moment or END)}"
-        )
+        when = "at the end of each log" if at is None else moment_text(moment or END)
+        sides = f"Clusters {self.cluster} and {other}, {when}"
         return Compared(changes, sides, remarks, self._at(moment))
 
     def expired(
@@ -593,7 +594,9 @@ class Warehouse:
             raise UsageError("give either within or until")
         moment, end = self._time(until), self._tables.coverage.last
         if moment is None or moment < end:
-            raise UsageError(f"{shown(moment or end)} lies before the end of the log, {shown(end)}: it ends there")
+            raise UsageError(
+                f"{moment_text(moment or end)} lies before the end of the log, {moment_text(end)}: it ends there"
+            )
         return moment - end
 
     def findings(

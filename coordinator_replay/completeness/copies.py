@@ -7,9 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from coordinator_replay.columns import Bools, Numbers, distinct
-
-LAST_OFFSET = int(np.iinfo(np.int64).max)
-"""The largest offset that a record can have."""
+from coordinator_replay.int64 import LARGEST_INT64
 
 NO_OFFSETS: Numbers = np.zeros(0, np.int64)
 
@@ -113,7 +111,7 @@ def copy_of(run_id: str, bounds: CopyBounds, offsets: CopyOffsets) -> Copy:
     """
     # No offset comes after the largest there is.
     records, unreadable = (
-        distinct(of_kind[(of_kind >= bounds.covered_from) & (of_kind < LAST_OFFSET)]) for of_kind in offsets
+        distinct(of_kind[(of_kind >= bounds.covered_from) & (of_kind < LARGEST_INT64)]) for of_kind in offsets
     )
     end = max([bounds.end, *(int(of_kind[-1]) + 1 for of_kind in (records, unreadable) if len(of_kind))])
     breaks = np.flatnonzero(records[1:] != records[:-1] + 1)

@@ -34,6 +34,7 @@ from coordinator_replay.engine.settlement import settle
 from coordinator_replay.engine.share_group import ShareGroup
 from coordinator_replay.engine.streams_group import StreamsGroup
 from coordinator_replay.errors import UsageError
+from coordinator_replay.int64 import LARGEST_INT64
 
 Machine = type[ConsumerGroup] | type[ShareGroup] | type[StreamsGroup]
 Handler = Callable[[Any, Record, Operation], None]
@@ -68,8 +69,6 @@ PASSED_OVER = frozenset({"ShareGroupPartitionMetadata"})
 GROUP_METADATA = "GroupMetadata"
 NEVER_EXACT = -1
 """``missing_before`` of a simple group whose own records may be missing."""
-NOWHERE = 2**63 - 1
-"""``proven_from`` where no offset proves the group: only its own records can."""
 HIGHEST_FIRST_EPOCH = {group_type: 1 if group_type is GroupType.CLASSIC else 2 for group_type in GroupType}
 """The highest epoch or generation that the first operation of a new group writes."""
 NO_EPOCH = 0
@@ -88,7 +87,7 @@ class StateReplay:
         group_id: its name.
         group: the group as of the last record, None where there is none.
         offsets: its committed offsets, of those commits that ``apply`` was called with.
-        proven_from: log offset from which no key of the group is open, or NOWHERE; None where that is not known.
+        proven_from: log offset from which no key of the group is open, or LARGEST_INT64; None where that is not known.
             is_cleaned: what is missing behind the group's last record is known to have been compacted away.
         is_contested: records of the group are written to another log partition at the same time, so that none proves
             what it is.
@@ -193,7 +192,7 @@ class StateReplay:
             return
         if group.epoch > HIGHEST_FIRST_EPOCH[group.group_type] or _is_migrating(group):
             operation.is_exact = self.is_cleaned = False
-            self.proven_from = NOWHERE
+            self.proven_from = LARGEST_INT64
             if not isinstance(group, ClassicGroup):
                 group.reconciliation.birth_missing = None
 
@@ -234,7 +233,7 @@ class StateReplay:
             timestamp_ms: the time from which on records are missing.
             group_type: of a group that is not there.
         """
-        self.proven_from = NOWHERE
+        self.proven_from = LARGEST_INT64
         self._lost += 1
         self.is_cleaned = self._is_classic_known = False
         return self._mark(EventKind.RECORDS_MISSING, (partition, offset, timestamp_ms), group_type)

@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 from coordinator_replay.analysis.findings.thresholds import MINUTE_MS
 from coordinator_replay.analysis.findings.totals import FEWEST_COMMITS
 from coordinator_replay.arrow_times import TIMESTAMP
-from coordinator_replay.columns import LATEST, NONE, Numbers, numbers_of, packed
+from coordinator_replay.columns import NONE, Numbers, numbers_of, packed
+from coordinator_replay.int64 import LARGEST_INT64
 from coordinator_replay.pipeline.minute_states import MINUTE_STATES, SIMPLE
 from coordinator_replay.store.duckdb_connection import select
 from coordinator_replay.store.scan import reader_of
@@ -231,7 +232,7 @@ class _MinuteSums:
         active = np.stack([first_at[ranges], last_at[range_ends], np.add.reduceat(commits, ranges)], axis=1)
         is_hot = self.sums["most_a_minute"] >= wanted.hot
         hot_minutes = np.add.reduceat(is_hot.astype(np.int64), keys)
-        hot_from = np.minimum.reduceat(np.where(is_hot, first_at, LATEST), keys)
+        hot_from = np.minimum.reduceat(np.where(is_hot, first_at, LARGEST_INT64), keys)
         hot_to = np.maximum.reduceat(np.where(is_hot, last_at, NONE), keys)
         return pa.record_batch(
             {

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_replay.columns import Bools, Numbers, numbers_of, plain_rows
+from coordinator_replay.int64 import LARGEST_INT64
 from coordinator_replay.java_strings import positive_hash
 from coordinator_replay.listing import counted, listed
 from coordinator_replay.store.duckdb_connection import select
@@ -39,9 +40,6 @@ _READ = ("group_id", "log_partition", "log_offset", "log_timestamp", "is_tombsto
 _RECORDS = table("group_records").arrow_schema(_READ).remove_metadata()
 _SEEN = pa.schema([*(_RECORDS.field(name) for name in _READ[:4]), ("is_by_client", pa.bool_())])
 _NO_MEMBERS = r'"members":\s*\[\s*\]'
-NEVER = int(np.iinfo(np.int64).max)
-"""Stands for an offset that there is none of."""
-
 _MOVES = """
 WITH places AS (
     SELECT group_id, log_partition, log_offset, epoch_ms(log_timestamp) AS at_ms, is_by_client FROM seen GROUP BY ALL
@@ -149,7 +147,7 @@ class GroupMoves:
 
     def ends_of(self, rows: pa.RecordBatch) -> Numbers:
         """Return where each row's group left its log partition; a very large offset where it didn't."""
-        return _by_key(rows, {key: end.end_offset for key, end in self.ends.items()}, NEVER)
+        return _by_key(rows, {key: end.end_offset for key, end in self.ends.items()}, LARGEST_INT64)
 
     def are_open(self, rows: pa.RecordBatch, column: str) -> Bools:
         """Return which rows begin while brokers with the old partition count wrote, too.
@@ -159,7 +157,7 @@ class GroupMoves:
             column: the offset that a row begins at.
         """
         until = {
-            key: NEVER if begin.exact_from_offset is None else begin.exact_from_offset
+            key: LARGEST_INT64 if begin.exact_from_offset is None else begin.exact_from_offset
             for key, begin in self.begins.items()
             if begin.overlaps_until is not None
         }

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coordinator_replay.analysis.exact_spans import ExactSpan
-from coordinator_replay.columns import LATEST, NONE, numbers_of, plain_rows
+from coordinator_replay.columns import NONE, numbers_of, plain_rows
 from coordinator_replay.completeness.history import HistoryRange
+from coordinator_replay.int64 import LARGEST_INT64
 from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
 from coordinator_replay.pipeline.bucket_share import BucketShare
 from coordinator_replay.pipeline.stored_copies import COPIES, BucketCompleteness, copy_rows
@@ -247,10 +248,10 @@ def spans_of(partition: int, ranges: Sequence[Mapping[str, Any]] | None) -> Iter
         return
     for number, span in enumerate(ranges, 1):
         since, until = span["exact_from_timestamp"], span["to_timestamp"]
-        after_ms = LATEST if since is None else milliseconds(since)
+        after_ms = LARGEST_INT64 if since is None else milliseconds(since)
         to_ms = -1 if until is None else milliseconds(until)
         from_start, is_last = span["exact_from_offset"] == 0, number == len(ranges)
-        yield ExactSpan(partition, -1 if from_start else after_ms, LATEST if is_last else to_ms)
+        yield ExactSpan(partition, -1 if from_start else after_ms, LARGEST_INT64 if is_last else to_ms)
 
 
 def exact_spans(files: BucketFiles) -> list[ExactSpan]:

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from coordinator_replay.analysis.findings.thresholds import Thresholds
-from coordinator_replay.completeness.copies import LAST_OFFSET
+from coordinator_replay.int64 import LARGEST_INT64
 from coordinator_replay.pipeline.bucket_share import Action, BucketShare
 from coordinator_replay.pipeline.commit_sums import SumsRange
 from coordinator_replay.pipeline.group_moves import GroupMove, rebuilt_for
@@ -203,7 +203,7 @@ def _late_records(first: Mapping[int, int], ends: Mapping[int, int], reading: Re
     for partition in sorted({*first, *overlapping, *reading.lost_from}):
         if partition in reading.lost_from:
             yield partition, f"records from offset {reading.lost_from[partition]} on were lost at an election"
-        elif first.get(partition, LAST_OFFSET) < ends.get(partition, 0):
+        elif first.get(partition, LARGEST_INT64) < ends.get(partition, 0):
             yield partition, f"offset {first[partition]} is new, and the tables end at {ends[partition]}"
         elif partition in overlapping:
             yield partition, f"a copy may have records below offset {ends.get(partition, 0)}, where the tables end"

@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coordinator_replay.columns import LATEST, Numbers, as_bools, numbers_of
+from coordinator_replay.columns import Numbers, as_bools, numbers_of
+from coordinator_replay.int64 import LARGEST_INT64
 
 
 class TopicLife(NamedTuple):
@@ -23,7 +24,7 @@ class TopicLife(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """One life of each topic: its bounds in microseconds and its id; a topic without one begins at LATEST."""
+    """One life of each topic: its bounds in microseconds and its id; a topic without one begins at LARGEST_INT64."""
 
     begins: Numbers
     ends: Numbers
@@ -69,9 +70,10 @@ def _round(number: int, topics: Sequence[Sequence[TopicLife]]) -> _Round:
     """Return the life of that number of each topic."""
     chosen = [lives[number] if number < len(lives) else None for lives in topics]
     return _Round(
-        np.array([LATEST if life is None else life.created_ms * 1000 for life in chosen], np.int64),
+        np.array([LARGEST_INT64 if life is None else life.created_ms * 1000 for life in chosen], np.int64),
         np.array(
-            [LATEST if life is None or life.removed_ms is None else life.removed_ms * 1000 for life in chosen], np.int64
+            [LARGEST_INT64 if life is None or life.removed_ms is None else life.removed_ms * 1000 for life in chosen],
+            np.int64,
         ),
         pa.array([None if life is None else life.topic_id for life in chosen], pa.string()),
     )

@@ -13,8 +13,8 @@ from coordinator_replay.analysis.reasons.vocabulary import Cause
 from coordinator_replay.listing import listed
 from coordinator_replay.query.join_phases import OF_OWN_PARTITION
 from coordinator_replay.query.saved import run_saved_query
-from coordinator_replay.query.tables import Tables, shown
-from coordinator_replay.times import later
+from coordinator_replay.query.tables import Tables
+from coordinator_replay.times import later, moment_text
 
 REFUSED = ("INSTANCE_ID_FENCED", "INSTANCE_ID_UNRELEASED")
 """Kinds of lines about what a coordinator refused: no record shows it."""
@@ -134,7 +134,7 @@ def last_departures_note(warehouse: Tables, group: str, at: datetime | None) -> 
     if not last:
         return None
     named = listed([f"{removed.member_id}, {removed.words}" for removed in last], _MOST_NAMED, "; ")
-    return f"Removed last, at {shown(last[0].removed_at)}: {named}."
+    return f"Removed last, at {moment_text(last[0].removed_at)}: {named}."
 
 
 def refusals(lines: Iterable[GroupLine]) -> list[tuple[str, datetime, dict[str, Any]]]:

@@ -9,8 +9,8 @@ from coordinator_replay.analysis.coordinator_changes import BROKER_LOG, NO_LEADE
 from coordinator_replay.answer_columns import column, select_list
 from coordinator_replay.listing import listed
 from coordinator_replay.query.rebalances import Rebalance
-from coordinator_replay.query.tables import Tables, shown
-from coordinator_replay.times import later
+from coordinator_replay.query.tables import Tables
+from coordinator_replay.times import later, moment_text
 
 CHANGED = "COORDINATOR_CHANGED"
 """The event of a timeline."""
@@ -52,7 +52,8 @@ class GroupCoordinatorChange:
         unclean = ", by an unclean election: records may be lost" if self.is_unclean else ""
         alone = "; only a broker's log says so" if self.by_log_alone else ""
         return (
-            f"{when} {shown(self.elected_at)} log partition {self.log_partition} went to {to}{before} in leader epoch "
+            f"{when} {moment_text(self.elected_at)} "
+            f"log partition {self.log_partition} went to {to}{before} in leader epoch "
             f"{self.leader_epoch}{loading}{unclean}{alone}"
         )
 

@@ -13,8 +13,8 @@ from typing import Any
 from coordinator_replay.analysis.expiring import DEFAULT_RETENTION_MS, Retention, expiring_offsets
 from coordinator_replay.answer_columns import column, row_of, select_list
 from coordinator_replay.query.groups import check_group
-from coordinator_replay.query.tables import Tables, shown
-from coordinator_replay.times import later
+from coordinator_replay.query.tables import Tables
+from coordinator_replay.times import later, moment_text
 
 _SETTINGS = """
     SELECT CAST(settings->>'$.retention_ms' AS BIGINT) FROM audit_runs
@@ -100,7 +100,7 @@ def looked_note(until: datetime | None, *, is_chosen: bool) -> str | None:
     if until is None:
         return None
     further = "" if is_chosen else "; --within and --until look further"
-    return f"Offsets that expire up to {shown(until)} were looked for{further}."
+    return f"Offsets that expire up to {moment_text(until)} were looked for{further}."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

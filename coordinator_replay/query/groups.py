@@ -21,7 +21,8 @@ from coordinator_replay.query.group_rows import GROUP_ROWS
 from coordinator_replay.query.join_phases import JoinPhase, join_phases
 from coordinator_replay.query.removed import deleted_groups
 from coordinator_replay.query.similar import did_you_mean
-from coordinator_replay.query.tables import AS_OF, END, Tables, shown
+from coordinator_replay.query.tables import AS_OF, END, Tables
+from coordinator_replay.times import moment_text
 
 DELETED = "GROUP_DELETED"
 
@@ -414,7 +415,7 @@ def group_at(warehouse: Tables, group: str, at: datetime | None = None) -> Group
     check_group(warehouse, group)
     first, last = warehouse.rows(_SEEN, group=group)[0]
     deletions = [deleted_group.deletion for deleted_group in deleted_groups(warehouse, at, group=group)]
-    when = "at the end of the log" if at is None else f"at {shown(at)}"
-    seen = f": it is on record from {shown(first)} to {shown(last)}" if first and last else ""
+    when = "at the end of the log" if at is None else f"at {moment_text(at)}"
+    seen = f": it is on record from {moment_text(first)} to {moment_text(last)}" if first and last else ""
     end = f", and was {deletions[0]}" if deletions else ""
     raise UsageError(f"group {group!r} does not exist {when}{seen}{end}")

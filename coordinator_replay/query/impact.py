@@ -11,8 +11,8 @@ from coordinator_replay.listing import counted
 from coordinator_replay.query.completeness import undecoded_note
 from coordinator_replay.query.group_moves import in_log_order
 from coordinator_replay.query.rebalances import TOUCHES_RANGE
-from coordinator_replay.query.tables import Tables, shown
-from coordinator_replay.times import LATEST
+from coordinator_replay.query.tables import Tables
+from coordinator_replay.times import LATEST, moment_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +101,7 @@ class Impact:
         rebalances = sum(group.rebalances for group in self.groups)
         least = "" if self.is_complete else "at least "
         concerned = f"{least}{len(self.groups):,} of {counted(self.group_count, 'group')} concerned"
-        head = f"{shown(self.start)} to {shown(self.end)}: {concerned}"
+        head = f"{moment_text(self.start)} to {moment_text(self.end)}: {concerned}"
         if not self.groups:
             return [f"{head}."]
         causes = ", ".join(f"{cause} {count:,}" for cause, count in self.causes.items())
@@ -109,7 +109,7 @@ class Impact:
         first = min((group for group in self.groups if group.first_at), key=_first_at, default=None)
         if first is not None:
             on_record = "" if self.is_complete else " on record"
-            parts.append(f"The first{on_record}: {first.group_id}, begun by {shown(_first_at(first))}.")
+            parts.append(f"The first{on_record}: {first.group_id}, begun by {moment_text(_first_at(first))}.")
         stopped = sum(group.stopped_at is not None for group in self.groups)
         if stopped:
             parts.append(f"{counted(stopped, 'group')} stopped: without a member at the end of that time.")

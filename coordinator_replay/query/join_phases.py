@@ -18,7 +18,8 @@ from typing import Any
 from coordinator_replay.analysis.broker_words import BEGIN, DEPARTURES, LOADED, LONGEST_MS, SLACK_MS, cause_of, step_of
 from coordinator_replay.engine.model import GroupState
 from coordinator_replay.listing import listed
-from coordinator_replay.query.tables import END, Tables, shown
+from coordinator_replay.query.tables import END, Tables
+from coordinator_replay.times import moment_text
 
 _JOIN_ENDED = "STABILIZED"
 LOGGED_STATES = {
@@ -108,8 +109,9 @@ class JoinPhase:
         waited = f"; not shown to have joined: {listed(awaited, _MOST_NAMED)}" if awaited else ""
         waited += f"; removed later, for they had not joined: {self.not_joined}" if self.not_joined else ""
         return (
-            f"By its coordinator's log group {group!r} was in {self.state} from {shown(self.since)} on, in a rebalance "
-            f"that began at {shown(self.began_at)}: {'; '.join(self.reasons)}{waited}"
+            f"By its coordinator's log group {group!r} was in {self.state} from {moment_text(self.since)} on, "
+            f"in a rebalance "
+            f"that began at {moment_text(self.began_at)}: {'; '.join(self.reasons)}{waited}"
         )
 
 

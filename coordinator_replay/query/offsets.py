@@ -32,8 +32,8 @@ from coordinator_replay.query.group_moves import COUNTS, in_log_order
 from coordinator_replay.query.groups import check_group
 from coordinator_replay.query.removed import RECORDS_MISSING
 from coordinator_replay.query.similar import did_you_mean
-from coordinator_replay.query.tables import AS_OF, END, Tables, shown
-from coordinator_replay.times import LATEST
+from coordinator_replay.query.tables import AS_OF, END, Tables
+from coordinator_replay.times import LATEST, moment_text
 
 # Partitions without an offset in force: what ended the last one on record, and what comes next or waits already.
 _WITHOUT = f"""
@@ -239,11 +239,11 @@ def pending_notes(
     count = len({(pending_offset.topic, pending_offset.partition) for pending_offset in waiting})
     unstable = (
         f"{count} of these partitions {'has' if count == 1 else 'have'} a transactional commit pending"
-        f"{'' if since is None else f' since {shown(since)}'}: --require-stable shows which."
+        f"{'' if since is None else f' since {moment_text(since)}'}: --require-stable shows which."
     )
     return [unstable] * bool(waiting) + [
         f"{commit.topic}-{commit.partition} has no committed offset, only a transactional commit pending"
-        f"{'' if commit.pending_since is None else f' since {shown(commit.pending_since)}'} "
+        f"{'' if commit.pending_since is None else f' since {moment_text(commit.pending_since)}'} "
         f"(producer id {commit.producer_id}, epoch {commit.producer_epoch})."
         for commit in pending
         if (commit.topic, commit.partition) not in committed and (not topics or commit.topic in topics)

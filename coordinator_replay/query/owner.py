@@ -10,8 +10,8 @@ from coordinator_replay.query.completeness import log_partitions_of
 from coordinator_replay.query.groups import check_group, is_group_exact
 from coordinator_replay.query.removed import RECORDS_MISSING
 from coordinator_replay.query.similar import did_you_mean
-from coordinator_replay.query.tables import END, MEMBERS_AS_OF, Tables, shown
-from coordinator_replay.times import EPOCH
+from coordinator_replay.query.tables import END, MEMBERS_AS_OF, Tables
+from coordinator_replay.times import EPOCH, moment_text
 
 _TOPICS = """
     SELECT coalesce(topic, topic_id), min(partition), max(partition) FROM partition_ownership
@@ -149,7 +149,7 @@ class Owners:
         if self.after is not None and self.after.owned_from is not None:
             sentences.append(
                 f"The next one{_on_record(self.is_after_exact)} is {self.after.member_id}, "
-                f"from {shown(self.after.owned_from)}{' at the latest' if self.after.is_begin_open else ''}."
+                f"from {moment_text(self.after.owned_from)}{' at the latest' if self.after.is_begin_open else ''}."
             )
         return " ".join(sentences)
 
@@ -159,7 +159,8 @@ class Owners:
             [] if self.is_exact else ["Records of that time are missing from the log: others may have owned it."]
         )
         sentences += [
-            f"{owner.member_id} may have owned it before {shown(owner.owned_from)}: what was before is not on record."
+            f"{owner.member_id} may have owned it before {moment_text(owner.owned_from)}: "
+            "what was before is not on record."
             for owner in self.owners
             if owner.is_begin_open and owner.owned_from is not None
         ]
@@ -171,7 +172,7 @@ def _on_record(is_exact: bool) -> str:
 
 
 def _until(ownership: Ownership) -> str:
-    when = "an unknown time" if ownership.owned_to is None else shown(ownership.owned_to)
+    when = "an unknown time" if ownership.owned_to is None else moment_text(ownership.owned_to)
     if ownership.released_by == RECORDS_MISSING:
         return f"{when} at least: from then on records of the group are missing"
     return f"{when} ({ownership.released_by})" if ownership.released_by else when

@@ -7,7 +7,8 @@ from datetime import datetime
 from coordinator_replay.listing import counted
 from coordinator_replay.query.impact import CommonTrait, traits_of
 from coordinator_replay.query.rebalances import Rebalance
-from coordinator_replay.query.tables import Tables, shown
+from coordinator_replay.query.tables import Tables
+from coordinator_replay.times import moment_text
 
 _CLIENTS = """
     SELECT group_id, member_id,
@@ -41,7 +42,7 @@ def summary_of(
     """
     least = "" if is_complete and not any(rebalance.lacks_records for rebalance in rebalances) else "At least "
     times = [rebalance.began_by for rebalance in rebalances if rebalance.began_by is not None]
-    when = f" from {shown(min(times))} to {shown(max(times))}" if times else ""
+    when = f" from {moment_text(min(times))} to {moment_text(max(times))}" if times else ""
     causes = _most((rebalance.cause or "UNKNOWN" for rebalance in rebalances), "by {} other cause{}")
     groups = Counter(rebalance.group_id for rebalance in rebalances)
     most = (

@@ -8,7 +8,8 @@ from coordinator_replay.analysis.expiring import TOPIC_DELETED
 from coordinator_replay.answer_columns import column
 from coordinator_replay.listing import partition_ranges
 from coordinator_replay.query.group_moves import in_log_order
-from coordinator_replay.query.tables import AS_OF, END, Tables, shown
+from coordinator_replay.query.tables import AS_OF, END, Tables
+from coordinator_replay.times import moment_text
 
 # The last removal of each partition; the caller knows whether a later commit took its place by then.
 _OFFSETS = """
@@ -106,9 +107,9 @@ class RemovedOffsets:
     def __str__(self) -> str:
         """Return a sentence on when they were removed and why."""
         if self.ended_by == RECORDS_MISSING:
-            until = "" if self.ended_at is None else f" was in force until {shown(self.ended_at)} at least:"
+            until = "" if self.ended_at is None else f" was in force until {moment_text(self.ended_at)} at least:"
             return f"{self.topic}:{partition_ranges(self.partitions)}{until} what ended it is not on record"
-        when = "" if self.ended_at is None else f" at {shown(self.ended_at)}"
+        when = "" if self.ended_at is None else f" at {moment_text(self.ended_at)}"
         sure = f", {self.confidence}" if self.confidence else ""
         is_topic_deleted = any(fact.startswith(TOPIC_DELETED) for fact in self.evidence or ())
         what = "deleted with its topic" if is_topic_deleted else _WORDS.get(self.ended_by, self.ended_by)
@@ -147,8 +148,8 @@ class DeletedGroup:
     def deletion(self) -> str:
         """Return a sentence on its deletion and the time of that, as far as they are on record."""
         if self.deleted_at is not None:
-            return f"deleted at {shown(self.deleted_at)}"
-        before = "" if self.absent_from is None else f" before {shown(self.absent_from)}"
+            return f"deleted at {moment_text(self.deleted_at)}"
+        before = "" if self.absent_from is None else f" before {moment_text(self.absent_from)}"
         return f"deleted{before}, when is not on record"
 
 

@@ -8,7 +8,8 @@ from datetime import datetime
 
 from coordinator_replay.analysis.broker_faults import KAFKA_12759
 from coordinator_replay.listing import listed
-from coordinator_replay.query.tables import Tables, shown
+from coordinator_replay.query.tables import Tables
+from coordinator_replay.times import moment_text
 
 IS_UNANSWERED = "group_type = 'classic' AND event = 'SUBSCRIPTION_CHANGED' AND rebalance_id IS NULL"
 """Condition of rows of ``group_timeline``: a subscription changed, and no rebalance began by that."""
@@ -36,7 +37,7 @@ def resubscription_note(
     found = warehouse.rows(_UNANSWERED, group=group, start=start, end=end)
     if not found:
         return None
-    names = [f"{instance} at {shown(at)}" if at is not None else str(instance) for instance, at in found]
+    names = [f"{instance} at {moment_text(at)}" if at is not None else str(instance) for instance, at in found]
     return (
         f"Subscriptions changed without a rebalance: {listed(names, _MOST_NAMED)}. {KAFKA_12759.issue} "
         f"({KAFKA_12759.versions}): {KAFKA_12759.effect}. New topics are assigned in the group's next rebalance."

@@ -31,7 +31,7 @@ from coordinator_replay.store.snapshot import Snapshot
 from coordinator_replay.store.versions import Finished, last_finished, refuse, state_of, ways_out
 from coordinator_replay.tables.migrations import KEPT_SINCE_PROPERTY
 from coordinator_replay.tables.names import table_names
-from coordinator_replay.times import LATEST
+from coordinator_replay.times import LATEST, moment_text
 
 DEFAULT_CLUSTER = "default"
 """What an audit calls the cluster where nobody named it."""
@@ -74,7 +74,7 @@ class Coverage:
     audited_at: datetime | None
 
     def __str__(self) -> str:
-        return f"{shown(self.first)} to {shown(self.last)}"
+        return f"{moment_text(self.first)} to {moment_text(self.last)}"
 
 
 def _no_rows(name: str) -> Any:
@@ -83,11 +83,6 @@ def _no_rows(name: str) -> Any:
     from coordinator_replay.tables.definition import table
 
     return table(name).arrow_schema().empty_table()
-
-
-def shown(moment: datetime) -> str:
-    """Return a moment in the form that every command takes back."""
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class Tables:
@@ -296,7 +291,7 @@ class Tables:
         if written is None:
             return
         since = datetime.fromisoformat(written)
-        note = f"{name} has nothing from before {shown(since)}: maintain --keep deleted older rows"
+        note = f"{name} has nothing from before {moment_text(since)}: maintain --keep deleted older rows"
         last = asked.get("at") or asked.get("end")
         if isinstance(last, datetime) and last < since:
             raise UsageError(f"{note}; ask about a later time")
@@ -402,15 +397,17 @@ class Tables:
         covered = self.coverage
         if at < covered.first:
             raise UsageError(
-                f"{shown(at)} lies before the start of the log: cluster {self.cluster!r} is covered from {covered}"
+                f"{moment_text(at)} lies before the start of the log: "
+                f"cluster {self.cluster!r} is covered from {covered}"
             )
         if covered.audited_at is not None and at > max(covered.audited_at, covered.last):
             raise UsageError(
-                f"{shown(at)} lies after the last audit of cluster {self.cluster!r} ({shown(covered.audited_at)}): it "
-                f"is covered from {covered}; leave the time out for the end of the log"
+                f"{moment_text(at)} lies after the last audit of cluster {self.cluster!r} "
+                f"({moment_text(covered.audited_at)}): it is covered "
+                f"from {covered}; leave the time out for the end of the log"
             )
         if at > covered.last:
-            return f"The log ends at {shown(covered.last)}; this is the state at its end."
+            return f"The log ends at {moment_text(covered.last)}; this is the state at its end."
         return None
 
     def check_range(self, start: datetime | None, end: datetime | None) -> None:
@@ -425,7 +422,9 @@ class Tables:
             return
         if start is not None and end is not None and end <= start:
             when = "when" if end == start else "before"
-            raise UsageError(f"the time range is empty: it ends at {shown(end)}, {when} it begins at {shown(start)}")
+            raise UsageError(
+                f"the time range is empty: it ends at {moment_text(end)}, {when} it begins at {moment_text(start)}"
+            )
         covered = self.coverage
         if (start is not None and start > covered.last) or (end is not None and end <= covered.first):
             raise UsageError(f"that time range is not covered: cluster {self.cluster!r} is covered from {covered}")

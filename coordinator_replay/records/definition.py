@@ -13,7 +13,7 @@ from typing import Any
 INTEGER_SIZES: Mapping[str, int] = {"int8": 1, "int16": 2, "uint16": 2, "int32": 4, "int64": 8}
 """Integer types and their size in bytes; all signed but ``uint16``."""
 
-NEVER = 1 << 15
+NO_VERSION = 1 << 15
 """A version that no record reaches."""
 
 
@@ -36,9 +36,9 @@ class Versions:
     def parse(text: str) -> "Versions":
         """Read the text form."""
         if text == "none":
-            return Versions(NEVER, NEVER)
+            return Versions(NO_VERSION, NO_VERSION)
         if text.endswith("+"):
-            return Versions(int(text[:-1]), NEVER - 1)
+            return Versions(int(text[:-1]), NO_VERSION - 1)
         low, _, high = text.partition("-")
         return Versions(int(low), int(high or low))
 

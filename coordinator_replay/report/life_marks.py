@@ -9,7 +9,6 @@ from typing import Any
 from coordinator_replay.analysis.reasons.vocabulary import by_frequency
 from coordinator_replay.listing import counted_as
 from coordinator_replay.query.rebalances import Rebalance
-from coordinator_replay.query.tables import shown
 from coordinator_replay.report.bounds import blocked_by, member_counts, moved, pause, took, unended, unowned
 from coordinator_replay.report.columns import Clock, Columns, columns
 from coordinator_replay.report.life import GroupLife, StateBand
@@ -21,7 +20,7 @@ from coordinator_replay.report.wording import (
     cause_colour,
     neutral,
 )
-from coordinator_replay.times import milliseconds
+from coordinator_replay.times import milliseconds, moment_text
 
 STATES = ("left", "right", "row", "state", "type", "colour", "epochs", "members", "seen")
 UNSEEN = ("left", "right", "row")
@@ -159,11 +158,11 @@ def _rebalance(
 def _began(rebalance: Rebalance) -> str:
     """Return when it began; if neither the log nor a broker's log has that, the bounds of that time."""
     if rebalance.started_at is not None:
-        return shown(rebalance.started_at)
+        return moment_text(rebalance.started_at)
     if rebalance.began_by is None:
         return "not on record"
-    after = "" if rebalance.began_after is None else f"after {shown(rebalance.began_after)}, "
-    return f"not on record: {after}by {shown(rebalance.began_by)}"
+    after = "" if rebalance.began_after is None else f"after {moment_text(rebalance.began_after)}, "
+    return f"not on record: {after}by {moment_text(rebalance.began_by)}"
 
 
 def _is_over_untimed(rebalance: Rebalance) -> bool:
@@ -172,7 +171,7 @@ def _is_over_untimed(rebalance: Rebalance) -> bool:
 
 def _ended(rebalance: Rebalance) -> str:
     if rebalance.completed_at is not None:
-        return f"{'by ' * rebalance.is_end_open}{shown(rebalance.completed_at)}"
+        return f"{'by ' * rebalance.is_end_open}{moment_text(rebalance.completed_at)}"
     return "at an unknown time" if _is_over_untimed(rebalance) else unended(rebalance)
 
 

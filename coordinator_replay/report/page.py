@@ -22,10 +22,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from coordinator_replay.errors import writing
-from coordinator_replay.query.tables import shown
 from coordinator_replay.report.wording import duration
 from coordinator_replay.safe_text import neutral, neutral_json
-from coordinator_replay.times import milliseconds
+from coordinator_replay.times import milliseconds, moment_text
 from coordinator_replay.version import __version__
 
 _TEMPLATES = "templates"
@@ -44,7 +43,7 @@ def _shown(value: object) -> object:
 
 
 def _moment(moment: datetime | None) -> str:
-    return "–" if moment is None else shown(moment)
+    return "–" if moment is None else moment_text(moment)
 
 
 def _number(number: float | None) -> str:

@@ -12,7 +12,7 @@ from bokeh.plotting import figure
 
 from coordinator_replay.listing import counted_as
 from coordinator_replay.query.basis import basis_from
-from coordinator_replay.query.tables import Tables, shown
+from coordinator_replay.query.tables import Tables
 from coordinator_replay.report.columns import Clock, Columns, columns
 from coordinator_replay.report.figures import Axis, add_hover, bars, rows_figure, source, unowned_bars
 from coordinator_replay.report.members import shown_legend
@@ -27,7 +27,7 @@ from coordinator_replay.report.wording import (
 from coordinator_replay.simulation.what_if.answer import WhatIf
 from coordinator_replay.simulation.what_if.measures import table_of
 from coordinator_replay.simulation.what_if.outcome import Lived, moment_of
-from coordinator_replay.times import EPOCH, later, milliseconds
+from coordinator_replay.times import EPOCH, later, milliseconds, moment_text
 
 MOST_ROWS = 600
 """Rows of the figure of owners, over all lives."""
@@ -65,7 +65,7 @@ def rebalance_rows(answer: WhatIf, clock: Clock) -> list[dict[str, Any]]:
         {
             "at": clock.left(moment_of(rebalance)),
             "at_ms": moment_of(rebalance),
-            "shown_at": shown(later(EPOCH, moment_of(rebalance))),
+            "shown_at": moment_text(later(EPOCH, moment_of(rebalance))),
             "row": number,
             "life": label,
             "cause": neutral(str(rebalance["cause"])),

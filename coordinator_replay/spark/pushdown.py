@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from coordinator_replay.int64 import LARGEST_INT64
+
 if TYPE_CHECKING:
     # Spark has filters from 4.1 on; before that nothing is pushed down.
     from pyspark.sql.datasource import Filter
-
-_LARGEST_OFFSET = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class Range:
     """Whole numbers from first to last, both included."""
 
     first: int = 0
-    last: int = _LARGEST_OFFSET
+    last: int = LARGEST_INT64
 
     def both(self, other: "Range") -> "Range":
         """Return the numbers that are in both ranges."""
@@ -94,4 +94,4 @@ class PositionFilter:
         """Return the closed ranges of offsets that are not asked for."""
         first, last = self.log_offsets.first, self.log_offsets.last
         before = [(0, first - 1)] if first > 0 else []
-        return before + ([(max(last, -1) + 1, _LARGEST_OFFSET)] if last < _LARGEST_OFFSET else [])
+        return before + ([(max(last, -1) + 1, LARGEST_INT64)] if last < LARGEST_INT64 else [])

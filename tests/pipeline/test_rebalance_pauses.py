@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from coordinator_replay.analysis.exact_spans import ExactSpan
-from coordinator_replay.columns import LATEST
+from coordinator_replay.int64 import LARGEST_INT64
 from coordinator_replay.pipeline.rebalance_pauses import WITHIN_MS, CommitPauses
 from coordinator_replay.tables.definition import table
 from coordinator_replay.times import milliseconds
@@ -87,7 +87,7 @@ def test_pauses_are_those_that_a_search_finds(seed):
     rebalances, commits, taken = lives(random)
     rebalances = [(*one, random.random() < 0.2, random.randrange(2)) for one in rebalances]
     ends = sorted(random.randrange(200) * 1000 + OFFSET_MS for _ in range(2))
-    spans = [ExactSpan(1, -1, ends[0]), ExactSpan(1, ends[1], LATEST)] if random.random() < 0.7 else []
+    spans = [ExactSpan(1, -1, ends[0]), ExactSpan(1, ends[1], LARGEST_INT64)] if random.random() < 0.7 else []
     expected = list(by_search(rebalances, commits, taken, spans))
     order = random.sample(range(len(rebalances)), len(rebalances))
     names = ("group_id", "started_at", "completed_at", "is_end_open", "log_partition")

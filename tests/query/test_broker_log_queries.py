@@ -8,10 +8,10 @@ import pytest
 from coordinator_replay import Warehouse
 from coordinator_replay.query.broker_log_events import GroupLine, departure_of
 from coordinator_replay.query.saved import run_saved_query
-from coordinator_replay.query.tables import Tables, shown
+from coordinator_replay.query.tables import Tables
 from coordinator_replay.query.timeline import member_intervals_of, timeline_of
 from coordinator_replay.report.group_page import group_page
-from coordinator_replay.times import LATEST
+from coordinator_replay.times import LATEST, moment_text
 from tests.pipeline.in_process import audit_here
 from tests.samples import DATA
 
@@ -97,7 +97,7 @@ def test_member_intervals_describe_and_pages_say_how_members_went(audited: Table
     last = max(one.valid_to for one in intervals if one.valid_to is not None)
     warehouse = Warehouse(audited.uri)
     [note] = [one for one in warehouse.describe("wharf-removed").notes if one.startswith("Removed last")]
-    assert note.startswith(f"Removed last, at {shown(last)}: adm-1-")
+    assert note.startswith(f"Removed last, at {moment_text(last)}: adm-1-")
     assert note.endswith(f" {departed['adm-1']}.")
     earlier = warehouse.describe("wharf-removed", at=last - timedelta(milliseconds=1)).notes
     assert [departed["adm-0"] in one for one in earlier] == [True]

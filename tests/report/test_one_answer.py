@@ -10,11 +10,12 @@ from coordinator_replay.errors import UsageError
 from coordinator_replay.query.groups import group_at, group_names, groups_at
 from coordinator_replay.query.removed import deleted_groups
 from coordinator_replay.query.saved import run_saved_query
-from coordinator_replay.query.tables import Tables, shown
+from coordinator_replay.query.tables import Tables
 from coordinator_replay.report.fleet_page import fleet_page
 from coordinator_replay.report.group_page import group_page
 from coordinator_replay.report.life_marks import causes_of
 from coordinator_replay.report.lives import life_of
+from coordinator_replay.times import moment_text
 from tests.pipeline.in_process import audit
 from tests.report.pages import Page
 from tests.samples import Sample
@@ -43,7 +44,7 @@ def test_what_became_of_a_group_is_the_same_everywhere(warehouse: Tables):
             assert group_at(warehouse, name).state == alive[name] == lanes[name]
             assert alive[name] in page.text
             continue
-        at = shown(deleted[name].deleted_at)
+        at = moment_text(deleted[name].deleted_at)
         assert lanes[name] == "Dead"
         assert f"deleted at {at}" in page.text
         with pytest.raises(UsageError, match=rf"and was deleted at {at}"):

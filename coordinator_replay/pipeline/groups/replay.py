@@ -18,9 +18,8 @@ from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
 from coordinator_replay.analysis.group_life import VERSION, GroupReplay
 from coordinator_replay.analysis.reasons.topic_changes import TopicChanges
 from coordinator_replay.analysis.rows import Row, Scope
-from coordinator_replay.completeness.copies import LAST_OFFSET
 from coordinator_replay.engine.model import Record
-from coordinator_replay.engine.replay import NOWHERE
+from coordinator_replay.int64 import LARGEST_INT64
 from coordinator_replay.pipeline.group_moves import NO_MOVES, SEQ_OF_MOVE, GroupMove, GroupMoves
 from coordinator_replay.pipeline.groups.input_rows import InputRow
 from coordinator_replay.pipeline.groups.proofs import Break, GroupProofs
@@ -148,7 +147,7 @@ class _GroupRun:
         return breaks[max(passed - 1, 0) :]
 
     def _prove_from(self, gap: Break) -> None:
-        self.life.replay.proven_from = NOWHERE if gap.proven_from is None else gap.proven_from
+        self.life.replay.proven_from = LARGEST_INT64 if gap.proven_from is None else gap.proven_from
         # Where nothing proves the group, it has no time either: nights don't know the one that a rebuild finds.
         self.life.proven_ms = None if gap.proven_from is None else gap.proven_ms
         self.complete = None if gap.proven_from is None else (gap.proven_from, gap.proven_ms)
@@ -214,7 +213,7 @@ class _GroupRun:
             with self.guard:
                 for gap in self.breaks:
                     rows += self._pass(gap)
-                rows += self._find_complete(LAST_OFFSET if self.left is None else self.left.end_offset)
+                rows += self._find_complete(LARGEST_INT64 if self.left is None else self.left.end_offset)
                 if self.left is not None:
                     left = self.left
                     rows += self.life.move(self.key[1], left.end_offset, left.moved_at, left.to_log_partition)

@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from coordinator_replay.columns import are_among, as_bools, numbers_of
-from coordinator_replay.pipeline.group_moves import NEVER, NO_MOVES, GroupMoves
+from coordinator_replay.int64 import LARGEST_INT64
+from coordinator_replay.pipeline.group_moves import NO_MOVES, GroupMoves
 from coordinator_replay.pipeline.interval_rows import Staged
 from coordinator_replay.pipeline.offsets import events
 from coordinator_replay.pipeline.offsets.interval_pass import find_offset_intervals
@@ -113,7 +114,7 @@ def chunks(sources: Sources, most: int = CHUNK_ROWS) -> list[Chunk | None]:
         ranges = []
         for partition in np.unique(partitions[at:end]).tolist():
             is_over = end == len(order) or partitions[end] != partition
-            until = np.iinfo(np.int64).max if is_over else int(offsets[end])
+            until = LARGEST_INT64 if is_over else int(offsets[end])
             ranges.append((partition, starts[partition], until))
             starts[partition] = until
         # Where nothing was committed there may still be markers of commits that wait.
@@ -234,8 +235,10 @@ class Derivation:
         rows = some(batch, ~self.moves.are_over(batch, "at_offset", "log_offset"))
         ends = self.moves.ends_of(rows)
         place = rows.schema.get_field_index("lost_at")
-        lost_at = np.minimum(numbers_of(rows.column(place), NEVER), ends)
-        return rows.set_column(place, rows.schema.field(place), pa.array(lost_at, pa.int64(), mask=lost_at == NEVER))
+        lost_at = np.minimum(numbers_of(rows.column(place), LARGEST_INT64), ends)
+        return rows.set_column(
+            place, rows.schema.field(place), pa.array(lost_at, pa.int64(), mask=lost_at == LARGEST_INT64)
+        )
 
     def _moved(self, rows: Sequence[pa.RecordBatch], chunk: Chunk | None) -> list[pa.RecordBatch]:
         """Return where groups leave their log partitions within a chunk, for each key that has an offset there."""

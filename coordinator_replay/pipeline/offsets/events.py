@@ -17,8 +17,9 @@ import pyarrow.compute as pc
 from coordinator_replay.arrow_times import TIMESTAMP
 from coordinator_replay.columns import Numbers, as_bools, codes_of, numbers_of, packed
 from coordinator_replay.engine.offsets import COMMIT_KINDS
+from coordinator_replay.int64 import LARGEST_INT64
 from coordinator_replay.log.schema import ControlType
-from coordinator_replay.pipeline.offsets.intervals import LATEST, OffsetEvent
+from coordinator_replay.pipeline.offsets.intervals import OffsetEvent
 from coordinator_replay.store.duckdb_connection import select
 from coordinator_replay.store.scan import BATCH_ROWS, Batches
 from coordinator_replay.store.writer import conform, some
@@ -199,7 +200,7 @@ def owners(ownership: pa.RecordBatch) -> pa.RecordBatch:
         log_offset=-1,
         until_offset=until,
         name=pc.if_else(rows.column("is_exact").fill_null(True), rows.column("member_id"), None),
-        second=until.fill_null(LATEST),
+        second=until.fill_null(LARGEST_INT64),
     )
 
 

@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 from coordinator_replay.analysis.expiring import ExpiryRule
 from coordinator_replay.arrow_times import TIMESTAMP
 from coordinator_replay.columns import Bools, Numbers, as_bools, numbers_of
+from coordinator_replay.int64 import LARGEST_INT64
 from coordinator_replay.pipeline.interval_rows import HISTORY, STAGED, Staged
 from coordinator_replay.pipeline.offsets.events import EVENTS, UNKNOWN_STATE
 from coordinator_replay.pipeline.offsets.intervals import (
-    LATEST,
     NO_STATES,
     NOWHERE,
     PLACES,
@@ -153,13 +153,13 @@ class _Batch:
 
     @cached_property
     def _first_states(self) -> tuple[Numbers, npt.NDArray[np.bool_]]:
-        """Return for each row the log offset of the first state of its group on record; LATEST for none.
+        """Return for each row the log offset of the first state of its group on record; LARGEST_INT64 for none.
 
         Returns:
             the offsets, and where the group did not begin with it, as far as the log shows.
         """
         codes = self.groups
-        first = np.full(int(codes.max(initial=0)) + 1, LATEST, np.int64)
+        first = np.full(int(codes.max(initial=0)) + 1, LARGEST_INT64, np.int64)
         is_state = self.fields[EventField.KIND] == OffsetEvent.STATE
         begins, lost_at = self.fields[EventField.AT_OFFSET, is_state], self.fields[EventField.LOST_AT, is_state]
         np.minimum.at(first, codes[is_state], begins)
@@ -198,7 +198,7 @@ class _Batch:
         The marker of a transactional commit may stand in a gap before the one that is on record.
         """
         begins, partitions = self.fields[EventField.LOG_OFFSET, rows], self.fields[EventField.LOG_PARTITION, rows]
-        ends = np.where(following == NOWHERE, LATEST, self.fields[EventField.AT_OFFSET, following])
+        ends = np.where(following == NOWHERE, LARGEST_INT64, self.fields[EventField.AT_OFFSET, following])
         return pa.array(self.is_readable[rows] & ~self.proofs.have_gap(partitions, begins, ends))
 
     def _replaced_offsets(self, rows: Numbers) -> pa.Array:
@@ -285,7 +285,7 @@ class _Batch:
     def _last_states(self, intervals: Numbers) -> pa.Array:
         """Return the group's state where intervals end; Unknown where it has none on record, and may have had one."""
         at, following, rows = intervals[Interval.LAST_STATE], intervals[Interval.NEXT], intervals[Interval.ROW]
-        ends = np.where(following == NOWHERE, LATEST - 1, self.fields[EventField.AT_OFFSET, following])
+        ends = np.where(following == NOWHERE, LARGEST_INT64 - 1, self.fields[EventField.AT_OFFSET, following])
         is_unknown = (at < 0) & ~self._are_absent(ends, rows)
         return pc.if_else(pa.array(is_unknown), UNKNOWN_STATE, self.take("name", _rows(at)))
 
@@ -336,8 +336,8 @@ _FIELDS = (
     (EventField.LOG_OFFSET, "log_offset", NOWHERE),
     (EventField.LOG_TIME, "log_timestamp", UNKNOWN),
     (EventField.PRODUCER, "producer_id", NOWHERE),
-    (EventField.UNTIL, "until_offset", LATEST),
-    (EventField.LOST_AT, "lost_at", LATEST),
+    (EventField.UNTIL, "until_offset", LARGEST_INT64),
+    (EventField.LOST_AT, "lost_at", LARGEST_INT64),
 )
 _AS_WRITTEN = frozenset(EVENTS.names) - {"group_state", "previous_offset", "replaced_offset", "is_begin_open"}
 _STAGED_BY_END = np.array([Staged.OPEN, Staged.CLOSED, Staged.REMOVED, Staged.CLOSED], np.int8)

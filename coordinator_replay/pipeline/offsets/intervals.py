@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from coordinator_replay.compiled import compiled, inlined
+from coordinator_replay.int64 import LARGEST_INT64
 
 
 class OffsetEvent(IntEnum):
@@ -36,7 +37,7 @@ class EventField(IntEnum):
 
     Where a commit waits for a marker, AT is when its transaction first touched the key. UNTIL is the log offset of an
     ownership's end, LOST_AT the log offset from which on a commit is not proven to be current: records begin to be
-    missing there, and a newer dump lacks the commit's. LATEST: none.
+    missing there, and a newer dump lacks the commit's. LARGEST_INT64: none.
     """
 
     KIND = 0
@@ -139,7 +140,6 @@ NO_STATES = -2
 """The group has no states at all."""
 UNKNOWN = np.iinfo(np.int64).min
 """The time of a record without one."""
-LATEST = np.iinfo(np.int64).max
 
 
 @inlined
@@ -163,7 +163,7 @@ def _last_at(events: Any, by: Any, then_by: Any, start: Any, end: Any, first: An
 def _owner(events: Any, memory: Any, offset: Any) -> Any:
     """Return the last row at or before a log offset that names an owner; NOWHERE if none does."""
     start = memory[_At.OWNERS]
-    row = _last_at(events, EventField.AT_OFFSET, EventField.UNTIL, start, memory[_At.OWNERS_END], offset, LATEST)
+    row = _last_at(events, EventField.AT_OFFSET, EventField.UNTIL, start, memory[_At.OWNERS_END], offset, LARGEST_INT64)
     return row if row >= start else NOWHERE
 
 
@@ -173,7 +173,7 @@ def _state(events: Any, memory: Any, offset: Any) -> Any:
     start, end = memory[_At.STATES], memory[_At.STATES_END]
     if start == end:
         return NO_STATES
-    row = _last_at(events, EventField.AT_OFFSET, EventField.LOG_OFFSET, start, end, offset, LATEST)
+    row = _last_at(events, EventField.AT_OFFSET, EventField.LOG_OFFSET, start, end, offset, LARGEST_INT64)
     return row if row >= start else NOWHERE
 
 
@@ -221,7 +221,7 @@ def _end(events: Any, memory: Any, intervals: Any, by: Any, end: Any) -> Any:
 def _note_expiry(events: Any, memory: Any, intervals: Any, n: Any, row: Any, by: Any) -> Any:
     """Note the rule in force, the last owner and the state at a tombstone, or at the end."""
     partition = events[EventField.LOG_PARTITION, row]
-    offset = events[EventField.AT_OFFSET, by] if by != NOWHERE else LATEST
+    offset = events[EventField.AT_OFFSET, by] if by != NOWHERE else LARGEST_INT64
     start, end = memory[_At.RULES], memory[_At.RULES_END]
     rule = _last_at(events, EventField.LOG_PARTITION, EventField.AT_OFFSET, start, end, partition, offset)
     has_rule = rule >= start and events[EventField.LOG_PARTITION, rule] == partition

@@ -12,6 +12,7 @@ from coordinator_replay.analysis.expiring import ExpiryRule
 from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.arrow_times import TIMESTAMP
 from coordinator_replay.columns import Bools, as_bools, numbers_of
+from coordinator_replay.int64 import LARGEST_INT64
 from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
 from coordinator_replay.pipeline.bucket_share import BucketShare
 from coordinator_replay.pipeline.commit_sums import (
@@ -252,7 +253,7 @@ class OffsetStep:
                     partitions, offsets = (numbers_of(batch.column(name)) for name in ("log_partition", "log_offset"))
                     for partition in np.unique(partitions).tolist():
                         if where is None:
-                            ends.setdefault(partition, np.iinfo(np.int64).max)
+                            ends.setdefault(partition, LARGEST_INT64)
                         else:
                             ends[partition] = min(ends[partition], int(offsets[partitions == partition].min()))
         return ends

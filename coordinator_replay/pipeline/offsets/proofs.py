@@ -12,10 +12,8 @@ import pyarrow as pa
 
 from coordinator_replay.columns import Bools, Numbers, numbers_of
 from coordinator_replay.completeness.history import HistoryRange
+from coordinator_replay.int64 import LARGEST_INT64
 from coordinator_replay.pipeline.log_partitions import PartitionStep
-
-NEVER = int(np.iinfo(np.int64).max)
-"""Stands for an offset that there is none of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +33,14 @@ class OffsetProofs:
         for partition, ranges in self.ranges.items():
             is_own = partitions == partition
             for number, span in enumerate(ranges):
-                following = ranges[number + 1].begins_at if number + 1 < len(ranges) else NEVER
+                following = ranges[number + 1].begins_at if number + 1 < len(ranges) else LARGEST_INT64
                 yield span, is_own & (offsets >= span.begins_at) & (offsets < following)
 
     def are_unproven(self, partitions: Numbers, offsets: Numbers) -> Bools:
         """Return at which offsets a key without a record so far may have existed all the same."""
         unproven = np.zeros(len(offsets), np.bool_)
         for span, is_in in self._in_ranges(partitions, offsets):
-            unproven |= is_in & (offsets < (NEVER if span.exact_from is None else span.exact_from))
+            unproven |= is_in & (offsets < (LARGEST_INT64 if span.exact_from is None else span.exact_from))
         return unproven
 
     def are_absent(self, partitions: Numbers, offsets: Numbers, first: Numbers, *, are_begins_open: Bools) -> Bools:
@@ -57,8 +55,8 @@ class OffsetProofs:
         absent = np.ones(len(offsets), np.bool_)
         of_both = zip(self._in_ranges(partitions, offsets), self._in_ranges(partitions, first), strict=True)
         for (span, is_in), (_, has_first) in of_both:
-            exact_from = NEVER if span.exact_from is None else span.exact_from
-            is_open = (offsets + 1 < span.complete_from) | (first < exact_from) | (exact_from == NEVER)
+            exact_from = LARGEST_INT64 if span.exact_from is None else span.exact_from
+            is_open = (offsets + 1 < span.complete_from) | (first < exact_from) | (exact_from == LARGEST_INT64)
             is_begin_open = are_begins_open & has_first & (first >= exact_from)
             absent &= ~(is_in & (is_begin_open | (is_open & (offsets < exact_from))))
         return absent
@@ -87,13 +85,13 @@ class OffsetProofs:
         if not breaks or not events.num_rows:
             return events
         partitions, offsets = (numbers_of(events.column(name), -1) for name in ("log_partition", "log_offset"))
-        lost_at = np.full(len(offsets), NEVER, np.int64)
+        lost_at = np.full(len(offsets), LARGEST_INT64, np.int64)
         for partition, gap in breaks:
-            is_lost = (partitions == partition) & (offsets < gap.begins_at) & (lost_at == NEVER)
+            is_lost = (partitions == partition) & (offsets < gap.begins_at) & (lost_at == LARGEST_INT64)
             is_lost[is_lost] = ~gap.copy.has(offsets[is_lost])
             lost_at[is_lost] = gap.begins_at
         place = events.schema.get_field_index("lost_at")
-        column = pa.array(lost_at, pa.int64(), mask=lost_at == NEVER)
+        column = pa.array(lost_at, pa.int64(), mask=lost_at == LARGEST_INT64)
         return events.set_column(place, events.schema.field(place), column)
 
     def committed_at(self, partition: int, offset: int) -> int | None:

@@ -4,7 +4,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from coordinator_replay.completeness.copies import LAST_OFFSET, CopyBounds
+from coordinator_replay.completeness.copies import CopyBounds
+from coordinator_replay.int64 import LARGEST_INT64
 from coordinator_replay.log.dump import Dump, DumpFile, base_offset
 from coordinator_replay.pipeline.read.decode import copy_name
 from coordinator_replay.pipeline.read.extents import Extent
@@ -75,7 +76,7 @@ class DumpCopy:
 
 def _base_offsets(files: Sequence[DumpFile]) -> list[int]:
     """Return the base offsets in the names of files; a name may say more than any offset can be."""
-    return [min(base, LAST_OFFSET) for file in files if (base := base_offset(file)) is not None]
+    return [min(base, LARGEST_INT64) for file in files if (base := base_offset(file)) is not None]
 
 
 def _first_offset(files: Sequence[DumpFile], extents: Sequence[Extent]) -> int:
@@ -139,10 +140,10 @@ def _segment_copy(
     reached = max([*bases, *(extent.last_offset + 1 for extent in extents)], default=0)
     skipped = sum(extent.skipped for extent in extents)
     first = _first_offset(files, extents)
-    unpaired = tuple(sorted({min(base, LAST_OFFSET) for base in indexed}.difference(bases)))
+    unpaired = tuple(sorted({min(base, LARGEST_INT64) for base in indexed}.difference(bases)))
     lost = [(base, bases[place]) for base in unpaired if (place := bisect_right(bases, base)) < len(bases)]
     damaged = [
-        (extent.first_offset, min(extent.last_offset, LAST_OFFSET - 1) + 1) for extent in extents if extent.damaged
+        (extent.first_offset, min(extent.last_offset, LARGEST_INT64 - 1) + 1) for extent in extents if extent.damaged
     ]
     bounds = CopyBounds(
         log_partition=key[0],
@@ -150,8 +151,8 @@ def _segment_copy(
         is_export=False,
         covered_from=max(first, end or 0) if skipped else first,
         # A deleted file is a part of a log that went on behind it: the cleaner may have been anywhere in it.
-        cleaned_to=max(bases, default=reached) if any(file.is_current for file in files) else LAST_OFFSET,
-        end=min(reached, LAST_OFFSET),
+        cleaned_to=max(bases, default=reached) if any(file.is_current for file in files) else LARGEST_INT64,
+        end=min(reached, LARGEST_INT64),
         gaps=(*lost, *damaged),
     )
     unread = sum(extent.unread for extent in extents)
@@ -182,8 +183,8 @@ def _export_copy(partition: int, low: int, end: int, unread: int, reached: int |
         name="0",
         is_export=True,
         covered_from=reached or 0 if continues else 0,
-        cleaned_to=min(end, LAST_OFFSET),
-        end=min(end, LAST_OFFSET),
+        cleaned_to=min(end, LARGEST_INT64),
+        end=min(end, LARGEST_INT64),
     )
     return DumpCopy("", bounds, (), unread, 0)
 
@@ -208,10 +209,10 @@ def passed_over(
         if not copy.skipped or end is None:
             continue
         if copy.lacks_new_offsets(end) or copy.is_late:
-            yield copy, {partition: [(end, LAST_OFFSET)]}
+            yield copy, {partition: [(end, LARGEST_INT64)]}
         elif copy.is_older(end):
             ranges = [(low, high - 1) for low, high in complete.get(partition, ())]
             first = _first_offset(copy.files, ())
             if not any(low <= first and high >= copy.bounds.end - 1 for low, high in ranges):
                 # Only the older copy's own records show which offsets of a complete range it has, too.
-                yield copy, {partition: [(end, LAST_OFFSET)]}
+                yield copy, {partition: [(end, LARGEST_INT64)]}

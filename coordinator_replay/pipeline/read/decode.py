@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_replay.columns import Bools, Numbers, numbers_of
+from coordinator_replay.int64 import LARGEST_INT64
 from coordinator_replay.log.coverage import SegmentCoverage, SkipRanges
 from coordinator_replay.log.dump import DumpFile, base_offset
 from coordinator_replay.log.reading import bounded, gather_records, read_file
@@ -54,8 +55,6 @@ _CARRIED = [
     *("is_transactional", "control_type", "missing_before"),
 ]
 """Columns of a log record that every staged row keeps."""
-
-_NO_LIMIT = int(np.iinfo(np.int64).max)
 
 _NAMED = {"leader_epoch": BATCH_EPOCH}
 
@@ -254,7 +253,7 @@ class _Counts:
 def _cover(done: DecodedFile, covered: SegmentCoverage, share: FileShare, counts: _Counts) -> None:
     """Note what a segment covers."""
     file, base = share.file, base_offset(share.file)
-    limit = _NO_LIMIT if share.limit is None else share.limit
+    limit = LARGEST_INT64 if share.limit is None else share.limit
     if covered.first_offset is None or covered.last_offset is None:
         return
     first = covered.first_offset if base is None else min(base, covered.first_offset)
@@ -300,7 +299,7 @@ def _read(
         done: takes what there is to say of the file.
     """
     file, counts, compared = share.file, _Counts(), list[Comparison]()
-    limit = _NO_LIMIT if share.limit is None else share.limit
+    limit = LARGEST_INT64 if share.limit is None else share.limit
     for part in read_file(file, hops):
         records = part.records
         compared += compare(records, {file.log_partition: share.anchors})
