@@ -12,8 +12,8 @@ from coordinator_replay.safe_text import neutral
 from coordinator_replay.times import moment_text
 
 if TYPE_CHECKING:
+    from coordinator_replay.completeness.past import Completeness
     from coordinator_replay.pipeline.audit import Summary
-    from coordinator_replay.query.completeness import Completeness
 
 _MOST_NOTES = 10
 _COUNTS = {

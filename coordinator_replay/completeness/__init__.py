@@ -17,6 +17,9 @@ A *copy* is what one dump has of a log partition in one folder, or what a consum
 of its own. Modules, from the bottom:
 
 - ``copies``: the offsets that a copy has;
-- ``history``: the ranges of a log partition in which nothing is missing, from all its copies;
-- ``same_log``: whether copies are of one log, and which of their records an election of a leader has lost.
+- ``ranges``, ``history``: the ranges of a log partition in which nothing is missing, from all its copies;
+- ``spans``: the same as times, for what begins and ends;
+- ``groups``, ``offsets``: from where on groups and committed offsets are proven;
+- ``past``: since when the past of log partitions is complete, for questions;
+- ``anchors``, ``same_log``, ``lost_tail``: whether copies are of one log, and which records an election has lost.
 """

@@ -6,53 +6,28 @@ covers are a gap, which proves nothing.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 from coordinator_replay.completeness.copies import Copy, CopyBounds
+from coordinator_replay.completeness.ranges import CompleteRange
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryRange:
-    """A range of a log partition's history.
-
-    Attributes:
-        complete_from: the offset after the last one that is missing.
-        exact_from: the first offset from which everything is proven; None if nothing ever is.
-        to_offset: the offset after the last one.
-        copy: the copy whose records below ``complete_from`` prove anything.
-        begins_at: where the range before ends: the first offset that is missing; 0 for the first range.
-        is_gap: what is missing there was in no copy, or in none from the beginning: it may have been anything.
-    """
-
-    complete_from: int
-    exact_from: int | None
-    to_offset: int
-    copy: Copy
-    begins_at: int = 0
-    is_gap: bool = False
-
-    @property
-    def is_whole(self) -> bool:
-        """Nothing is missing from the beginning of the log on."""
-        return not self.complete_from and not self.is_gap
-
-
-def history_of(copies: Iterable[Copy]) -> list[HistoryRange]:
+def history_of(copies: Iterable[Copy]) -> list[CompleteRange]:
     """Return the history of a log partition by its copies, whatever order they were read in."""
-    ranges: list[HistoryRange] = []
+    ranges: list[CompleteRange] = []
     for copy in sorted(copies, key=_age):
         _add(ranges, copy)
     return ranges
 
 
 def _age(copy: Copy) -> tuple[int, int, int, str]:
-    """Sort copies by how far they go; of two that go as far, the one that lacks more comes last."""
+    """Return what copies sort by: how far they go; of two that go as far, the one that lacks more comes last."""
     missing = sum(high - low for low, high, _ in copy.missing(0))
     return copy.bounds.end, missing, copy.bounds.covered_from, copy.run_id
 
 
-def _add(ranges: list[HistoryRange], copy: Copy) -> None:
+def _add(ranges: list[CompleteRange], copy: Copy) -> None:
     """Continue the history with a copy, where the older ones end."""
     reached = ranges[-1].to_offset if ranges else 0
     bounds = copy.bounds
@@ -75,18 +50,23 @@ def _add(ranges: list[HistoryRange], copy: Copy) -> None:
         if ranges and ranges[-1].to_offset < begins_at:
             # The newer copy has all before the first offset that is missing.
             _extend(ranges, begins_at)
-        ranges.append(HistoryRange(behind, exact_from, until, copy, begins_at))
+        ranges.append(_range(behind, exact_from, until, copy, begins_at))
     elif until > reached and ranges:
         _extend(ranges, until)
     elif until > reached:
-        ranges.append(HistoryRange(0, 0, until, copy))
+        ranges.append(_range(0, 0, until, copy))
     for low, end in pairwise([*gaps, bounds.end]):
         behind = max(high for at, high, _ in missing if at < end)
-        ranges.append(HistoryRange(behind, None, end, copy, begins_at=low, is_gap=True))
+        ranges.append(_range(behind, None, end, copy, low, is_gap=True))
 
 
 def _exact_from(bounds: CopyBounds, behind: int) -> int | None:
-    """Return the first offset from which a copy that lacks offsets proves everything; None if nothing is proven."""
+    """Return the offset from which on a copy proves everything; None if it never does.
+
+    Args:
+        bounds: of the copy.
+        behind: the offset behind the last one that it lacks.
+    """
     if bounds.cleaned_to > bounds.end:
         # A record may have been removed because of one behind the copy's end.
         return None
@@ -94,11 +74,24 @@ def _exact_from(bounds: CopyBounds, behind: int) -> int | None:
     return bounds.cleaned_to if behind <= bounds.cleaned_to else bounds.end
 
 
-def _extend(ranges: list[HistoryRange], to_offset: int) -> None:
+def _range(
+    from_offset: int, exact_from: int | None, to_offset: int, copy: Copy, begins_at: int = 0, *, is_gap: bool = False
+) -> CompleteRange:
+    return CompleteRange(
+        from_offset=from_offset,
+        to_offset=to_offset,
+        exact_from_offset=exact_from,
+        begins_at=begins_at,
+        is_gap=is_gap,
+        copy=copy,
+    )
+
+
+def _extend(ranges: list[CompleteRange], to_offset: int) -> None:
     ranges[-1] = replace(ranges[-1], to_offset=to_offset)
 
 
-def _continue(ranges: list[HistoryRange], copy: Copy) -> None:
+def _continue(ranges: list[CompleteRange], copy: Copy) -> None:
     """Add a copy that lacks no offset after the history's end: it extends it, and may prove more of the time before."""
     bounds = copy.bounds
     missing = copy.missing(0)
@@ -109,15 +102,15 @@ def _continue(ranges: list[HistoryRange], copy: Copy) -> None:
         if ranges:
             _extend(ranges, bounds.end)
         return
-    while ranges and (ranges[-1].exact_from is None or ranges[-1].exact_from >= exact_from):
+    while ranges and (ranges[-1].exact_from_offset is None or ranges[-1].exact_from_offset >= exact_from):
         last = ranges[-1]
         if behind > last.begins_at and len(ranges) > 1:
             break
         ranges.pop()
     if not ranges:
-        ranges.append(HistoryRange(behind, exact_from, bounds.end, copy))
-    elif ranges[-1].exact_from is None or ranges[-1].exact_from > exact_from:
-        # This copy covers the offsets that older copies lacked without a trace, so compaction removed their records.
-        ranges[-1] = HistoryRange(behind, exact_from, bounds.end, copy, ranges[-1].begins_at)
+        ranges.append(_range(behind, exact_from, bounds.end, copy))
+    elif ranges[-1].exact_from_offset is None or ranges[-1].exact_from_offset > exact_from:
+        # What older copies lacked without a trace was compacted away in this one, which covers it.
+        ranges[-1] = _range(behind, exact_from, bounds.end, copy, ranges[-1].begins_at)
     else:
         _extend(ranges, bounds.end)

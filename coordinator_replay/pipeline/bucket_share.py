@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from coordinator_replay.completeness.same_log import EarlierLog
 from coordinator_replay.pipeline.group_moves import GroupMove
 from coordinator_replay.pipeline.read.copies import DumpCopy
 from coordinator_replay.pipeline.read.decode import StagedFile
-from coordinator_replay.pipeline.read.same_log import EarlierLog
 from coordinator_replay.pipeline.read.tally import Ranges
 from coordinator_replay.store.snapshot import TableFile
 

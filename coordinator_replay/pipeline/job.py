@@ -15,7 +15,7 @@ from coordinator_replay.pipeline.ledger import History, Run, finished_runs
 from coordinator_replay.pipeline.log_partitions import TABLE as PARTITIONS
 from coordinator_replay.pipeline.options import Options
 from coordinator_replay.pipeline.plan import BUCKET_TABLES
-from coordinator_replay.pipeline.read.same_log import earlier_logs
+from coordinator_replay.pipeline.read.look_up import earlier_logs
 from coordinator_replay.pipeline.reading import Earlier
 from coordinator_replay.pipeline.stage import Stages
 from coordinator_replay.store.beginning import begin
@@ -74,6 +74,7 @@ class Job:
                 row["log_partition"]: [(span["from_offset"], span["to_offset"]) for span in row["complete_ranges"]]
                 for row in rows
             },
+            tables=self.bucket_files(),
             is_read_again=self.options.full,
         )
 

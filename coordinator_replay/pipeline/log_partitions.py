@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from coordinator_replay.analysis.exact_spans import ExactSpan
 from coordinator_replay.columns import NONE, numbers_of, plain_rows
-from coordinator_replay.completeness.history import HistoryRange
-from coordinator_replay.int64 import LARGEST_INT64
+from coordinator_replay.completeness.ranges import CompleteRange, are_longer, gaps_behind
+from coordinator_replay.completeness.spans import ExactSpan, spans_of
 from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
 from coordinator_replay.pipeline.bucket_share import BucketShare
 from coordinator_replay.pipeline.stored_copies import COPIES, BucketCompleteness, copy_rows
@@ -22,7 +21,7 @@ TABLE = "log_partitions"
 _RECORDS = ("offset_commits", "group_records", "control_records", "quarantine")
 _PLACE = ("log_partition", "log_offset", "log_timestamp")
 
-_NOTHING_MISSING = {"complete_ranges": [{"from_offset": 0, "exact_from_offset": 0}]}
+_NOTHING_MISSING = {"complete_ranges": [{"from_offset": 0, "to_offset": 0, "exact_from_offset": 0}]}
 """As much of a row as says that every offset from the first one on was read."""
 
 Needed = tuple[int, int]
@@ -103,27 +102,24 @@ class PartitionStep:
         self.old = {row["log_partition"]: row for batch in batches for row in plain_rows(batch)}
 
     def changed(self) -> list[int]:
-        """Return log partitions whose history is another one now, and not just a longer one."""
+        """Return log partitions whose history is another span now, and not just a longer span."""
         return [
             partition
             for partition, ranges in self.completeness.ranges.items()
             if not self._is_longer(self.old.get(partition, _NOTHING_MISSING), ranges) and not self.new_gaps(partition)
         ]
 
-    def new_gaps(self, partition: int) -> list[tuple[int, HistoryRange]]:
-        """Return the gaps behind the end of earlier runs, with their numbers; none if anything before them changed."""
+    def new_gaps(self, partition: int) -> list[tuple[int, CompleteRange]]:
+        """The gaps behind what earlier runs have read, with their numbers; none where anything before them changed."""
         ranges, old = self.completeness.ranges[partition], self.old.get(partition)
         if old is None or not old["complete_ranges"]:
             return []
-        count, end = len(old["complete_ranges"]), old["end_offset"]
-        new = list(enumerate(ranges))[count:]
-        are_behind = all(gap.is_gap and gap.begins_at >= end for _, gap in new)
-        return new if are_behind and self._is_longer(old, ranges[:count]) else []
+        before = ranges_of(old["complete_ranges"])
+        return [(number, ranges[number]) for number in gaps_behind(before, old["end_offset"], ranges)]
 
     @staticmethod
-    def _is_longer(old: Mapping[str, Any], ranges: Sequence[HistoryRange]) -> bool:
-        before = [(span["from_offset"], span["exact_from_offset"]) for span in old["complete_ranges"] or ()]
-        return before == [(span.complete_from, span.exact_from) for span in ranges]
+    def _is_longer(old: Mapping[str, Any], ranges: Sequence[CompleteRange]) -> bool:
+        return are_longer(ranges_of(old["complete_ranges"]), ranges)
 
     def reached_ms(self) -> int:
         """Return the time up to which earlier runs have read any of the log partitions; 0 if none has."""
@@ -136,7 +132,7 @@ class PartitionStep:
                 (partition, offset)
                 for partition, ranges in self.completeness.ranges.items()
                 for span in ranges
-                for offset in (span.begins_at, span.complete_from, span.exact_from, span.to_offset)
+                for offset in (span.begins_at, span.from_offset, span.exact_from_offset, span.to_offset)
                 if offset is not None
             }
             self._times = times_around(self.files, needed)
@@ -149,7 +145,7 @@ class PartitionStep:
             since = old["complete_ranges"][-1]["from_timestamp"]
             if since is not None:
                 return milliseconds(since)
-        around = self.times()[partition, ranges[-1].complete_from]
+        around = self.times()[partition, ranges[-1].from_offset]
         return latest_ms(around.at_ms, around.before_ms)
 
     def exact_spans(self) -> list[ExactSpan]:
@@ -157,7 +153,7 @@ class PartitionStep:
         return [
             span
             for partition in self.completeness.open_partitions()
-            for span in spans_of(partition, self._of_partition(partition)["complete_ranges"])
+            for span in spans_of(partition, ranges_of(self._of_partition(partition)["complete_ranges"]))
         ]
 
     def write(self, writer: TableWriter) -> None:
@@ -204,12 +200,12 @@ class PartitionStep:
         records = self.positions.get(partition, row.get("records") or 0)
         return {"records": records, "missing_offsets": max(0, end - records)}
 
-    def _row(self, partition: int, ranges: Sequence[HistoryRange], old: Mapping[str, Any]) -> dict[str, Any]:
+    def _row(self, partition: int, ranges: Sequence[CompleteRange], old: Mapping[str, Any]) -> dict[str, Any]:
         last = ranges[-1]
         times = self.times()
-        first = min(int(span.copy.starts[0]) for span in ranges)
-        is_complete = last.exact_from is not None and last.exact_from < last.to_offset
-        exact_from = last.exact_from if is_complete else None
+        first = min(int(span.own_copy.starts[0]) for span in ranges)
+        is_complete = last.exact_from_offset is not None and last.exact_from_offset < last.to_offset
+        exact_from = last.exact_from_offset if is_complete else None
         if last.is_whole:
             exact_from = 0
         return {
@@ -220,14 +216,14 @@ class PartitionStep:
             "end_timestamp": times[partition, last.to_offset].before_ms,
             "complete_ranges": [
                 {
-                    "from_offset": span.complete_from,
+                    "from_offset": span.from_offset,
                     "to_offset": span.to_offset,
-                    "from_timestamp": moment_of_ms(times[partition, span.complete_from].at_ms),
+                    "from_timestamp": moment_of_ms(times[partition, span.from_offset].at_ms),
                     "to_timestamp": moment_of_ms(times[partition, span.to_offset].before_ms),
-                    "exact_from_offset": span.exact_from,
+                    "exact_from_offset": span.exact_from_offset,
                     "exact_from_timestamp": None
-                    if span.exact_from is None
-                    else moment_of_ms(times[partition, span.exact_from].at_ms),
+                    if span.exact_from_offset is None
+                    else moment_of_ms(times[partition, span.exact_from_offset].at_ms),
                 }
                 for span in ranges
             ],
@@ -235,33 +231,26 @@ class PartitionStep:
             "complete_since": None if exact_from is None else times[partition, exact_from].at_ms,
             **self._counts(partition, last.to_offset, old),
             "gaps": [
-                {"log_partition": partition, "from_offset": span.begins_at, "to_offset": span.complete_from}
+                {"log_partition": partition, "from_offset": span.begins_at, "to_offset": span.from_offset}
                 for span in ranges
                 if span.is_gap
             ],
         }
 
 
-def spans_of(partition: int, ranges: Sequence[Mapping[str, Any]] | None) -> Iterator[ExactSpan]:
-    """Yield the exact parts of one log partition, given the ranges of its row; none where no record is missing."""
-    if not ranges or (len(ranges) == 1 and ranges[0]["from_offset"] == 0 == ranges[0]["exact_from_offset"]):
-        return
-    for number, span in enumerate(ranges, 1):
-        since, until = span["exact_from_timestamp"], span["to_timestamp"]
-        after_ms = LARGEST_INT64 if since is None else milliseconds(since)
-        to_ms = -1 if until is None else milliseconds(until)
-        from_start, is_last = span["exact_from_offset"] == 0, number == len(ranges)
-        yield ExactSpan(partition, -1 if from_start else after_ms, LARGEST_INT64 if is_last else to_ms)
+def ranges_of(rows: Sequence[Mapping[str, Any]] | None) -> list[CompleteRange]:
+    """Return the complete ranges in a row of ``log_partitions``."""
+    return [CompleteRange(**row) for row in rows or ()]
 
 
 def exact_spans(files: BucketFiles) -> list[ExactSpan]:
     """Return the exact parts of a bucket's log partitions of which records are missing, by its rows of the table."""
     batches = read_paths(files.uris(TABLE), ["log_partition", "complete_ranges"])
     rows = (row for batch in batches for row in batch.to_pylist())
-    return [span for row in rows for span in spans_of(row["log_partition"], row["complete_ranges"])]
+    return [span for row in rows for span in spans_of(row["log_partition"], ranges_of(row["complete_ranges"]))]
 
 
-def _ended_where_exact(row: Mapping[str, Any], ranges: Sequence[HistoryRange]) -> bool:
-    """Return whether a row had nothing yet behind its proven offset, so that it can't date it."""
-    exact_from = ranges[-1].exact_from
+def _ended_where_exact(row: Mapping[str, Any], ranges: Sequence[CompleteRange]) -> bool:
+    """Return whether a row had nothing yet behind where everything is proven, so that it can't say since when."""
+    exact_from = ranges[-1].exact_from_offset
     return row["complete_from_offset"] is None and exact_from is not None and exact_from < ranges[-1].to_offset

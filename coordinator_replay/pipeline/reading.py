@@ -1,22 +1,33 @@
 """Reading a dump: its records decoded and staged by bucket, its copies, and whether it is of the same log."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from types import MappingProxyType
 
-from coordinator_replay.log.dump import Dump, DumpFile
+from coordinator_replay.completeness.anchors import Comparison
+from coordinator_replay.completeness.same_log import (
+    EarlierLog,
+    LogComparison,
+    LogCopy,
+    logs_after,
+    may_have_diverged,
+    merged,
+)
+from coordinator_replay.int64 import LARGEST_INT64
+from coordinator_replay.log.dump import LEADER_EPOCHS, PARTITION_METADATA, Dump, DumpFile
 from coordinator_replay.log.dump_format import Format
+from coordinator_replay.pipeline.compared_copies import CopiesShare, compare_copies, share_of
 from coordinator_replay.pipeline.ledger import History, Run, below, between
-from coordinator_replay.pipeline.read import same_log
-from coordinator_replay.pipeline.read.anchors import Comparison
 from coordinator_replay.pipeline.read.audited import UnreadFiles, unread_files
 from coordinator_replay.pipeline.read.copies import DumpCopy, export_copies, gaps_of, passed_over, segment_copies
-from coordinator_replay.pipeline.read.decode import DecodedFile, FileShare, Skip, decode_files, decode_rows
+from coordinator_replay.pipeline.read.decode import DecodedFile, FileShare, Skip, copy_name, decode_files, decode_rows
 from coordinator_replay.pipeline.read.extents import Extent
+from coordinator_replay.pipeline.read.look_up import LookUp, companions, compare_logs, folder_of, look_up
 from coordinator_replay.pipeline.read.tally import Ranges, Tally
 from coordinator_replay.pipeline.stage import Stages, together
+from coordinator_replay.store.layout import bucket_of
+from coordinator_replay.store.snapshot import TableFile
 
 _MARKERS_UNSEEN = (
     "the input is an export through a consumer: transaction markers, producer ids and batches are not in it, so "
@@ -32,13 +43,24 @@ class Earlier:
         history: what they have read.
         logs: what is kept of each log partition to compare the next dump with.
         complete: half-open ranges of offsets of which none is missing, by log partition.
+        tables: files of all tables that have buckets.
         is_read_again: whether records that they have read are read again.
     """
 
     history: History
-    logs: Mapping[int, same_log.EarlierLog]
+    logs: Mapping[int, EarlierLog]
     complete: Ranges
+    tables: Sequence[TableFile] = ()
     is_read_again: bool = False
+
+    def without(self, lost_from: Mapping[int, int]) -> "Earlier":
+        """Return what they know without what the log has lost since."""
+        history = History(self.history.runs, lost_from)
+        logs = {
+            partition: log.below(lost_from[partition]) if partition in lost_from else log
+            for partition, log in self.logs.items()
+        }
+        return replace(self, history=history, logs=logs, complete=below(self.complete, lost_from))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +83,7 @@ class Reading:
     tally: Tally
     copies: Sequence[DumpCopy]
     history: History
-    logs: Mapping[int, same_log.EarlierLog]
+    logs: Mapping[int, EarlierLog]
     lost_from: Mapping[int, int] = field(default_factory=dict)
     gaps: Sequence[tuple[int, int, int]] = ()
     extents: Sequence[Extent] = ()
@@ -108,19 +130,21 @@ class _Decoding:
         files: Sequence[DumpFile],
         skip: Skip,
         earlier: Earlier,
-        comparison: same_log.LogComparison,
-        metadata: Mapping[str, str] = MappingProxyType({}),
+        comparison: LogComparison,
+        dump: Dump,
     ) -> list[DecodedFile]:
         """Read and decode segments, but for batches that lie in some ranges."""
         ranges, logs = earlier.history.ranges, earlier.logs
+        metadata, checkpoints = (companions(dump, files, name) for name in (PARTITION_METADATA, LEADER_EPOCHS))
         shares = [
             FileShare(
                 file=file,
                 skip=skip.get(file.log_partition, ()),
                 audited={file.log_partition: ranges.get(file.log_partition, ())},
                 anchors=logs[file.log_partition].anchors if file.log_partition in logs else (),
-                limit=comparison.limit(file),
+                limit=comparison.limit(_names(file), file.log_partition),
                 metadata=metadata.get(file.uri),
+                checkpoint=checkpoints.get(file.uri),
             )
             for file in files
         ]
@@ -145,7 +169,7 @@ class _Decoding:
 def _read_rows(decoding: _Decoding, dump: Dump, earlier: Earlier) -> Reading:
     """Read an export through a consumer."""
     decoded = decoding.rows(dump, earlier)
-    comparison = _compare_logs(decoding.stages, dump, decoded, earlier, [])
+    comparison = _compare_logs(decoding.stages, _parts_of(decoded), earlier, [])
     tally = _tally(decoded)
     return Reading(
         decoded=decoded,
@@ -157,79 +181,195 @@ def _read_rows(decoding: _Decoding, dump: Dump, earlier: Earlier) -> Reading:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _SegmentsRead:
+    """Segments that were read without what doesn't count.
+
+    Attributes:
+        unread: what there was to read of them.
+        decoded: the files of the dump, decoded.
+        comparison: which records don't count.
+        earlier: what earlier runs know of the log, without what was lost since.
+        extents: what the files cover.
+        copies: the copies of log partitions.
+        logs: what is kept of each log partition to compare the next dump with.
+    """
+
+    unread: UnreadFiles
+    decoded: Sequence[DecodedFile]
+    comparison: LogComparison
+    earlier: Earlier
+    extents: Sequence[Extent]
+    copies: Sequence[DumpCopy]
+    logs: Mapping[int, EarlierLog]
+
+    def reading(self) -> Reading:
+        """Return it for the steps behind."""
+        covered = defaultdict[int, list[tuple[int, int]]](list)
+        for extent in self.extents:
+            covered[extent.log_partition].append((extent.first_offset, extent.last_offset + 1))
+        notes = [*self.comparison.notes, *_notes(self.decoded)]
+        unopened = self.unread.note([extent for file in self.decoded for extent in file.extents])
+        if unopened is not None:
+            notes.append(unopened if any(file.files for file in self.decoded) else f"nothing new: {unopened}")
+        return Reading(
+            decoded=self.decoded,
+            tally=_tally(self.decoded),
+            copies=self.copies,
+            history=self.earlier.history,
+            logs=self.logs,
+            lost_from=self.comparison.lost_from,
+            gaps=gaps_of(self.copies, between(covered)),
+            extents=self.extents,
+            notes=notes,
+        )
+
+
 def _read_segments(decoding: _Decoding, dump: Dump, earlier: Earlier) -> Reading:
-    """Read segments; twice where the log has diverged from what earlier runs have read."""
-    unread, decoded = _decode_unread(decoding, dump, earlier, same_log.LogComparison())
-    comparison = _compare_logs(decoding.stages, dump, decoded, earlier, unread.unopened)
-    if comparison.is_branched:
-        lost_from = comparison.lost_from
-        history = History(earlier.history.runs, lost_from)
-        earlier = replace(earlier, history=history, complete=below(earlier.complete, lost_from))
-        unread, decoded = _decode_unread(decoding, dump, earlier, comparison)
+    """Read segments; again where the log has diverged from what earlier runs have read, or from another copy."""
+    unread, decoded = _decode_unread(decoding, dump, earlier, LogComparison())
+    heads = _parts_of(decoded)
+    comparison = _compare_logs(decoding.stages, heads, earlier, unread.unopened)
+    read = _read_copies(decoding, dump, earlier, comparison, None if comparison.is_branched else (unread, decoded))
+    divergences = [
+        found
+        for of_partition in decoding.stages.run(
+            "compare copies",
+            list(_copies_shares(decoding, dump, read, heads)),
+            compare_copies,
+            lambda share: share.size,
+        )
+        for found in of_partition
+    ]
+    if divergences:
+        comparison = comparison.with_divergences(divergences, earlier.logs)
+        read = _read_copies(decoding, dump, earlier, comparison, None)
+    return read.reading()
+
+
+def _read_copies(
+    decoding: _Decoding,
+    dump: Dump,
+    earlier: Earlier,
+    comparison: LogComparison,
+    first: tuple[UnreadFiles, list[DecodedFile]] | None,
+) -> _SegmentsRead:
+    """Read what no earlier run has read of the copies of a dump, and what their own records must show.
+
+    Args:
+        decoding: the stage that decodes.
+        dump: the dump.
+        earlier: what earlier runs know of the log.
+        comparison: which records don't count.
+        first: what was decoded already; None if it was decoded with records that don't count.
+    """
+    earlier = earlier.without(comparison.lost_from) if comparison.is_branched else earlier
+    unread, decoded = first or _decode_unread(decoding, dump, earlier, comparison)
     ends = earlier.history.ends
     logs = _logs_after(earlier, decoded, comparison)
-    opened = [extent for decoded_part in decoded for extent in decoded_part.extents]
+    opened = [extent for file in decoded for extent in file.extents]
     extents = [*opened, *(extent for _, extent in unread.unopened)]
-    covered = defaultdict[int, list[tuple[int, int]]](list)
-    for opened_extent in extents:
-        covered[opened_extent.log_partition].append((opened_extent.first_offset, opened_extent.last_offset + 1))
-    copies = [copy.below(comparison.limit(copy.files[0])) for copy in segment_copies(dump, extents, ends)]
+    copies = [
+        copy.below(comparison.limit(_names(copy.files[0]), copy.bounds.log_partition))
+        for copy in segment_copies(dump, extents, ends)
+    ]
+    copies = [
+        copy.as_gaps() if (copy.source, copy.bounds.log_partition) in comparison.open else copy for copy in copies
+    ]
     # Of copies whose own records show what is still alive, or was lost since, what was passed over is read, too.
     again = list(passed_over(copies, ends, earlier.complete))
-    for copy, skip in again:
-        decoded += decoding.files(copy.files, skip, replace(earlier, logs=logs), comparison)
+    decoded = decoded + [
+        file
+        for copy, skip in again
+        for file in decoding.files(copy.files, skip, replace(earlier, logs=logs), comparison, dump)
+    ]
     sources = {copy.source for copy, _ in again}
-    copies = [copy.as_read_whole() if copy.source in sources else copy for copy in copies]
-    notes = [*comparison.notes, *_notes(decoded)]
-    if (unopened := unread.note(opened)) is not None:
-        notes.append(unopened if any(decoded_part.files for decoded_part in decoded) else f"nothing new: {unopened}")
-    return Reading(
+    return _SegmentsRead(
+        unread=unread,
         decoded=decoded,
-        tally=_tally(decoded),
-        copies=copies,
-        history=earlier.history,
-        logs=logs,
-        lost_from=comparison.lost_from,
-        gaps=gaps_of(copies, between(covered)),
+        comparison=comparison,
+        earlier=earlier,
         extents=extents,
-        notes=notes,
+        copies=[copy.as_read_whole() if copy.source in sources else copy for copy in copies],
+        logs=logs,
     )
 
 
+def _copies_shares(
+    decoding: _Decoding, dump: Dump, read: _SegmentsRead, heads: Sequence[LogCopy]
+) -> Iterator[CopiesShare]:
+    """Yield the log partitions whose copies may be of different leaders; their copies are read from the beginning."""
+    earlier = read.earlier
+    copies = defaultdict[int, list[DumpCopy]](list)
+    for copy in read.copies:
+        copies[copy.bounds.log_partition].append(copy)
+    own = {partition: {head.folder: head for head in heads if head.log_partition == partition} for partition in copies}
+    suspects = [
+        partition
+        for partition, of_partition in copies.items()
+        if may_have_diverged([_head(copy, own[partition]) for copy in of_partition], earlier.logs.get(partition))
+    ]
+    passed = [copy for partition in suspects for copy in copies[partition] if copy.skipped]
+    skip = {partition: [(earlier.history.ends.get(partition, 0), LARGEST_INT64)] for partition in suspects}
+    files = [file for copy in passed for file in copy.files]
+    more = decoding.files(files, skip, earlier, read.comparison, dump) if files else []
+    for partition in suspects:
+        bucket = bucket_of(partition, decoding.buckets)
+        yield share_of(
+            partition,
+            [copy.as_read_whole() if copy.skipped else copy for copy in copies[partition]],
+            own[partition],
+            [file for decoded in [*read.decoded, *more] for file in decoded.files if file.bucket == bucket],
+            [file for file in earlier.tables if file.bucket == bucket],
+            earlier.logs.get(partition),
+        )
+
+
+def _head(copy: DumpCopy, heads: Mapping[str, LogCopy]) -> LogCopy:
+    """Return what the headers of a copy say of its end."""
+    head = heads.get(copy.source, LogCopy(copy.source, copy.bounds.log_partition))
+    return head if copy.has_last_batch else replace(head, epochs=[])
+
+
+def _parts_of(decoded: Sequence[DecodedFile]) -> list[LogCopy]:
+    """Return the copies that were read, each with what its headers say and its records at offsets of anchors."""
+    return merged(part for file in decoded for part in file.parts)
+
+
+def _names(file: DumpFile) -> tuple[str, str]:
+    """Return the names of the copies that a file belongs to."""
+    return copy_name(file), folder_of(file)
+
+
 def _decode_unread(
-    decoding: _Decoding, dump: Dump, earlier: Earlier, comparison: same_log.LogComparison
+    decoding: _Decoding, dump: Dump, earlier: Earlier, comparison: LogComparison
 ) -> tuple[UnreadFiles, list[DecodedFile]]:
     """Decode what no earlier run has read of the segments of a dump."""
     # Exports don't show what is missing between their records, and lack some kinds of them.
     audited = {} if earlier.is_read_again else earlier.history.segment_ranges
     unread = unread_files(dump.segments, audited)
-    metadata = same_log.metadata_files(dump, unread.files)
-    return unread, decoding.files(unread.files, unread.skip, earlier, comparison, metadata)
+    return unread, decoding.files(unread.files, unread.skip, earlier, comparison, dump)
 
 
 def _compare_logs(
     stages: Stages,
-    dump: Dump,
-    decoded: Sequence[DecodedFile],
+    copies: Sequence[LogCopy],
     earlier: Earlier,
     unopened: Sequence[tuple[DumpFile, Extent]],
-) -> same_log.LogComparison:
+) -> LogComparison:
     """Compare the dump with what earlier runs have kept."""
 
-    def look(shares: Sequence[same_log.LookUp]) -> list[list[Comparison]]:
+    def look(shares: Sequence[LookUp]) -> list[list[Comparison]]:
         name = "look up records of earlier audits"
-        return stages.run_on_files(name, shares, same_log.look_up, lambda share: share.file.size)
+        return stages.run_on_files(name, shares, look_up, lambda share: share.file.size)
 
-    parts = [part for decoded_part in decoded for part in decoded_part.parts]
-    return same_log.compare_logs(dump, parts, earlier.logs, unopened, look)
+    return compare_logs(copies, earlier.logs, unopened, look)
 
 
-def _logs_after(
-    earlier: Earlier, decoded: Sequence[DecodedFile], comparison: same_log.LogComparison
-) -> dict[int, same_log.EarlierLog]:
-    """Return records to compare the next dump with."""
-    parts = [part for decoded_part in decoded for part in decoded_part.parts]
-    newer = same_log.logs_after(earlier.logs, [decoded_part.anchors for decoded_part in decoded], parts, comparison)
+def _logs_after(earlier: Earlier, decoded: Sequence[DecodedFile], comparison: LogComparison) -> dict[int, EarlierLog]:
+    """Return the records to compare the next dump with."""
+    parts = [part for file in decoded for part in file.parts]
+    newer = logs_after(earlier.logs, [file.anchors for file in decoded], parts, comparison)
     return {**earlier.logs, **newer}
 
 

@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_replay.analysis.broker_words import BY_RECORDS, LOG_COLUMNS, by_records
-from coordinator_replay.analysis.exact_spans import ExactSpan
 from coordinator_replay.analysis.expiration import GROUP_KINDS
 from coordinator_replay.analysis.ownership import RECORDS_MISSING
 from coordinator_replay.arrow_times import TIMESTAMP
@@ -30,6 +29,7 @@ from coordinator_replay.columns import (
     numbers_of,
     plain_rows,
 )
+from coordinator_replay.completeness.spans import ExactSpan
 from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
 from coordinator_replay.pipeline.by_group import extremes
 from coordinator_replay.store.scan import read_paths, read_table, rows_of

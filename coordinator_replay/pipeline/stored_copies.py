@@ -7,7 +7,8 @@ import numpy as np
 import pyarrow as pa
 
 from coordinator_replay.completeness.copies import Copy, CopyBounds
-from coordinator_replay.completeness.history import HistoryRange, history_of
+from coordinator_replay.completeness.history import history_of
+from coordinator_replay.completeness.ranges import CompleteRange
 from coordinator_replay.store.scan import read_paths, rows_of
 from coordinator_replay.store.writer import conform
 from coordinator_replay.tables.definition import table
@@ -58,7 +59,7 @@ class BucketCompleteness:
         new: copies that this run has read.
     """
 
-    ranges: Mapping[int, Sequence[HistoryRange]]
+    ranges: Mapping[int, Sequence[CompleteRange]]
     new: Sequence[Copy] = field(default_factory=list)
 
     def open_partitions(self) -> Iterator[int]:

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from coordinator_replay.query.completeness import CompleteSince, log_partitions_of, shown_second, shown_since
+from coordinator_replay.completeness.past import CompleteSince, shown_second, shown_since
+from coordinator_replay.query.completeness import log_partitions_of
 from coordinator_replay.query.group_moves import moves_line, moves_of
 from coordinator_replay.query.tables import Tables
 

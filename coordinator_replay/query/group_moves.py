@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from coordinator_replay.completeness.past import shown_second
 from coordinator_replay.listing import counted
-from coordinator_replay.query.completeness import shown_second
 
 if TYPE_CHECKING:
     from coordinator_replay.query.tables import Tables

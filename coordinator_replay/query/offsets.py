@@ -25,9 +25,11 @@ from coordinator_replay.answer_columns import (
     row_with,
     select_list,
 )
+from coordinator_replay.completeness.past import LogPartition
+from coordinator_replay.completeness.ranges import CompleteRange
 from coordinator_replay.errors import UsageError, writing
 from coordinator_replay.listing import ranges_by_topic
-from coordinator_replay.query.completeness import CompleteRange, LogPartition, log_partitions_of
+from coordinator_replay.query.completeness import log_partitions_of
 from coordinator_replay.query.group_moves import COUNTS, in_log_order
 from coordinator_replay.query.groups import check_group
 from coordinator_replay.query.removed import RECORDS_MISSING

@@ -17,9 +17,9 @@ import duckdb
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from coordinator_replay.answer_columns import Row, row_of
+from coordinator_replay.answer_columns import Row, row_of, select_list
+from coordinator_replay.completeness.past import Completeness, LogPartition
 from coordinator_replay.errors import UsageError, WarehouseError
-from coordinator_replay.query.completeness import Completeness, read_completeness
 from coordinator_replay.query.fetch import fetch
 from coordinator_replay.query.group_moves import GroupMove, read_moves
 from coordinator_replay.query.table_files import Engine, select_files
@@ -329,8 +329,9 @@ class Tables:
 
     @cached_property
     def completeness(self) -> Completeness:
-        """Return the offsets that audits have read of each log partition, and since when none is missing."""
-        return read_completeness(self)
+        """Return what audits have read of each log partition of the cluster, and since when nothing is missing."""
+        sql = f"SELECT {select_list(LogPartition)} FROM log_partitions WHERE cluster = $cluster ORDER BY log_partition"  # noqa: S608 - constants
+        return Completeness({row.log_partition: row for row in self.answers(LogPartition, sql)})
 
     @cached_property
     def moves(self) -> Mapping[str, list[GroupMove]]:

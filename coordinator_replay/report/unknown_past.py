@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import pairwise
 
+from coordinator_replay.completeness.past import LogPartition
 from coordinator_replay.engine.model import GroupState
-from coordinator_replay.query.completeness import LogPartition
 from coordinator_replay.query.groups import UNKNOWN
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.report.life import FirstRecords, StateBand

@@ -18,7 +18,7 @@ def test_a_gap_behind_the_last_record_is_one(gap):
     assert copy.missing(0) == [(10, 24, True)]
     first, behind = history_of([copy])
     assert (first.to_offset, first.is_whole) == (10, True)
-    assert (behind.begins_at, behind.is_gap, behind.exact_from) == (10, True, None)
+    assert (behind.begins_at, behind.is_gap, behind.exact_from_offset) == (10, True, None)
 
 
 def test_offsets_that_a_file_covers_and_no_record_stands_at_are_no_gap_behind_the_last_record_either():
@@ -36,7 +36,7 @@ def test_a_record_whose_key_cannot_be_read_is_a_gap():
     assert copy.missing(0) == [(3, 4, True), (6, 7, False), (9, 10, True)]
     whole, *behind = history_of([copy])
     assert (whole.to_offset, whole.is_whole) == (3, True)
-    assert [(one.begins_at, one.is_gap, one.exact_from) for one in behind] == [(3, True, None), (9, True, None)]
+    assert [(one.begins_at, one.is_gap, one.exact_from_offset) for one in behind] == [(3, True, None), (9, True, None)]
 
 
 def test_a_copy_that_covers_what_an_older_one_lacked_makes_a_hole_of_the_gap():
@@ -45,5 +45,5 @@ def test_a_copy_that_covers_what_an_older_one_lacked_makes_a_hole_of_the_gap():
     newer = copy_of("2", bounds, CopyOffsets(np.array([0, 3, 7, *range(15, 24)])))
     for copies in ([older, newer], [newer, older]):
         _, last = history_of(copies)
-        assert (last.begins_at, last.is_gap, last.complete_from, last.exact_from) == (5, False, 15, 20)
+        assert (last.begins_at, last.is_gap, last.from_offset, last.exact_from_offset) == (5, False, 15, 20)
         assert last.copy is newer

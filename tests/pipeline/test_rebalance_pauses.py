@@ -6,7 +6,7 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from coordinator_replay.analysis.exact_spans import ExactSpan
+from coordinator_replay.completeness.spans import ExactSpan
 from coordinator_replay.int64 import LARGEST_INT64
 from coordinator_replay.pipeline.rebalance_pauses import WITHIN_MS, CommitPauses
 from coordinator_replay.tables.definition import table

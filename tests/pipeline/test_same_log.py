@@ -228,6 +228,8 @@ def test_of_a_copy_without_news_one_file_is_opened_for_its_anchors(audit, tmp_pa
             opened.extend(share.file.uri for share in shares if name == "look up records of earlier audits")
             return super().run(name, shares, *stage)
 
+        run_on_files = run
+
     (folder / "__consumer_offsets-0" / f"{120:020d}.log").touch()
     notes = run_stages(Watched(), Options(inputs=[str(folder)], warehouse=str(tmp_path / "w"))).run.notes
     assert [uri.rpartition("/")[2] for uri in opened] == [f"{0:020d}.log"]

@@ -19,8 +19,8 @@ from coordinator_replay.pipeline.findings.evaluation import evaluate_bucket
 from coordinator_replay.pipeline.findings.metrics import write_metrics
 from coordinator_replay.pipeline.offsets.causes import find_causes
 from coordinator_replay.pipeline.read.decode import decode_files
+from coordinator_replay.pipeline.read.look_up import look_up
 from coordinator_replay.pipeline.read.metadata_log import read_metadata
-from coordinator_replay.pipeline.read.same_log import look_up
 from coordinator_replay.pipeline.typed_json import result_json, share_json, typed_json
 
 STAGES = (add_log_lines, decode_files, evaluate_bucket, find_causes, look_up, merge_lines, read_log, read_metadata,

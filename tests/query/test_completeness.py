@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from coordinator_replay import Warehouse
+from coordinator_replay.completeness.past import LogPartition
+from coordinator_replay.completeness.ranges import CompleteRange
 from coordinator_replay.errors import UsageError, WarehouseError
 from coordinator_replay.query.basis import Basis
-from coordinator_replay.query.completeness import CompleteRange, LogPartition
 from coordinator_replay.query.group_partitions import fitting_count, log_partition_of
 from coordinator_replay.tables.migrations import SCHEMA_VERSION
 from coordinator_replay.times import LATEST

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from coordinator_replay.analysis.exact_spans import ExactSpan, is_all_proven, is_begin_proven, is_end_proven
 from coordinator_replay.analysis.findings.commit_rules import (
     COMMIT_RULES,
     TOPIC_RULES,
@@ -26,6 +25,7 @@ from coordinator_replay.analysis.findings.observation import Observation, ended_
 from coordinator_replay.analysis.findings.rules import RULES, rule_of
 from coordinator_replay.analysis.findings.thresholds import Thresholds
 from coordinator_replay.analysis.rows import Scope
+from coordinator_replay.completeness.spans import ExactSpan, is_all_proven, is_begin_proven, is_end_proven
 from coordinator_replay.times import latest_ms, time_order
 
 FINDINGS = "findings"

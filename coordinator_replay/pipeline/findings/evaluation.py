@@ -18,7 +18,6 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coordinator_replay.analysis.exact_spans import ExactSpan
 from coordinator_replay.analysis.expiring import ExpiryRule, Retention, expiring_offsets
 from coordinator_replay.analysis.findings.evaluate import FINDINGS, Evaluator, FindingRow
 from coordinator_replay.analysis.findings.evidence import Evidence
@@ -46,6 +45,7 @@ from coordinator_replay.analysis.findings.totals import (
     rewind,
 )
 from coordinator_replay.analysis.rows import encode
+from coordinator_replay.completeness.spans import ExactSpan
 from coordinator_replay.engine.model import GroupState
 from coordinator_replay.garbage import few_collections
 from coordinator_replay.pipeline.bucket_files import BucketFiles, Place, TableWriter

@@ -18,6 +18,7 @@ from duckdb import DuckDBPyConnection
 from coordinator_replay.analysis.group_life import VERSION
 from coordinator_replay.analysis.rows import Row
 from coordinator_replay.columns import as_bools
+from coordinator_replay.completeness.groups import GroupProofs
 from coordinator_replay.garbage import few_collections
 from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
 from coordinator_replay.pipeline.group_moves import NO_MOVES, GroupMoves
@@ -29,7 +30,7 @@ from coordinator_replay.pipeline.groups.input_rows import (
     records_in_order,
     unreadable_records,
 )
-from coordinator_replay.pipeline.groups.proofs import GroupProofs, group_proofs, last_proofs
+from coordinator_replay.pipeline.groups.proofs import group_proofs, last_proofs
 from coordinator_replay.pipeline.groups.replay import (
     GROUP_TABLES,
     NO_SNAPSHOT,

@@ -18,11 +18,11 @@ from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
 from coordinator_replay.analysis.group_life import VERSION, GroupReplay
 from coordinator_replay.analysis.reasons.topic_changes import TopicChanges
 from coordinator_replay.analysis.rows import Row, Scope
+from coordinator_replay.completeness.groups import Break, GroupProofs
 from coordinator_replay.engine.model import Record
 from coordinator_replay.int64 import LARGEST_INT64
 from coordinator_replay.pipeline.group_moves import NO_MOVES, SEQ_OF_MOVE, GroupMove, GroupMoves
 from coordinator_replay.pipeline.groups.input_rows import InputRow
-from coordinator_replay.pipeline.groups.proofs import Break, GroupProofs
 from coordinator_replay.pipeline.groups.signs import LastCommits
 from coordinator_replay.pipeline.guard import GroupGuard
 from coordinator_replay.times import latest_ms

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from coordinator_replay.analysis.expiring import ExpiryRule
 from coordinator_replay.arrow_times import TIMESTAMP
 from coordinator_replay.columns import Bools, Numbers, as_bools, numbers_of
+from coordinator_replay.completeness.offsets import NOTHING_MISSING, OffsetProofs
 from coordinator_replay.int64 import LARGEST_INT64
 from coordinator_replay.pipeline.interval_rows import HISTORY, STAGED, Staged
 from coordinator_replay.pipeline.offsets.events import EVENTS, UNKNOWN_STATE
@@ -34,7 +35,6 @@ from coordinator_replay.pipeline.offsets.intervals import (
     Wait,
     find_intervals,
 )
-from coordinator_replay.pipeline.offsets.proofs import NOTHING_MISSING, OffsetProofs
 
 _ENDED_BY = {End.COMMIT: "COMMIT", End.TOMBSTONE: "TOMBSTONE"}
 _SETTLED_BY = {how: how.name for how in PendingEnd if how not in (PendingEnd.OPEN, PendingEnd.LOST)}

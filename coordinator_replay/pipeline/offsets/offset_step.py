@@ -12,6 +12,7 @@ from coordinator_replay.analysis.expiring import ExpiryRule
 from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.arrow_times import TIMESTAMP
 from coordinator_replay.columns import Bools, as_bools, numbers_of
+from coordinator_replay.completeness.offsets import OffsetProofs
 from coordinator_replay.int64 import LARGEST_INT64
 from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
 from coordinator_replay.pipeline.bucket_share import BucketShare
@@ -31,7 +32,7 @@ from coordinator_replay.pipeline.minute_states import STATES
 from coordinator_replay.pipeline.offsets.causes import SURVIVORS
 from coordinator_replay.pipeline.offsets.derive import Derivation, Sources
 from coordinator_replay.pipeline.offsets.events import GROUP_MOVED
-from coordinator_replay.pipeline.offsets.proofs import OffsetProofs, offset_proofs
+from coordinator_replay.pipeline.offsets.proofs import offset_proofs
 from coordinator_replay.pipeline.rebalance_pauses import CommitPauses
 from coordinator_replay.pipeline.topic_lives import TopicLife, TopicLives
 from coordinator_replay.store.duckdb_connection import select

@@ -1,84 +1,18 @@
-"""Anchors: single records of a log partition by which a later audit recognises that a dump is of the same log.
-
-Offsets alone don't say so: two clusters have the same ones. An anchor is what the cleaner never changes of a record:
-its offset, its timestamp, its key and value. Batches are rewritten by the cleaner, so nothing of them is in an anchor
-but the leader epoch, which stays (``org.apache.kafka.storage.internals.log.Cleaner``).
-"""
+"""Look-ups of anchors: records of a batch that may become some, and those at the offsets of anchors kept before."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_replay.columns import Numbers, as_bools, numbers_of
+from coordinator_replay.completeness.anchors import LIVE, MOST, NEWEST, OLDEST, Anchor, Comparison, choose, spread
 
-MOST = 16
-"""How many anchors of a log partition are kept."""
-
-_NEWEST = (0, 8, 64, 512, 4096, 32768)
-"""How far below the newest record those lie that bound the place where a truncated log parts from the earlier one."""
-_OLDEST = 2
-_LIVE = 8
 _LIVE_WINDOW = 8192
 """In so many records of a batch it is looked for those whose key does not come again."""
 _NO_NUMBER = -1
-
-
-class Anchor(NamedTuple):
-    """One record.
-
-    Attributes:
-        log_timestamp: None where it has none.
-        hash: of key and value, in hexadecimal digits.
-        leader_epoch: of its batch; None where the input doesn't say.
-        is_live: whether it is likely to outlive the next compaction: nothing newer of its key was near, or it has
-            outlived one; not kept from run to run.
-    """
-
-    log_offset: int
-    log_timestamp: datetime | None
-    hash: str
-    leader_epoch: int | None
-    is_live: bool = False
-
-    def is_same(self, other: "Anchor") -> bool:
-        """Return whether two anchors at one offset are of one record; a time that one of them lacks doesn't count."""
-        times = {self.log_timestamp, other.log_timestamp} - {None}
-        return self.hash == other.hash and len(times) < 2
-
-    def row(self) -> dict[str, Any]:
-        """Return the anchor as ``log_partitions.anchors`` has it."""
-        row = self._asdict()
-        del row["is_live"]
-        return row
-
-    @property
-    def when(self) -> str:
-        """Return its time for a sentence."""
-        at = self.log_timestamp
-        return "an unknown time" if at is None else f"{at:%Y-%m-%dT%H:%M:%S}.{at.microsecond // 1000:03}Z"
-
-
-class Comparison(NamedTuple):
-    """A record of a dump at the offset of an anchor.
-
-    Attributes:
-        anchor: what an earlier run has kept.
-        other: the same of the dump's record.
-    """
-
-    log_partition: int
-    anchor: Anchor
-    other: Anchor
-
-    @property
-    def is_same(self) -> bool:
-        """Return whether both are one record."""
-        return self.anchor.is_same(self.other)
 
 
 def record_hash(key: bytes | None, value: bytes | None) -> str:
@@ -92,45 +26,6 @@ def record_hash(key: bytes | None, value: bytes | None) -> str:
         made.update((_NO_NUMBER if part is None else len(part)).to_bytes(8, "big", signed=True))
         made.update(part or b"")
     return made.hexdigest()
-
-
-def choose(anchors: Iterable[Anchor], most: int = MOST) -> list[Anchor]:
-    """Choose anchors of one log partition: some of the newest, the oldest, and of those that may be there for long.
-
-    Args:
-        anchors: what there is to choose from; of several at one offset that of the highest leader epoch counts.
-        most: how many are kept at most.
-
-    Returns:
-        by offset.
-    """
-    best: dict[int, Anchor] = {}
-    for anchor in anchors:
-        other = best.setdefault(anchor.log_offset, anchor)
-        if (_epoch(anchor), anchor.is_live) > (_epoch(other), other.is_live):
-            best[anchor.log_offset] = anchor
-    every = [best[offset] for offset in sorted(best)]
-    if len(every) <= most:
-        return every
-    offsets = np.array([anchor.log_offset for anchor in every])
-    near_end = np.searchsorted(offsets, offsets[-1] - np.array(_NEWEST), "right") - 1
-    chosen = {*near_end[near_end >= 0].tolist(), *range(_OLDEST)}
-    live = [place for place, anchor in enumerate(every) if anchor.is_live and place not in chosen]
-    chosen.update(_spread(live, _LIVE))
-    rest = [place for place in range(len(every)) if place not in chosen]
-    chosen.update(_spread(rest, most - len(chosen)))
-    return [every[place] for place in sorted(chosen)]
-
-
-def _epoch(anchor: Anchor) -> int:
-    return _NO_NUMBER if anchor.leader_epoch is None else anchor.leader_epoch
-
-
-def _spread(places: Sequence[int], most: int) -> list[int]:
-    """Return a number of some places, evenly spread."""
-    if len(places) <= most:
-        return list(places)
-    return [places[len(places) * number // most] for number in range(most)]
 
 
 def candidates(records: pa.RecordBatch) -> Iterator[tuple[int, list[Anchor]]]:
@@ -147,14 +42,14 @@ def candidates(records: pa.RecordBatch) -> Iterator[tuple[int, list[Anchor]]]:
     is_record &= (partitions >= 0) & (numbers_of(records.column("log_offset"), _NO_NUMBER) >= 0)
     for partition in sorted(pc.unique(pa.array(partitions[is_record])).to_pylist()):
         [rows] = np.nonzero(is_record & (partitions == partition))
-        chosen = np.unique(np.concatenate([rows[:_OLDEST], _near_end(rows), rows[_spread(range(len(rows)), MOST)]]))
+        chosen = np.unique(np.concatenate([rows[:OLDEST], _near_end(rows), rows[spread(range(len(rows)), MOST)]]))
         live = _live(records, rows[-_LIVE_WINDOW:])
         anchors = [*_anchors(records, chosen), *_anchors(records, live, is_live=True)]
         yield partition, choose(anchors)
 
 
 def _near_end(rows: Numbers) -> Numbers:
-    places = len(rows) - 1 - np.array(_NEWEST)
+    places = len(rows) - 1 - np.array(NEWEST)
     chosen: Numbers = rows[places[places >= 0]]
     return chosen
 
@@ -167,7 +62,7 @@ def _live(records: pa.RecordBatch, rows: Numbers) -> Numbers:
     _, from_end = np.unique(codes[::-1], return_index=True)
     last = np.sort(len(rows) - 1 - from_end)
     is_alive = as_bools(records.column("value").take(taken).is_valid()) & (codes >= 0)
-    chosen: Numbers = rows[_spread(last[is_alive[last]].tolist(), _LIVE)]
+    chosen: Numbers = rows[spread(last[is_alive[last]].tolist(), LIVE)]
     return chosen
 
 

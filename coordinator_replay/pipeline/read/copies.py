@@ -24,6 +24,7 @@ class DumpCopy:
         skipped: how many were passed over.
         is_late: some of the unread ones stand below the end of what earlier runs have read.
         unpaired: base offsets of segments of which it has an index or a snapshot, but not the segment.
+        has_last_batch: its last batch ends where it ends: the newest segment is not empty.
     """
 
     source: str
@@ -33,6 +34,7 @@ class DumpCopy:
     skipped: int
     is_late: bool = False
     unpaired: Sequence[int] = ()
+    has_last_batch: bool = True
 
     def lacks_new_offsets(self, end: int | None) -> bool:
         """Return whether it lacks offsets behind the end of earlier runs: the cleaner was there in between."""
@@ -62,6 +64,10 @@ class DumpCopy:
                 gaps=tuple((low, min(high, limit)) for low, high in bounds.gaps if low < limit),
             ),
         )
+
+    def as_gaps(self) -> "DumpCopy":
+        """Return the copy as one that proves nothing by what it lacks."""
+        return replace(self, bounds=replace(self.bounds, gaps=(*self.bounds.gaps, (0, LARGEST_INT64))))
 
     def has_news(self, end: int | None) -> bool:
         """Return whether it has records that earlier runs have not read, or ends elsewhere than they did."""
@@ -158,7 +164,8 @@ def _segment_copy(
     unread = sum(extent.unread for extent in extents)
     # A file has no more records behind the end than it has offsets there.
     is_late = end is not None and any(extent.unread > max(extent.last_offset + 1 - end, 0) for extent in extents)
-    return DumpCopy(key[1], bounds, files, unread, skipped, is_late, unpaired)
+    has_last_batch = any(extent.last_offset + 1 == reached for extent in extents)
+    return DumpCopy(key[1], bounds, files, unread, skipped, is_late, unpaired, has_last_batch)
 
 
 def export_copies(tally: Tally, ends: Mapping[int, int]) -> list[DumpCopy]:

@@ -16,15 +16,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_replay.columns import Bools, Numbers, numbers_of
+from coordinator_replay.completeness.anchors import Anchor, Comparison, choose
+from coordinator_replay.completeness.same_log import LogCopy
 from coordinator_replay.int64 import LARGEST_INT64
 from coordinator_replay.log.coverage import SegmentCoverage, SkipRanges
 from coordinator_replay.log.dump import DumpFile, base_offset
 from coordinator_replay.log.reading import bounded, gather_records, read_file
 from coordinator_replay.log.schema import LOG_RECORD
 from coordinator_replay.log.segment import SegmentPart
-from coordinator_replay.pipeline.read.anchors import Anchor, Comparison, candidates, choose, compare
+from coordinator_replay.pipeline.read.anchors import candidates, compare
 from coordinator_replay.pipeline.read.extents import Extent
-from coordinator_replay.pipeline.read.same_log import LogCopy, around, folder_of, read_topic_id
+from coordinator_replay.pipeline.read.look_up import around, folder_of, read_epochs, read_topic_id
 from coordinator_replay.pipeline.read.tally import (
     BATCH_EPOCH,
     COMMIT,
@@ -107,6 +109,7 @@ class FileShare:
         anchors: of the log partition, which are looked up in what need not be read, too.
         limit: from this offset on the file's records are not part of the log; None where all are.
         metadata: the file with the id of the topic; None where it isn't there, or another share reads it.
+        checkpoint: the file with the starts of leader epochs, likewise.
     """
 
     file: DumpFile
@@ -115,6 +118,7 @@ class FileShare:
     anchors: Sequence[Anchor] = ()
     limit: int | None = None
     metadata: str | None = None
+    checkpoint: str | None = None
 
 
 @dataclass(slots=True)
@@ -313,8 +317,10 @@ def _read(
         if part.coverage is not None:
             _cover(done, part.coverage, share, counts)
             topic_id = None if share.metadata is None else read_topic_id(share.metadata)
-            epochs = part.coverage.epochs
-            done.parts.append(LogCopy(folder_of(file), file.log_partition, compared, topic_id, epochs))
+            # What is not in the log now may be of a branch that it has left.
+            epochs = part.coverage.epochs if file.is_current else []
+            checkpoint = [] if share.checkpoint is None else read_epochs(share.checkpoint)
+            done.parts.append(LogCopy(folder_of(file), file.log_partition, compared, topic_id, epochs, checkpoint))
         yield replace(part, records=kept)
 
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from coordinator_replay.completeness.copies import CopyBounds, CopyOffsets, copy_of
 from coordinator_replay.completeness.history import history_of
+from coordinator_replay.completeness.offsets import NOTHING_MISSING, OffsetProofs
 from coordinator_replay.pipeline.interval_rows import STAGED, Staged
 from coordinator_replay.pipeline.offsets.events import EVENTS
 from coordinator_replay.pipeline.offsets.interval_pass import find_offset_intervals
 from coordinator_replay.pipeline.offsets.intervals import OffsetEvent
-from coordinator_replay.pipeline.offsets.proofs import NOTHING_MISSING, OffsetProofs
 from tests.pipeline.offsets.reference import Reference, random_steps
 from tests.pipeline.staged_rows import moment
 

@@ -7,11 +7,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from coordinator_replay.completeness.anchors import MOST, Anchor, choose
 from coordinator_replay.log.dump import DumpFile
 from coordinator_replay.log.reading import gather_records, read_file
 from coordinator_replay.log.schema import LOG_RECORD
 from coordinator_replay.log.segment import read_segment
-from coordinator_replay.pipeline.read.anchors import MOST, Anchor, candidates, choose, compare, record_hash
+from coordinator_replay.pipeline.read.anchors import candidates, compare, record_hash
 from coordinator_replay.times import moment_of_ms
 from tests.log.writer import LogEntry, write_batch
 from tests.samples import NAMES, Sample

@@ -4,8 +4,12 @@ In any other part a record may have been removed, or is in no dump. So what seem
 begun earlier, or have gone on.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
+
+from coordinator_replay.completeness.ranges import CompleteRange
+from coordinator_replay.int64 import LARGEST_INT64
+from coordinator_replay.times import milliseconds
 
 
 class ExactSpan(NamedTuple):
@@ -19,6 +23,23 @@ class ExactSpan(NamedTuple):
     log_partition: int
     after_ms: int
     to_ms: int
+
+
+def spans_of(partition: int, ranges: Sequence[CompleteRange]) -> Iterator[ExactSpan]:
+    """Yield the exact parts of a log partition; none if no record of it is missing.
+
+    Args:
+        partition: the log partition.
+        ranges: its complete ranges, with their times.
+    """
+    if not ranges or (len(ranges) == 1 and ranges[0].exact_from_offset == 0 == ranges[0].from_offset):
+        return
+    for number, span in enumerate(ranges, 1):
+        since, until = span.exact_from_timestamp, span.to_timestamp
+        after_ms = LARGEST_INT64 if since is None else milliseconds(since)
+        to_ms = -1 if until is None else milliseconds(until)
+        from_start, is_last = span.exact_from_offset == 0, number == len(ranges)
+        yield ExactSpan(partition, -1 if from_start else after_ms, LARGEST_INT64 if is_last else to_ms)
 
 
 def is_begin_proven(spans: Sequence[ExactSpan], at_ms: int | None, *, recurs: bool, joins_ms: int = 0) -> bool:

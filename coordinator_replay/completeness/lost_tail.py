@@ -1,0 +1,249 @@
+"""The lost tail: where the logs of two copies diverged, found although the cleaner removed what shows it.
+
+A leader that is elected without the newest records overwrites their offsets, and the cleaner may remove what it wrote
+there. Then no offset has two different records. But the cleaner removes every older record of a key in the same round
+as a newer one, or earlier; partial rounds, full offset maps, tombstones and ``.swap`` files do not change that. So a
+copy of one moment that holds a record q of a key, and lacks a later record r of it that another copy has, never had r,
+or r was of a transaction that was aborted (``Cleaner.buildOffsetMap`` passes over those).
+
+- If r is transactional, the other copy must have its COMMIT marker at m: the logs diverged at or below m. Else they
+  diverged at or below r. The lowest such offset bounds the place from above.
+- A log that has the same record at an offset is the same log below it (KIP-101), and so is one that has a record of the
+  same leader epoch there. The highest such offset bounds the place from below.
+- An entry of ``leader-epoch-checkpoint`` says that records of lower epochs at or behind its start are lost. It says
+  nothing of what stands below: a follower that fetched a cleaned log notes too high a start.
+- The branch with the higher leader epoch counts. If one epoch is not known, nothing says which branch counts.
+- If the same record, or one of the same leader epoch, stands at or behind r, the copy is not of one moment: its files
+  were copied one after the other, or a follower fetched across a cleaning.
+
+In the last two cases no record is lost for sure, and nothing is proven by what the copy lacks.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+import numpy as np
+
+from coordinator_replay.columns import NONE, Bools, Numbers
+from coordinator_replay.completeness.copies import Copy
+from coordinator_replay.int64 import LARGEST_INT64
+from coordinator_replay.log.coverage import EpochStart
+
+NO_EPOCH = -1
+"""A leader epoch below all others."""
+
+
+class Loser(StrEnum):
+    """The branch whose records don't count from a divergence on."""
+
+    OTHERS = "OTHERS"
+    COPY = "COPY"
+    NONE = "NONE"
+
+
+class Divergence(NamedTuple):
+    """A place at which the log of a copy diverged from that of other records of its log partition.
+
+    Attributes:
+        copy: the copy; None for what earlier runs have read.
+        other: the copy that the other records are of; None for what earlier runs have read.
+        from_offset: below it both are the same.
+        until_offset: at the latest, they diverged there.
+        loser: whose records don't count from there on; NONE if the copy is not of one moment, or if no leader epoch
+            says which branch counts.
+        leader_epoch: of the branch that counts; NO_EPOCH if none does.
+    """
+
+    log_partition: int
+    copy: str | None
+    other: str | None
+    from_offset: int
+    until_offset: int
+    loser: Loser
+    leader_epoch: int
+
+
+class EpochBounds(NamedTuple):
+    """Bounds of a leader epoch: both are the same if it is known."""
+
+    lowest: int = NO_EPOCH
+    highest: int = LARGEST_INT64
+
+
+@dataclass(frozen=True, slots=True)
+class LogRecords:
+    """Records of a log partition, ordered by offset.
+
+    Attributes:
+        keys: a hash of the key of each.
+        contents: a hash of its value.
+        times: its timestamp; NONE where it has none.
+        decided: the offset from which on it counts: its own, or that of its COMMIT marker. LARGEST_INT64 if the marker
+            is not there, if an ABORT marker is, or if nothing says whether the record is transactional.
+        lowest_epochs: bounds of the leader epoch at that offset, or at its own if that is LARGEST_INT64.
+        highest_epochs: likewise.
+    """
+
+    offsets: Numbers
+    keys: Numbers
+    contents: Numbers
+    times: Numbers
+    decided: Numbers
+    lowest_epochs: Numbers
+    highest_epochs: Numbers
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentCopy:
+    """A copy of segments that other records are held against.
+
+    Attributes:
+        name: None for what earlier runs have read.
+        copy: the offsets that it has.
+        records: what is decoded of them.
+        leader_epoch: of its last record.
+        is_moment: whether it is of one moment, as far as its files show it; else its checkpoint alone counts.
+        starts: where leader epochs begin in it.
+        checkpoint: leader epochs and their first offsets.
+    """
+
+    name: str | None
+    copy: Copy
+    records: LogRecords
+    leader_epoch: EpochBounds
+    is_moment: bool = True
+    starts: Sequence[EpochStart] = ()
+    checkpoint: Sequence[tuple[int, int]] = ()
+
+    def last_offset_of(self, leader_epoch: int, below: int = LARGEST_INT64) -> int:
+        """Return the last offset that it shows to be of a leader epoch, below a limit; -1 if there is none."""
+        records = self.records
+        is_of_epoch = (records.lowest_epochs == leader_epoch) & (records.highest_epochs == leader_epoch)
+        is_of_epoch &= records.decided == records.offsets
+        ends = [following.after for start, following in zip(self.starts, self.starts[1:], strict=False)
+                if start.leader_epoch == leader_epoch]  # fmt: skip
+        offsets = [*records.offsets[is_of_epoch & (records.offsets < below)][-1:].tolist(), *ends]
+        return max((offset for offset in offsets if offset < below), default=-1)
+
+
+class _Match(NamedTuple):
+    """Other records held against those of a copy.
+
+    Attributes:
+        are_same: which of them the copy has.
+        are_replaced: for which it has another record at the same offset.
+        are_lacking: for which it covers the offset, and has nothing there.
+    """
+
+    are_same: Bools
+    are_replaced: Bools
+    are_lacking: Bools
+
+
+def divergence(copy: SegmentCopy, others: LogRecords, other: str | None) -> Divergence | None:
+    """Return where the log of a copy diverged from that of other records; None if nothing shows that it did.
+
+    Args:
+        copy: a copy of segments.
+        others: records of the same log partition.
+        other: the copy that these are of; None for what earlier runs have read.
+    """
+    match = _matched(copy, others)
+    shows = np.where(match.are_replaced, others.offsets, others.decided)
+    shows[~(match.are_replaced | _outlived(copy, others, match)) | (not copy.is_moment)] = LARGEST_INT64
+    first = int(shows.argmin()) if len(shows) else 0
+    until = int(shows[first]) if len(shows) else LARGEST_INT64
+    epoch = (
+        EpochBounds(int(others.lowest_epochs[first]), int(others.highest_epochs[first]))
+        if until < LARGEST_INT64
+        else None
+    )
+    noted = _noted(copy, others)
+    if noted is not None and noted[1] <= until:
+        until, epoch = noted[1], EpochBounds(NO_EPOCH, noted[0] - 1)
+    if epoch is None:
+        return None
+    common = int(others.offsets[match.are_same].max(initial=-1))
+    if _is_torn(copy, common, until, epoch):
+        return Divergence(copy.copy.bounds.log_partition, copy.name, other, until, until, Loser.NONE, NO_EPOCH)
+    if epoch.lowest == epoch.highest:
+        common = max(common, copy.last_offset_of(epoch.lowest, until))
+    loser, counting = _loser(copy.leader_epoch, epoch)
+    return Divergence(copy.copy.bounds.log_partition, copy.name, other, common + 1, until, loser, counting)
+
+
+def last_epoch(copy: Copy, records: LogRecords, named: int) -> EpochBounds:
+    """Return bounds of the leader epoch at the end of a copy.
+
+    Args:
+        copy: the copy.
+        records: what is decoded of it.
+        named: the highest leader epoch that its headers, its checkpoint or its anchors name; NO_EPOCH if none does.
+    """
+    lowest = max(named, int(records.lowest_epochs.max(initial=NO_EPOCH)))
+    # Behind the last record another leader may have written what the cleaner has removed since.
+    is_at_end = len(records.offsets) > 0 and int(records.offsets[-1]) == copy.bounds.end - 1
+    highest = int(records.highest_epochs[-1]) if is_at_end else LARGEST_INT64
+    return EpochBounds(lowest, max(lowest, highest))
+
+
+def _loser(copy: EpochBounds, others: EpochBounds) -> tuple[Loser, int]:
+    """Return whose records don't count, and the leader epoch of those that do."""
+    if copy.lowest > others.highest:
+        return Loser.OTHERS, copy.lowest
+    if copy.highest < others.lowest:
+        return Loser.COPY, others.lowest
+    return Loser.NONE, NO_EPOCH
+
+
+def _is_torn(copy: SegmentCopy, common: int, until: int, epoch: EpochBounds) -> bool:
+    """Return whether a copy shows what both logs have in common at or behind a place where they should differ."""
+    if common >= until:
+        return True
+    return epoch.lowest == epoch.highest and copy.last_offset_of(epoch.lowest) >= until
+
+
+def _matched(copy: SegmentCopy, others: LogRecords) -> _Match:
+    own = copy.records
+    if not len(own.offsets):
+        at, is_there = np.zeros(len(others.offsets), np.int64), np.zeros(len(others.offsets), np.bool_)
+        no_rows = np.zeros(len(others.offsets), np.bool_)
+        return _Match(is_there, no_rows, _covered(copy, others.offsets))
+    at = np.minimum(np.searchsorted(own.offsets, others.offsets), len(own.offsets) - 1)
+    is_there = own.offsets[at] == others.offsets
+    have_times = (own.times[at] != NONE) & (others.times != NONE)
+    is_record = (own.keys[at] == others.keys) & ((own.times[at] == others.times) | ~have_times)
+    is_same = is_there & is_record & (own.contents[at] == others.contents)
+    return _Match(is_same, is_there & ~is_record, _covered(copy, others.offsets) & ~copy.copy.has(others.offsets))
+
+
+def _covered(copy: SegmentCopy, offsets: Numbers) -> Bools:
+    bounds = copy.copy.bounds
+    are_covered: Bools = (offsets >= bounds.covered_from) & (offsets < bounds.end)
+    return are_covered
+
+
+def _outlived(copy: SegmentCopy, others: LogRecords, match: _Match) -> Bools:
+    """Return which other records the copy lacks although it has an older one of their key, with no gap in between."""
+    order = np.lexsort((others.offsets, others.keys))
+    keys, offsets = others.keys[order], others.offsets[order]
+    places = np.arange(len(order))
+    is_first = np.ones(len(order), np.bool_)
+    is_first[1:] = keys[1:] != keys[:-1]
+    begins = np.maximum.accumulate(np.where(is_first, places, 0))
+    last_same = np.maximum.accumulate(np.where(match.are_same[order], places, -1))
+    [rows] = np.nonzero((last_same >= begins) & match.are_lacking[order])
+    rows = rows[~copy.copy.have_gap_between(offsets[last_same[rows]], offsets[rows])]
+    outlived = np.zeros(len(order), np.bool_)
+    outlived[order[rows]] = True
+    return outlived
+
+
+def _noted(copy: SegmentCopy, others: LogRecords) -> tuple[int, int] | None:
+    """Return the first entry of the copy's checkpoint by which some of the other records are lost."""
+    for epoch, start in sorted(copy.checkpoint, key=lambda entry: entry[1]):
+        if ((others.offsets >= start) & (others.highest_epochs < epoch)).any():
+            return epoch, start
+    return None

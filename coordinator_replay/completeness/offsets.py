@@ -1,0 +1,111 @@
+"""Proofs of committed offsets by the history of log partitions, for many of them at once.
+
+A key is proven from each of its records to the next one: the cleaner removes a record only for a later one of its key.
+Before its first record, and across a gap, it is open, but where nothing is missing any more.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from coordinator_replay.columns import Bools, Numbers, numbers_of
+from coordinator_replay.completeness.ranges import CompleteRange
+from coordinator_replay.int64 import LARGEST_INT64
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetProofs:
+    """Proofs in log partitions of which records are missing.
+
+    Attributes:
+        ranges: the history of each such log partition; nothing is missing in the others.
+        times: timestamps, in microseconds, of the offsets at which ranges begin, and from which they are complete.
+    """
+
+    ranges: Mapping[int, Sequence[CompleteRange]] = field(default_factory=dict)
+    times: Mapping[tuple[int, int], int | None] = field(default_factory=dict)
+
+    def _in_ranges(self, partitions: Numbers, offsets: Numbers) -> Iterator[tuple[CompleteRange, Bools]]:
+        """Yield each range, and which of some offsets lie in it."""
+        for partition, ranges in self.ranges.items():
+            is_own = partitions == partition
+            for number, span in enumerate(ranges):
+                following = ranges[number + 1].begins_at if number + 1 < len(ranges) else LARGEST_INT64
+                yield span, is_own & (offsets >= span.begins_at) & (offsets < following)
+
+    def are_unproven(self, partitions: Numbers, offsets: Numbers) -> Bools:
+        """Return at which offsets a key without a record so far may have existed all the same."""
+        unproven = np.zeros(len(offsets), np.bool_)
+        for span, is_in in self._in_ranges(partitions, offsets):
+            unproven |= is_in & (
+                offsets < (LARGEST_INT64 if span.exact_from_offset is None else span.exact_from_offset)
+            )
+        return unproven
+
+    def are_absent(self, partitions: Numbers, offsets: Numbers, first: Numbers, *, are_begins_open: Bools) -> Bools:
+        """Return at which offsets a group is proven not to be there, given the first record that shows it.
+
+        Args:
+            partitions: the log partitions.
+            offsets: the offsets.
+            first: of the records.
+            are_begins_open: which of them the group did not begin with: it may have been there before.
+        """
+        absent = np.ones(len(offsets), np.bool_)
+        of_both = zip(self._in_ranges(partitions, offsets), self._in_ranges(partitions, first), strict=True)
+        for (span, is_in), (_, has_first) in of_both:
+            exact_from = LARGEST_INT64 if span.exact_from_offset is None else span.exact_from_offset
+            is_open = (offsets + 1 < span.from_offset) | (first < exact_from) | (exact_from == LARGEST_INT64)
+            is_begin_open = are_begins_open & has_first & (first >= exact_from)
+            absent &= ~(is_in & (is_begin_open | (is_open & (offsets < exact_from))))
+        return absent
+
+    def have_gap(self, partitions: Numbers, begins: Numbers, ends: Numbers) -> Bools:
+        """Return in which ranges of offsets records are missing that no dump has."""
+        gaps = np.zeros(len(begins), np.bool_)
+        for partition, ranges in self.ranges.items():
+            for span in ranges:
+                if span.is_gap:
+                    gaps |= (partitions == partition) & (begins < span.begins_at) & (ends > span.begins_at)
+        return gaps
+
+    def breaks(self) -> Iterator[tuple[int, CompleteRange]]:
+        """Yield log partitions with the ranges in which newer dumps lack what older ones had."""
+        for partition, ranges in self.ranges.items():
+            yield from ((partition, span) for span in ranges[1:] if not span.is_gap)
+
+    def with_losses(self, events: pa.RecordBatch) -> pa.RecordBatch:
+        """Return events of commits with where a newer dump first lacks their record.
+
+        Args:
+            events: with log_partition, log_offset and lost_at.
+        """
+        breaks = list(self.breaks())
+        if not breaks or not events.num_rows:
+            return events
+        partitions, offsets = (numbers_of(events.column(name), -1) for name in ("log_partition", "log_offset"))
+        lost_at = np.full(len(offsets), LARGEST_INT64, np.int64)
+        for partition, span in breaks:
+            is_lost = (partitions == partition) & (offsets < span.begins_at) & (lost_at == LARGEST_INT64)
+            is_lost[is_lost] = ~span.own_copy.has(offsets[is_lost])
+            lost_at[is_lost] = span.begins_at
+        place = events.schema.get_field_index("lost_at")
+        column = pa.array(lost_at, pa.int64(), mask=lost_at == LARGEST_INT64)
+        return events.set_column(place, events.schema.field(place), column)
+
+    def committed_at(self, partition: int, offset: int) -> int | None:
+        """Return the offset from which on a commit is proven whose transaction has no marker in any dump.
+
+        The cleaner removes aborted commits, and never cleans undecided ones: one that is left where the cleaner was at
+        work is committed, unless the copy is an export, which shows no markers, or has a gap.
+        """
+        for span in self.ranges.get(partition, ()):
+            is_own = not span.is_gap and not span.own_copy.bounds.is_export and offset < span.from_offset
+            if is_own and span.exact_from_offset is not None and span.own_copy.has(np.array([offset]))[0]:
+                return span.from_offset
+        return None
+
+
+NOTHING_MISSING = OffsetProofs()

@@ -1,0 +1,249 @@
+"""The past of log partitions as tables know it: since when it is complete, and what it proves not to have existed.
+
+Behind a missing offset may have been a record of any key. That no record of a key is left proves that the key did not
+exist only where no offset is missing, and where the cleaner can't have replaced a record by a later one.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from coordinator_replay.answer_columns import column
+from coordinator_replay.completeness.ranges import CompleteRange
+from coordinator_replay.times import later, moment_of_us
+
+_RANGES = """list_transform(complete_ranges, lambda one: [
+    one.from_offset, one.to_offset, epoch_us(one.from_timestamp), epoch_us(one.to_timestamp),
+    one.exact_from_offset, epoch_us(one.exact_from_timestamp)])"""
+
+
+def _ranges(rows: Sequence[Sequence[Any]] | None) -> tuple[CompleteRange, ...]:
+    return tuple(
+        CompleteRange(
+            from_offset=first,
+            to_offset=end,
+            from_timestamp=moment_of_us(since),
+            to_timestamp=moment_of_us(until),
+            exact_from_offset=exact,
+            exact_from_timestamp=moment_of_us(exact_since),
+        )
+        for first, end, since, until, exact, exact_since in rows or ()
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogPartition:
+    """A partition of the log, as audits have read it: a row of ``log_partitions``.
+
+    Attributes:
+        complete_from_offset: from this offset on nothing is missing and everything is proven; None where that is the
+            end of what was read.
+        complete_since: its time; None behind a gap, too.
+        missing_offsets: offsets below the end at which no record stands: compacted away, or in a gap.
+        gaps: ranges of offsets that no file covered.
+    """
+
+    log_partition: int
+    first_offset: int | None
+    end_offset: int | None
+    end_timestamp: datetime | None
+    complete_from_offset: int | None
+    complete_since: datetime | None
+    records: int | None
+    missing_offsets: int = column(sql="coalesce(missing_offsets, 0)")
+    ranges: Sequence[CompleteRange] = column(sql=_RANGES, read=_ranges)
+    gaps: Sequence[tuple[int, int]] = column(
+        sql="coalesce(list_transform(gaps, lambda one: [one.from_offset, one.to_offset]), [])"
+    )
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether no offset is missing, from the first one of the log on."""
+        return not self.missing_offsets and not self.gaps
+
+    @property
+    def below(self) -> int:
+        """Return how many offsets there are below those that are complete."""
+        end = self.end_offset if self.complete_from_offset is None else self.complete_from_offset
+        return end or 0
+
+    def proven_from(self, at: datetime) -> int | None:
+        """Return the offset from which on everything is proven that decides about a point in time.
+
+        A key that has no record by then did not exist if its first one stands there or later, or if it has none: the
+        cleaner replaces records only below that offset.
+
+        Returns:
+            None where nothing proves it, since the key's records may have been removed.
+        """
+        if self.is_whole:
+            return 0
+        offsets = (span.proven_from(at, is_last=is_last) for span, is_last in self._provable())
+        return min((offset for offset in offsets if offset is not None), default=None)
+
+    def proven_to(self, proven_from: int) -> int:
+        """Return the end of a part that is proven from an offset on; 0 where nothing is missing."""
+        ends = (span.to_offset for span in self.ranges if span.exact_from_offset == proven_from)
+        return 0 if self.is_whole else min(ends, default=0)
+
+    def proves_absence(self, at: datetime, next_offset: int | None) -> bool:
+        """Return whether a key without a record from before a point in time is proven not to have existed then.
+
+        Args:
+            at: the point in time.
+            next_offset: where its next record stands; None where there is none.
+        """
+        proven_from = self.proven_from(at)
+        return proven_from is not None and (next_offset is None or next_offset >= proven_from)
+
+    def complete_at(self, at: datetime) -> list[CompleteRange]:
+        """Return the ranges in which everything is proven at a point in time."""
+        return [span for span, is_last in self._provable() if span.is_complete_at(at, is_last=is_last)]
+
+    def is_complete_at(self, at: datetime) -> bool:
+        """Return whether everything is proven at a point in time."""
+        return self.is_whole or bool(self.complete_at(at))
+
+    def _provable(self) -> Iterator[tuple[CompleteRange, bool]]:
+        """Yield the ranges that prove anything, each with whether it is the last one."""
+        # Behind a gap a key is open until its next record: what was in the gap may be its last one.
+        gap = min((first for first, _ in self.gaps), default=None)
+        for number, span in enumerate(self.ranges, 1):
+            if gap is None or span.from_offset <= gap:
+                yield span, number == len(self.ranges)
+
+    def read_to(self, at: datetime) -> int:
+        """Return the end of the part of the log that a point in time lies in; behind a hole, if it lies in that."""
+        parts = ((span, number == len(self.ranges)) for number, span in enumerate(self.ranges, 1))
+        return next((span.to_offset for span, is_last in parts if not span.is_over(at, is_last=is_last)), 0)
+
+    def has_hole_between(self, since: datetime | None, at: datetime) -> bool:
+        """Return whether offsets are missing between two audits of a time range: what was known may have ended."""
+        if self.gaps:
+            return True
+        ends = [span.to_timestamp for span in self.ranges[:-1]]
+        return any(end is None or (end <= at and (since is None or end >= since)) for end in ends)
+
+
+class Completeness:
+    """All log partitions of a cluster, as audits have read them.
+
+    Attributes:
+        partitions: by number.
+    """
+
+    def __init__(self, partitions: Mapping[int, LogPartition]) -> None:
+        self.partitions = partitions
+
+    @cached_property
+    def is_whole(self) -> bool:
+        """Return whether no offset is missing in any log partition."""
+        return all(row.is_whole for row in self.partitions.values())
+
+    @property
+    def log_end(self) -> datetime | None:
+        """Return the latest timestamp of a record; None where none carries one."""
+        return max((row.end_timestamp for row in self.partitions.values() if row.end_timestamp), default=None)
+
+    def proofs(self, at: datetime) -> tuple[list[int], list[int], list[int]]:
+        """Return log partitions in which absence can be proven at a time, and from where to where each proves it."""
+        offsets = {number: (row.proven_from(at), row) for number, row in self.partitions.items()}
+        proven = [
+            (number, offset, row.proven_to(offset)) for number, (offset, row) in offsets.items() if offset is not None
+        ]
+        return [number for number, _, _ in proven], [start for _, start, _ in proven], [end for _, _, end in proven]
+
+    def since(self, log_partitions: Iterable[int] | None = None) -> "CompleteSince":
+        """Return since when the history of some log partitions is complete.
+
+        Args:
+            log_partitions: which; all if None.
+        """
+        lacking = [row for row in self.some(log_partitions) if not row.is_whole]
+        times = [row.complete_since for row in lacking]
+        return CompleteSince(
+            is_whole=not lacking, since=None if None in times else max((time for time in times if time), default=None)
+        )
+
+    def incomplete_from(self, start: datetime | None) -> list[int]:
+        """Return the log partitions that may lack records from a time on; None stands for the start of the log."""
+        return [number for number in self.partitions if not self.since([number]).has_all_from(start)]
+
+    def some(self, log_partitions: Iterable[int] | None) -> list[LogPartition]:
+        """Return some of the log partitions; all if None."""
+        chosen = self.partitions if log_partitions is None else set(log_partitions)
+        return [self.partitions[number] for number in chosen if number in self.partitions]
+
+    def history_line(self) -> str:
+        """Return a sentence on since when the history is complete, and what is missing before."""
+        count = len(self.partitions)
+        where = f"in all {count} log partitions" if count != 1 else "in its log partition"
+        if self.is_whole:
+            return f"History is complete {where}; no offset is missing."
+        lacking = [row for row in self.partitions.values() if not row.is_whole]
+        with_gaps = [row for row in lacking if row.gaps]
+        since = self.since([row.log_partition for row in lacking if row.complete_since is not None]).since
+        only_at_end = [row for row in lacking if row.complete_since is None and not row.gaps]
+        proven = count - len(with_gaps) - len(only_at_end)
+        parts = []
+        if proven:
+            time = "" if since is None else _proven_since(since, self.log_end)
+            parts.append(f"History is complete{time} {where if proven == count else f'in {proven} of {count}'}")
+        if only_at_end:
+            parts.append(f"in {len(only_at_end)} at the end of the log only")
+        missing, below = (sum(row.missing_offsets for row in lacking), sum(row.below for row in lacking))
+        parts.append(
+            f"{missing:,} of {below:,} earlier offsets were compacted away{' or are in no dump' * bool(with_gaps)}"
+        )
+        if with_gaps:
+            parts.append(f"{len(with_gaps)} of {count} log partitions have gaps, where nothing is proven")
+        return f"{'; '.join(parts)}."
+
+
+def _proven_since(since: datetime, log_end: datetime | None) -> str:
+    time = shown_since(since, log_end)
+    return f" since {time}" if time else " at the end of the log"
+
+
+def shown_since(since: datetime, log_end: datetime | None) -> str:
+    """Return the first second from which on a history is complete; empty where that is behind the log's end.
+
+    >>> from datetime import UTC
+    >>> since, end = datetime(2026, 11, 21, 8, 59, 54, 400_000, UTC), datetime(2026, 11, 21, 8, 59, 54, 700_000, UTC)
+    >>> shown_since(since, end), shown_since(since, later(end, 500))
+    ('', '2026-11-21T08:59:55Z')
+    """
+    shown = shown_second(since, is_rounded_up=True)
+    return "" if log_end is not None and shown > shown_second(log_end) else shown
+
+
+def shown_second(moment: datetime, *, is_rounded_up: bool = False) -> str:
+    """Return a moment to the second.
+
+    >>> shown_second(LATEST, is_rounded_up=True)
+    '9999-12-31T23:59:59Z'
+    """
+    if is_rounded_up and moment.microsecond:
+        moment = later(moment, 1000)
+    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompleteSince:
+    """The time since which some log partitions are complete.
+
+    Attributes:
+        is_whole: whether nothing is missing in them at all.
+        since: the latest time since which one of them is complete; None where one is so at its end only, or not at all.
+    """
+
+    is_whole: bool
+    since: datetime | None
+
+    def has_all_from(self, start: datetime | None) -> bool:
+        """Return whether everything from a time on is there; None stands for the start of the log."""
+        if self.is_whole:
+            return True
+        return start is not None and self.since is not None and start >= self.since

@@ -1,0 +1,434 @@
+"""Decision whether copies are of one log, and which of their records an election of a leader has lost.
+
+Two logs that diverge stay different. So the newest anchor that a dump has decides for all below it. If another record
+stands there, older anchors show whether it was ever the same log. A leader that was elected without the newest records
+begins a higher leader epoch, and what it lacked is lost (KIP-101). ``lost_tail`` finds that even where the cleaner has
+removed what the new leader wrote in its place.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from coordinator_replay.columns import Numbers
+from coordinator_replay.completeness.anchors import Anchor, Comparison, choose
+from coordinator_replay.completeness.lost_tail import NO_EPOCH, Divergence, Loser
+from coordinator_replay.errors import InputError
+from coordinator_replay.int64 import LARGEST_INT64
+from coordinator_replay.log.coverage import EpochStart
+
+_CHOOSE = "audit segments of the newest leader into a new warehouse, or under a name of their own: --cluster NAME"
+_NO_OFFSET = -1
+_WAY_OUT = (
+    "the dump is of another cluster, or the topic was created again; nothing was written; audit it under a name of "
+    "its own: --cluster NAME"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierLog:
+    """What earlier runs have kept of a log partition.
+
+    Attributes:
+        anchors: by offset.
+        topic_id: of the topic; None where no dump had it.
+        end_offset: the offset after the last one that they have read.
+    """
+
+    anchors: Sequence[Anchor]
+    topic_id: str | None = None
+    end_offset: int | None = None
+
+    def columns(self) -> dict[str, Any]:
+        """Return what ``log_partitions`` keeps of it for the next run."""
+        return {"topic_id": self.topic_id, "anchors": [anchor.row() for anchor in self.anchors]}
+
+    @property
+    def leader_epoch(self) -> int | None:
+        """Return the leader epoch of the newest anchor; None if it has none."""
+        return self.anchors[-1].leader_epoch if self.anchors else None
+
+    def below(self, limit: int) -> "EarlierLog":
+        """Return it without what the log has lost from an offset on."""
+        return replace(self, anchors=[anchor for anchor in self.anchors if anchor.log_offset < limit])
+
+    def epochs_at(self, offsets: Numbers) -> tuple[Numbers, Numbers]:
+        """Return bounds of the leader epochs at some offsets: those of the anchors around each of them."""
+        known = [(anchor.log_offset, anchor.leader_epoch) for anchor in self.anchors if anchor.leader_epoch is not None]
+        places = np.array([place for place, _ in known], np.int64)
+        epochs = np.array([NO_EPOCH, *(epoch for _, epoch in known), LARGEST_INT64], np.int64)
+        lowest = epochs[np.searchsorted(places, offsets, "right")]
+        return lowest, epochs[np.searchsorted(places, offsets, "left") + 1]
+
+
+@dataclass(slots=True)
+class LogCopy:
+    """The files of a log partition in one folder, or its records in an export, which has no folder; or a part of these.
+
+    Attributes:
+        folder: where the files lie; empty for an export.
+        compared: its records at offsets of anchors.
+        topic_id: of the topic, from ``partition.metadata``; None where the dump doesn't have it.
+        epochs: where leader epochs begin in its current files.
+        checkpoint: leader epochs and their first offsets, from ``leader-epoch-checkpoint``.
+    """
+
+    folder: str
+    log_partition: int
+    compared: list[Comparison] = field(default_factory=list)
+    topic_id: str | None = None
+    epochs: list[EpochStart] = field(default_factory=list)
+    checkpoint: list[tuple[int, int]] = field(default_factory=list)
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """Return what identifies it."""
+        return self.folder, self.log_partition
+
+    @property
+    def matched(self) -> int:
+        """Return the newest offset at which it has the record of earlier runs; -1 if there is none."""
+        return max((found.anchor.log_offset for found in self.compared if found.is_same), default=_NO_OFFSET)
+
+    @property
+    def diverged(self) -> Comparison | None:
+        """Return the first comparison above that with another record."""
+        others = [found for found in self.compared if found.anchor.log_offset > self.matched]
+        return min(others, key=lambda found: found.anchor.log_offset, default=None)
+
+    @property
+    def is_settled(self) -> bool:
+        """Return whether it has the record of earlier runs at the newest anchor that was compared."""
+        return self.matched > _NO_OFFSET and self.diverged is None
+
+    @property
+    def leader_epoch(self) -> int | None:
+        """Return the highest leader epoch that its headers and its checkpoint name; None if they name none."""
+        starts = (start.leader_epoch for start in self.epochs)
+        return max([*starts, *(epoch for epoch, _ in self.checkpoint)], default=None)
+
+    @property
+    def place(self) -> str:
+        """Return where it is, for a sentence."""
+        return self.folder or "the export"
+
+    def add(self, part: "LogCopy") -> None:
+        """Take over what a part of it has."""
+        self.compared += part.compared
+        self.topic_id = self.topic_id or part.topic_id
+        self.epochs += part.epochs
+        self.checkpoint = self.checkpoint or part.checkpoint
+
+
+class Truncation(NamedTuple):
+    """A log partition that lost its newest records at an election of a leader.
+
+    Attributes:
+        from_offset: what earlier runs had read from there on counts no more.
+        until_offset: at the latest, the log diverged there; the same offset where that is certain.
+        end_offset: the offset after the last one that earlier runs had read; None where no run has kept it.
+        leader_epoch: of the leader that was elected.
+    """
+
+    log_partition: int
+    from_offset: int
+    until_offset: int
+    end_offset: int | None
+    leader_epoch: int
+
+    @property
+    def note(self) -> str:
+        """Return a sentence about it."""
+        if self.from_offset == self.until_offset:
+            where = f"from offset {self.from_offset} on"
+        else:
+            where = f"from some offset between {self.from_offset} and {self.until_offset} on"
+        end = "" if self.end_offset is None else f" to {self.end_offset}"
+        return (
+            f"log partition {self.log_partition} was truncated by the election of a leader (leader epoch "
+            f"{self.leader_epoch}): {where} this dump has other records than earlier audits; what they had read from "
+            f"offset {self.from_offset}{end} was lost and counts no more"
+        )
+
+
+class StaleCopy(NamedTuple):
+    """A copy that lacks an election: an older dump, or a replica that had not caught up.
+
+    Attributes:
+        place: where it is.
+        from_offset: its records from there on are not part of the log.
+        leader_epoch: of the log's records there.
+    """
+
+    place: str
+    log_partition: int
+    from_offset: int
+    leader_epoch: int
+
+    @property
+    def note(self) -> str:
+        """Return a sentence about it."""
+        return (
+            f"{self.place}: records of log partition {self.log_partition} from offset {self.from_offset} on "
+            f"are left out: an election truncated the log there, and the records that count are of leader epoch "
+            f"{self.leader_epoch}"
+        )
+
+
+@dataclass(slots=True)
+class LogComparison:
+    """A dump compared with what earlier runs have kept, and its copies with each other, where they are of the same log.
+
+    Attributes:
+        truncated: log partitions of which earlier runs have read records that were lost since.
+        stale: copies of which some records don't count, by folder, or file that is not current, and log partition.
+        open: copies that prove nothing by what they lack, with the first offset that shows it, by the same.
+        unknown: log partitions that earlier runs have read, of which the dump has no record to compare.
+    """
+
+    truncated: dict[int, Truncation] = field(default_factory=dict)
+    stale: dict[tuple[str, int], StaleCopy] = field(default_factory=dict)
+    open: dict[tuple[str, int], int] = field(default_factory=dict)
+    unknown: list[int] = field(default_factory=list)
+
+    @property
+    def is_branched(self) -> bool:
+        """Return whether some records don't count, so that the dump must be read again without them."""
+        return bool(self.truncated or self.stale)
+
+    @property
+    def lost_from(self) -> dict[int, int]:
+        """Return the first offset from which on earlier runs' records are lost, by log partition."""
+        return {partition: lost.from_offset for partition, lost in self.truncated.items()}
+
+    def limit(self, names: Iterable[str], log_partition: int) -> int | None:
+        """Return the offset from which on the records of a file don't count; None where all of them do.
+
+        Args:
+            names: of the copies that the file belongs to.
+            log_partition: of the file.
+        """
+        stale = (self.stale.get((name, log_partition)) for name in names)
+        return min((copy.from_offset for copy in stale if copy is not None), default=None)
+
+    @property
+    def notes(self) -> list[str]:
+        """Return sentences about it for the user."""
+        notes = [lost.note for lost in self.truncated.values()] + [copy.note for copy in self.stale.values()]
+        notes += [
+            f"{name}: log partition {partition} lacks a record at offset {offset} or below, though another copy has it "
+            f"and this one has an older record of its key; files of several moments look like that, and so does an "
+            f"election of which no leader epoch is on record: what this copy lacks is open"
+            for (name, partition), offset in self.open.items()
+        ]
+        if self.unknown:
+            named = ", ".join(map(str, self.unknown[:8])) + (", ..." if len(self.unknown) > 8 else "")
+            notes.append(
+                f"log partition{'s' * (len(self.unknown) > 1)} {named}: the dump has none of the records that earlier "
+                "audits kept for comparison, so nothing proves that it is of the same log"
+            )
+        return notes
+
+    def with_divergences(self, divergences: Iterable[Divergence], earlier: Mapping[int, EarlierLog]) -> "LogComparison":
+        """Return the comparison with what records of copies show about each other.
+
+        Args:
+            divergences: of copies from each other, or from what earlier runs have read.
+            earlier: what earlier runs have kept, by log partition.
+        """
+        joined = LogComparison(dict(self.truncated), dict(self.stale), dict(self.open), self.unknown)
+        for found in divergences:
+            if found.loser is Loser.NONE:
+                joined._open(found)
+            else:
+                joined._lose(found, found.copy if found.loser is Loser.COPY else found.other, earlier)
+        return joined
+
+    def _open(self, found: Divergence) -> None:
+        if found.copy is not None:
+            place = found.copy, found.log_partition
+            self.open[place] = min(found.until_offset, self.open.get(place, found.until_offset))
+
+    def _lose(self, found: Divergence, name: str | None, earlier: Mapping[int, EarlierLog]) -> None:
+        """Take note of what a copy has lost; without a name, of what earlier runs have read."""
+        partition, start, epoch = found.log_partition, found.from_offset, found.leader_epoch
+        if name is None:
+            self.truncate(Truncation(partition, start, found.until_offset, earlier[partition].end_offset, epoch))
+            return
+        stale = self.stale.get((name, partition))
+        if stale is None or start < stale.from_offset:
+            self.stale[name, partition] = StaleCopy(name, partition, start, epoch)
+
+    def truncate(self, lost: Truncation) -> None:
+        """Take note of a truncation; of several of a log partition, that of the newest leader counts."""
+        other = self.truncated.setdefault(lost.log_partition, lost)
+        if (lost.leader_epoch, -lost.from_offset) > (other.leader_epoch, -other.from_offset):
+            self.truncated[lost.log_partition] = lost
+
+
+def merged(parts: Iterable[LogCopy]) -> list[LogCopy]:
+    """Return the copies that parts are of, in order."""
+    copies: dict[tuple[str, int], LogCopy] = {}
+    for part in parts:
+        copies.setdefault(part.key, LogCopy(*part.key)).add(part)
+    return [copies[key] for key in sorted(copies)]
+
+
+def may_have_diverged(copies: Sequence[LogCopy], log: EarlierLog | None) -> bool:
+    """Return whether copies of a log partition may be of different leaders, among them what earlier runs have read.
+
+    Only leaders of different epochs write different logs. A copy that has the newest record that earlier runs have kept
+    has all that they have read.
+
+    Args:
+        copies: of a dump, each with what its headers and its checkpoint say; no header if none is at its end.
+        log: what earlier runs have kept of the log partition; None if none has read it.
+    """
+    epochs = {copy.leader_epoch for copy in copies}
+    newest = log.anchors[-1] if log is not None and log.anchors else None
+    if newest is None or all(copy.matched >= newest.log_offset for copy in copies):
+        return len(copies) > 1 and (len(epochs) > 1 or None in epochs)
+    epochs.add(newest.leader_epoch)
+    return len(epochs) > 1 or None in epochs
+
+
+def check_topic(copy: LogCopy, log: EarlierLog) -> None:
+    """Make sure that a copy is of the topic that earlier runs have read.
+
+    Raises:
+        InputError: its topic has another id.
+    """
+    if copy.topic_id and log.topic_id and copy.topic_id != log.topic_id:
+        raise InputError(
+            f"{copy.place}: is of a topic with the id {copy.topic_id}, and earlier audits of this cluster have read "
+            f"one with the id {log.topic_id}: {_WAY_OUT}"
+        )
+
+
+def decided(copies: Sequence[LogCopy], earlier: Mapping[int, EarlierLog]) -> LogComparison:
+    """Decide by anchors which of the records of copies, and of earlier runs, count.
+
+    Args:
+        copies: of a dump, each with its records at the offsets of anchors.
+        earlier: what earlier runs have kept, by log partition.
+
+    Raises:
+        InputError: the dump is of another log, or nothing says which of two histories counts.
+    """
+    comparison = LogComparison()
+    compared = {copy.log_partition for copy in copies if copy.compared}
+    comparison.unknown = sorted({copy.log_partition for copy in copies} - compared)
+    leading: set[tuple[str, int]] = set()
+    for copy in copies:
+        log = earlier[copy.log_partition]
+        diverged = copy.diverged or _replaced(copy, log)
+        if diverged is None:
+            continue
+        if _is_newer(copy, log, diverged):
+            leading.add(copy.key)
+            comparison.truncate(_truncation(copy, diverged, log))
+        else:
+            comparison.stale[copy.key] = StaleCopy(
+                copy.place, copy.log_partition, copy.matched + 1, diverged.anchor.leader_epoch or 0
+            )
+    for copy in copies:
+        truncation = comparison.truncated.get(copy.log_partition)
+        if truncation is not None and copy.compared and copy.key not in leading:
+            comparison.stale[copy.key] = StaleCopy(
+                copy.place, copy.log_partition, truncation.from_offset, truncation.leader_epoch
+            )
+    return comparison
+
+
+def _replaced(copy: LogCopy, log: EarlierLog) -> Comparison | None:
+    """Return the first anchor that the log of a copy can't have any more: leader epochs only rise in a log.
+
+    The copy may be too short to have another record at the anchor's offset.
+    """
+    if copy.matched == _NO_OFFSET:
+        return None
+    for anchor in log.anchors:
+        for start in copy.epochs:
+            is_before = copy.matched < start.first <= anchor.log_offset
+            if is_before and anchor.leader_epoch is not None and start.leader_epoch > anchor.leader_epoch:
+                return Comparison(copy.log_partition, anchor, anchor._replace(leader_epoch=start.leader_epoch, hash=""))
+    return None
+
+
+def _is_newer(copy: LogCopy, log: EarlierLog, diverged: Comparison) -> bool:
+    """Return whether the copy counts where it diverges from what earlier runs have read, by the leader epochs.
+
+    Raises:
+        InputError: it is another log, or no leader epoch says which of both counts.
+    """
+    anchor, other = diverged.anchor, diverged.other
+    where = (
+        f"{copy.place}: at offset {anchor.log_offset} of log partition {copy.log_partition} stands a record of "
+        f"{other.when}, and earlier audits of this cluster have read another one there, of {anchor.when}"
+    )
+    is_same_topic = copy.topic_id is not None and copy.topic_id == log.topic_id
+    if copy.matched == _NO_OFFSET and not is_same_topic:
+        raise InputError(f"{where}; no older record that they kept for comparison is in the dump: {_WAY_OUT}")
+    if anchor.leader_epoch is None or other.leader_epoch is None or anchor.leader_epoch == other.leader_epoch:
+        raise InputError(
+            f"{where}, though older ones are the same; the log was truncated by the election of a leader, and no "
+            f"leader epoch says which record counts; nothing was written: {_CHOOSE}"
+        )
+    return other.leader_epoch > anchor.leader_epoch
+
+
+def _truncation(copy: LogCopy, diverged: Comparison, log: EarlierLog) -> Truncation:
+    """Return where the copy diverges from what earlier runs have read, as exactly as its leader epochs say it.
+
+    The checkpoint says that what stands at or behind the start of an epoch is lost. It says nothing of what stands
+    below: a follower that fetched a cleaned log notes too high a start.
+    """
+    first, last, epoch = copy.matched + 1, diverged.anchor.log_offset, diverged.anchor.leader_epoch or 0
+    starts = [start for start in copy.epochs if start.leader_epoch > epoch and first <= start.first <= last]
+    if starts:
+        start = min(starts, key=lambda start: start.first)
+        first, last = max(first, start.after + 1), start.first
+    begins = [begin for of_epoch, begin in copy.checkpoint if of_epoch > epoch and first <= begin <= last]
+    last = min([last, *begins])
+    return Truncation(copy.log_partition, first, last, log.end_offset, diverged.other.leader_epoch or 0)
+
+
+def logs_after(
+    earlier: Mapping[int, EarlierLog],
+    anchors_read: Iterable[Mapping[int, Sequence[Anchor]]],
+    parts: Iterable[LogCopy],
+    comparison: LogComparison,
+) -> dict[int, EarlierLog]:
+    """Return what a run keeps of the log partitions that it has read; their ends are as before.
+
+    Anchors that the dump still has are preferred: what has outlived a compaction may well outlive another one.
+
+    Args:
+        earlier: what earlier runs have kept.
+        anchors_read: candidates among the records that the run has read.
+        parts: what was read of the dump.
+        comparison: the dump compared with what earlier runs have kept.
+    """
+    parts = list(parts)
+    still = {
+        (found.log_partition, found.anchor.log_offset) for part in parts for found in part.compared if found.is_same
+    }
+    topic_ids = {part.log_partition: part.topic_id for part in parts if part.topic_id}
+    candidates: dict[int, list[Anchor]] = {}
+    for of_part in anchors_read:
+        for partition, anchors in of_part.items():
+            candidates[partition] = choose([*candidates.get(partition, ()), *anchors])
+    logs = {}
+    for partition in {part.log_partition for part in parts}:
+        log = earlier.get(partition, EarlierLog(()))
+        lost = comparison.truncated.get(partition)
+        before = (
+            anchor._replace(is_live=(partition, anchor.log_offset) in still)
+            for anchor in log.anchors
+            if lost is None or anchor.log_offset < lost.from_offset
+        )
+        kept = choose([*before, *candidates.get(partition, ())])
+        logs[partition] = EarlierLog(kept, topic_ids.get(partition, log.topic_id), log.end_offset)
+    return logs

@@ -1,0 +1,232 @@
+"""The stage that holds the copies of a log partition against each other, and against what earlier runs have read.
+
+Only leaders with different epochs can have different logs, so it runs where such copies come together.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from coordinator_replay.columns import NONE, numbers_of
+from coordinator_replay.completeness.copies import CopyBounds, CopyOffsets, copy_of
+from coordinator_replay.completeness.lost_tail import (
+    NO_EPOCH,
+    Divergence,
+    LogRecords,
+    SegmentCopy,
+    divergence,
+    last_epoch,
+)
+from coordinator_replay.completeness.same_log import EarlierLog, LogCopy
+from coordinator_replay.int64 import LARGEST_INT64
+from coordinator_replay.log.coverage import EpochStart
+from coordinator_replay.pipeline.read.copies import DumpCopy
+from coordinator_replay.pipeline.read.decode import STAGED, StagedFile
+from coordinator_replay.pipeline.read.tally import BATCH_EPOCH, COMMIT, CONTROL, RECORD
+from coordinator_replay.pipeline.settle import RECORD_TABLES, offsets_by_copy
+from coordinator_replay.pipeline.stored_copies import COPIES, read_copies
+from coordinator_replay.store.duckdb_connection import select
+from coordinator_replay.store.scan import read_paths, reader_of
+from coordinator_replay.store.snapshot import TableFile
+from coordinator_replay.store.writer import some
+
+_PLACE = ("log_partition", "log_offset", "log_timestamp", "producer_id", BATCH_EPOCH)
+_READ = {
+    COMMIT: (
+        *(*_PLACE, "is_transactional", "group_id", "topic", "partition", "committed_offset", "metadata"),
+        *("commit_timestamp", "expire_timestamp", "topic_id", "is_tombstone", "value_version", "record_bytes"),
+    ),
+    RECORD: (*_PLACE, "is_transactional", "kind", "key_json", "value_json", "value_version", "record_bytes"),
+    CONTROL: (*_PLACE, "producer_epoch", "control_type"),
+}
+_SCHEMAS = {what: pa.schema([STAGED[what].field(name) for name in names]) for what, names in _READ.items()}
+
+_RECORDS = f"""
+WITH every AS (
+    SELECT log_offset, hash('commit', group_id, topic, partition) AS key, hash(committed_offset, metadata,
+        commit_timestamp, expire_timestamp, topic_id, is_tombstone, value_version, record_bytes) AS content,
+        log_timestamp, producer_id, is_transactional, {BATCH_EPOCH} AS epoch
+    FROM commits
+    UNION ALL
+    SELECT log_offset, hash('record', kind, key_json), hash(value_json, value_version, record_bytes),
+        log_timestamp, producer_id, is_transactional, {BATCH_EPOCH}
+    FROM records
+    UNION ALL
+    SELECT log_offset, hash('marker', log_offset), hash(control_type, producer_id, producer_epoch),
+        log_timestamp, producer_id, NULL, {BATCH_EPOCH}
+    FROM markers
+), decisions AS (
+    SELECT producer_id, log_offset AS decided_at, control_type, {BATCH_EPOCH} AS decided_epoch FROM markers
+), decided AS (
+    SELECT every.*, CASE
+        WHEN NOT is_transactional THEN log_offset WHEN is_transactional AND control_type = 'COMMIT' THEN decided_at
+    END AS decided, decided_epoch
+    FROM every ASOF LEFT JOIN decisions
+        ON every.producer_id = decisions.producer_id AND every.log_offset < decisions.decided_at
+)
+SELECT log_offset, key, content, log_timestamp, decided,
+    CASE WHEN decided > log_offset THEN decided_epoch ELSE epoch END AS epoch
+FROM decided ORDER BY log_offset
+"""  # noqa: S608
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedCopy:
+    """A copy of a dump.
+
+    Attributes:
+        source: what its staged files call it.
+        bounds: how far it goes.
+        is_moment: whether it is of one moment, as far as its files show it.
+        starts: where leader epochs begin in it.
+        checkpoint: leader epochs and their first offsets.
+    """
+
+    source: str
+    bounds: CopyBounds
+    is_moment: bool
+    starts: Sequence[EpochStart] = ()
+    checkpoint: Sequence[tuple[int, int]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CopiesShare:
+    """A log partition whose copies are compared.
+
+    Attributes:
+        copies: those of the dump.
+        staged: staged files of its bucket.
+        tables: files of the bucket, by table; none if no earlier run has read the log partition.
+        log: what earlier runs have kept of it.
+    """
+
+    log_partition: int
+    copies: Sequence[ComparedCopy]
+    staged: Sequence[StagedFile]
+    tables: Mapping[str, Sequence[str]]
+    log: EarlierLog | None = None
+
+    @property
+    def size(self) -> int:
+        """Return about how much work it is."""
+        return sum(staged.file.size for staged in self.staged)
+
+
+def share_of(
+    partition: int,
+    copies: Sequence[DumpCopy],
+    parts: Mapping[str, LogCopy],
+    staged: Sequence[StagedFile],
+    tables: Iterable[TableFile],
+    log: EarlierLog | None,
+) -> CopiesShare:
+    """Return what the stage needs of a log partition.
+
+    Args:
+        partition: the log partition.
+        copies: of the dump, read from their beginning.
+        parts: what their headers and checkpoints say, by folder.
+        staged: staged files of the bucket.
+        tables: files of the bucket.
+        log: what earlier runs have kept; None if none has read the log partition.
+    """
+    by_table: dict[str, list[str]] = {}
+    for file in tables:
+        by_table.setdefault(file.table, []).append(file.uri)
+    compared = []
+    for copy in copies:
+        part = parts.get(copy.source, LogCopy(copy.source, partition))
+        # A swap file beside plain ones is of a later moment; a file that is not current is a moment of its own.
+        is_moment = all(file.is_current and ".swap" not in file.uri for file in copy.files)
+        compared.append(ComparedCopy(copy.source, copy.bounds, is_moment, part.epochs, part.checkpoint))
+    return CopiesShare(partition, compared, staged, {} if log is None else by_table, log)
+
+
+def compare_copies(share: CopiesShare) -> list[Divergence]:
+    """Return where the logs of the copies of a log partition diverged."""
+    return list(_divergences(share))
+
+
+def _divergences(share: CopiesShare) -> Iterator[Divergence]:
+    offsets = offsets_by_copy(share.staged)
+    records = {copy.source: _staged_records(share, copy.source) for copy in share.copies}
+    stored = None if share.log is None else _stored_records(share, share.log)
+    copies = [
+        _segment_copy(copy, offsets.get((share.log_partition, copy.source), CopyOffsets()), records[copy.source])
+        for copy in share.copies
+    ]
+    for copy in copies:
+        others = [(name, of_other) for name, of_other in records.items() if name != copy.name]
+        for name, of_other in others if stored is None else [(None, stored), *others]:
+            if (found := divergence(copy, of_other, name)) is not None:
+                yield found
+    newest = None if share.log is None or stored is None else _newest_stored(share, share.log, stored)
+    for name, of_other in records.items() if newest is not None else ():
+        if newest is not None and (found := divergence(newest, of_other, name)) is not None:
+            yield found
+
+
+def _segment_copy(compared: ComparedCopy, offsets: CopyOffsets, records: LogRecords) -> SegmentCopy:
+    copy = copy_of("", compared.bounds, offsets)
+    epochs = [start.leader_epoch for start in compared.starts] + [epoch for epoch, _ in compared.checkpoint]
+    leader_epoch = last_epoch(copy, records, max(epochs, default=NO_EPOCH))
+    return SegmentCopy(
+        compared.source, copy, records, leader_epoch, compared.is_moment, compared.starts, compared.checkpoint
+    )
+
+
+def _newest_stored(share: CopiesShare, log: EarlierLog, stored: LogRecords) -> SegmentCopy | None:
+    """Return the stored copy that goes farthest; None if it is an export."""
+    copies = read_copies(share.tables.get(COPIES, ())).get(share.log_partition, [])
+    copy = max(copies, key=lambda copy: copy.bounds.end, default=None)
+    if copy is None or copy.bounds.is_export or copy.bounds.cleaned_to > copy.bounds.end:
+        return None
+    own = copy.has(stored.offsets)
+    records = LogRecords(*(column[own] for column in astuple(stored)))
+    return SegmentCopy(None, copy, records, last_epoch(copy, records, log.leader_epoch or NO_EPOCH))
+
+
+def _staged_records(share: CopiesShare, source: str) -> LogRecords:
+    def batches(what: str) -> Iterator[pa.RecordBatch]:
+        paths = (staged.file.path for staged in share.staged if staged.what == what and staged.copy == source)
+        return read_paths(paths, _READ[what])
+
+    rows = _rows(share.log_partition, {what: batches(what) for what in _READ})
+    epochs = numbers_of(rows.column("epoch").combine_chunks(), NO_EPOCH)
+    return _records(rows, epochs, np.where(epochs < 0, LARGEST_INT64, epochs))
+
+
+def _stored_records(share: CopiesShare, log: EarlierLog) -> LogRecords:
+    where = pc.field("log_partition") == share.log_partition
+    tables = {
+        what: read_paths(share.tables.get(RECORD_TABLES[what], ()), names, where) for what, names in _READ.items()
+    }
+    rows = _rows(share.log_partition, tables)
+    offsets, decided = (numbers_of(rows.column(name).combine_chunks(), NONE) for name in ("log_offset", "decided"))
+    return _records(rows, *log.epochs_at(np.where(decided == NONE, offsets, decided)))
+
+
+def _rows(partition: int, batches: Mapping[str, Iterable[pa.RecordBatch]]) -> pa.Table:
+    def own(what: str) -> Iterator[pa.RecordBatch]:
+        for batch in batches[what]:
+            yield some(batch, numbers_of(batch.column("log_partition"), -1) == partition)
+
+    commits, records, markers = (reader_of(own(what), _SCHEMAS[what]) for what in (COMMIT, RECORD, CONTROL))
+    # Markers are read twice.
+    return select(_RECORDS, {}, commits=commits, records=records, markers=markers.read_all())
+
+
+def _records(rows: pa.Table, lowest: np.ndarray, highest: np.ndarray) -> LogRecords:
+    offsets, keys, contents, times, decided, _ = (column.combine_chunks() for column in rows.columns)
+    return LogRecords(
+        offsets=numbers_of(offsets),
+        keys=keys.to_numpy().view(np.int64),
+        contents=contents.to_numpy().view(np.int64),
+        times=numbers_of(times, NONE),
+        decided=numbers_of(decided, LARGEST_INT64),
+        lowest_epochs=lowest,
+        highest_epochs=highest,
+    )

@@ -1,0 +1,164 @@
+"""Look-ups in a dump that tell whether it is of the log that earlier runs have read: anchors, and files beside them."""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from coordinator_replay.completeness.anchors import Anchor, Comparison
+from coordinator_replay.completeness.same_log import EarlierLog, LogComparison, LogCopy, check_topic, decided
+from coordinator_replay.filesystem import open_filesystem
+from coordinator_replay.log.coverage import SkipRanges
+from coordinator_replay.log.dump import Dump, DumpFile
+from coordinator_replay.log.reading import read_file
+from coordinator_replay.pipeline.read.anchors import compare
+from coordinator_replay.pipeline.read.extents import Extent
+from coordinator_replay.store.scan import read_table
+from coordinator_replay.store.snapshot import TableFile
+
+_TOPIC_ID = re.compile(r"^topic_id:\s*(\S+)\s*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class LookUp:
+    """A file that is opened for nothing but its records at offsets of anchors."""
+
+    file: DumpFile
+    anchors: Sequence[Anchor]
+
+
+def look_up(share: LookUp) -> list[Comparison]:
+    """Compare the records of a file with anchors, hopping over all other batches by their headers."""
+    wanted = [anchor.log_offset for anchor in share.anchors]
+    comparisons: list[Comparison] = []
+    for part in read_file(share.file, SkipRanges(around([(0, wanted[-1] + 1)], wanted))):
+        comparisons += compare(part.records, {share.file.log_partition: share.anchors})
+    return comparisons
+
+
+def around(skip: Sequence[tuple[int, int]], offsets: Iterable[int]) -> list[tuple[int, int]]:
+    """Return closed ranges of offsets without some that lie in them.
+
+    >>> around([(0, 9), (20, 29)], [0, 5, 12])
+    [(1, 4), (6, 9), (20, 29)]
+    """
+    rest = []
+    wanted = sorted(offsets)
+    for low, high in skip:
+        start = low
+        for offset in wanted[bisect_left(wanted, low) : bisect_right(wanted, high)]:
+            rest.append((start, offset - 1))
+            start = offset + 1
+        rest.append((start, high))
+    return [(low, high) for low, high in rest if low <= high]
+
+
+def companions(dump: Dump, files: Iterable[DumpFile], name: str) -> dict[str, str]:
+    """Return the companion of one of the files of each folder that has it, by that file's URI.
+
+    Args:
+        dump: the dump.
+        files: some of its files.
+        name: of the companion, such as PARTITION_METADATA.
+    """
+    folders = {folder_of(file): file.uri for file in files}
+    named = ((uri, f"{folder}/{name}") for folder, uri in folders.items())
+    return {uri: companion for uri, companion in named if companion in dump.companions}
+
+
+def folder_of(file: DumpFile) -> str:
+    """Return the folder that a file lies in."""
+    return file.uri.rpartition("/")[0]
+
+
+def read_topic_id(uri: str) -> str | None:
+    """Return the topic's id in a file ``partition.metadata``; None if it can't be read (``PartitionMetadataFile``)."""
+    match = _TOPIC_ID.search(_text(uri))
+    return None if match is None else match.group(1)
+
+
+def read_epochs(uri: str) -> list[tuple[int, int]]:
+    """Return leader epochs and their first offsets in a ``leader-epoch-checkpoint``; none if it can't be read.
+
+    A version, the number of lines, and so many lines of an epoch and an offset (``LeaderEpochCheckpointFile``).
+    """
+    lines = [line.split() for line in _text(uri).splitlines()]
+    try:
+        entries = [(int(epoch), int(start)) for epoch, start in lines[2:]]
+        return entries if lines[0] == ["0"] and int(lines[1][0]) == len(entries) else []
+    except (ValueError, IndexError):
+        return []
+
+
+def _text(uri: str) -> str:
+    filesystem, path = open_filesystem(uri)
+    try:
+        with filesystem.open_input_stream(path) as stream:
+            return bytes(stream.read(1 << 16)).decode("ascii", "replace")
+    except OSError:
+        return ""
+
+
+Look = Callable[[Sequence[LookUp]], Sequence[Sequence[Comparison]]]
+"""Looks records up in files."""
+
+
+def compare_logs(
+    copies: Sequence[LogCopy],
+    earlier: Mapping[int, EarlierLog],
+    unopened: Sequence[tuple[DumpFile, Extent]],
+    look: Look,
+) -> LogComparison:
+    """Decide by anchors whether a dump is of the log that earlier runs have read.
+
+    Files that were not opened so far are opened where nothing else decides, those with the newest anchors first. What
+    is found in them is added to the copies.
+
+    Args:
+        copies: of the dump, as far as it was read.
+        earlier: what earlier runs have kept, by log partition.
+        unopened: files of the dump that were not opened, with the offsets that their names say.
+        look: looks records up in files.
+
+    Raises:
+        InputError: the dump is of another log, or nothing says which of two histories counts.
+    """
+    copies = [copy for copy in copies if copy.log_partition in earlier]
+    for copy in copies:
+        check_topic(copy, earlier[copy.log_partition])
+    for newest_only in (True, False):
+        shares = [(copy, share) for copy in copies for share in _to_look_up(copy, earlier, unopened, newest_only)]
+        for (copy, _), comparisons in zip(shares, look([share for _, share in shares]), strict=True):
+            copy.compared += comparisons
+    return decided(copies, earlier)
+
+
+def _to_look_up(
+    copy: LogCopy, earlier: Mapping[int, EarlierLog], unopened: Sequence[tuple[DumpFile, Extent]], newest_only: bool
+) -> list[LookUp]:
+    """Return the files that are to be opened, because what was compared so far decides nothing."""
+    if copy.is_settled or (newest_only and copy.compared):
+        return []
+    done = {found.anchor.log_offset for found in copy.compared}
+    anchors = [anchor for anchor in earlier[copy.log_partition].anchors if anchor.log_offset not in done]
+    shares = []
+    for file, extent in sorted(unopened, key=lambda pair: -pair[1].first_offset):
+        within = [anchor for anchor in anchors if extent.first_offset <= anchor.log_offset <= extent.last_offset]
+        if within and (folder_of(file), file.log_partition) == copy.key:
+            shares.append(LookUp(file, within))
+    return shares[:1] if newest_only else shares
+
+
+def earlier_logs(files: Sequence[TableFile]) -> dict[int, EarlierLog]:
+    """Return what earlier runs have kept, by log partition.
+
+    Args:
+        files: of table ``log_partitions``, of the cluster.
+    """
+    return {
+        row["log_partition"]: EarlierLog(
+            [Anchor(**anchor) for anchor in row["anchors"] or ()], row["topic_id"], row["end_offset"]
+        )
+        for batch in read_table(files, ["log_partition", "anchors", "topic_id", "end_offset"])
+        for row in batch.to_pylist()
+    }
