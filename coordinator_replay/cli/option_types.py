@@ -171,15 +171,15 @@ def check_warehouse(path: str) -> str:
         raise UsageError(
             f"the path of a warehouse can't hold {refused[0]!r}: Spark, deltalake and DuckDB read it in different ways"
         )
-    return path
+    return opened_by_all(path)
 
 
 _ONE_SLASH = re.compile(r"([a-z][a-z0-9+.-]+):/(?!/)")
 """A URI as Hadoop and Databricks print it. It would be a relative path to anything else."""
 
 
-def absolute(path: str) -> str:
-    """Return a path as Spark's own processes find it, wherever they were started; a URI as it is.
+def opened_by_all(path: str) -> str:
+    """Return a path or URI in a form that every reader opens: ``file:/x`` as ``/x``.
 
     Raises:
         UsageError: it is a form that neither pyarrow nor the Delta library opens.
@@ -192,7 +192,16 @@ def absolute(path: str) -> str:
     match = _ONE_SLASH.match(path)
     if match is not None and match[1] != "file":
         raise UsageError(f"{path}: a URI has two slashes after its scheme, as {match[1]}://…")
-    path = path.removeprefix("file:") if match is not None else path
+    return path.removeprefix("file:") if match is not None else path
+
+
+def absolute(path: str) -> str:
+    """Return a path as Spark's own processes find it, wherever they were started; a URI as it is.
+
+    Raises:
+        UsageError: it is a form that neither pyarrow nor the Delta library opens.
+    """
+    path = opened_by_all(path)
     return path if "://" in path else str(Path(path).expanduser().absolute())
 
 

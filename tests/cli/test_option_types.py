@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from coordinator_replay.cli import offsets
-from coordinator_replay.cli.option_types import Parsed, absolute, check_cluster
+from coordinator_replay.cli.option_types import Parsed, absolute, check_cluster, check_warehouse
 from coordinator_replay.errors import UsageError
 
 
@@ -76,3 +76,10 @@ def test_a_uri_that_only_spark_opens_is_refused_with_the_form_that_works(typed, 
 def test_a_cluster_has_a_name(name: str):
     with pytest.raises(UsageError, match="empty"):
         check_cluster(name)
+
+
+def test_a_warehouse_is_named_to_questions_as_to_audits():
+    assert check_warehouse("file:/data/audit") == "/data/audit"
+    for refused in ("dbfs:/data", "s3:/lake/audit"):
+        with pytest.raises(UsageError, match=r"dbfs|two slashes"):
+            check_warehouse(refused)
