@@ -16,7 +16,7 @@ from coordinator_replay.engine.share_group import ShareGroup
 
 
 class Expiry(NamedTuple):
-    """How a group's offsets expire at one point of the log.
+    """Ways in which a group's offsets expire at one point of the log.
 
     Attributes:
         rule: for topics that are not spared.
@@ -30,7 +30,7 @@ class Expiry(NamedTuple):
 
 
 class Deciding(NamedTuple):
-    """What decides about a group's offsets at one point of the log.
+    """Facts that decide about the expiry of a group's offsets at one point of the log.
 
     Attributes:
         group_type: None for a simple group.

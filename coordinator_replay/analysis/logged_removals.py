@@ -20,7 +20,7 @@ from coordinator_replay.analysis.broker_words import SLACK_MS, GroupLogLine, lin
 
 
 class Removal(StrEnum):
-    """What removed offsets."""
+    """Causes of removed offsets."""
 
     CLEANUP = "CLEANUP"
     """Retention, and groups without members and offsets."""
@@ -60,7 +60,7 @@ class Write(NamedTuple):
 
 @dataclass(slots=True)
 class Tombstones:
-    """How many tombstones a write has.
+    """Number of tombstones of a write.
 
     Attributes:
         offsets: of offsets.
@@ -86,7 +86,7 @@ class LoggedRemoval:
 
 
 class Removed(NamedTuple):
-    """What a line says of a removal.
+    """Facts of a line on a removal.
 
     Attributes:
         at_ms: when it was logged.

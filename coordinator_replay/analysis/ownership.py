@@ -132,7 +132,7 @@ class SharedChange(NamedTuple):
 
 
 class Release(NamedTuple):
-    """How partitions are given up in one operation.
+    """Way in which partitions are given up in one operation.
 
     Attributes:
         at_ms: when.
@@ -148,7 +148,7 @@ class Release(NamedTuple):
 
 
 class Circumstances(NamedTuple):
-    """What an operation says of the members that it removed."""
+    """Facts of an operation on the members that it removed."""
 
     is_deleted: bool
     is_emptied: bool

@@ -29,7 +29,7 @@ def encode(value: Any) -> str:
 
 
 class Scope(NamedTuple):
-    """Whose rows these are.
+    """Cluster and group of rows.
 
     Attributes:
         encode: writes cells of JSON; a caller may need none.

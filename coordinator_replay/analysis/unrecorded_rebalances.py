@@ -30,7 +30,7 @@ ENDS = frozenset({"GROUP_EMPTY", "ASSIGNMENT_RECEIVED"})
 
 
 class LastRecord(NamedTuple):
-    """What the last record of a classic group says of it.
+    """Facts of the last record of a classic group.
 
     Attributes:
         epoch: its generation.

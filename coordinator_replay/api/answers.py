@@ -73,7 +73,7 @@ class Expiring(Answer["ExpiredOffset"]):
 
 
 class Owned(Answer["Ownership"]):
-    """Who owned a partition: no row if nobody did, or nobody is on record; more than one in share groups.
+    """Owners of a partition: no row if nobody did, or nobody is on record; more than one in share groups.
 
     Attributes:
         before: the last ownership that had ended by then.
@@ -91,7 +91,7 @@ class Owned(Answer["Ownership"]):
 
 
 class Compared(Answer["Change"]):
-    """What is not the same at two times, or in two clusters.
+    """Differences between two times, or two clusters.
 
     Attributes:
         sides: the times, or clusters, in words.
@@ -125,7 +125,7 @@ class Compared(Answer["Change"]):
 
 
 class Impacted(Answer["GroupImpact"]):
-    """What a time range cost: its rows are the groups concerned, the one that lost most first.
+    """Costs of a time range: its rows are the groups concerned, the one that lost most first.
 
     Attributes:
         total: the cost over all groups, and what those concerned have in common.

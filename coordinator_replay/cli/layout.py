@@ -149,7 +149,7 @@ def shortened_ids(texts: Iterable[str], width: int) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class _Times:
-    """How the times of one table are written: what they share stands above it."""
+    """Form of the times of one table: their common part stands above it."""
 
     date: str
     pattern: str

@@ -124,7 +124,7 @@ class WrongUse(CommandFailure):
 
 
 class WrongArguments(click.UsageError):
-    """What click says of an argument that it can't read, in lines of the terminal's width."""
+    """Error of click on an argument that it can't read, in lines of the terminal's width."""
 
     def show(self, file: IO[Any] | None = None) -> None:
         """Print the usage and the sentence."""

@@ -19,7 +19,7 @@ _POLL_SECONDS = 0.2
 
 @dataclass(frozen=True, slots=True)
 class ShownProgress:
-    """What a run tells its progress to.
+    """Receiver of a run's progress.
 
     Attributes:
         begin: is called with a step that begins.

@@ -29,7 +29,7 @@ _WAY_OUT = (
 
 @dataclass(frozen=True, slots=True)
 class EarlierLog:
-    """What earlier runs have kept of a log partition.
+    """Facts of earlier runs on a log partition.
 
     Attributes:
         anchors: by offset.

@@ -111,7 +111,7 @@ def audit(
 
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
-    """What a run would do.
+    """Plan of a run.
 
     Attributes:
         plan: what becomes of each bucket, and why.

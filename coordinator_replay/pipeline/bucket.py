@@ -23,7 +23,7 @@ from coordinator_replay.pipeline.stored_copies import COPIES, completeness, read
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketContext:
-    """What every bucket is worked on with.
+    """Context for the work on every bucket.
 
     Attributes:
         place: where rows go.
@@ -42,7 +42,7 @@ class BucketContext:
 
 @dataclass(slots=True)
 class BucketResult:
-    """What has become of a bucket.
+    """Result of the work on a bucket.
 
     Attributes:
         files: what its files become, and staged files for later stages.

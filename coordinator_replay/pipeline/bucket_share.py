@@ -14,7 +14,7 @@ from coordinator_replay.store.snapshot import TableFile
 
 
 class Action(StrEnum):
-    """What becomes of the rows of a bucket that are derived from its records."""
+    """Treatment of a bucket's derived rows in a run."""
 
     CONTINUE = "CONTINUE"
     """New records follow those that the tables have: groups and offsets continue from their snapshots and open rows."""

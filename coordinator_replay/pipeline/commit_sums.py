@@ -65,7 +65,7 @@ GROUP_SUMS, MINUTE_SUMS = "group_sums", "minute_sums"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SumsRange:
-    """Which commits the sums of this run are about.
+    """Commits that the sums of this run are about.
 
     Commits that earlier runs have followed, in minutes before ``since``, are in the tables' sums already.
 

@@ -47,7 +47,7 @@ from coordinator_replay.times import milliseconds
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """What the run knows of the whole log once every bucket is worked on.
+    """Facts of the whole log once every bucket is done.
 
     Attributes:
         end: timestamp of its last record.

@@ -8,7 +8,7 @@ from coordinator_replay.tables.definition import table
 
 
 class Staged(IntEnum):
-    """What a staged row is."""
+    """Kinds of staged rows."""
 
     CLOSED = 0
     OPEN = 1

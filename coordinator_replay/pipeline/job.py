@@ -31,7 +31,7 @@ _TABLES_AT_ONCE = 8
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What the steps of a run work with.
+    """Context of the steps of a run.
 
     Attributes:
         stages: runs the stages.

@@ -240,7 +240,7 @@ def below(ranges: Ranges, limits: Mapping[int, int]) -> dict[int, list[tuple[int
 
 @dataclass(frozen=True)
 class History:
-    """What earlier runs over a cluster have read.
+    """Facts of earlier runs over a cluster.
 
     Attributes:
         runs: those that are done, the newest first.

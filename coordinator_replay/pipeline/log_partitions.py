@@ -78,7 +78,7 @@ def times_around(files: BucketFiles, needed: Iterable[Needed]) -> dict[Needed, _
 
 @dataclass(slots=True)
 class PartitionStep:
-    """What is proven of the log partitions of a bucket, and the rows that say so.
+    """Proofs about the log partitions of a bucket, and the rows that hold them.
 
     Attributes:
         share: the bucket.

@@ -17,7 +17,7 @@ OFFSETS_VERSION = 7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpiryOptions:
-    """What is asked of expiry.
+    """Options of expiry.
 
     Attributes:
         as_of: the time that expiry is evaluated at; None for the end of the log.
@@ -34,7 +34,7 @@ class ExpiryOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What a run is asked to do; the names are those of the command line.
+    """Options of one audit run, named as on the command line.
 
     Attributes:
         follow: of which stream the inputs are complete batches, where a follower audits them, see ``ExportedDump``.
@@ -78,7 +78,7 @@ class Options:
 
 @dataclass(slots=True)
 class Summary:
-    """What a run has to say at its end.
+    """Summary of a run at its end.
 
     Attributes:
         kinds: records that are new to the tables, by Kafka's name of their kind.

@@ -66,7 +66,7 @@ NOTHING_MOVED = Moves()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What a run works on.
+    """Scope of a run.
 
     Attributes:
         shares: the buckets, each with what becomes of it, and why.

@@ -37,7 +37,7 @@ _MARKERS_UNSEEN = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Earlier:
-    """What earlier runs know of the log.
+    """Facts of earlier runs on the log.
 
     Attributes:
         history: what they have read.
@@ -65,7 +65,7 @@ class Earlier:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What has been read of a dump.
+    """Result of reading a dump.
 
     Attributes:
         decoded: the files of the dump, decoded, in its order.

@@ -50,7 +50,7 @@ _PLACE = ("log_partition", "log_offset")
 
 @dataclass(slots=True)
 class Settled:
-    """What settling a bucket has written and counted.
+    """Records of a bucket that were written, and their counts.
 
     Attributes:
         written: records that are new to the tables, by what they are.

@@ -54,7 +54,7 @@ Observer = Callable[[StageMetrics], None]
 
 
 class Stages(Protocol):
-    """What runs the stages of an audit: Spark, or a test in its own process."""
+    """Runner of the stages of an audit: Spark, or a test in its own process."""
 
     @property
     def is_local(self) -> bool:

@@ -52,7 +52,7 @@ def read_copies(uris: Iterable[str]) -> dict[int, list[Copy]]:
 
 @dataclass(slots=True)
 class BucketCompleteness:
-    """What the copies of a bucket's log partitions prove.
+    """Proofs by the copies of a bucket's log partitions.
 
     Attributes:
         ranges: the history of each log partition.

@@ -19,7 +19,7 @@ def _age(moment: datetime, now: datetime) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
-    """What an answer stands on.
+    """Basis of an answer.
 
     Attributes:
         cluster: the cluster asked about.

@@ -82,7 +82,7 @@ class GroupLine:
 
 
 class LoggedDeparture(NamedTuple):
-    """How a member went that a record removed."""
+    """Departure of a member that a record removed."""
 
     member_id: str
     removed_at: datetime

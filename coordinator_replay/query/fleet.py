@@ -68,7 +68,7 @@ class Expiring:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditRun:
-    """What one audit read; the numbers of records that are not known are None."""
+    """Counts of one audit; the numbers of records that are not known are None."""
 
     started_at: datetime | None
     finished_at: datetime | None

@@ -203,7 +203,7 @@ class Group:
 
 
 class LastState(NamedTuple):
-    """What a group had come to by a point in time.
+    """State of a group at a point in time.
 
     Attributes:
         state: in Kafka's spelling; ``Dead`` where it had been deleted.

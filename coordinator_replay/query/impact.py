@@ -17,7 +17,7 @@ from coordinator_replay.times import LATEST, moment_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupImpact:
-    """What a time range cost a group: it rebalanced in it, or partitions lost their owner.
+    """Costs of a time range for a group: it rebalanced in it, or partitions lost their owner.
 
     Attributes:
         rebalances: those that touch the range; ``causes`` counts them.
@@ -71,7 +71,7 @@ class CommonTrait:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Impact:
-    """What a time range cost over all groups.
+    """Costs of a time range over all groups.
 
     Attributes:
         groups: those concerned, the one that lost most first.

@@ -464,7 +464,7 @@ def offsets_at(
 
 
 class _TopicLives(NamedTuple):
-    """What is on record of the topics that had one name.
+    """Records of the topics that had one name.
 
     Attributes:
         last_id: id of the last one that a commit of the group carries; None where none does.
@@ -539,7 +539,7 @@ def with_lag(offsets: Iterable[CommittedOffset], end_offsets: Mapping[TopicParti
 
 @dataclass(frozen=True, slots=True)
 class ResetFile:
-    """What became of offsets that were to be written into a reset file.
+    """Results for offsets that were to be written into a reset file.
 
     Attributes:
         written: how many lines the file has.

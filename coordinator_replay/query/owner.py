@@ -105,7 +105,7 @@ _BETWEEN = _INTERVALS.format(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owners:
-    """Who owned a partition at a point in time.
+    """Owners of a partition at a point in time.
 
     Attributes:
         owners: more than one in share groups, or where the log has two owners at once; none if nobody owned it, or none

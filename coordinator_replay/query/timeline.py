@@ -66,7 +66,7 @@ class TimelineEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberInterval:
-    """How a member was from one time to another: a row of ``member_timeline``.
+    """State of a member from one time to another: a row of ``member_timeline``.
 
     Attributes:
         is_exact: whether the log proves it in the whole interval.

@@ -107,7 +107,7 @@ class OffsetLine(NamedTuple):
 
 
 class FirstRecords(NamedTuple):
-    """Where the records of a group begin.
+    """Position of the first records of a group.
 
     Attributes:
         at: the time of the first one; None where it carries none.
@@ -134,7 +134,7 @@ class CommitPause(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupLife:
-    """What happened to a group from one time to another, by time.
+    """Life of a group from one time to another, by time.
 
     Attributes:
         start: where the pictures begin.

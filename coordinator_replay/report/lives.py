@@ -41,7 +41,7 @@ GROUPS_AT_ONCE = 100
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much of a life is kept; a page in a browser turns slow beyond.
+    """Limits of a life's marks; a page in a browser turns slow beyond.
 
     Attributes:
         intervals: of members, and of owners; the latest ones are kept.
@@ -53,7 +53,7 @@ class Limits:
 
 
 class Detail(IntEnum):
-    """How much of a life is read."""
+    """Level of detail of a life that is read."""
 
     STATES = 1
     """States and rebalances."""
@@ -69,7 +69,7 @@ MANY_GROUPS = Limits(intervals=1500, points=2000)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """From when to when pictures of a group show it.
+    """Time range in which pictures of a group show it.
 
     Attributes:
         log_partition: the log partition that its records are from.

@@ -19,7 +19,7 @@ MOST_NAMED = 20
 
 
 class Observation(NamedTuple):
-    """What a rule observed.
+    """Observation of a rule.
 
     Attributes:
         subject: identifies the finding among others of the rule in the group: a topic, an instance id, a position.

@@ -18,7 +18,7 @@ VERSION = 7
 
 
 class Severity(StrEnum):
-    """How soon somebody should look."""
+    """Urgency of a finding."""
 
     ERROR = "error"
     WARNING = "warning"

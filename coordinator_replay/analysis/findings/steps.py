@@ -66,7 +66,7 @@ class Step(NamedTuple):
 
 @dataclass(slots=True)
 class Memory:
-    """What one rule keeps of one group.
+    """State that one rule keeps of one group.
 
     Attributes:
         notes: plain data, the rule's own.

@@ -170,7 +170,7 @@ class ActiveTime:
 
 
 class SummaryKind(NamedTuple):
-    """How sums of one kind are added up.
+    """Addition of sums of one kind.
 
     Attributes:
         name: of the kind.

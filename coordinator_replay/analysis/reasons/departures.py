@@ -40,7 +40,7 @@ TOO_SOON_MS = 3_000
 
 
 class Departure(NamedTuple):
-    """What one member's removal looks like.
+    """Signs of one member's removal.
 
     Attributes:
         evidence: what happened to the member, as a sentence goes on after its name, and why.

@@ -29,7 +29,7 @@ _DEPARTURES = frozenset({Cause.LEAVE_OR_TIMEOUT, Cause.SESSION_TIMEOUT, Cause.ME
 
 
 class Revision(NamedTuple):
-    """What a rebalance shows of an earlier one.
+    """Facts of a rebalance about an earlier one.
 
     Attributes:
         member_id: the member that was removed in the earlier one, or had joined in it.

@@ -88,7 +88,7 @@ class Waiting(NamedTuple):
 
 @dataclass(slots=True)
 class GroupHistory:
-    """What is remembered of one group.
+    """Memory of one group's earlier life.
 
     Attributes:
         topics: topics by name.

@@ -16,7 +16,7 @@ MOST_NAMED = 3
 
 
 class MemberFact(NamedTuple):
-    """What evidence says of one member.
+    """Evidence about one member.
 
     Attributes:
         predicate: what happened to it, as a sentence goes on after its name.

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Cause(StrEnum):
-    """What set a rebalance off."""
+    """Causes of rebalances."""
 
     GROUP_CONVERSION = "GROUP_CONVERSION"
     GROUP_CREATED = "GROUP_CREATED"
@@ -33,7 +33,7 @@ class Cause(StrEnum):
 
 
 class Confidence(StrEnum):
-    """How sure a cause is."""
+    """Confidence in a cause."""
 
     CERTAIN = "certain"
     LIKELY = "likely"
@@ -124,7 +124,7 @@ def by_frequency(causes: Iterable[str | None]) -> dict[str, int]:
 
 
 class Explanation(NamedTuple):
-    """What one row of the decision table found.
+    """Result of one row of the decision table.
 
     Attributes:
         confidence: how sure its cause is.

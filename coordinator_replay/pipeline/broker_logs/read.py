@@ -42,7 +42,7 @@ _MOST_NAMED = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogContext:
-    """What tasks that read logs need.
+    """Context of tasks that read logs.
 
     Attributes:
         place: where staged rows go.
@@ -59,7 +59,7 @@ class LogContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogResult:
-    """What became of a file.
+    """Result of reading a file.
 
     Attributes:
         uri: the file.

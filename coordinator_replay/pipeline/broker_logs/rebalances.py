@@ -74,7 +74,7 @@ Lines = Mapping[str, Sequence[GroupLogLine]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinesContext:
-    """What every bucket is worked on with.
+    """Context for the work on every bucket.
 
     Attributes:
         place: where rows go.

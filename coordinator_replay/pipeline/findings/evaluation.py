@@ -393,7 +393,7 @@ def _key(row: Row) -> Key:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationContext:
-    """What every bucket is evaluated with.
+    """Context for the evaluation of every bucket.
 
     Attributes:
         place: where rows go.
@@ -422,7 +422,7 @@ class EvaluationContext:
 
 @dataclass(slots=True)
 class EvaluationResult:
-    """What evaluating a bucket came to.
+    """Result of the evaluation of a bucket.
 
     Attributes:
         files: what was written: tables' files and staged ones.

@@ -116,7 +116,7 @@ def minute_steps(evidence: pa.Table, happened: pa.Table) -> pa.Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsShare:
-    """What the metrics of a cluster are made of.
+    """Inputs of the metrics of a cluster.
 
     Attributes:
         steps: files in STEPS.

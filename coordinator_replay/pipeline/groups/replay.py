@@ -48,7 +48,7 @@ _LARGE_RECORD = ("kind", "record_bytes", "timestamp_ms", "log_partition", "log_o
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayContext:
-    """What every group's replay needs in addition to its records.
+    """Context that every group's replay needs in addition to its records.
 
     Attributes:
         cluster: the cluster's name.
@@ -75,7 +75,7 @@ _GROUP_OF = attrgetter("group_id", "log_partition")
 
 
 class GroupSnapshot(NamedTuple):
-    """What a group goes on from.
+    """State from which a group continues.
 
     Attributes:
         state: its state as JSON.

@@ -29,7 +29,7 @@ SOURCES = ("file", "cluster_metadata", "record", "commit")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterTopic:
-    """What one source says of a topic, in the columns of table ``topics``; times in milliseconds.
+    """Facts of one source on a topic, in the columns of table ``topics``; times in milliseconds.
 
     Attributes:
         changes: when it changed, oldest first; None where the source does not have them.

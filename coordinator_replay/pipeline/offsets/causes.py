@@ -74,7 +74,7 @@ _AGES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CausesShare:
-    """What causes are inferred from.
+    """Inputs from which causes are inferred.
 
     Attributes:
         removed: files of removed offsets whose cause may still change, in STAGED.

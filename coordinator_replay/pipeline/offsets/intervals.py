@@ -16,7 +16,7 @@ from coordinator_replay.int64 import LARGEST_INT64
 
 
 class OffsetEvent(IntEnum):
-    """What a row is; a key's context comes before its events."""
+    """Kinds of rows; a key's context comes before its events."""
 
     STATE = 0
     RULE = 1
@@ -52,7 +52,7 @@ class EventField(IntEnum):
 
 
 class Begin(IntEnum):
-    """What begins at a row; each includes those before it."""
+    """Beginnings at a row; each includes those before it."""
 
     NOTHING = 0
     KEY = 1
@@ -85,7 +85,7 @@ class Interval(IntEnum):
 
 
 class End(IntEnum):
-    """How an interval ends."""
+    """Ends of intervals."""
 
     OPEN = 0
     COMMIT = 1
@@ -104,7 +104,7 @@ class Wait(IntEnum):
 
 
 class PendingEnd(IntEnum):
-    """How a pending commit ends."""
+    """Ends of pending commits."""
 
     OPEN = 0
     COMMIT = 1

@@ -53,7 +53,7 @@ _BY_AGE = pa.array(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetContext:
-    """What the offsets of every bucket are derived with.
+    """Context for deriving the offsets of every bucket.
 
     Attributes:
         end: timestamp of the last record of the log; None where none has one.

@@ -15,7 +15,7 @@ from coordinator_replay.pipeline.read.extents import Extent
 
 @dataclass(frozen=True, slots=True)
 class UnreadFiles:
-    """What there is to read of a dump.
+    """Parts of a dump to read.
 
     Attributes:
         files: those to open.

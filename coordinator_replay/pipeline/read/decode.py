@@ -123,7 +123,7 @@ class FileShare:
 
 @dataclass(slots=True)
 class DecodedFile:
-    """What is decoded of some files, or of a task's share of rows.
+    """Decoded records of some files, or of a task's share of rows.
 
     Attributes:
         files: the staged files.

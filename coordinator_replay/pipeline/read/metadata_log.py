@@ -46,7 +46,7 @@ class TopicRecord:
 
 @dataclass(frozen=True, slots=True)
 class MetadataFile:
-    """What a file of the log has.
+    """Contents of a file of the log.
 
     Attributes:
         base_offset: its first offset; of a snapshot, the first one that it does not contain.

@@ -45,7 +45,7 @@ _SUMS: tuple[tuple[Any, str], ...] = (
 
 
 class CountKey(NamedTuple):
-    """What is counted together.
+    """Keys of counts.
 
     Attributes:
         log_partition: None where it has none.
@@ -87,7 +87,7 @@ class Count:
 
 
 class NamedTopic(NamedTuple):
-    """What a record calls a topic. They sort by the record's place in the log: the last one counts.
+    """Name of a topic in a record. They sort by the record's place in the log: the last one counts.
 
     Attributes:
         log_offset: of the record; -1 where it has none.
