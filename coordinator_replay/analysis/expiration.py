@@ -16,7 +16,7 @@ from coordinator_replay.engine.share_group import ShareGroup
 
 
 class Expiry(NamedTuple):
-    """Ways in which a group's offsets expire at one point of the log.
+    """Rule by which a group's offsets expire at one point of the log.
 
     Attributes:
         rule: for topics that are not spared.

@@ -60,7 +60,7 @@ class Write(NamedTuple):
 
 @dataclass(slots=True)
 class Tombstones:
-    """Number of tombstones of a write.
+    """Numbers of tombstones of a write.
 
     Attributes:
         offsets: of offsets.

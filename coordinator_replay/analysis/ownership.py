@@ -132,7 +132,7 @@ class SharedChange(NamedTuple):
 
 
 class Release(NamedTuple):
-    """Way in which partitions are given up in one operation.
+    """Release of partitions in one operation.
 
     Attributes:
         at_ms: when.

@@ -13,7 +13,7 @@ from coordinator_replay.tables.definition import table as declared
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Destinations of the rows of a run.
+    """Places for the rows of a run.
 
     Attributes:
         warehouse: its path or URI.

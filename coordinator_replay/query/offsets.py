@@ -464,7 +464,7 @@ def offsets_at(
 
 
 class _TopicLives(NamedTuple):
-    """Records of the topics that had one name.
+    """Recorded lives of the topics that had one name.
 
     Attributes:
         last_id: id of the last one that a commit of the group carries; None where none does.

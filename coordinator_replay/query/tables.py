@@ -60,7 +60,7 @@ _LACKING = re.compile(r'Referenced column "([^"]+)" not found')
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """Extent of a cluster in the tables.
+    """Time range of a cluster in the tables.
 
     Attributes:
         first: timestamp of the first record read.

@@ -176,7 +176,7 @@ def namesake(situation: Situation, member: Member) -> Departed | None:
     """
     if member.instance_id is not None:
         return None
-    past = (one for one in reversed(situation.departed) if one.instance_id is None and is_same_client(member, one))
+    past = (gone for gone in reversed(situation.departed) if gone.instance_id is None and is_same_client(member, gone))
     return next(past, None)
 
 

@@ -88,7 +88,7 @@ class Waiting(NamedTuple):
 
 @dataclass(slots=True)
 class GroupHistory:
-    """Memory of one group's earlier life.
+    """Facts of one group's past that reasons need.
 
     Attributes:
         topics: topics by name.

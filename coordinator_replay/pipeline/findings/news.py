@@ -16,7 +16,7 @@ FOUND_IN_RUN = "found_in_run"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class News:
-    """Rules for which findings are new.
+    """Facts that decide which findings are new.
 
     Attributes:
         run_id: the run that evaluates.

@@ -52,7 +52,7 @@ class EventField(IntEnum):
 
 
 class Begin(IntEnum):
-    """Beginnings at a row; each includes those before it."""
+    """Levels that begin at a row; each includes the levels before it."""
 
     NOTHING = 0
     KEY = 1

@@ -45,7 +45,7 @@ _SUMS: tuple[tuple[Any, str], ...] = (
 
 
 class CountKey(NamedTuple):
-    """Keys of counts.
+    """Key of a count.
 
     Attributes:
         log_partition: None where it has none.
