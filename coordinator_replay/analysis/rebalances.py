@@ -2,8 +2,9 @@
 
 In consumer, share and streams groups every new group epoch is a rebalance of its own, with a reason of its own: the
 broker logs each as one. It is over when the group has reached the targets of that epoch or of a later one; an epoch
-that is overtaken is over together with the one that overtook it. In classic groups every new generation is one. Its
-beginning is not on record, so ``started_at`` and ``duration_ms`` are null and two bounds take their place:
+that is overtaken is over together with the one that overtook it. A classic group has a rebalance for every new
+generation. Its beginning is not on record, so ``started_at`` and ``duration_ms`` are null and two bounds take their
+place:
 
 - At least it took from the end of the join phase (``currentStateTimestamp``) to the record: the sync. Where records
   before it are missing, the record may be a later one of the same generation, which a static member's restart writes.

@@ -29,7 +29,7 @@ def row_schema(row_type: type) -> "pa.Schema":
 def arrow_type(hint: Any) -> "pa.DataType":
     """Return the Arrow type of a type hint: texts, numbers, moments (UTC), lists and dataclasses (structs).
 
-    What has no type of its own, such as the detail of an event, becomes a text: its JSON.
+    A value without a type of its own, such as the detail of an event, becomes its JSON text.
     """
     import pyarrow as pa
 

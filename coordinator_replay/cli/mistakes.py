@@ -1,4 +1,4 @@
-"""What to say of words that no command knows: the option or command that was meant, by its spelling or by meaning."""
+"""Answers to words that no command knows: the option or command that was meant, by spelling or meaning."""
 
 from collections.abc import Mapping, Sequence
 

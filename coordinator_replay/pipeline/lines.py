@@ -1,8 +1,8 @@
 """A dump as JSON lines without Spark: for one segment file in a pinch, and for pipes.
 
 Each line holds what ``offset_commits``, ``group_records`` or ``quarantine`` would hold of the record, and its kind;
-control records get a line too, so that nothing of the log is left out. What classic clients wrote as bytes
-(subscriptions, assignments) is decoded next to it. Lines come in the order of the file.
+control records get a line too, so that nothing of the log is left out. Bytes of classic clients (subscriptions,
+assignments) are decoded next to them. Lines come in the order of the file.
 """
 
 import json

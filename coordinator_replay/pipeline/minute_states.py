@@ -1,4 +1,4 @@
-"""What groups were at the end of each minute, from the states in ``group_evidence``."""
+"""States of groups at the end of each minute, from ``group_evidence``."""
 
 from coordinator_replay.analysis.findings.evidence import KINDS, Evidence
 from coordinator_replay.analysis.findings.thresholds import MINUTE_MS

@@ -1,4 +1,4 @@
-"""What a run is asked to do, and what it says at its end."""
+"""Options of a run, and its summary."""
 
 from collections import Counter
 from collections.abc import Sequence

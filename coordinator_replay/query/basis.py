@@ -1,4 +1,4 @@
-"""What an answer stands on: the cluster, up to when its log was read, and since when the history is complete."""
+"""The basis of an answer: the cluster, the end of its log, and the time since when the history is complete."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""What changed between two points in time, or between two clusters at one: groups, members, owners, offsets."""
+"""Differences between two points in time, or between two clusters at one: groups, members, owners, offsets."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What an operator should look at, the most severe and latest first."""
+"""Findings that an operator should look at, the most severe and latest first."""
 
 import json
 from collections.abc import Sequence

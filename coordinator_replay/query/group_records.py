@@ -1,4 +1,4 @@
-"""What a group's newest records up to a point in time say that no other table has.
+"""Facts of a group's newest records up to a point in time that no other table has.
 
 These are the tasks and the topology of a streams group, the share-partition state of a share group, and which members
 of a consumer group use the classic protocol. A record that the log no longer has leaves its fields at None.

@@ -1,4 +1,4 @@
-"""What a time range cost over all groups, and what the groups concerned have in common."""
+"""Costs of a time range over all groups, and the common traits of the groups concerned."""
 
 from collections import Counter
 from collections.abc import Sequence

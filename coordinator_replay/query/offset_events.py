@@ -1,4 +1,4 @@
-"""What happened to a group's committed offsets, summed up for the timeline of the group.
+"""Events of a group's committed offsets, summed up for the timeline of the group.
 
 Between two events of the group, all events of one kind and topic are one: a group that commits in a transaction every
 second, or goes back every night, adds a line and not thousands. Every single commit is in ``offset_history``.

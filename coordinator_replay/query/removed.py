@@ -1,4 +1,4 @@
-"""What is no longer there at some time, when it went and why: removed offsets, deleted groups."""
+"""Removed offsets and deleted groups at some time: when they were removed, and why."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace

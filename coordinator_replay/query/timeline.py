@@ -1,4 +1,4 @@
-"""What happened to a group, its offsets and its coordinator, in log order; and how its members were."""
+"""Events of a group, its offsets and its coordinator, in log order; and the states of its members."""
 
 from bisect import bisect_left, bisect_right
 from collections import deque

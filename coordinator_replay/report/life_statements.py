@@ -1,8 +1,8 @@
 """The statements behind lives of groups: each for one group or for many, its rows by group.
 
-``{of_groups}`` is the condition on the groups (``Tables.rows_by_group``); ``$start`` and ``$end`` bound the time range,
-null means no bound. A range is half-open: from ``$start`` on, before ``$end``. What was over before a group's first
-record with a time has no place on a page's line of time, and is left out.
+``{of_groups}`` is the condition on the groups (``Tables.rows_by_group``); ``$start`` and ``$end`` bound the time
+range, null means no bound. A range is half-open: from ``$start`` on, before ``$end``. Rows that were over before a
+group's first record with a time have no place on a page's line of time, and are left out.
 """
 
 from coordinator_replay.analysis.broker_words import BEGIN, LOADED

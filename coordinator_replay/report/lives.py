@@ -1,7 +1,7 @@
 """Lives of groups out of the tables, as pictures need them: bounded in size whatever the tables hold.
 
 Bands of one state, members, owners and committed offsets are put together by the engine, so that a group with
-millions of commits becomes some ten thousand marks. What had to be left out is counted and noted.
+millions of commits becomes some ten thousand marks. Omitted marks are counted and noted.
 """
 
 from collections import defaultdict

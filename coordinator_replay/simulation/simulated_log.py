@@ -1,4 +1,4 @@
-"""What a simulated coordinator wrote, as the log segments and the list of topics that ``audit`` reads."""
+"""Records of a simulated coordinator, as log segments and a list of topics that ``audit`` reads."""
 
 import csv
 import json

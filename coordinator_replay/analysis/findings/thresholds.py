@@ -1,4 +1,4 @@
-"""From when on something is worth a look: every number that a rule compares with, in one place."""
+"""Thresholds of findings: every number that a rule compares with, in one place."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace

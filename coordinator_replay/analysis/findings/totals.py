@@ -42,7 +42,7 @@ _MOST_BURSTS = 100
 def bursts_of(bursts: Iterable[Sum]) -> list[Sum]:
     """Return bursts in order of time, those that follow each other closely as one.
 
-    What comes of it is the same whichever of them were brought together before.
+    The result does not depend on the order of the additions.
     """
     joined: list[list[Sum]] = []
     until_ms: int | None = None
@@ -96,7 +96,7 @@ def mean_interval_ms(first_ms: int, last_ms: int, commits: int) -> int | None:
 def ranges_of(ranges: Iterable[Range], pause_ms: int = 1, patience: int = 0) -> list[Range]:
     """Return ranges in order, those without a pause between them as one.
 
-    What is a pause is decided by what came before it: commits that come later change nothing of it.
+    Only earlier commits decide whether a time is a pause; later commits change nothing.
 
     Args:
         ranges: in any order.

@@ -4,12 +4,13 @@ The records of a leave, a session timeout and a rebalance timeout are the same: 
 the next generation. Only time separates them.
 
 A timeout needs its time: a member that was surely alive less than a session timeout and less than a rebalance timeout
-before its removal has left. A member that left temporarily and did not come back, or did not revoke partitions for its
-rebalance timeout, was removed by the coordinator. Commits of a member's partitions show that somebody worked on them.
-Silence shows nothing where there was nothing to read, so it counts only while others in the group went on committing.
-In a join phase it is the reverse: members that joined again are silent, and one that goes on committing did not join
-(``join_phase``). A client that is closed leaves before it comes back: one that was back first, as another member, was
-killed. Where none of this holds, the cause is LEAVE_OR_TIMEOUT, ``possible``, and the alternatives name what it can be.
+before its removal has left. A member that left temporarily and did not come back, or did not revoke partitions for
+its rebalance timeout, was removed by the coordinator. Commits of a member's partitions show that somebody worked on
+them. Silence shows nothing where there was nothing to read, so it counts only while others in the group went on
+committing. In a join phase it is the reverse: members that joined again are silent, and one that goes on committing
+did not join (``join_phase``). A client that is closed leaves before it comes back: one that was back first, as
+another member, was killed. If none of this holds, the cause is LEAVE_OR_TIMEOUT, ``possible``, and the alternatives
+name what it can be.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What a group's earlier records leave to be remembered, so that a reason can be found when a rebalance begins.
+"""Facts of a group's earlier records that are kept to find the reason when a rebalance begins.
 
 Kept small: one entry for each member that is there, a few for those that went, one for each partition read.
 """

@@ -1,1 +1,1 @@
-"""What a bucket's evidence comes to: what expires, findings, and the metrics of the coordinator."""
+"""Results of a bucket's evidence: expiring offsets, findings, and the metrics of the coordinator."""

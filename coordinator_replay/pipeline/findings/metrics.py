@@ -1,4 +1,4 @@
-"""What the coordinator's own metrics would have shown, minute by minute: ``group_metrics``.
+"""The coordinator's own metrics minute by minute, made from the log: ``group_metrics``.
 
 Of each minute in which something happened to a group come its counts, under the group's type and state at the end of
 the minute, and where these have changed, one group less here and one more there. A group of which the log has offsets

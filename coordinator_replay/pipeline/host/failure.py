@@ -1,7 +1,7 @@
-"""What ended a run that nobody meant to end, as part of a sentence.
+"""Causes of a run's unwanted end, as part of a sentence.
 
-Spark reports it in a stack trace of its own or of a Python worker, inside others: the innermost cause with a text says
-most. Where its JVM has ended, the cause is not on record.
+Spark reports it in a stack trace of its own or of a Python worker, inside others: the innermost cause with a text
+says most. If its JVM has ended, the cause is not on record.
 """
 
 import logging

@@ -186,7 +186,7 @@ def open_offsets(history: pa.RecordBatch) -> pa.RecordBatch:
 def owners(ownership: pa.RecordBatch) -> pa.RecordBatch:
     """Return the records between which a member owned a partition; a topic without a name has no commits.
 
-    Where the log does not prove that it was that member, the owner has no name.
+    If the log does not prove that it was that member, the owner has no name.
 
     Args:
         ownership: rows in OWNER.

@@ -35,7 +35,7 @@ class OffsetEvent(IntEnum):
 class EventField(IntEnum):
     """Rows of the matrix of events.
 
-    Where a commit waits for a marker, AT is when its transaction first touched the key. UNTIL is the log offset of an
+    If a commit waits for a marker, AT is when its transaction first touched the key. UNTIL is the log offset of an
     ownership's end, LOST_AT the log offset from which on a commit is not proven to be current: records begin to be
     missing there, and a newer dump lacks the commit's. LARGEST_INT64: none.
     """

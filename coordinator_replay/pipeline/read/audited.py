@@ -1,4 +1,4 @@
-"""What a run need not read, because earlier runs have: whole files by their names, batches by their headers."""
+"""Parts of a dump that earlier runs have read: whole files by their names, batches by their headers."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
