@@ -79,7 +79,7 @@ if TYPE_CHECKING:
 @click.option(
     "--group", "group", type=GROUP_NAME, help="Only this group, in the form of Kafka's own tools.", metavar="GROUP"
 )
-@click.option("--all-groups", is_flag=True, expose_value=False, hidden=True)
+@click.option("--all-groups", is_flag=True, expose_value=False, hidden=True, help="All groups, as without it.")
 @who_options()
 def groups(
     common: Common,

@@ -67,6 +67,8 @@ SHARE_STATE = "ShareGroupStatePartitionMetadata"
 PASSED_OVER = frozenset({"ShareGroupPartitionMetadata"})
 """Kinds that no state follows from: only Kafka 4.0 wrote them, and later releases pass over them."""
 GROUP_METADATA = "GroupMetadata"
+OWN_KEYS = REMOVES_THE_GROUP | {GROUP_METADATA}
+"""Kinds of which a group has one key: every generation or epoch writes it again."""
 NEVER_EXACT = -1
 """``missing_before`` of a simple group whose own records may be missing."""
 HIGHEST_FIRST_EPOCH = {group_type: 1 if group_type is GroupType.CLASSIC else 2 for group_type in GroupType}
@@ -75,7 +77,7 @@ NO_EPOCH = 0
 """Epoch in events about a group that isn't there."""
 
 
-VERSION = 9
+VERSION = 10
 """Rises with every change of the form of snapshots; one of another version is refused."""
 
 
@@ -109,6 +111,8 @@ class StateReplay:
     _missing: int = 0
     _lost: int = 0
     _is_classic_known: bool = False
+    _own_kind: str | None = None
+    _missing_in_tail: int | None = None
     _state: GroupState = GroupState.DEAD
     _header: Header | None = None
 
@@ -144,6 +148,7 @@ class StateReplay:
         finished = []
         if operation is not None and operation.ends_before(record, phase):
             finished.append(self.settle())
+        self._doubt_tail(record)
         if kind == GROUP_METADATA:
             self._replay_classic(record)
             if record.value is not None:
@@ -195,6 +200,27 @@ class StateReplay:
             self.proven_from = LARGEST_INT64
             if not isinstance(group, ClassicGroup):
                 group.reconciliation.birth_missing = None
+
+    def prove_from(self, offset: int) -> None:
+        """Take the offset from which the copy that follows proves the group, or LARGEST_INT64."""
+        self.proven_from = offset
+        self._own_kind = self._missing_in_tail = None
+
+    def _doubt_tail(self, record: Record) -> None:
+        """End the proof where records are missing behind the second record of the group's own key.
+
+        The cleaner leaves one record of a key in the part that it has cleaned, so a copy of one moment was never
+        cleaned behind the second one. If records are missing there, the copy mixes several moments.
+        """
+        if self.proven_from is None or self.proven_from == LARGEST_INT64:
+            return
+        missing = record.missing_before - self._lost
+        if self._missing_in_tail is not None and missing > self._missing_in_tail:
+            self.proven_from = LARGEST_INT64
+            self.is_cleaned = False
+        elif record.kind in OWN_KEYS and self._missing_in_tail is None:
+            self._missing_in_tail = missing if record.kind == self._own_kind else None
+            self._own_kind = record.kind
 
     def is_exact(self, missing_before: int | None = None) -> bool:
         """Return whether no missing record can make the group another, pending records included.
@@ -465,6 +491,7 @@ FIELDS = Fields(
     StateReplay,
     *("group_id", "group", "offsets", "proven_from", "is_cleaned", "is_contested", "open_keys"),
     *("_operation", "_missing", "_lost", "_is_classic_known", "is_state_exact", "_state"),
+    *("_own_kind", "_missing_in_tail"),
 )
 """What a snapshot has; the header is found again."""
 

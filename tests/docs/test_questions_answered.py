@@ -27,6 +27,8 @@ NAMES = {
     "prod,copy": "default,default",
     "prod,standby": "default,default",
     "3": "0",
+    "10.1.2.3": "127.0.0.1",
+    "checkout-*": "billing-*",
 }
 AFTER = {"--from": "2026-11-21T08:32:13Z", "--to": "2026-11-21T08:34:40Z", "--at": "2026-11-21T08:34:00Z"}
 """The recorded log is of two minutes and a half."""

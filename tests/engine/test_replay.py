@@ -379,6 +379,42 @@ def test_a_proven_group_without_epochs_is_one_that_was_made_in_memory(epoch: int
     assert {event.is_exact for event in events if event.offset >= 12} == {is_exact}
 
 
+def generation(number: int, offset: int, missing_before: int) -> Record:
+    value = {"protocolType": "", "protocol": None, "leader": None, "generation": number, "members": []}
+    return Record("GroupMetadata", {"group": GROUP}, value, 0, offset, offset * 1_000, missing_before)
+
+
+@pytest.mark.parametrize(
+    ("second", "third", "is_exact"),
+    [
+        (generation(5, 20, 12), generation(6, 21, 12), True),  # cleaned before the second record, whole behind it
+        (generation(5, 20, 12), generation(7, 30, 13), False),  # cleaned behind it, too
+    ],
+)
+def test_a_group_is_not_proven_where_records_are_missing_behind_the_second_of_its_key(
+    second: Record, third: Record, is_exact: bool
+) -> None:
+    replay = StateReplay(GROUP, proven_from=6, is_cleaned=True)
+    for record in (generation(1, 5, 0), second):
+        replay.apply(record)
+    assert replay.proven_from == 6
+    assert {event.is_exact for event in replay.apply(third)} == {is_exact}
+    assert replay.is_exact(), "one record holds the whole group"
+    assert replay.is_exact(third.missing_before + 1) == is_exact
+
+
+def test_keys_of_two_protocols_say_nothing_of_where_the_cleaner_was() -> None:
+    """A conversion writes a tombstone of the classic key, which the cleaner may have left, and another key."""
+    replay = StateReplay(GROUP, proven_from=6)
+    replay.apply(generation(1, 5, 0)._replace(value=None))
+    log = Writer()
+    log.write("ConsumerGroupMetadata", {"epoch": 1, "metadataHash": 0})
+    log.write("ConsumerGroupTargetAssignmentMetadata", {"assignmentEpoch": 1})
+    for offset, (record, missing) in enumerate(zip(log.records, (3, 4), strict=True), start=10):
+        replay.apply(record._replace(offset=offset, missing_before=missing))
+    assert replay.proven_from == 6
+
+
 def test_a_group_that_is_deleted_and_made_again_at_once_begins_with_its_own_record() -> None:
     value = {"protocolType": "", "protocol": None, "leader": None, "generation": 0, "members": []}
     values = [value, None, value]

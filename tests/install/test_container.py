@@ -130,7 +130,7 @@ def test_ci_runs_what_everybody_runs():
     jobs = yaml.safe_load(workflow.read_text("utf-8"))["jobs"]
     job = jobs["test"]
     assert [step["run"] for step in job["steps"] if "run" in step][-1] == ".ci/run"
-    [older] = re.findall(r"for version in (.+); do", (ROOT / ".ci" / "run").read_text("utf-8"))
+    [older] = re.findall(r"^versions=\((.+)\)$", (ROOT / ".ci" / "run").read_text("utf-8"), re.MULTILINE)
     assert set(older.split()) <= {row["spark"] for row in jobs["spark"]["strategy"]["matrix"]["include"]}
     oldest = re.search(r'requires-python = ">=([\d.]+)"', (ROOT / "pyproject.toml").read_text("utf-8"))[1]
     assert oldest in job["strategy"]["matrix"]["python"]

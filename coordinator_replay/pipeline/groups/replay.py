@@ -147,7 +147,7 @@ class _GroupRun:
         return breaks[max(passed - 1, 0) :]
 
     def _prove_from(self, gap: Break) -> None:
-        self.life.replay.proven_from = LARGEST_INT64 if gap.proven_from is None else gap.proven_from
+        self.life.replay.prove_from(LARGEST_INT64 if gap.proven_from is None else gap.proven_from)
         # Where nothing proves the group, it has no time either: nights don't know the one that a rebuild finds.
         self.life.proven_ms = None if gap.proven_from is None else gap.proven_ms
         self.complete = None if gap.proven_from is None else (gap.proven_from, gap.proven_ms)
