@@ -10,10 +10,10 @@ from coordinator_replay.broker_log.clock import (
     RecordedLine,
     UtcOffset,
     ZoneClock,
-    parse_zone,
     utc_offsets,
 )
 from coordinator_replay.errors import UsageError
+from coordinator_replay.zones import parse_zone
 
 HOUR_MS = 3_600_000
 AT_MS = 1_795_249_946_195

@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_replay.pipeline.audit import run_bucket
 from coordinator_replay.pipeline.broker_logs.read import merge_lines, read_log
 from coordinator_replay.pipeline.broker_logs.rebalances import add_log_lines
-from coordinator_replay.pipeline.bucket import reasons_to_rebuild
+from coordinator_replay.pipeline.bucket import reasons_to_rebuild, run_bucket
 from coordinator_replay.pipeline.bucket_share import Action
 from coordinator_replay.pipeline.findings.evaluation import evaluate_bucket
 from coordinator_replay.pipeline.findings.metrics import write_metrics
