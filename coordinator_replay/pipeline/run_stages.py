@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from coordinator_replay.analysis.coordinator_changes import CoordinatorChange
+from coordinator_replay.analysis.findings.evaluate import FINDINGS
 from coordinator_replay.log.dump import DumpFile
 from coordinator_replay.pipeline import log_partitions
 from coordinator_replay.pipeline.broker_logs import read as broker_logs
@@ -27,7 +28,7 @@ from coordinator_replay.pipeline.derived import (
     take_findings,
 )
 from coordinator_replay.pipeline.findings.evaluation import EvaluationResult
-from coordinator_replay.pipeline.findings.news import News, last_reading
+from coordinator_replay.pipeline.findings.news import News, last_reading, news_of
 from coordinator_replay.pipeline.group_moves import TABLE as MOVES
 from coordinator_replay.pipeline.groups import topics
 from coordinator_replay.pipeline.groups.replay import ReplayContext
@@ -177,6 +178,8 @@ def _why_not(work: Work, otherwise: str) -> str:
 def _work_on_buckets(work: Work) -> None:
     work.results = _run_buckets(work)
     count_records(work.results, work.reading.tally.records(), work.summary)
+    # Whether this run has new records decides what it finds as new: known only now that they are counted.
+    work.news = news_of(work.job.files(FINDINGS), work.run, work.reading.history.runs)
     work.summary.new_quarantined = last_reading(work.run, work.reading.history.runs).records_quarantined
 
 
