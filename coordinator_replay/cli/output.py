@@ -130,7 +130,7 @@ def print_table(
         left_out = f"Left out: {', '.join(table.left_out)}. " if table.left_out else ""
         print_note(f"{left_out}--wide shows everything in full.")
     if is_wide and seen is not None and any(_too_wide(line, seen) for line in chain.from_iterable(printed)):
-        print_note("Lines are wider than the terminal: | less -S scrolls to the side,.")
+        print_note("Lines are wider than the terminal: | less -S scrolls to the side.")
     return len(printed)
 
 

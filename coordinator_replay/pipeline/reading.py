@@ -375,10 +375,10 @@ def _logs_after(earlier: Earlier, decoded: Sequence[DecodedFile], comparison: Lo
 
 def _tally(decoded: Sequence[DecodedFile]) -> Tally:
     tally = Tally()
-    for decoded_part in decoded:
-        tally.merge(decoded_part.tally)
+    for file in decoded:
+        tally.merge(file.tally)
     return tally
 
 
 def _notes(decoded: Sequence[DecodedFile]) -> list[str]:
-    return [note for decoded_part in decoded for note in decoded_part.notes]
+    return [note for file in decoded for note in file.notes]

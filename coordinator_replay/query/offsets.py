@@ -351,7 +351,7 @@ def open_offsets(warehouse: Tables, group: str, at: datetime | None = None) -> l
     if not rows:
         return []
     tombstones = {row[:2]: row for row in warehouse.rows(_TOMBSTONES, group=group, at=moment)}
-    partitions = {offset.log_partition: offset for _, offset in rows if offset is not None and tombstones}
+    partitions = {known.log_partition: known for _, known in rows if known is not None and tombstones}
     kept = {number: _kept(warehouse, partition, moment) for number, partition in partitions.items()}
     return [
         row_with(
@@ -377,7 +377,7 @@ def open_offsets_note(offsets: Iterable[CommittedOffset]) -> str | None:
     ]
     if not without:
         return None
-    named = ranges_by_topic((partition.topic, partition.partition) for partition in without)
+    named = ranges_by_topic((offset.topic, offset.partition) for offset in without)
     return f"The committed offsets of {named} at that time are not on record; there may have been none."
 
 
@@ -441,11 +441,11 @@ def offsets_at(
     offsets = [
         replace(
             offset,
-            producer_id=match_.producer_id,
-            producer_epoch=match_.producer_epoch,
-            pending_since=match_.pending_since,
+            producer_id=commit.producer_id,
+            producer_epoch=commit.producer_epoch,
+            pending_since=commit.pending_since,
         )
-        if (match_ := by_partition.get((offset.topic, offset.partition)))
+        if (commit := by_partition.get((offset.topic, offset.partition)))
         else offset
         for offset in offsets
     ]

@@ -132,7 +132,9 @@ def leader_changes(files: Iterable[MetadataFile]) -> Iterator[LeaderChange]:
     snapshots = [file for file in in_order if file.is_snapshot]
     epochs: dict[int, int] = {}
     reached = 0
-    for file in (file_ for file_ in in_order if not file_.is_snapshot):
+    for file in in_order:
+        if file.is_snapshot:
+            continue
         if file.base_offset > reached:
             # Records before it are missing: what was counted so far is no beginning for it.
             yield from _from_snapshots(snapshots, file.base_offset, topic_id, epochs)
