@@ -11,7 +11,6 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
-from coordinator_replay.analysis.findings.evaluate import FINDINGS
 from coordinator_replay.columns import plain_rows
 from coordinator_replay.log.dump import TOPIC as OFFSETS_TOPIC
 from coordinator_replay.log.dump import Dump, DumpFile, find_dump
@@ -20,7 +19,6 @@ from coordinator_replay.pipeline import log_partitions
 from coordinator_replay.pipeline.broker_logs import read as broker_logs
 from coordinator_replay.pipeline.bucket import reasons_to_rebuild
 from coordinator_replay.pipeline.findings.evaluation import TOTALS
-from coordinator_replay.pipeline.findings.news import news_of
 from coordinator_replay.pipeline.group_moves import TABLE as MOVES
 from coordinator_replay.pipeline.group_moves import (
     GroupMove,
@@ -182,7 +180,6 @@ def _plan(job: Job, run: Run, dump: Dump, logs: Sequence[DumpFile], report: Repo
         logs=logs,
         has_logs=bool(logs or job.files(broker_logs.TABLE)),
         sums=sums_range(reading.tally, job.files(TOTALS), run.log_end, is_rebuild=plan.is_rebuild, limits=limits),
-        news=news_of(job.files(FINDINGS), run, reading.history.runs),
         summary=Summary(run),
     )
 

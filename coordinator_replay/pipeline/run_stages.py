@@ -63,7 +63,6 @@ class Work:
     Attributes:
         has_logs: whether logs of brokers are given now, or lines of them are in the tables.
         sums: which commits are added up; None where no record has a time.
-        news: what this run may find that no earlier run has found.
         results: of the buckets.
         changes: files that tables get and lose, but for those of the buckets.
     """
@@ -76,13 +75,17 @@ class Work:
     logs: Sequence[DumpFile]
     has_logs: bool
     sums: SumsRange | None
-    news: News
     summary: Summary
     results: Sequence[BucketResult] = ()
     changes: Changes = field(default_factory=Changes)
     coordinators: Sequence[CoordinatorChange] = ()
     causes: CausesResult | None = None
     evaluated: Sequence[EvaluationResult] = ()
+
+    @property
+    def news(self) -> News:
+        """The findings that count as new; only once the run's records are counted, which decides it."""
+        return news_of(self.job.files(FINDINGS), self.run, self.reading.history.runs)
 
     @property
     def log(self) -> Log:
@@ -178,8 +181,6 @@ def _why_not(work: Work, otherwise: str) -> str:
 def _work_on_buckets(work: Work) -> None:
     work.results = _run_buckets(work)
     count_records(work.results, work.reading.tally.records(), work.summary)
-    # Whether this run has new records decides what it finds as new: known only now that they are counted.
-    work.news = news_of(work.job.files(FINDINGS), work.run, work.reading.history.runs)
     work.summary.new_quarantined = last_reading(work.run, work.reading.history.runs).records_quarantined
 
 
