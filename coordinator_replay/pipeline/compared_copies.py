@@ -151,22 +151,21 @@ def compare_copies(share: CopiesShare) -> list[Divergence]:
 
 
 def _divergences(share: CopiesShare) -> Iterator[Divergence]:
+    records: dict[str | None, LogRecords] = {}
+    if share.log is not None:
+        records[None] = _stored_records(share, share.log)
+    records |= {copy.source: _staged_records(share, copy.source) for copy in share.copies}
     offsets = offsets_by_copy(share.staged)
-    records = {copy.source: _staged_records(share, copy.source) for copy in share.copies}
-    stored = None if share.log is None else _stored_records(share, share.log)
     copies = [
         _segment_copy(copy, offsets.get((share.log_partition, copy.source), CopyOffsets()), records[copy.source])
         for copy in share.copies
     ]
+    if share.log is not None and (newest := _newest_stored(share, share.log, records[None])) is not None:
+        copies.append(newest)
     for copy in copies:
-        others = [(name, of_other) for name, of_other in records.items() if name != copy.name]
-        for name, of_other in others if stored is None else [(None, stored), *others]:
-            if (found := divergence(copy, of_other, name)) is not None:
+        for name, others in records.items():
+            if name != copy.name and (found := divergence(copy, others, name)) is not None:
                 yield found
-    newest = None if share.log is None or stored is None else _newest_stored(share, share.log, stored)
-    for name, of_other in records.items() if newest is not None else ():
-        if newest is not None and (found := divergence(newest, of_other, name)) is not None:
-            yield found
 
 
 def _segment_copy(compared: ComparedCopy, offsets: CopyOffsets, records: LogRecords) -> SegmentCopy:
