@@ -196,8 +196,8 @@ class StateReplay:
         if self.proven_from is None or operation.before is not None or group is None or not operation.is_exact:
             return
         if group.epoch > HIGHEST_FIRST_EPOCH[group.group_type] or _is_migrating(group):
-            operation.is_exact = self.is_cleaned = False
-            self.proven_from = LARGEST_INT64
+            operation.is_exact = False
+            self._end_proof()
             if not isinstance(group, ClassicGroup):
                 group.reconciliation.birth_missing = None
 
@@ -205,6 +205,11 @@ class StateReplay:
         """Take the offset from which the copy that follows proves the group, or LARGEST_INT64."""
         self.proven_from = offset
         self._own_kind = self._missing_in_tail = None
+
+    def _end_proof(self) -> None:
+        """End the proof by the copy; a record that holds the whole group still proves it."""
+        self.proven_from = LARGEST_INT64
+        self.is_cleaned = False
 
     def _doubt_tail(self, record: Record) -> None:
         """End the proof where records are missing behind the second record of the group's own key.
@@ -216,8 +221,7 @@ class StateReplay:
             return
         missing = record.missing_before - self._lost
         if self._missing_in_tail is not None and missing > self._missing_in_tail:
-            self.proven_from = LARGEST_INT64
-            self.is_cleaned = False
+            self._end_proof()
         elif record.kind in OWN_KEYS and self._missing_in_tail is None:
             self._missing_in_tail = missing if record.kind == self._own_kind else None
             self._own_kind = record.kind
@@ -259,9 +263,9 @@ class StateReplay:
             timestamp_ms: the time from which on records are missing.
             group_type: of a group that is not there.
         """
-        self.proven_from = LARGEST_INT64
+        self._end_proof()
         self._lost += 1
-        self.is_cleaned = self._is_classic_known = False
+        self._is_classic_known = False
         return self._mark(EventKind.RECORDS_MISSING, (partition, offset, timestamp_ms), group_type)
 
     def lose_key(self, record: Record, group_type: GroupType) -> Event:
