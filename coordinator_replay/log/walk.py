@@ -342,10 +342,7 @@ class _Search:
         return bytes(self._window.view[self._start : self._start + kept])
 
     def _next_candidate(self, stop: int) -> tuple[int | None, bool]:
-        """Return the first entry before ``stop`` that is intact, or would have to be loaded to know.
-
-        And which of the two.
-        """
+        """Return the first entry before ``stop`` that may be intact, and whether it must be loaded to know."""
         for position in plausible_positions(self._window.data, self._at, stop, self._max_batch_bytes):
             size = self._claimed_size(position)
             if position + size <= len(self._window.data):

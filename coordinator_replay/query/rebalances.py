@@ -91,7 +91,7 @@ class Rebalance:
     def lacks_records(self) -> bool:
         """Return whether records of it are missing.
 
-        One without an epoch is by a broker's log alone, and has none yet.
+        A rebalance without an epoch is known from a broker's log alone: it has no records yet.
         """
         return self.is_exact is False and self.epoch is not None
 

@@ -197,7 +197,7 @@ def look_for_reset(context: GroupContext, topic: "TopicCommits", row: Row) -> No
 def offset_reset(context: GroupContext, topic: "TopicCommits") -> Iterator[Observation]:
     """Yield commits into a group without members.
 
-    Those of several partitions that follow each other closely are one.
+    Commits of several partitions that follow each other closely are one observation.
     """
     for when, resets in topic.resets.items():
         for burst in bursts_of(resets):

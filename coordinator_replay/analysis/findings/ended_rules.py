@@ -64,7 +64,7 @@ def commit_stall_over(context: GroupContext) -> Iterator[Observation]:
 def silent_group_over(context: GroupContext) -> Iterator[Observation]:
     """Yield times in which a Stable group with members wrote no record of any kind.
 
-    Those of one epoch are one finding.
+    All such times of one epoch are one finding.
     """
     commits, limits = context.commits, context.limits
     quiet = [*context.quiet, *_quiet_at_end(context)]

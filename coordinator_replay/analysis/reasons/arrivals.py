@@ -149,9 +149,9 @@ def _is_shared(situation: Situation, member: Member, candidates: Sequence[Depart
 
 
 def twin(situation: Situation, member: Member) -> Member | None:
-    """Return a member that is still there and has the same client id and host.
+    """Return another member that is still there, with the client id and host of a dynamic member.
 
-    A static one is known by its instance id.
+    A static member has no twin: its instance id tells who it is.
     """
     if member.instance_id is not None:
         return None

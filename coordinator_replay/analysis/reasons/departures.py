@@ -257,9 +257,10 @@ def _fell_silent(situation: Situation, member: Member, fact: str) -> Departure |
 
 
 def _was_back(situation: Situation, member: Member, fact: str) -> Departure | None:
-    """Return a client that closes leaves before it comes back.
+    """Return a session timeout if the member's client was back, as another member, before the removal.
 
-    One that is killed leaves its old member to the timeout.
+    A client that closes leaves the group before it comes back. A client that is killed leaves its member to the
+    timeout.
     """
     back = successor(situation, member)
     if back is None:

@@ -114,9 +114,10 @@ def twins(situation: Situation) -> dict[str, Sign]:
 
 
 def settled_by(situation: Situation) -> set[str]:
-    """Return members whose return is known by now, under their ids of before.
+    """Return ids of members whose return is on record by now.
 
-    And those as which clients had been back.
+    They are the earlier id of a member that came back, and both ids of a client that was back before its member was
+    removed.
     """
     member_ids = {back.departed.member_id for back in returns(situation)[0]}
     for departure in departures(situation):

@@ -593,7 +593,7 @@ class Evaluation:
     def _pending(self) -> pa.Table:
         """Return transactions of which commits waited long.
 
-        Those replaced within their transaction count by the later one.
+        A commit that a later commit of its transaction replaced does not count.
         """
         asked = {"end": milliseconds(self.context.end), "limit": self.context.limits.pending_ms}
         return select(LONG_PENDING, asked, pending=self._rows(PENDING))

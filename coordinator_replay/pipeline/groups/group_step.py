@@ -194,7 +194,7 @@ class GroupStep:
     def _copy_rebalances(self, groups: Collection[str], writer: TableWriter) -> None:
         """Hand on rebalances of all other groups that are not over; the others are written with their pause.
 
-        One without an epoch is by no record, but by a broker's log.
+        A rebalance without an epoch is known from a broker's log alone.
         """
         replayed = pa.array(sorted(groups), pa.string())
         uris = [file.uri for file in self.files.old(REBALANCES, is_open=True)]

@@ -121,7 +121,7 @@ def _typed(rows: pa.RecordBatch) -> pa.RecordBatch:
 def _shaped(rows: pa.RecordBatch, kind: pa.Array | pa.Scalar, at_offset: Any, **values: Any) -> pa.RecordBatch:
     """Return events that take effect at an offset.
 
-    Those of one key stand in that order, unless ``second`` is another.
+    Events of one key have the order of these offsets, unless ``second`` gives another order.
     """
     order = {"first": at_offset, "second": at_offset}
     return conform(_typed(rows), UNSORTED, **{**order, "kind": kind, "at_offset": at_offset, **values})
