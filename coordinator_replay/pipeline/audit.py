@@ -18,7 +18,7 @@ from coordinator_replay.log.unchanged import unchanged
 from coordinator_replay.pipeline import log_partitions
 from coordinator_replay.pipeline.broker_logs import read as broker_logs
 from coordinator_replay.pipeline.bucket import reasons_to_rebuild
-from coordinator_replay.pipeline.findings.evaluation import TOTALS
+from coordinator_replay.pipeline.findings.evidence import TOTALS
 from coordinator_replay.pipeline.group_moves import TABLE as MOVES
 from coordinator_replay.pipeline.group_moves import (
     GroupMove,

@@ -14,16 +14,16 @@ from coordinator_replay.analysis.reasons.topic_changes import REMOVED as TOPIC_R
 from coordinator_replay.pipeline.bucket import BucketResult
 from coordinator_replay.pipeline.bucket_files import Changes, TableWriter
 from coordinator_replay.pipeline.commit_sums import MINUTE_SUMS, SumsRange
-from coordinator_replay.pipeline.findings.evaluation import (
+from coordinator_replay.pipeline.findings.evidence import TOTALS
+from coordinator_replay.pipeline.findings.metrics import METRICS, MetricsShare, last_groups, write_metrics
+from coordinator_replay.pipeline.findings.news import News
+from coordinator_replay.pipeline.findings.stage import (
     STEP_ROWS,
-    TOTALS,
     EvaluationContext,
     EvaluationResult,
     evaluate_bucket,
     text_counts,
 )
-from coordinator_replay.pipeline.findings.metrics import METRICS, MetricsShare, last_groups, write_metrics
-from coordinator_replay.pipeline.findings.news import News
 from coordinator_replay.pipeline.group_moves import GroupMove, evidence_of
 from coordinator_replay.pipeline.groups.topics import ClusterTopics
 from coordinator_replay.pipeline.interval_rows import REMOVED_ROWS

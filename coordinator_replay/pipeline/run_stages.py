@@ -27,8 +27,8 @@ from coordinator_replay.pipeline.derived import (
     explain_tombstones,
     take_findings,
 )
-from coordinator_replay.pipeline.findings.evaluation import EvaluationResult
 from coordinator_replay.pipeline.findings.news import News, last_reading, news_of
+from coordinator_replay.pipeline.findings.stage import EvaluationResult
 from coordinator_replay.pipeline.group_moves import TABLE as MOVES
 from coordinator_replay.pipeline.groups import topics
 from coordinator_replay.pipeline.groups.replay import ReplayContext

@@ -109,7 +109,7 @@ VERSIONS = (
         beginnings=(
             "coordinator_replay.analysis.findings.evaluate",
             "coordinator_replay.analysis.findings.thresholds",
-            "coordinator_replay.pipeline.findings.evaluation",
+            "coordinator_replay.pipeline.findings.stage",
             "coordinator_replay.pipeline.findings.metrics",
         ),
         rooms=("coordinator_replay.analysis.findings", "coordinator_replay.pipeline.findings"),

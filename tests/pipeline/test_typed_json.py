@@ -14,8 +14,8 @@ from coordinator_replay.pipeline.broker_logs.read import merge_lines, read_log
 from coordinator_replay.pipeline.broker_logs.rebalances import add_log_lines
 from coordinator_replay.pipeline.bucket import reasons_to_rebuild, run_bucket
 from coordinator_replay.pipeline.bucket_share import Action
-from coordinator_replay.pipeline.findings.evaluation import evaluate_bucket
 from coordinator_replay.pipeline.findings.metrics import write_metrics
+from coordinator_replay.pipeline.findings.stage import evaluate_bucket
 from coordinator_replay.pipeline.offsets.causes import find_causes
 from coordinator_replay.pipeline.read.decode import decode_files
 from coordinator_replay.pipeline.read.look_up import look_up

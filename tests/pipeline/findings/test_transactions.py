@@ -1,16 +1,17 @@
 """Transactions that were open for long become one row of evidence each, however many partitions they committed."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
 
-from coordinator_replay.pipeline.findings.evaluation import LONG_PENDING
-from coordinator_replay.store.duckdb_connection import select
+from coordinator_replay.analysis.findings.thresholds import DEFAULTS
+from coordinator_replay.pipeline.findings.statements import long_transactions
 from coordinator_replay.tables.definition import table
 
 BEGIN = datetime(2026, 11, 20, 2, tzinfo=UTC)
-LIMIT_MS = 60_000
+LIMITS = replace(DEFAULTS, pending_ms=60_000)
 
 
 def commit(
@@ -26,8 +27,7 @@ def commit(
 
 def evidence(*commits: dict[str, Any], end: datetime = BEGIN + timedelta(hours=1)) -> list[dict[str, Any]]:
     pending = pa.Table.from_pylist(list(commits), table("pending_offsets").file_schema().remove_metadata())
-    asked = {"end": round(end.timestamp() * 1000), "limit": LIMIT_MS}
-    rows: list[dict[str, Any]] = select(LONG_PENDING, asked, pending=pending).to_pylist()
+    rows: list[dict[str, Any]] = long_transactions(pending, end, LIMITS).to_pylist()
     return sorted(rows, key=lambda row: row["from_offset"])
 
 

@@ -1,0 +1,342 @@
+"""The last stage of a bucket: what expires, findings, and steps of the metrics, from all that is known of its groups.
+
+No rule sees a commit: what commits come to is added up before. So what goes through here is as much as there are
+groups, partitions committed and rebalances.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from coordinator_replay.analysis.expiring import Retention
+from coordinator_replay.analysis.findings.evaluate import FINDINGS, Evaluator, FindingRow
+from coordinator_replay.analysis.findings.evidence import Evidence
+from coordinator_replay.analysis.findings.thresholds import Thresholds
+from coordinator_replay.analysis.findings.totals import (
+    EMPTY_REWIND,
+    GROUP,
+    PARTITION,
+    PAST,
+    POSITION_LOSS,
+    REWIND,
+    WHOLE,
+    Sum,
+    Totals,
+)
+from coordinator_replay.analysis.rows import encode
+from coordinator_replay.completeness.spans import ExactSpan
+from coordinator_replay.garbage import few_collections
+from coordinator_replay.pipeline.bucket_files import BucketFiles, Place, TableWriter
+from coordinator_replay.pipeline.commit_sums import (
+    GROUP_SUMS,
+    LOSS_SUMS,
+    PARTITION_SUMS,
+    PAUSE,
+    PAUSES,
+    REWIND_SUMS,
+    SumsRange,
+    pauses,
+)
+from coordinator_replay.pipeline.findings.evidence import (
+    ENDANGERED,
+    EVIDENCE,
+    EXPIRED,
+    OFFSETS,
+    OWNERSHIP,
+    PENDING,
+    QUARANTINE,
+    REMOVED,
+    RULES,
+    STALLS,
+    TOTALS,
+    UNCOMMITTED,
+    Chunk,
+    GroupEvidence,
+    by_group,
+    chunks,
+)
+from coordinator_replay.pipeline.findings.metrics import BEGAN, ENDED, happened_rows, minute_steps
+from coordinator_replay.pipeline.findings.news import News
+from coordinator_replay.pipeline.findings.statements import (
+    endangered_offsets,
+    expected_offsets,
+    long_transactions,
+    stalls,
+    uncommitted_partitions,
+    unreadable_records,
+)
+from coordinator_replay.pipeline.guard import GroupGuard
+from coordinator_replay.pipeline.interval_rows import OPEN_ROWS, STAGED
+from coordinator_replay.pipeline.log_partitions import exact_spans
+from coordinator_replay.pipeline.minute_states import STATES
+from coordinator_replay.records.damage import ErrorClass
+from coordinator_replay.store.scan import read_paths, rows_of
+from coordinator_replay.store.writer import DataFile, conform
+from coordinator_replay.tables.definition import table
+from coordinator_replay.times import milliseconds
+
+STEP_ROWS = "metric_steps"
+"""Staged steps of the metrics, in STEPS."""
+
+_READ = {
+    EVIDENCE: (*STATES.names, "detail"),
+    TOTALS: ("group_id", "what", "topic", "partition", "sums"),
+    OFFSETS: ("group_id", "topic", "partition", "is_exact"),
+    EXPIRED: (
+        *("group_id", "topic", "partition", "status", "rule", "confidence", "last_owner_member_id", "tombstone_at"),
+        *("tombstone_offset", "expire_at", "is_exact"),
+    ),
+    REMOVED: ("group_id", "ended_by", "valid_to"),
+    PENDING: (
+        *("group_id", "topic", "log_partition", "producer_id", "producer_epoch", "from_offset", "to_offset"),
+        *("ended_by", "pending_since", "valid_to", "is_exact"),
+    ),
+    OWNERSHIP: (
+        *("group_id", "topic", "partition", "member_id", "log_partition", "owned_from", "owned_to", "from_offset"),
+        *("to_offset", "is_exact"),
+    ),
+    RULES: (
+        *("group_id", "group_state", "log_partition", "log_offset", "log_timestamp", "rule", "base_timestamp"),
+        "spared_topics",
+    ),
+    QUARANTINE: ("group_id", "log_partition", "log_offset", "log_timestamp", "error_class", "error_message"),
+}
+"""What is read, by table: groups' own evidence, what commits came to in earlier runs, the offsets that are current,
+what retention removes, what each tombstone was, commits that waited for a marker, owners, when rules of expiry came
+into force, and what could not be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationContext:
+    """Context for the evaluation of every bucket.
+
+    Attributes:
+        place: where rows go.
+        end: timestamp of the last record of the log.
+        sums: which commits the run has added up.
+        limits: from when on something is a finding.
+        retention: for how long offsets are kept.
+        as_of: the time that expiry is evaluated at.
+        horizon_ms: how far ahead of it offsets that expire are looked for.
+        news: what makes a finding new.
+    """
+
+    place: Place
+    end: datetime
+    sums: SumsRange
+    limits: Thresholds
+    retention: Retention
+    as_of: datetime
+    horizon_ms: int
+    news: News
+
+    def evaluator(self, group_id: str, commits: Sum | None = None, spans: Sequence[ExactSpan] = ()) -> Evaluator:
+        """Return the rules for a group, with the sum of its commits."""
+        return Evaluator(self.place.cluster, group_id, milliseconds(self.end), self.limits, commits, spans)
+
+
+@dataclass(slots=True)
+class EvaluationResult:
+    """Result of the evaluation of a bucket.
+
+    Attributes:
+        files: what was written: tables' files and staged ones.
+        severities: how many findings have each severity.
+        new: how many of these are new.
+        causes: how many rebalances of the tables have each cause.
+        expired: how many offsets expired, are past retention, or expire within the horizon, by status.
+        failed: groups that could not be evaluated.
+    """
+
+    files: list[DataFile] = field(default_factory=list)
+    severities: Counter[str] = field(default_factory=Counter)
+    new: Counter[str] = field(default_factory=Counter)
+    causes: Counter[str] = field(default_factory=Counter)
+    expired: Counter[str] = field(default_factory=Counter)
+    failed: list[str] = field(default_factory=list)
+
+
+def text_counts(batches: Iterable[pa.RecordBatch | pa.Table], column: str) -> Counter[str]:
+    """Return how often each text stands in a column; nulls are not counted."""
+    counts: Counter[str] = Counter()
+    for batch in batches:
+        for count in pc.value_counts(batch.column(column).cast(pa.string())).to_pylist():
+            if count["values"] is not None:
+                counts[count["values"]] += count["counts"]
+    return counts
+
+
+def _schema(name: str) -> pa.Schema:
+    """Return what is read of a table; moments are microseconds there."""
+    columns = table(name).arrow_schema(_READ[name]).remove_metadata()
+    return pa.schema(
+        [column.with_type(pa.int64()) if pa.types.is_timestamp(column.type) else column for column in columns]
+    )
+
+
+class Evaluation:
+    """Evaluates one bucket.
+
+    Args:
+        files: the bucket, as far as the run has come.
+        context: what every bucket is evaluated with.
+    """
+
+    def __init__(self, files: BucketFiles, context: EvaluationContext) -> None:
+        self.files = files
+        self.context = context
+        self.writer = TableWriter(context.place, files.bucket)
+        self.first_runs = context.news.first_runs()
+        self.spans = exact_spans(files)
+        self.result = EvaluationResult()
+
+    def run(self) -> EvaluationResult:
+        """Write what expires, findings, steps of the metrics and what commits come to."""
+        context = self.context
+        expected = expected_offsets(self._opened(), context.retention, context.as_of, context.horizon_ms)
+        for batch in expected.to_batches():
+            self.writer.add(EXPIRED, batch, is_open=True)
+        sources = self._sources(expected)
+        self.result.expired = text_counts([sources[EXPIRED]], "status")
+        self.result.causes = text_counts(
+            read_paths(self.files.uris("rebalances"), ["cause"], dictionaries=["cause"]), "cause"
+        )
+        with few_collections():
+            happened = [happened_rows(self._evaluate_chunk(chunk)) for chunk in chunks(sources)]
+        for steps in minute_steps(sources[EVIDENCE], pa.concat_tables(happened)).to_batches():
+            self.writer.stage(STEP_ROWS, steps)
+        self._evaluate_quarantine()
+        self.result.files = self.writer.close()
+        return self.result
+
+    def _opened(self) -> pa.Table:
+        """Return offsets that are current at the end of the log, in STAGED."""
+        uris = [file.path for file in self.files.staged.get(OPEN_ROWS, [])]
+        return pa.Table.from_batches(read_paths(uris, STAGED.names), STAGED)
+
+    def _sources(self, expected: pa.Table) -> dict[str, pa.Table]:
+        """Return what evidence is made of, by source.
+
+        Args:
+            expected: offsets that are past retention, or will be within the horizon.
+        """
+        end, limits, context = self.context.end, self.context.limits, self.context
+        staged = {
+            name: [*read_paths((file.path for file in self.files.staged.get(name, ())), None)]
+            for name in (GROUP_SUMS, PARTITION_SUMS, REWIND_SUMS, LOSS_SUMS)
+        }
+        new = {name: pa.Table.from_batches(batches) for name, batches in staged.items() if batches}
+        opened = self._intervals(OFFSETS, pc.field("to_offset").is_null())
+        removed = self._intervals(REMOVED)
+        totals, paused, ownership = self._totals(), self._pauses(opened, removed), self._rows(OWNERSHIP)
+        return {
+            EVIDENCE: self._table(EVIDENCE),
+            **new,
+            TOTALS: totals,
+            STALLS: stalls(paused, ownership, end, limits),
+            ENDANGERED: endangered_offsets(
+                paused, self._rows(RULES), context.retention, context.horizon_ms, end, limits
+            ),
+            UNCOMMITTED: uncommitted_partitions(new.get(PARTITION_SUMS), totals, ownership, limits),
+            OFFSETS: rows_of(opened, _schema(OFFSETS)),
+            PENDING: long_transactions(self._rows(PENDING), end, limits),
+            EXPIRED: pa.concat_tables([rows_of(expected.to_batches(), _schema(EXPIRED)), self._table(EXPIRED)]),
+            REMOVED: rows_of(removed, _schema(REMOVED)),
+        }
+
+    def _table(self, name: str) -> pa.Table:
+        return rows_of(read_paths(self.files.uris(name), _READ[name]), _schema(name))
+
+    def _intervals(self, name: str, where: Any = None) -> list[pa.RecordBatch]:
+        """Return what is read of rows of the history."""
+        return [*read_paths(self.files.uris(name), [*PAUSE.names, "is_exact"], where)]
+
+    def _totals(self) -> pa.Table:
+        """Return what earlier runs added up, as far as this run has not added it up again."""
+        kept = [GROUP.name] if self.context.sums.since is not None else []
+        of_partitions = (PARTITION, REWIND, EMPTY_REWIND, POSITION_LOSS, PAST)
+        kept += [] if self.files.is_rebuild else [summary.name for summary in of_partitions]
+        where = pc.field("what").isin(pa.array(kept, pa.string()))
+        uris = [file.uri for file in self.files.old(TOTALS)]
+        return rows_of(read_paths(uris, _READ[TOTALS], where), _schema(TOTALS))
+
+    def _pauses(self, opened: Iterable[pa.RecordBatch], removed: Iterable[pa.RecordBatch]) -> pa.Table:
+        """Return offsets that no commit replaced for long: until this run did, until removed, or to this day."""
+        limit, end = self.context.limits.pause_ms, self.context.end
+        ended = read_paths((file.path for file in self.files.staged.get(PAUSES, ())), PAUSE.names)
+        rows = [*ended, *(pauses(batch, limit, end) for batch in (*opened, *removed))]
+        return pa.Table.from_batches([conform(batch, PAUSE) for batch in rows], PAUSE)
+
+    def _rows(self, name: str) -> pa.Table:
+        """Return a table's rows of the bucket."""
+        schema = table(name).arrow_schema(_READ[name]).remove_metadata()
+        return rows_of(read_paths(self.files.uris(name), schema.names), schema)
+
+    def _evaluate_chunk(self, chunk: Chunk) -> Iterator[tuple[str, int, str]]:
+        """Let the rules look at whole groups; yields what happened to them, in HAPPENED."""
+        kept: list[tuple[str | int | None, ...]] = []
+        for group_id, evidence in by_group(chunk).items():
+            totals = evidence.totals(self.context.limits)
+            removed = list(evidence.tombstones())
+            yield from ((group_id, at_ms, counter) for at_ms, counter in removed)
+            if (first_at := totals.first_at()) is not None:
+                yield group_id, first_at, BEGAN
+                if removed and not evidence.rows[OFFSETS]:
+                    yield group_id, max(at_ms for at_ms, _ in removed), ENDED
+            rebalances = self._evaluate_group(group_id, evidence, totals)
+            yield from ((group_id, at_ms, "rebalance_count") for at_ms in rebalances)
+            for what, key, sums in totals.kept():
+                kept.append((group_id, what, *((None, None) if key == WHOLE else key), encode(sums)))
+        self._keep(kept)
+
+    def _evaluate_group(self, group_id: str, evidence: GroupEvidence, totals: Totals) -> list[int]:
+        """Let the rules look at a group; returns when each of its rebalances was, in milliseconds."""
+        guard, rebalances, is_replayed = GroupGuard("evaluating findings"), list[int](), True
+        findings: list[FindingRow] = []
+        with guard:
+            evaluator = self.context.evaluator(group_id, totals.every[GROUP.name].get(WHOLE), self.spans)
+            for row in evidence.ordered(totals):
+                is_replayed &= row.tag != Evidence.FAILURE
+                # What has no time happened in no minute.
+                if row.tag == Evidence.REBALANCE and row.content["is_over"] and row.content["at"] is not None:
+                    rebalances.append(row.at)
+                findings += evaluator.add(row.tag, row.content)
+            findings += evaluator.finish()
+        if findings:
+            self._find(findings)
+        if guard.failure is not None:
+            self._find(self.context.evaluator(group_id).add(Evidence.FAILURE, guard.failure._asdict()))
+        if guard.failure is not None or not is_replayed:
+            self.result.failed.append(group_id)
+        return rebalances
+
+    def _evaluate_quarantine(self) -> None:
+        """Write findings about what could not be read, by log partition and what was wrong."""
+        unreadable = unreadable_records(self._rows(QUARANTINE))
+        evaluator = self.context.evaluator("")
+        for row in unreadable.to_pylist():
+            is_unknown = row["error_class"] == ErrorClass.UNKNOWN_RECORD_TYPE
+            self._find(evaluator.add(Evidence.UNKNOWN_KIND if is_unknown else Evidence.UNREADABLE, row))
+
+    def _find(self, findings: Iterable[FindingRow]) -> None:
+        dated = self.context.news.dated(findings, self.first_runs)
+        self.result.new += self.context.news.count(dated)
+        self.result.severities.update(finding["severity"] for finding in dated)
+        self.writer.add_rows(FINDINGS, dated)
+
+    def _keep(self, totals: Sequence[tuple[str | int | None, ...]]) -> None:
+        """Keep totals of groups for the next run: rows in what is read of them."""
+        if totals:
+            schema = table(TOTALS).arrow_schema([*_READ[TOTALS], "until"])
+            rows = pa.RecordBatch.from_arrays([*map(pa.array, zip(*totals, strict=True))], _READ[TOTALS])
+            self.writer.add(TOTALS, conform(rows, schema, until=self.context.sums.until))
+
+
+def evaluate_bucket(files: BucketFiles, context: EvaluationContext) -> EvaluationResult:
+    """Evaluate a bucket, see ``Evaluation``."""
+    return Evaluation(files, context).run()

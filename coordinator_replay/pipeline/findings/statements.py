@@ -1,0 +1,200 @@
+"""The statements of the last stage: what expires, and the evidence that the tables of offsets and owners have."""
+
+from datetime import datetime
+
+import pyarrow as pa
+
+from coordinator_replay.analysis.expiring import ExpiryRule, Retention, expiring_offsets
+from coordinator_replay.analysis.findings.thresholds import Thresholds
+from coordinator_replay.analysis.findings.totals import ABANDONED, PARTITION
+from coordinator_replay.records.damage import ErrorClass
+from coordinator_replay.store.duckdb_connection import select
+from coordinator_replay.times import later, milliseconds
+
+_LONG_TRANSACTIONS = """
+SELECT group_id, producer_id, first(producer_epoch ORDER BY from_offset) AS producer_epoch,
+    first(log_partition ORDER BY from_offset) AS log_partition, min(from_offset) AS from_offset,
+    min(epoch_ms(pending_since)) AS pending_since, first(epoch_ms(valid_to) ORDER BY from_offset) AS settled_at,
+    first(ended_by ORDER BY from_offset) AS ended_by, count(*) AS partitions,
+    CASE WHEN count(DISTINCT topic) = 1 THEN min(topic) END AS topic
+FROM pending WHERE is_exact
+    AND (to_offset IS NULL OR ended_by IN ('COMMIT', 'ABORT', 'SUPERSEDED', 'TOMBSTONE'))
+    AND coalesce(epoch_ms(valid_to), $end) - epoch_ms(pending_since) >= $limit
+GROUP BY group_id, producer_id, to_offset
+"""
+"""Transactions that were open for long, by the marker that ended them, on so many partitions."""
+
+_EXPECTED = f"{expiring_offsets('opened')} ORDER BY group_id, topic, partition"
+
+_STALLS = """
+SELECT group_id, topic, partition, p.log_partition, member_id, epoch_ms(owned_from) AS owned_from, p.from_offset,
+    committed_offset, epoch_ms(valid_from) AS at, epoch_ms(least(valid_to, owned_to)) AS until,
+    coalesce(epoch_ms(valid_to), $end) AS pause_until, coalesce(ended_by = 'COMMIT', false) AS is_over
+FROM pauses AS p JOIN ownership AS o USING (group_id, topic, partition)
+WHERE member_id = owner_member_id AND is_exact AND o.from_offset <= record_offset AND is_topic_over IS NOT TRUE
+    AND coalesce(o.to_offset > record_offset, true)
+    AND epoch_ms(least(valid_to, owned_to)) - epoch_ms(valid_from) >= $limit
+"""
+"""Pauses of a partition that its owner lived through, up to the next commit or the end of the ownership.
+
+Where the next commit is of another topic of that name, the time between the two is no pause of either."""
+
+_UNCOMMITTED = """
+WITH commits AS (
+    SELECT group_id, topic, partition, first_at FROM new_sums
+    UNION ALL SELECT group_id, topic, partition, (sums->>'first_at')::BIGINT FROM sums WHERE what = $what
+), firsts AS (
+    SELECT group_id, topic, partition, min(first_at) AS first_at, bool_or(first_at IS NULL) AS is_untimed
+    FROM commits GROUP BY ALL
+)
+SELECT group_id, topic, partition, member_id, log_partition, epoch_ms(owned_from) AS at,
+    least(epoch_ms(owned_to), first_at) AS until
+FROM ownership LEFT JOIN firsts USING (group_id, topic, partition)
+WHERE is_exact AND topic IS NOT NULL AND NOT coalesce(is_untimed, false)
+    AND coalesce(first_at > epoch_ms(owned_from), true)
+    AND least(epoch_ms(owned_to), first_at) - epoch_ms(owned_from) >= $limit
+"""
+"""Long ownership of a partition before its first commit."""
+
+_ENDANGERED = f"""
+WITH periods AS (
+    SELECT group_id, group_state, log_offset, rule, base_timestamp, spared_topics, log_timestamp AS begin_at,
+        lead(log_offset) OVER later AS end_offset, lead(log_timestamp) OVER later AS end_at
+    FROM rules WINDOW later AS (PARTITION BY group_id, log_partition ORDER BY log_offset)
+), pieces AS (
+    SELECT p.*, coalesce(group_state = 'Empty', false) AS is_empty,
+        CASE WHEN expire_timestamp IS NULL THEN s.rule ELSE '{ExpiryRule.EXPLICIT_EXPIRE_TIMESTAMP}' END AS rule,
+        coalesce(epoch_ms(expire_timestamp), epoch_ms(coalesce(base_timestamp, commit_timestamp)) + $retention) AS ends,
+        epoch_ms(greatest(valid_from, begin_at)) AS since, epoch_ms(least(valid_to, end_at)) AS until,
+        coalesce(ended_by = 'EXPIRED', false) AND coalesce(end_offset >= to_offset, true) AS is_expired
+    FROM pauses AS p JOIN periods AS s ON p.group_id = s.group_id
+        AND coalesce(log_offset < to_offset, true) AND coalesce(end_offset > from_offset, true)
+    WHERE s.rule <> '{ExpiryRule.NEVER_WHILE_ACTIVE}' AND NOT coalesce(list_contains(spared_topics, topic), false)
+), past AS (
+    SELECT 'EXPIRING' AS status, greatest(since, ends - $horizon) AS begin_ms, least(until, ends) AS until, *
+        EXCLUDE (since, until) FROM pieces WHERE NOT is_expired AND (until IS NOT NULL OR ends <= $end)
+    UNION ALL BY NAME
+    SELECT 'DUE' AS status, greatest(since, ends) AS begin_ms, * EXCLUDE (since) FROM pieces WHERE NOT is_expired
+    UNION ALL BY NAME
+    SELECT '{ABANDONED}' AS status, epoch_ms(valid_from) AS begin_ms, * EXCLUDE (since) FROM pieces
+    WHERE rule = '{ExpiryRule.UNSUBSCRIBED_TOPIC}' AND NOT is_empty AND until - epoch_ms(valid_from) >= $abandoned
+)
+SELECT group_id, topic, partition, log_partition, from_offset, status, rule, begin_ms AS since, until,
+    CASE WHEN status = '{ABANDONED}' THEN begin_ms ELSE ends END AS at, NULL::BIGINT AS log_offset,
+    CASE WHEN $is_known THEN 'certain' ELSE 'likely' END AS confidence,
+    coalesce(ended_by = 'COMMIT', false) AS is_over
+FROM past WHERE until > begin_ms
+"""  # noqa: S608 - our own names
+"""When offsets were to expire within the horizon, were past retention, or of a topic that no member subscribed to, and
+what ended that: a commit, a tombstone (of those that expired, findings say so), or another rule of their group."""
+
+_UNREADABLE = f"""
+SELECT log_partition, error_class, count(*) AS records, min(epoch_ms(log_timestamp)) AS first_at,
+    max(epoch_ms(log_timestamp)) AS last_at, min(log_offset) AS log_offset, min(error_message[:200]) AS error_message,
+    coalesce(list_sort(list(DISTINCT group_id) FILTER (group_id IS NOT NULL)), []) AS groups
+FROM quarantine
+GROUP BY log_partition, error_class, CASE WHEN error_class = '{ErrorClass.UNKNOWN_RECORD_TYPE}' THEN error_message END
+ORDER BY log_partition NULLS FIRST, error_class, error_message
+"""  # noqa: S608 - our own names
+"""What could not be read: of unknown kinds, each kind is a row of its own."""
+
+_NO_SUMS = pa.table(
+    {
+        "group_id": pa.array([], pa.string()),
+        "topic": pa.array([], pa.string()),
+        "partition": pa.array([], pa.int32()),
+        "first_at": pa.array([], pa.int64()),
+    }
+)
+
+
+def expected_offsets(opened: pa.Table, retention: Retention, as_of: datetime, horizon_ms: int) -> pa.Table:
+    """Return offsets that are past retention, or will be within the horizon.
+
+    For a moment after the end of the log read, groups are taken to have stayed as they were.
+
+    Args:
+        opened: offsets that are current at the end of the log, in STAGED.
+        retention: for how long offsets are kept.
+        as_of: the time that expiry is evaluated at.
+        horizon_ms: how far ahead of it offsets that expire are looked for.
+    """
+    asked = {
+        "retention_ms": retention.ms,
+        "is_known": retention.is_known,
+        "as_of": as_of,
+        "limit": later(as_of, horizon_ms),
+    }
+    return select(_EXPECTED, asked, opened=opened)
+
+
+def long_transactions(pending: pa.Table, end: datetime, limits: Thresholds) -> pa.Table:
+    """Return transactions of which commits waited long.
+
+    A commit that a later commit of its transaction replaced does not count.
+
+    Args:
+        pending: rows of ``pending_offsets``.
+        end: the end of the log.
+        limits: from when on that is long.
+    """
+    return select(_LONG_TRANSACTIONS, {"end": milliseconds(end), "limit": limits.pending_ms}, pending=pending)
+
+
+def stalls(pauses: pa.Table, ownership: pa.Table, end: datetime, limits: Thresholds) -> pa.Table:
+    """Return pauses that an owner lived through while the group may have continued.
+
+    Args:
+        pauses: offsets that no commit replaced for long, in PAUSE.
+        ownership: rows of ``partition_ownership``.
+        end: the end of the log.
+        limits: from when on a pause is a stall.
+    """
+    asked = {"limit": limits.stall_ms, "end": milliseconds(end)}
+    return select(_STALLS, asked, pauses=pauses, ownership=ownership)
+
+
+def endangered_offsets(
+    pauses: pa.Table, rules: pa.Table, retention: Retention, horizon_ms: int, end: datetime, limits: Thresholds
+) -> pa.Table:
+    """Return offsets that were to expire, or whose topic was left, and no longer are.
+
+    Args:
+        pauses: offsets that no commit replaced for long, in PAUSE.
+        rules: rows of ``expiry_rules``.
+        retention: for how long offsets are kept.
+        horizon_ms: how far ahead offsets that expire are looked for.
+        end: the end of the log.
+        limits: from when on a topic is left.
+    """
+    asked = {
+        "end": milliseconds(end),
+        "retention": retention.ms,
+        "is_known": retention.is_known,
+        "horizon": horizon_ms,
+        "abandoned": limits.abandoned_ms,
+    }
+    return select(_ENDANGERED, asked, pauses=pauses, rules=rules)
+
+
+def uncommitted_partitions(new: pa.Table | None, totals: pa.Table, ownership: pa.Table, limits: Thresholds) -> pa.Table:
+    """Return partitions that had an owner for long before their first commit.
+
+    Args:
+        new: sums of the commits that this run followed, by partition; None where there are none.
+        totals: rows of ``commit_totals``.
+        ownership: rows of ``partition_ownership``.
+        limits: from when on that is long.
+    """
+    asked = {"limit": limits.never_committed_ms, "what": PARTITION.name}
+    sums = _NO_SUMS if new is None else new.select(_NO_SUMS.column_names)
+    return select(_UNCOMMITTED, asked, new_sums=sums, sums=totals, ownership=ownership)
+
+
+def unreadable_records(quarantine: pa.Table) -> pa.Table:
+    """Return what could not be read, by log partition and what was wrong.
+
+    Args:
+        quarantine: its rows.
+    """
+    return select(_UNREADABLE, {}, quarantine=quarantine)
