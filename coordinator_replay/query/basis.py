@@ -12,7 +12,7 @@ _UNITS = {"d": timedelta(days=1), "h": timedelta(hours=1), "min": timedelta(minu
 
 
 def _age(moment: datetime, now: datetime) -> str:
-    """Return how long ago a moment was, in its largest unit; empty where it lies ahead: clocks differ."""
+    """Return how long ago a moment was, in its largest unit; empty if it lies ahead, as it may when clocks differ."""
     age = now - moment
     return next((f" ({age // unit} {name} ago)" for name, unit in _UNITS.items() if age >= unit), "")
 
@@ -24,11 +24,11 @@ class Basis:
     Attributes:
         cluster: the cluster asked about.
         log_end: the latest timestamp in its log; None where no record carries one.
-        complete_since: the time since which the history of what is shown is complete; None where nothing is missing,
-            and where it is complete at the end of the log only.
-        is_complete: whether nothing is missing from the time on that was asked about.
+        complete_since: the time since which the log of the answer is complete; None if nothing is missing, or if only
+            the end of the log is complete.
+        is_complete: whether no record is missing from the time asked about onwards.
         of_one_group: whether the answer is about one group.
-        moved: what the line says of moves to another log partition; empty where there are none.
+        moved: a clause on moves to another log partition; empty if there are none.
     """
 
     cluster: str
@@ -60,7 +60,7 @@ class Basis:
 
 
 def basis_at(warehouse: Tables, at: datetime, *, group: str | None = None) -> Basis:
-    """Return what an answer about a point in time stands on.
+    """Return the basis of an answer about a point in time.
 
     Args:
         warehouse: the tables.
@@ -75,7 +75,7 @@ def basis_at(warehouse: Tables, at: datetime, *, group: str | None = None) -> Ba
 
 
 def basis_from(warehouse: Tables, start: datetime | None = None, *, group: str | None = None) -> Basis:
-    """Return what an answer about a time range stands on.
+    """Return the basis of an answer about a time range.
 
     Args:
         warehouse: the tables.
@@ -100,13 +100,13 @@ def _chosen(warehouse: Tables, group: str | None) -> list[int] | None:
 
 
 def _has_all_from(warehouse: Tables, since: CompleteSince, group: str | None, start: datetime | None) -> bool:
-    """Return whether everything from a time on is there, and no group's state is open because it moved."""
+    """Return whether no record is missing from a time onwards, and no group's state is open because the group moved."""
     last = _open_until(warehouse, group)
     return since.has_all_from(start) and (last is None or (start is not None and start > last))
 
 
 def _open_until(warehouse: Tables, group: str | None) -> datetime | None:
-    """Return the last time at which two log partitions got records of a group; None where there is none."""
+    """Return the last time at which two log partitions got records of a group; None if that never happened."""
     return max((move.overlaps_until for move in moves_of(warehouse, group) if move.overlaps_until), default=None)
 
 

@@ -1,4 +1,4 @@
-"""What brokers' logs add to a group's timeline: how members went, what was refused, lines that records contradict."""
+"""Additions of brokers' logs to a group's timeline: departures of members, refusals, lines that records contradict."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -17,7 +17,7 @@ from coordinator_replay.query.tables import Tables
 from coordinator_replay.times import later, moment_text
 
 REFUSED = ("INSTANCE_ID_FENCED", "INSTANCE_ID_UNRELEASED")
-"""Kinds of lines about what a coordinator refused: no record shows it."""
+"""Kinds of lines about requests that a coordinator refused; no record shows them."""
 
 CONTRADICTED = "BROKER_LOG_CONTRADICTED"
 """The event of a line that records contradict."""
@@ -63,12 +63,12 @@ class GroupLine:
 
     @property
     def source(self) -> str:
-        """Return whose log it is from."""
+        """Return whose log the line is from."""
         return f"log of {broker_name(self.broker)}"
 
     @property
     def departure(self) -> str:
-        """Return how a member went, in words."""
+        """Return in words how the member left."""
         if self.event == _FENCED:
             is_session = fencing_cause(self.reason) is Cause.SESSION_TIMEOUT
             return f"{_WENT['SESSION_EXPIRED'] if is_session else _BY_REBALANCE_TIMEOUT} ({self.source})"
@@ -77,7 +77,7 @@ class GroupLine:
         return f"{words} ({self.source}{client})"
 
     def is_about(self, member_id: str) -> bool:
-        """Return whether it names a member; lines of some timeouts list several."""
+        """Return whether the line names a member; lines about some timeouts list several."""
         return member_id == self.member_id or (self.member_id is None and member_id in _IDS.findall(self.reason or ""))
 
 
@@ -97,17 +97,17 @@ def group_lines(warehouse: Tables, group: str) -> list[GroupLine]:
 def departure_of(
     lines: Sequence[GroupLine], member_id: str | None, at: datetime | None, *, classic: bool
 ) -> str | None:
-    """Return how a member went that a record removed; None where no line says so, or lines say different things.
+    """Return how a removed member left; None if no line says it, or if lines disagree.
 
     Args:
-        lines: of the group, by time.
+        lines: lines about the group, by time.
         member_id: the member.
-        at: the time of the record.
-        classic: whether the record comes with the end of the join phase, and so later than the line.
+        at: the time of the record that removed the member.
+        classic: whether the group is classic; its record comes with the end of the join phase, later than the line.
     """
     if member_id is None or at is None:
         return None
-    # A group may have as many removals as lines: only those near the record are looked at.
+    # A group may have as many removals as lines, so only lines near the record are looked at.
     first = bisect_left(lines, later(at, -(LONGEST_MS if classic else SLACK_MS)), key=_LOGGED_AT)
     last = bisect_right(lines, later(at, SLACK_MS), key=_LOGGED_AT)
     own = [line for line in lines[first:last] if line.is_about(member_id) and line.event not in REFUSED]
@@ -116,7 +116,7 @@ def departure_of(
 
 
 def departures(warehouse: Tables, group: str) -> list[LoggedDeparture]:
-    """Return how members of a group went, by the log's order: those of whom a broker's log says it."""
+    """Return the departures of a group's members that a broker's log explains, in log order."""
     lines = group_lines(warehouse, group)
     if not lines:
         return []
@@ -128,7 +128,7 @@ def departures(warehouse: Tables, group: str) -> list[LoggedDeparture]:
 
 
 def last_departures_note(warehouse: Tables, group: str, at: datetime | None) -> str | None:
-    """Return how the members went that were removed last by a point in time, the end of the log if None."""
+    """Return how the last members left before a point in time, or before the end of the log if ``at`` is None."""
     earlier = [departure for departure in departures(warehouse, group) if at is None or departure.removed_at <= at]
     last = [removed for removed in earlier if removed.removed_at == earlier[-1].removed_at]
     if not last:
@@ -138,7 +138,7 @@ def last_departures_note(warehouse: Tables, group: str, at: datetime | None) -> 
 
 
 def refusals(lines: Iterable[GroupLine]) -> list[tuple[str, datetime, dict[str, Any]]]:
-    """Return what was refused: event, time and detail."""
+    """Return the refused requests: event, time and detail of each."""
     names = ("member_id", "instance_id", "broker")
     return [
         (line.event, line.logged_at, {name: value for name in names if (value := getattr(line, name)) is not None})
@@ -148,7 +148,7 @@ def refusals(lines: Iterable[GroupLine]) -> list[tuple[str, datetime, dict[str, 
 
 
 def contradictions(warehouse: Tables, group: str) -> list[tuple[str, datetime, dict[str, Any]]]:
-    """Return lines that the records of a group, or of its log partition, contradict: event, time and detail."""
+    """Return lines that records of a group or of its log partition contradict: event, time and detail of each."""
     if not warehouse.has_rows(_LOG):
         return []
     names, rows = run_saved_query(warehouse, "broker-log-contradictions", {"group": group})

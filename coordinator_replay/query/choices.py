@@ -1,4 +1,4 @@
-"""The words that options of questions take, where they load neither an engine nor Arrow: ``--help`` shows them."""
+"""The words that options of questions take; ``--help`` shows them, so this module loads neither DuckDB nor Arrow."""
 
 GROUP_TYPES = ("classic", "consumer", "share", "streams")
 
@@ -12,10 +12,10 @@ GROUP_STATES = (
     "Stable",
     "Unknown",
 )
-"""States of groups of all types, in Kafka's spelling; and of those whose state the log does not prove."""
+"""States of groups of all types in Kafka's spelling, and the word for a state that the log does not prove."""
 
 SEVERITIES = ("error", "warning", "info")
-"""Of findings, from most to least severe."""
+"""Severities of findings, from most to least severe."""
 
 STATUSES = ("EXPIRED", "DUE", "EXPIRING")
-"""Of committed offsets: removed by the broker; past retention and not removed yet; about to expire."""
+"""Statuses of committed offsets: removed by the broker; past retention and not removed yet; about to expire."""

@@ -1,4 +1,4 @@
-"""Notes on what is not on record, and the log partitions that a group's records are from."""
+"""Notes on missing records, and the log partitions that a group's records are from."""
 
 from coordinator_replay.query.group_rows import GROUP_ROWS
 from coordinator_replay.query.tables import Tables
@@ -16,12 +16,12 @@ _UNDECODED = """
 def undecoded_note(warehouse: Tables, group: str | None = None) -> str | None:
     """Return a note beside rows if records could not be decoded.
 
-    A kind of record that this release does not know changes no group, as a broker of another release passes over it.
+    A kind of record that this release does not know counts for no group: a broker of another release skips it, too.
 
     Args:
         warehouse: the tables.
-        group: only records that are, or may be, of this group: their key can't be read, and no record shows that its
-            log partition is another; of all groups if None.
+        group: only records that are or may be of this group; of all groups if None. A record whose key can't be read
+            may be of it unless the group is known to be in another log partition.
     """
     [(count,)] = warehouse.rows(
         _UNDECODED, group=group, partitions=[] if group is None else log_partitions_of(warehouse, group)
@@ -36,6 +36,6 @@ def undecoded_note(warehouse: Tables, group: str | None = None) -> str | None:
 
 
 def log_partitions_of(warehouse: Tables, group: str) -> list[int]:
-    """Return the log partition that a group's records are from; empty where none is on record."""
+    """Return the log partitions that a group's records are from; empty if the group has no record."""
     sql = f"SELECT DISTINCT log_partition FROM {GROUP_ROWS}"  # noqa: S608 - put together from constants
     return [number for (number,) in warehouse.rows(sql, group=group)]

@@ -1,4 +1,4 @@
-"""Who read a topic: groups and their clients, by what members subscribed to and owned, and by commits alone."""
+"""Readers of a topic: groups and their clients, by subscription, by assignment, or by commits alone."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -27,21 +27,22 @@ _NAMES = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicConsumer:
-    """A client of a group that read a topic, or a group of which only commits say so.
+    """A client of a group that read a topic, or a group that only commits show to have read it.
 
     Attributes:
-        how: ``subscribed`` by name, by ``regex``, as a member of a ``share`` or ``streams`` group, ``assigned`` by a
-            classic protocol of which the log has no topics, or by ``commits`` alone: a consumer that uses ``assign()``,
-            a tool, or members that are not on record.
-        client_id: None of commits, whose records name no client, and where the one on record may be that of an earlier
-            process of a static member.
-        client_host: likewise.
-        instance_id: of a static member.
-        member_ids: how many member ids the client had: one more with each restart of a dynamic member.
-        partitions: of the topic, owned in the time range or committed in it; empty where it only subscribed.
-        first_at: from when on; of commits the first one. None before the first record with a time.
-        last_at: until when; of commits the last one. None of a member still there at the end of the log.
-        is_exact: whether the log proves this, and lacks no record of the group in the time range.
+        how: ``subscribed`` by name; ``regex``; member of a ``share`` or ``streams`` group; ``assigned`` under a classic
+            protocol whose topics are not in the log; or ``commits`` alone: a consumer that uses ``assign()``, a tool,
+            or members that are not on record.
+        client_id: None for ``commits``, whose records name no client, and for a static member if the client id on
+            record may be that of an earlier process.
+        client_host: None in the same cases.
+        instance_id: ``group.instance.id`` of a static member.
+        member_ids: number of member ids that the client had; each restart of a dynamic member adds one.
+        partitions: partitions of the topic that it owned or committed in the time range; empty if it only subscribed.
+        first_at: when it began to read; for ``commits``, the first commit. None if that was before the first record
+            with a time.
+        last_at: when it stopped; for ``commits``, the last commit. None for a member still there at the end of the log.
+        is_exact: whether the log proves this and has every record of the group in the time range.
     """
 
     group_id: str = column("GROUP", 1, is_id=True)
@@ -74,7 +75,8 @@ _READERS = f"""
         WHERE cluster = $cluster AND coalesce(valid_from < $end, true)
           AND coalesce(valid_to > $start, to_offset IS NULL OR $start IS NULL)
     ), matched AS (
-        -- What the regular expression matches was resolved in the meantime: a member reads from the later one on.
+        -- The coordinator may resolve the regular expression after the member subscribed: it reads from the later of
+        -- the two.
         SELECT intervals.* REPLACE (
                    greatest(valid_from, since) AS valid_from, least(valid_to, until) AS valid_to,
                    CASE WHEN until IS NULL OR valid_to <= until THEN to_offset ELSE 0 END AS to_offset)
@@ -96,7 +98,7 @@ _READERS = f"""
                bool_and(coalesce(is_exact AND NOT is_begin_open, false)) AS is_exact
         FROM readers GROUP BY ALL
     ), committed AS (
-        -- Of two topics of one name, only the commits of the one that was asked for; most commits carry no id.
+        -- If two topics had this name, count only commits of the topic asked for. Most commits carry no topic id.
         SELECT group_id, partition, valid_from, is_exact AND NOT is_begin_open AS is_exact FROM offset_history
         WHERE cluster = $cluster AND list_contains($names, topic) AND coalesce(topic_id = $topic_id, true)
         UNION ALL
@@ -138,13 +140,13 @@ def topic_names(warehouse: Tables) -> list[str]:
 def consumers_of(
     warehouse: Tables, topic: str, start: datetime | None = None, end: datetime | None = None
 ) -> list[TopicConsumer]:
-    """Return who read a topic in a time range, by group and then by when they began.
+    """Return the readers of a topic in a time range, by group and then by when they began.
 
     Args:
         warehouse: the tables.
         topic: the topic's name or id.
-        start: members still there after this time, and commits from then on; all if None.
-        end: members there before this time, and commits before it; all if None.
+        start: leave out members gone by this time and earlier commits; None for no limit.
+        end: leave out members that joined at or after this time, and commits from then on; None for no limit.
 
     Raises:
         UsageError: no record names the topic, or the tables know nothing of that time range.

@@ -13,10 +13,10 @@ from coordinator_replay.query.tables import Tables
 from coordinator_replay.times import later, moment_text
 
 CHANGED = "COORDINATOR_CHANGED"
-"""The event of a timeline."""
+"""Name of the event in a timeline."""
 
 NEAR_MS = 60_000
-"""A change so long before a rebalance is near it: clients look for their coordinator again meanwhile."""
+"""A change up to this long before a rebalance is near it: clients look for their new coordinator meanwhile."""
 
 _MOST_NAMED = 3
 
@@ -27,7 +27,7 @@ class GroupCoordinatorChange:
 
     Attributes:
         broker_before: id of the broker that led the log partition before; None where nothing names it.
-        by_log_alone: whether nothing but a broker's log has it.
+        by_log_alone: whether only a broker's log shows the change.
     """
 
     group_id: str
@@ -58,7 +58,7 @@ class GroupCoordinatorChange:
         )
 
 
-# What comes first on record is a change only where the controller or a broker says so.
+# The first leader on record is a change only if the controller or a broker says so.
 _CHANGES = f"""
     WITH changes AS (
         SELECT *, lag(nullif(broker, {NO_LEADER}) IGNORE NULLS) OVER before AS broker_before,

@@ -1,8 +1,8 @@
 """A group with its members at a point in time, as the broker's describe shows it.
 
-A member's current assignment is what it owns: assigned and pending revocation together (``ConsumerGroupMember``,
-``asConsumerGroupDescribeMember``). The assignor of a consumer group is the one most members ask for; where none asks,
-the first of the broker's default list.
+A member's current assignment is what it owns: assigned and pending revocation together
+(``ConsumerGroupMember.asConsumerGroupDescribeMember``). The assignor of a consumer group is the one that most members
+ask for. If no member asks for one, it is the first of the broker's default list.
 """
 
 from collections import Counter
@@ -46,26 +46,27 @@ class DescribedMember:
     """A member at a point in time.
 
     Attributes:
-        partition_count: how many partitions it owns.
+        partition_count: number of partitions that it owns.
         target_epoch: epoch of the group's target assignment.
-        current_assignment: partitions that it owns, those it must give up among them.
-        pending_revocation: of these: the ones it must give up.
-        target_assignment: partitions that it is to have; None where no target is on record.
-        session_timeout_ms: as it gave it; None on the protocols that have none.
-        rebalance_timeout_ms: as its record has it; None where the record's version or protocol has none.
-        since: since when it is as it is.
+        current_assignment: partitions that it owns, including those it must give up.
+        pending_revocation: owned partitions that it must give up.
+        target_assignment: partitions that it is meant to get; None if no target is on record.
+        session_timeout_ms: the value that the member sent; None on protocols without it.
+        rebalance_timeout_ms: the value in its record; None if the record's version or protocol has no such field.
+        since: when it came into this state.
         is_client_inherited: client id and host may be those of an earlier process of this static member.
-        is_begin_open: whether it may have been so before, too: the log does not have what was before ``since``.
+        is_begin_open: whether it may have been in this state before ``since``; the log lacks the records before it.
         is_upgraded: whether it uses the consumer protocol; None outside of consumer groups.
-        process_id: of a streams member, like what follows; None in other groups, and where its record is missing.
+        process_id: process id of a streams member. This field and those below are None in other groups, and if the
+            member's record is missing.
         member_topology_epoch: the topology epoch that it sent.
-        active_tasks: tasks that it runs, as the broker describes them: without those it must give up.
+        active_tasks: tasks that it runs, without those that it must give up, as the broker describes it.
         standby_tasks: likewise.
         warmup_tasks: likewise.
         active_tasks_pending_revocation: tasks that it must give up and has not given up yet.
         standby_tasks_pending_revocation: likewise.
         warmup_tasks_pending_revocation: likewise.
-        target_active_tasks: tasks that it is to have.
+        target_active_tasks: tasks that it is meant to get.
         target_standby_tasks: likewise.
         target_warmup_tasks: likewise.
     """
@@ -128,16 +129,16 @@ _MOST_NAMED = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedGroup:
-    """A group at a point in time, with what its members say of it; see ``Group``.
+    """A group at a point in time, with facts from its members' records; see ``Group``.
 
     Attributes:
-        assignor: the assignor or protocol that distributes the partitions; None where there is none.
-        topology_epoch: of a streams group.
-        validated_topology_epoch: the one that the coordinator has validated against the topics; None where it has none,
-            or is of 4.1, which does not record it.
-        initialized_topics: of a share group, the partitions whose state the share coordinator has initialized.
-        initializing_topics: those that wait for it.
-        deleting_topics: those whose state is being deleted.
+        assignor: the assignor or protocol that distributes the partitions; None if there is none.
+        topology_epoch: topology epoch of a streams group.
+        validated_topology_epoch: the topology epoch that the coordinator has validated against the topics; None if it
+            validated none. Kafka 4.1 does not record it.
+        initialized_topics: partitions of a share group whose state the share coordinator has initialized.
+        initializing_topics: partitions that wait for initialization.
+        deleting_topics: topics whose state is being deleted.
     """
 
     group_id: str = column("GROUP", 1, is_id=True)
@@ -184,10 +185,10 @@ class Description:
 
 
 def inherited_note(members: Iterable[tuple[str, bool]]) -> str | None:
-    """Return what to say of members whose client id and host on record may be those of others.
+    """Return a note on members whose client id and host may belong to an earlier process; None if there are none.
 
     Args:
-        members: ids, and whether client id and host may be those of an earlier process.
+        members: pairs of a member id and whether its client id and host may belong to an earlier process.
     """
     names = sorted({member_id for member_id, is_inherited in members if is_inherited})
     if not names:
@@ -199,7 +200,7 @@ def inherited_note(members: Iterable[tuple[str, bool]]) -> str | None:
 
 
 def missing_records_note(group: DescribedGroup) -> str | None:
-    """Return what to say of a group of which the log does not prove what is shown."""
+    """Return a note on a group if the log does not prove everything shown about it; None if it does."""
     if group.is_exact:
         return None
     if group.state == UNKNOWN:
@@ -222,7 +223,7 @@ def _assignor(group: Group, members: Iterable[DescribedMember]) -> str | None:
     if group.group_type != "consumer":
         return None
     asked = Counter(member.assignor for member in members if member.assignor)
-    # Kafka breaks ties by hash order, which no log shows; the name makes the answer at least the same each time.
+    # Kafka breaks ties by hash order, which no log shows. Sorting by name at least gives the same answer each time.
     return min(asked, key=lambda name: (-asked[name], name)) if asked else DEFAULT_ASSIGNOR
 
 

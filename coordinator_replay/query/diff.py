@@ -16,21 +16,22 @@ ADDED, REMOVED, CHANGED = "added", "removed", "changed"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One thing that is not the same at two times, or in two clusters, or that lay between two times.
+    """A difference between two times or two clusters, or an event between two times.
 
     Attributes:
-        what: ``group``, ``type``, ``state``, ``protocol`` and ``assignor`` of a group; ``member`` by client and host;
-            ``subscription`` of a client; ``owner`` and ``offset`` of a partition; between: ``rebalance``, ``finding``.
-        change: ``added``, ``removed`` or ``changed``; of offsets ``advanced``, ``rewound``, or ``not moved`` while
-            others of the topic did, and ``changed`` where the topic may have been created again in the meantime; of
-            rebalances and findings what lay between: ``between``, ``new``, ``found`` of a finding first seen between
-            them that may have begun before, or ``over`` of one that was the case at the first time and ended before the
-            second. Between two audits those are new that the first one had not stored and the second one had.
-        name: of what changed: a client, a partition, a cause, a rule.
-        before: its value at the first time, None where it was not there.
-        after: likewise at the second time.
-        number: of offsets the difference, of rebalances how many, of members how many more.
-        is_exact: whether the log proves both sides; where it does not, what is not on record may have been there.
+        what: ``group``; ``type``, ``state``, ``protocol`` or ``assignor`` of a group; ``member``, by client and host;
+            ``subscription`` of a client; ``owner`` or ``offset`` of a partition; ``rebalance`` or ``finding`` between
+            the times.
+        change: ``added``, ``removed`` or ``changed``. An offset ``advanced``, was ``rewound``, is ``not moved``
+            although others of its topic advanced, or ``changed`` if the topic may have been created again in the
+            meantime. Rebalances are ``between``. A finding is ``new``; ``found`` if it was first seen between the times
+            and may have begun before; or ``over`` if it was seen at the first time and ended before the second. Between
+            two audits, a finding is new if the second audit had stored it and the first had not.
+        name: name of the client, partition, cause or rule that changed.
+        before: its value at the first time; None if it did not exist.
+        after: its value at the second time; None if it did not exist.
+        number: the difference of two offsets, the number of rebalances, or how many more members there are.
+        is_exact: whether the log proves both sides; if not, something may have existed that is not on record.
     """
 
     group_id: str | None = column("GROUP", 1, is_id=True)
@@ -45,11 +46,11 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeCount:
-    """Changes of one kind of a group.
+    """All changes of one kind in a group.
 
     Attributes:
-        count: how many.
-        detail: the change itself where it is the only one, else the names of what changed.
+        count: number of changes.
+        detail: the change itself if there is only one, else the names of all that changed.
     """
 
     group_id: str | None = column("GROUP", 1, is_id=True)
@@ -65,7 +66,7 @@ class Side:
     """A point in time of a cluster; the end of its log if ``at`` is None.
 
     Attributes:
-        run: the audit that had read the log up to then; None where a time was asked for.
+        run: the audit that had read the log up to then; None if a time was asked for.
     """
 
     warehouse: Tables
@@ -79,7 +80,7 @@ class Side:
 
     @property
     def exact_partitions(self) -> list[int]:
-        """Return the log partitions of which everything at that time is proven."""
+        """Return the log partitions whose whole state at that time is proven."""
         partitions = self.warehouse.completeness.partitions
         return [number for number, partition in partitions.items() if partition.is_complete_at(self.moment)]
 
@@ -111,7 +112,7 @@ _FACTS = f"""
       AND (owned_to > $at_SIDE OR (owned_to IS NULL AND to_offset IS NULL))
     GROUP BY ALL
     UNION ALL
-    -- A negative offset is none.
+    -- A negative offset counts as no offset.
     SELECT group_id, 'offset', topic || '-' || partition,
            CASE WHEN committed_offset >= 0 THEN committed_offset::VARCHAR END, log_partition,
            coalesce(is_exact AND is_proven, false), topic_id, coalesce(committed_offset < 0, false)
@@ -131,7 +132,7 @@ def _of(side: str, sql: str) -> str:
     return sql.replace("SIDE", side)
 
 
-# That there is nothing, or no more than that, is proven where nothing is missing; of members only where the group is.
+# An absence is proven if the log partition lacks no record; for members, also only if the group is proven.
 _IS_EXACT = """(coalesce({side}.is_exact, false) OR (
     list_contains($exact_{side}, coalesce({side}.log_partition, {other}.log_partition))
     AND CASE WHEN coalesce({side}.what, {other}.what) = 'offset' THEN {side}.group_id IS NULL
@@ -139,7 +140,7 @@ _IS_EXACT = """(coalesce({side}.is_exact, false) OR (
              ELSE NOT list_contains($open_{side}, coalesce({side}.group_id, {other}.group_id)) END
 ))"""
 
-# Offsets of which nothing is on record before their next commit, where there may have been something.
+# Offsets whose next commit on record may not be their first: there may have been an offset at the time.
 _BEGUN = """
     SELECT group_id, topic || '-' || partition FROM offset_history
     WHERE cluster = $cluster_SIDE AND NOT $is_whole_SIDE AND valid_from > $at_SIDE
@@ -149,7 +150,7 @@ _BEGUN = """
 _CHANGES = f"""
     WITH members_before AS ({_of("before", _MEMBERS)}), members_after AS ({_of("after", _MEMBERS)}),
     hosted AS (
-        -- Where one of the times doesn't have a client's host, no change of it is on record.
+        -- If a client's host is not on record at one of the times, no change of the host is on record.
         SELECT group_id, client, count(*) = count(host) AS is_hosted
         FROM (SELECT group_id, client, host FROM members_before UNION ALL
               SELECT group_id, client, host FROM members_after)
@@ -159,7 +160,8 @@ _CHANGES = f"""
     pairs AS (
         SELECT coalesce(before.group_id, after.group_id) AS group_id, coalesce(before.what, after.what) AS what,
                coalesce(before.name, after.name) AS name, before.value AS old, after.value AS new,
-               -- Two topics of one name have nothing to do with each other; two clusters have ids of their own.
+               -- Offsets of two topics with one name can't be compared. Topic ids of two clusters always differ, so
+               -- they tell nothing.
                before.what = 'offset' AND after.what = 'offset' AND $cluster_before = $cluster_after
                AND coalesce(after.topic_id <> before.topic_id OR (
                    before.topic_id IS NULL AND after.topic_id IS NOT NULL
@@ -196,7 +198,7 @@ _BETWEEN = f"""
           AND coalesce(coalesce(started_at, completed_at) <= $at, true)
         GROUP BY ALL
         UNION ALL
-        -- Where records of before are missing, that it was not seen earlier does not make it new.
+        -- If earlier records are missing, the finding may have begun before it was first seen: it is not new for sure.
         SELECT group_id, 'finding', CASE WHEN NOT is_new THEN 'over' WHEN is_begin_open THEN 'found' ELSE 'new' END,
                rule, NULL, message, NULL, NOT coalesce(CASE WHEN is_new THEN is_begin_open ELSE is_end_open END, false)
         FROM (
@@ -263,7 +265,7 @@ def changes_between(before: Side, after: Side) -> list[Change]:
     }
     changes = [*_groups(before, after, old, new), *before.warehouse.answers(Change, _CHANGES, **asked)]
     if before.warehouse.cluster == after.warehouse.cluster and before.moment < after.moment:
-        # A time has no run: what an audit stored up to it shows in the times of findings alone.
+        # A point in time has no run: only the times of findings show which were new between the two.
         runs = {"first_run": before.run if after.run or after.at is None else None, "last_run": after.run}
         changes += before.warehouse.answers(Change, _BETWEEN, start=before.moment, at=after.moment, **runs)
     return sorted(
@@ -279,7 +281,7 @@ def _groups(before: Side, after: Side, old: Iterable[Group], new: Iterable[Group
 
 
 def _group_changes(group_id: str, old: Group | None, new: Group | None, before: Side, after: Side) -> Iterable[Change]:
-    # Of a cluster that shows a group at another time, a list without it proves that it was not there.
+    # If a cluster shows the group at another time, a complete list without it proves that it did not exist then.
     is_same = before.warehouse.cluster == after.warehouse.cluster
     is_exact = all(
         is_same or side.warehouse.completeness.is_whole if group is None else group.is_exact
@@ -295,7 +297,7 @@ def _group_changes(group_id: str, old: Group | None, new: Group | None, before: 
 
 
 def counted_changes(changes: Sequence[Change]) -> list[ChangeCount]:
-    """Return changes folded by group and kind, in their order."""
+    """Return changes counted by group and kind, in their order."""
     folded: dict[tuple[str | None, str, str], list[Change]] = {}
     for item in changes:
         folded.setdefault((item.group_id, item.what, item.change), []).append(item)
@@ -313,7 +315,7 @@ def counted_changes(changes: Sequence[Change]) -> list[ChangeCount]:
 
 
 def _detail(changes: Sequence[Change]) -> str:
-    """Return the only change, or the names of several; of offsets by how much in all."""
+    """Return the only change, or the names of several; for offsets also the sum of the differences."""
     first = changes[0]
     if first.what == "rebalance":
         return ", ".join(f"{change.name} {change.number:,}" for change in changes)
@@ -327,7 +329,7 @@ def _detail(changes: Sequence[Change]) -> str:
 
 
 def _only(change: Change) -> str:
-    """Return a change with its old and new value; a value that came or went has only one of them."""
+    """Return a change with its old and new value; an added or removed value has only one of them."""
     value = f"{change.before} to {change.after}" if change.before and change.after else change.before or change.after
     if change.what == "member" or value is None:
         return str(change.name)
@@ -335,7 +337,7 @@ def _only(change: Change) -> str:
 
 
 def _partitions(changes: Sequence[Change]) -> str:
-    """Return names, those of partitions as ranges."""
+    """Return the names of changed things; partitions as ranges."""
     if changes[0].what not in ("owner", "offset"):
         return ", ".join(change.name or "" for change in changes)
     topics: dict[str, list[int]] = {}

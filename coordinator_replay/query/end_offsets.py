@@ -1,4 +1,4 @@
-"""End offsets of topics, from a file: which a dump of the coordinator's topic doesn't have, and lag needs.
+"""End offsets of topics, read from a file. Lag needs them, and a dump of ``__consumer_offsets`` has none.
 
 The file is CSV (``topic,partition,offset[,time]``, with or without these headings), JSON lines with the same names, or
 what ``kafka-get-offsets.sh`` prints (``topic:partition:offset``).
@@ -43,12 +43,12 @@ def _csv_rows(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def read_end_offsets(path: Path, at: datetime | None = None) -> dict[TopicPartition, int]:
-    """End offsets by topic and partition, as of a point in time.
+    """Return end offsets by topic and partition, as of a point in time.
 
     Args:
         path: the file.
-        at: the moment; of several offsets of a partition the last one up to it counts. None: the last one. An offset
-            without a time counts for all times.
+        at: the point in time. If a partition has several offsets, the last one up to this time counts; if None, the
+            last of all. An offset without a time counts for all times.
 
     Raises:
         InputError: the file can't be read; the message names the line.

@@ -1,4 +1,4 @@
-"""Events of a timeline in words: what their detail says, in the terms of Kafka's own tools and logs."""
+"""Events of a timeline in words: their detail, in the terms of Kafka's own tools and logs."""
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -30,7 +30,7 @@ def _partition_count(assignments: Mapping[str, Any]) -> int:
 
 
 def _pair(detail: Detail, name: str) -> tuple[Any, Any]:
-    """Return what a value was before and is now; None where the event does not have it."""
+    """Return the old and the new value of a name; None for both if the event does not have it."""
     value = detail.get(name)
     if isinstance(value, list) and len(value) == 2:
         return value[0], value[1]
@@ -117,7 +117,7 @@ def _target(detail: Detail) -> list[str]:
 def _topics(detail: Detail) -> list[str]:
     before, now = _pair(detail, "topics")
     if (before is None) != (now is None):
-        # A classic member's subscription, of which one of the two can't be read.
+        # One of the two subscriptions of a classic member can't be read.
         return ["subscription can't be read"] if now is None else [f"subscribed to {_listed(now)}"]
     added, removed = sorted(set(now or ()) - set(before or ())), sorted(set(before or ()) - set(now or ()))
     parts = [f"subscribed to {_listed(added)} as well"] if added else []
@@ -338,7 +338,7 @@ _WORDS: Mapping[str, Callable[[Detail], list[str]]] = {
 
 
 def _plain(detail: Detail) -> list[str]:
-    """Return any other detail: each name with its value."""
+    """Return each name of a detail with its value."""
     return [f"{name.replace('_', ' ')}: {value}" for name, value in detail.items() if value not in (None, [], {})]
 
 
@@ -353,6 +353,6 @@ def words_of(event: str, detail: Any) -> str | None:
     try:
         parts = _WORDS.get(event, _plain)(detail)
     except (KeyError, TypeError, ValueError, AttributeError):
-        # A detail of an older release: shown as it is rather than not at all.
+        # The detail comes from an older release: show it as it is rather than nothing.
         parts = _plain(detail)
     return ", ".join(part for part in parts if part) or None

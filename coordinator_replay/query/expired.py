@@ -1,8 +1,8 @@
 """Offsets that expired, are past retention, or expire next.
 
-The table ``expired_offsets`` ends at the horizon of its audit. The offsets in force at the end of the log carry what
-decides about them, so the audit's own rule answers for other horizons, with the retention that the last audit applied.
-For times after the end of the log, groups are taken to stay as they are.
+The table ``expired_offsets`` ends at the horizon of its audit. For other horizons, the audit's own rule is applied
+again to the offsets in force at the end of the log. Their rows have everything that the rule needs. The retention is
+the one that the last audit applied. For times after the end of the log, groups are taken to stay as they are.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,8 @@ def applied_retention(warehouse: Tables) -> Retention:
     retention_ms = named_ms or applied_ms or DEFAULT_RETENTION_MS
     is_known = named_ms is not None or bool(is_certain)
     if is_certain is None and named_ms is None:
-        # No offset that is left shows it; a retention other than the default was inferred from offsets that expired.
+        # The remaining offsets don't show the retention; one other than the default was inferred from offsets that
+        # expired.
         is_known = retention_ms != DEFAULT_RETENTION_MS
     return Retention(retention_ms, is_known)
 
@@ -78,7 +79,7 @@ _HORIZON = """
 
 
 def looked_until(warehouse: Tables, within: timedelta | None) -> datetime | None:
-    """Return the time up to which offsets that expire are looked for; None where the last audit does not say it.
+    """Return the time up to which offsets are looked for that expire; None if the last audit does not say it.
 
     Args:
         warehouse: the tables.
@@ -95,7 +96,7 @@ def looked_note(until: datetime | None, *, is_chosen: bool) -> str | None:
 
     Args:
         until: the time, see ``looked_until``.
-        is_chosen: whether the question named it.
+        is_chosen: whether the question named that time.
     """
     if until is None:
         return None
@@ -152,8 +153,8 @@ def expired_offsets(
         warehouse: the tables.
         group: only of this group; of all if None.
         statuses: only these; all if empty.
-        within: only offsets still committed that expire within so long after the end of the log, however far ahead
-            the audit looked; None: what the audit wrote, expired ones among it.
+        within: only offsets in force that expire within this duration after the end of the log, however far ahead the
+            audit looked. None for all rows that the audit wrote, including expired offsets.
 
     Raises:
         UsageError: the tables don't know the group.

@@ -1,7 +1,4 @@
-"""The rows that the embedded engine has for a statement, in Python's types; Ctrl-C, or a limit of time, ends it.
-
-A statement is ended at once, whatever its threads are doing.
-"""
+"""Rows that the embedded engine returns for a statement; Ctrl-C or a time limit ends a statement at once."""
 
 import signal
 import threading
@@ -17,15 +14,16 @@ from coordinator_replay.errors import UsageError
 from coordinator_replay.times import EPOCH
 
 _AGAIN_SECONDS = 0.2
-"""After so long a statement that still runs is interrupted again: between two of one text nothing listens."""
+"""Time after which a running statement is interrupted again. DuckDB ignores an interrupt between two statements of one
+text."""
 
 
 @contextmanager
 def ended_by_ctrl_c(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
     """Let Ctrl-C end the statement that the block runs.
 
-    DuckDB notices Ctrl-C by itself, but then waits for the tasks of its other threads, and the task of a join may
-    take hours. They end early only where the connection itself is interrupted.
+    DuckDB notices Ctrl-C by itself, but then waits for the tasks of its other threads, and the task of a join may take
+    hours. These tasks end early only if the connection itself is interrupted.
 
     Args:
         connection: where the block runs its statement.
@@ -58,14 +56,14 @@ def ended_by_ctrl_c(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
 
 @contextmanager
 def ended_after(connection: duckdb.DuckDBPyConnection, most: timedelta | None) -> Iterator[None]:
-    """Let statements that the block runs take no longer than so long.
+    """End the statements that the block runs when they have taken too long.
 
     Args:
         connection: where the block runs its statements.
-        most: how long; None for no limit.
+        most: the longest time that they may take; None for no limit.
 
     Raises:
-        UsageError: they took longer, and were ended.
+        UsageError: they took longer and were ended.
     """
     if most is None:
         yield
@@ -102,8 +100,6 @@ def fetch(
     connection: duckdb.DuckDBPyConnection, statement: str, parameters: Mapping[str, object]
 ) -> tuple[list[str], list[tuple[Any, ...]]]:
     """Return the columns and rows that answer a statement.
-
-    Timestamps as UTC datetimes, those outside its calendar as text.
 
     Args:
         connection: the engine, which knows the tables that the statement names.

@@ -24,10 +24,10 @@ class Finding:
 
     Attributes:
         detail: the facts as an object, as ``TimelineEvent`` has them.
-        is_begin_open: whether it may have begun before ``first_seen``, by records that are missing from the log.
-        is_end_open: whether it may have gone on after ``ended_at``, likewise.
-        is_at_least: whether it may have been seen more than ``occurrences`` times, likewise.
-        is_proven: False where it rests on commits that may have been aborted: the input has no transaction markers.
+        is_begin_open: whether it may have begun before ``first_seen``, because records are missing.
+        is_end_open: whether it may have gone on after ``ended_at``, because records are missing.
+        is_at_least: whether it may have occurred more than ``occurrences`` times, because records are missing.
+        is_proven: False if it rests on commits that may have been aborted: the input has no transaction markers.
     """
 
     severity: str = column("SEVERITY", 1)
@@ -75,13 +75,13 @@ def findings_of(
 
     Args:
         warehouse: the tables.
-        severity: only this severity and those above it; all if None.
-        rules: only of these rules; of all if empty.
+        severity: only this severity and more severe findings; all if None.
+        rules: only findings of these rules; of all rules if empty.
         group: only about this group.
-        start: only those last seen then or later.
-        end: only those first seen before then.
-        is_new: only those that no run had stored before the last one that read new records.
-        since: only those first stored by a run that began then or later.
+        start: only findings last seen at this time or later.
+        end: only findings first seen before this time.
+        is_new: only findings first stored by the last run that read new records, or later.
+        since: only findings first stored by a run that began at this time or later.
 
     Raises:
         UsageError: there is no such rule or group, or the tables know nothing of that time range.
@@ -121,7 +121,7 @@ def terms_of(warehouse: Tables, rules: Sequence[str]) -> list[str]:
 
 
 def _settings(warehouse: Tables) -> dict[str, Any]:
-    """Return what the last audit was asked to do."""
+    """Return the options of the last audit."""
     rows = warehouse.rows(_SETTINGS)
     return json.loads(rows[0][0] or "{}") if rows else {}
 
@@ -145,8 +145,8 @@ def runs_since(warehouse: Tables, *, is_new: bool, since: datetime | None = None
 
     Args:
         warehouse: the tables.
-        is_new: only the last run that read new records, and later ones.
-        since: only those that began then or later.
+        is_new: only the last run that read new records, and later runs.
+        since: only runs that began at this time or later.
     """
     if not is_new and since is None:
         return None

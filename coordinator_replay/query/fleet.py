@@ -1,4 +1,4 @@
-"""All groups of a cluster at a glance: how many, how they fared, what is about to be lost, what the tables cover."""
+"""All groups of a cluster at a glance: counts, rebalances, findings, offsets about to expire, coverage of the log."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -11,10 +11,10 @@ from coordinator_replay.query.tables import Coverage, Tables
 from coordinator_replay.times import later
 
 MOST_ROWS = 500
-"""Rows of every other list."""
+"""Largest number of rows of every other list."""
 
 _UNITS = {"minute": timedelta(hours=3), "hour": timedelta(days=4), "day": timedelta.max}
-"""What rebalances are counted by, each up to which length of the time range."""
+"""Units by which rebalances are counted, each with the longest time range that it is used for."""
 
 _CAUSES = f"""
     SELECT date_trunc($unit, coalesce(started_at, {GOES_ON_UNTIL})) AS since, coalesce(cause, 'UNKNOWN'), count(*)
@@ -89,7 +89,7 @@ _RUNS = f"SELECT {select_list(AuditRun)} FROM audit_runs WHERE cluster = $cluste
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingOffsets:
-    """Offsets of the log that no input had, as one run found."""
+    """Offsets of the log that no input had, as found by a run."""
 
     log_partition: int
     from_offset: int
@@ -100,7 +100,7 @@ class MissingOffsets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undecoded:
-    """Records in quarantine, by what is wrong with them."""
+    """Records in quarantine, by the reason why they could not be decoded."""
 
     error_class: str | None
     count: int
@@ -114,7 +114,7 @@ class ClusterGroups:
     """A cluster's groups at a glance.
 
     Attributes:
-        unit: what rebalances are counted by: ``day``, or ``hour`` or ``minute`` where the time range is short.
+        unit: unit by which rebalances are counted: ``day``; ``hour`` or ``minute`` if the time range is short.
         kinds: number of groups by type and state at the end.
     """
 
@@ -147,7 +147,7 @@ def fleet_of(warehouse: Tables, start: datetime | None = None, end: datetime | N
         end: up to then; the end of the log if None.
 
     Raises:
-        UsageError: the tables don't know the cluster, or nothing of that time range.
+        UsageError: the tables don't know the cluster, or have no record of that time range.
     """
     warehouse.check_range(start, end)
     covered = warehouse.coverage

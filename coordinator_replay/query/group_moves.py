@@ -21,14 +21,14 @@ COUNTS = """NOT EXISTS (
         WHERE group_moves.cluster = records.cluster AND group_moves.group_id = records.group_id
           AND group_moves.log_partition = records.log_partition AND records.log_offset >= group_moves.end_offset
     )"""
-"""Condition of ``records``, rows of a table of records, that stand behind no move of their group."""
+"""SQL condition on ``records``, rows of a table of records: no move of their group makes them obsolete."""
 
 
 def in_log_order(rows: str, offset: str = "from_offset") -> str:
-    """Return the SQL of a row's place in the log of its group, to sort by: log partitions by move, then offsets.
+    """Return SQL that sorts a group's rows in log order: by the order of its log partitions, then by offset.
 
     Args:
-        rows: name of the rows; they have a cluster, a group and a log partition.
+        rows: alias of the rows; they have a cluster, a group and a log partition.
         offset: their column of log offsets, or an expression.
     """
     return f"""(coalesce((
@@ -45,7 +45,7 @@ class GroupMove:
     Attributes:
         number: which move of the group it is, from 1 on.
         moved_at: the time of its first record in the new log partition; None where none carries one.
-        overlaps_until: up to then both log partitions got records, and the group's state is open.
+        overlaps_until: the time up to which both log partitions got records, so that the group's state is open.
     """
 
     group_id: str
@@ -84,12 +84,12 @@ def moves_of(warehouse: "Tables", group: str | None = None) -> list[GroupMove]:
 
 
 def numbers_of(moves: Sequence[GroupMove]) -> dict[int, int]:
-    """Return by how many moves of one group each log partition comes behind its first one."""
+    """Return for each log partition of a group how many moves lie between the first log partition and it."""
     return {move.to_log_partition: move.number for move in moves}
 
 
 def partition_at(moves: Sequence[GroupMove], at: datetime | None, otherwise: int) -> int:
-    """Return the log partition that counts at a point in time for a group with moves; another number without any."""
+    """Return the log partition that counts for a group at a point in time."""
     if not moves:
         return otherwise
     done = [move for move in moves if at is not None and (move.moved_at is None or move.moved_at <= at)]
@@ -97,7 +97,7 @@ def partition_at(moves: Sequence[GroupMove], at: datetime | None, otherwise: int
 
 
 def moves_line(warehouse: "Tables", group: str | None) -> str:
-    """Return what an answer says of moves, as part of its line; nothing where there are none.
+    """Return a clause on moves for the basis line of an answer; empty if there are none.
 
     Args:
         warehouse: the tables.

@@ -1,7 +1,7 @@
 """Which partition of ``__consumer_offsets`` a group's records are in, and whether audits have read that partition.
 
 A broker puts a group into partition ``Utils.abs(groupId.hashCode()) % partitions`` (``GroupCoordinatorService``,
-``partitionFor``). A dump of one broker has only some of the partitions, and of groups in the others nothing is known.
+``partitionFor``). A dump of one broker has only some of the partitions. Nothing is known about groups in the others.
 """
 
 import math
@@ -40,9 +40,9 @@ def fitting_count(groups: Iterable[tuple[str, int]], highest: int) -> int | None
         highest: the highest log partition that is known to exist.
 
     Returns:
-        None where several numbers fit, or none does.
+        The number, or None if several numbers fit, or none does.
     """
-    # All that fit divide each of the differences, and so their greatest common divisor.
+    # Each number that fits divides all the differences, and so their greatest common divisor.
     common = math.gcd(*(positive_hash(group) - partition for group, partition in groups))
     if common == 0:
         return None
@@ -52,16 +52,16 @@ def fitting_count(groups: Iterable[tuple[str, int]], highest: int) -> int | None
 
 
 def partition_count(warehouse: Tables) -> int | None:
-    """Return how many partitions ``__consumer_offsets`` has: by the cluster metadata, or as the groups on record show.
+    """Return the partition count of ``__consumer_offsets``, from the cluster metadata or inferred from groups.
 
     Returns:
-        None where neither has it.
+        The count, or None if neither shows it.
     """
     audited = warehouse.completeness.partitions
     [(named,)] = warehouse.rows(_NAMED_COUNT)
     if named is not None or not audited:
         return None if named is None else int(named)
-    # The groups' own records are few beside offsets, and mostly enough.
+    # Groups' own records are far fewer than offsets, and mostly enough.
     for source in ("group_timeline WHERE cluster = $cluster", GROUP_ROWS):
         sql = f"SELECT DISTINCT group_id, log_partition FROM {source}"  # noqa: S608 - put together from constants
         if count := fitting_count(warehouse.rows(sql), max(audited)):

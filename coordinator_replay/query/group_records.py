@@ -1,7 +1,7 @@
 """Facts of a group's newest records up to a point in time that no other table has.
 
 These are the tasks and the topology of a streams group, the share-partition state of a share group, and which members
-of a consumer group use the classic protocol. A record that the log no longer has leaves its fields at None.
+of a consumer group use the classic protocol. If a record is no longer in the log, its fields are None.
 """
 
 import json
@@ -65,8 +65,8 @@ class GroupTopology:
 
     Attributes:
         epoch: its epoch.
-        validated_epoch: the epoch that the coordinator has validated against the topics; None where it has none, or
-            the broker does not record it (4.1).
+        validated_epoch: the topology epoch that the coordinator has validated against the topics; None if it has
+            validated none. Kafka 4.1 does not record it.
         source_topics: topics that the application reads.
         internal_topics: repartition and changelog topics.
     """
@@ -109,7 +109,7 @@ class GroupRecords:
         )
 
     def group_fields(self) -> dict[str, Any]:
-        """Return what ``DescribedGroup`` has of these records."""
+        """Return the fields of ``DescribedGroup`` that come from these records."""
         topology = self.topology
         share = self._value("ShareGroupStatePartitionMetadata")
         return {
@@ -121,7 +121,7 @@ class GroupRecords:
         }
 
     def member_fields(self, member_id: str) -> dict[str, Any]:
-        """Return what ``DescribedMember`` has of these records."""
+        """Return the fields of ``DescribedMember`` that come from these records."""
         consumer = self._value("ConsumerGroupMemberMetadata", member_id)
         streams = self._value("StreamsGroupMemberMetadata", member_id) or {}
         current = self._value("StreamsGroupCurrentMemberAssignment", member_id)
@@ -150,7 +150,7 @@ def newest_records(
     Args:
         warehouse: the tables.
         group: the group.
-        log_partition: where its records were then.
+        log_partition: the log partition that had its records at that time.
         at: the point in time; the end of the log if None.
     """
     rows = warehouse.rows(_NEWEST, group=group, log_partition=log_partition, at=at or END)

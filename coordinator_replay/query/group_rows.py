@@ -1,4 +1,4 @@
-"""That a group was there: by its own records, by offsets, or by those that are pending."""
+"""SQL for all rows that show a group: its own records, its offsets, and its pending offsets."""
 
 GROUP_ROWS = """(
         SELECT group_id, log_partition, log_timestamp AS first, log_timestamp AS last, log_offset AS place,
@@ -13,4 +13,5 @@ GROUP_ROWS = """(
         FROM pending_offsets
         WHERE cluster = $cluster {of_groups}
     )"""
-"""Every row that shows a group, with its log partition, times and log offsets; of one group with ``{of_groups}``."""
+"""Rows that show a group, each with its log partition, times and log offsets. ``{of_groups}`` limits them to some
+groups."""

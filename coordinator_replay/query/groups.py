@@ -1,11 +1,11 @@
-"""Which groups there were at a point in time, as ListGroups shows them.
+"""The groups at a point in time, as ListGroups shows them.
 
-A group's state at a point in time is that of the last row of its ``group_timeline`` up to then. A group that only
-stores offsets has no record of its own: it is a classic group, Empty, without protocol type, for as long as it has
-offsets, stored or pending (``GroupMetadataManager`` makes it so when it meets a commit of an unknown group).
+A group's state at a point in time is the state in the last row of its ``group_timeline`` up to then. A group that only
+stores offsets has no record of its own. As long as it has stored or pending offsets, it is a classic group, Empty,
+without protocol type: ``GroupMetadataManager`` creates it so on a commit for an unknown group.
 
-Where the log does not prove a state, nothing is made up: a group with offsets whose own records may have been removed
-is ``Unknown``, and so is one whose first record on record is a later one, since it may have existed before.
+If the log does not prove a state, the state is ``Unknown``. This is so for a group with offsets whose own records may
+have been removed, and for a group whose first record comes after the point in time: it may have existed before.
 """
 
 from collections.abc import Sequence
@@ -27,10 +27,10 @@ from coordinator_replay.times import moment_text
 DELETED = "GROUP_DELETED"
 
 UNKNOWN = "Unknown"
-"""State, and type, of a group of which the log does not prove more; Kafka's own word."""
+"""State and type of a group if the log proves neither; Kafka's own word."""
 
 UNRECORDED_STATES = (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE)
-"""States of a classic group that are never written: its record comes at the end of a rebalance."""
+"""States of a classic group that are never written: the group's record is written at the end of a rebalance."""
 
 _LAST_EVENT = """
     SELECT group_id,
@@ -42,7 +42,7 @@ _LAST_EVENT = """
     GROUP BY group_id
 """
 
-# The type of a classic group stands in its own record only.
+# Only a classic group's own record has its protocol type.
 _PROTOCOL = """
     SELECT group_id, log_partition,
            arg_max(coalesce(json_extract_string(value_json, '$.protocolType'), ''), log_offset) AS protocol_type,
@@ -62,9 +62,9 @@ _WITH_OFFSETS = f"""
 
 _NO_HOLDERS = "SELECT NULL::VARCHAR AS group_id, NULL::INTEGER AS log_partition, true AS is_exact WHERE false"
 
-# What is on record from after the time asked about, and what an offset whose end is not on record leaves open: only
-# where the log is not complete does it say anything about that time. A group of which the log does not show the
-# beginning may have been there from before.
+# First rows of each group after the time asked about, and tombstones of offsets whose end is not on record. They tell
+# something about that time only if the log is incomplete: a group whose beginning is not on record may have existed
+# before.
 _LATER = """
     SELECT group_id, min(log_partition) AS log_partition, min(place) AS next_offset,
            min(place) FILTER (is_own) AS own_offset, min(place) FILTER (is_begin_open) AS begin_open_offset
@@ -110,7 +110,7 @@ _GROUPS = f"""
         WHERE last.event <> '{DELETED}' AND coalesce(last.state, '') <> 'Dead' OR NOT last.is_exact
     ),
     deleted AS (SELECT group_id, last FROM timeline WHERE group_id NOT IN (SELECT group_id FROM alive)),
-    -- Groups that are not on record at that time, and may have existed.
+    -- Groups that are not on record at that time but may have existed.
     open AS (
         SELECT later.group_id, log_partition FROM later LEFT JOIN proofs USING (log_partition)
         WHERE later.group_id NOT IN (SELECT group_id FROM timeline)
@@ -127,7 +127,7 @@ _GROUPS = f"""
     listed AS (
         SELECT coalesce(alive.group_id, stored.group_id, open.group_id) AS id, last,
                coalesce(last.log_partition, stored.log_partition, open.log_partition) AS log_partition,
-               -- That it has no members, or is no longer there, is a statement about records that are missing.
+               -- Empty and Dead say that no member was left. Records that are missing could say otherwise.
                CASE WHEN last IS NOT NULL AND (last.state = 'Dead' OR last.state = 'Empty' AND NOT last.is_exact)
                     THEN '{UNKNOWN}'
                     WHEN last IS NOT NULL THEN last.state
@@ -176,16 +176,16 @@ class Group:
     """A group at a point in time.
 
     Attributes:
-        group_type: ``Unknown`` where nothing is on record of it at that time.
-        protocol_type: ``consumer``, ``share``, ``streams``, what a classic group calls its own, or empty for a
-            group that only holds offsets; None where nothing of it is on record at that time.
-        protocol: the assignor chosen in a classic group; None where it has none, and for every other kind.
-        state: in Kafka's spelling; ``Unknown`` where records that the log no longer has decide it: the group may not
-            even have existed.
-        member_count: None where the state is not known.
-        since: when the last thing on record happened to it, None for a group that only holds offsets; within a
-            rebalance that a broker's log shows, when it came into that state.
-        is_exact: whether the log proves all of it; False where records that it no longer has may say otherwise.
+        group_type: ``Unknown`` if the group is not on record at that time.
+        protocol_type: ``consumer``, ``share``, ``streams``, or any name that the clients of a classic group chose;
+            empty for a group that only stores offsets; None if it is not on record at that time.
+        protocol: the assignor that a classic group chose; None if it has none, and for all other types.
+        state: in Kafka's spelling; ``Unknown`` if the records that decide it are no longer in the log: the group may
+            not even have existed.
+        member_count: None if the state is not known.
+        since: time of the group's last event; None for a group that only stores offsets. In a rebalance that a broker's
+            log shows, it is the time when the group came into this state.
+        is_exact: whether the log proves all of this; False if missing records could say otherwise.
         log_partition: the partition of ``__consumer_offsets`` that its records are from.
     """
 
@@ -206,8 +206,8 @@ class LastState(NamedTuple):
     """State of a group at a point in time.
 
     Attributes:
-        state: in Kafka's spelling; ``Dead`` where it had been deleted.
-        deletion: that it was deleted, and when, as far as that is on record; None where it was not.
+        state: in Kafka's spelling; ``Dead`` if it had been deleted.
+        deletion: a sentence on its deletion, with the time if that is on record; None if it was not deleted.
     """
 
     group_id: str
@@ -217,10 +217,10 @@ class LastState(NamedTuple):
 
 
 def unrecorded_states_note(groups: Sequence[Group], states: Sequence[str]) -> str | None:
-    """Return what to say of a search for groups by states that no group is recorded in.
+    """Return a note on a search for groups by states that records never have; None if there is nothing to say.
 
     Args:
-        groups: those in the states, by records or brokers' logs.
+        groups: the groups in these states, by records or brokers' logs.
         states: the states asked for, in any case.
     """
     asked = {state.lower() for state in states} - {group.state.lower() for group in groups}
@@ -236,7 +236,7 @@ def unrecorded_states_note(groups: Sequence[Group], states: Sequence[str]) -> st
 
 
 def unknown_states_note(groups: Sequence[Group], states: Sequence[str]) -> str | None:
-    """Return what to say of groups that a search by states leaves out although they may be in one of them.
+    """Return a note on groups that a search by states leaves out although they may be in one of the states.
 
     Args:
         groups: all groups.
@@ -260,13 +260,13 @@ def groups_at(
     types: Sequence[str] = (),
     states: Sequence[str] = (),
 ) -> list[Group]:
-    """Return the groups that existed at a point in time, and those that may have, by name.
+    """Return the groups that existed or may have existed at a point in time, by name.
 
     Args:
         warehouse: the tables.
         at: the point in time; the end of the log if None.
         group: only this one.
-        types: only groups of these types, in any case; all if empty. One whose type is not known is among them.
+        types: only groups of these types, in any case, and groups of unknown type; all if empty.
         states: only groups in these states, in any case; all if empty.
     """
     wanted_types = {UNKNOWN.lower(), *(name.lower() for name in types)}
@@ -280,7 +280,7 @@ def groups_at(
 
 
 def _read_groups(warehouse: Tables, at: datetime | None, group: str | None, *, only_own: bool = False) -> list[Group]:
-    """Return the groups at a point in time, see ``_recorded_groups``; in a rebalance where a broker's log shows one."""
+    """Return the groups at a point in time, in the states that records and brokers' logs show."""
     groups = _recorded_groups(warehouse, at, group, only_own=only_own)
     phases = _phases(warehouse, groups, at, group)
     return [
@@ -292,14 +292,14 @@ def _read_groups(warehouse: Tables, at: datetime | None, group: str | None, *, o
 def _recorded_groups(
     warehouse: Tables, at: datetime | None, group: str | None, *, only_own: bool = False
 ) -> list[Group]:
-    """Return the groups at a point in time, as records have them.
+    """Return the groups at a point in time, by records alone.
 
     Args:
         warehouse: the tables.
         at: the point in time; the end of the log if None.
         group: only this one.
-        only_own: only groups that have records of their own by then, not those of which offsets, or what is on record
-            from later, prove.
+        only_own: only groups that have records of their own by then; leave out groups that only offsets or later
+            records show.
     """
     history = warehouse.completeness
     proven, proven_from, proven_to = history.proofs(at or END)
@@ -327,26 +327,26 @@ def _phases(warehouse: Tables, groups: Sequence[Group], at: datetime | None, gro
 
 
 def join_phase_at(warehouse: Tables, group: str, at: datetime | None = None) -> JoinPhase | None:
-    """Return the rebalance of a classic group that was going on at a point in time, by a broker's log.
+    """Return the rebalance of a classic group that was in progress at a point in time, by a broker's log.
 
     Args:
         warehouse: the tables.
         group: the group.
         at: the point in time; the end of the log if None.
     """
-    # Most warehouses have no such log: then it is needless to look what records say of the group.
+    # Most warehouses have no such log: then the group's records need not be read.
     if not warehouse.has_rows("broker_log"):
         return None
     return _phases(warehouse, _recorded_groups(warehouse, at, group, only_own=True), at, group).get(group)
 
 
 def group_names(warehouse: Tables) -> list[str]:
-    """Return every group that the tables ever saw in the cluster."""
+    """Return the names of all groups of the cluster in the tables."""
     return [name for (name,) in warehouse.rows(_GROUP_NAMES)]
 
 
 def lively_groups(warehouse: Tables, start: datetime | None = None, end: datetime | None = None) -> list[str]:
-    """Return groups that something happened to within a time range, those with most events first.
+    """Return groups with events in a time range, those with most events first.
 
     Raises:
         UsageError: the tables know nothing of that time range.
@@ -359,8 +359,8 @@ def check_group(warehouse: Tables, group: str) -> None:
     """Make sure that the tables know a group, at any time.
 
     Raises:
-        UsageError: they don't; the message says whether audits may have missed its log partition, and names the most
-            similar groups.
+        UsageError: they don't know it. The message says whether audits may have missed its log partition, and names the
+            most similar groups.
     """
     if warehouse.rows(_GROUP_NAMES, group=group):
         return
@@ -377,7 +377,7 @@ def check_group(warehouse: Tables, group: str) -> None:
 
 
 def outcomes_at(warehouse: Tables, at: datetime | None = None, *, group: str | None = None) -> dict[str, LastState]:
-    """Return what every group that ever was had come to by a point in time: its state then, or its deletion.
+    """Return the state or the deletion of each group on record, as of a point in time.
 
     Args:
         warehouse: the tables.
@@ -388,7 +388,7 @@ def outcomes_at(warehouse: Tables, at: datetime | None = None, *, group: str | N
         LastState(present.group_id, present.group_type, present.state)
         for present in groups_at(warehouse, at, group=group)
     ]
-    # To look for deletions is to read all offsets: not where the one group is there.
+    # Looking for deletions reads all offsets, which is needless if the one group exists.
     deleted = [
         LastState(state.group_id, state.group_type, str(GroupState.DEAD), state.deletion)
         for state in (deleted_groups(warehouse, at, group=group) if group is None or not alive else ())
@@ -397,7 +397,7 @@ def outcomes_at(warehouse: Tables, at: datetime | None = None, *, group: str | N
 
 
 def is_group_exact(warehouse: Tables, group: str, at: datetime | None = None) -> bool:
-    """Return whether it is proven what a group was at a point in time, or that it did not exist."""
+    """Return whether the log proves a group's state at a point in time, or proves that it did not exist."""
     groups = _recorded_groups(warehouse, at, group, only_own=True) or _recorded_groups(warehouse, at, group)
     return all(group.is_exact for group in groups)
 
@@ -408,7 +408,7 @@ def group_at(warehouse: Tables, group: str, at: datetime | None = None) -> Group
     Raises:
         UsageError: the tables don't know the group, or it did not exist then.
     """
-    # The timeline is small; only a group that is not in it needs the table of all offsets to be looked through.
+    # The timeline is small. Only a group that is not in it makes a search through all offsets necessary.
     groups = _read_groups(warehouse, at, group, only_own=True) or groups_at(warehouse, at, group=group)
     if groups:
         return groups[0]
