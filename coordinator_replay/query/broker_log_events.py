@@ -128,7 +128,7 @@ def departures(warehouse: Tables, group: str) -> list[LoggedDeparture]:
 
 
 def last_departures_note(warehouse: Tables, group: str, at: datetime | None) -> str | None:
-    """Return how the last members left before a point in time, or before the end of the log if ``at`` is None."""
+    """Return a note on how the last removed members left, up to a point in time or to the end of the log."""
     earlier = [departure for departure in departures(warehouse, group) if at is None or departure.removed_at <= at]
     last = [removed for removed in earlier if removed.removed_at == earlier[-1].removed_at]
     if not last:

@@ -30,9 +30,10 @@ class TopicConsumer:
     """A client of a group that read a topic, or a group that only commits show to have read it.
 
     Attributes:
-        how: ``subscribed`` by name; ``regex``; member of a ``share`` or ``streams`` group; ``assigned`` under a classic
-            protocol whose topics are not in the log; or ``commits`` alone: a consumer that uses ``assign()``, a tool,
-            or members that are not on record.
+        how: how it is known to have read the topic. ``subscribed``: by name. ``regex``: by regular expression.
+            ``share``, ``streams``: as a member of such a group. ``assigned``: under a classic protocol whose topics are
+            not in the log. ``commits``: by commits alone, which come from a consumer that uses ``assign()``, from a
+            tool, or from members that are not on record.
         client_id: None for ``commits``, whose records name no client, and for a static member if the client id on
             record may be that of an earlier process.
         client_host: None in the same cases.
@@ -149,7 +150,7 @@ def consumers_of(
         end: leave out members that joined at or after this time, and commits from then on; None for no limit.
 
     Raises:
-        UsageError: no record names the topic, or the tables know nothing of that time range.
+        UsageError: no record names the topic, or the tables have no record of that time range.
     """
     warehouse.check_range(start, end)
     identities = warehouse.rows(_IDENTITIES, topic=topic)

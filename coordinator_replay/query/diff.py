@@ -19,14 +19,14 @@ class Change:
     """A difference between two times or two clusters, or an event between two times.
 
     Attributes:
-        what: ``group``; ``type``, ``state``, ``protocol`` or ``assignor`` of a group; ``member``, by client and host;
-            ``subscription`` of a client; ``owner`` or ``offset`` of a partition; ``rebalance`` or ``finding`` between
-            the times.
-        change: ``added``, ``removed`` or ``changed``. An offset ``advanced``, was ``rewound``, is ``not moved``
-            although others of its topic advanced, or ``changed`` if the topic may have been created again in the
-            meantime. Rebalances are ``between``. A finding is ``new``; ``found`` if it was first seen between the times
-            and may have begun before; or ``over`` if it was seen at the first time and ended before the second. Between
-            two audits, a finding is new if the second audit had stored it and the first had not.
+        what: ``group``. ``type``, ``state``, ``protocol``, ``assignor``: a property of the group. ``member``: by client
+            and host. ``subscription``: of a client. ``owner``, ``offset``: of a partition. ``rebalance``, ``finding``:
+            an event between the times.
+        change: ``added``, ``removed`` or ``changed``. Offsets: ``advanced``, ``rewound``, or ``not moved`` if others of
+            the topic advanced. ``changed`` if the topic may have been created again in the meantime. Rebalances:
+            ``between``. Findings: ``new``. ``found`` if first seen between the times, though it may have begun before.
+            ``over`` if seen at the first time and ended before the second. Between two audits, a finding is new if the
+            second audit had stored it and the first had not.
         name: name of the client, partition, cause or rule that changed.
         before: its value at the first time; None if it did not exist.
         after: its value at the second time; None if it did not exist.

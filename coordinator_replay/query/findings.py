@@ -84,7 +84,7 @@ def findings_of(
         since: only findings first stored by a run that began at this time or later.
 
     Raises:
-        UsageError: there is no such rule or group, or the tables know nothing of that time range.
+        UsageError: there is no such rule or group, or the tables have no record of that time range.
     """
     warehouse.check_range(start, end)
     runs = runs_since(warehouse, is_new=is_new, since=since)

@@ -177,8 +177,8 @@ class Group:
 
     Attributes:
         group_type: ``Unknown`` if the group is not on record at that time.
-        protocol_type: ``consumer``, ``share``, ``streams``, or any name that the clients of a classic group chose;
-            empty for a group that only stores offsets; None if it is not on record at that time.
+        protocol_type: ``consumer``, ``share``, ``streams``, or any name that the clients of a classic group chose.
+            Empty for a group that only stores offsets. None if it is not on record at that time.
         protocol: the assignor that a classic group chose; None if it has none, and for all other types.
         state: in Kafka's spelling; ``Unknown`` if the records that decide it are no longer in the log: the group may
             not even have existed.
@@ -349,7 +349,7 @@ def lively_groups(warehouse: Tables, start: datetime | None = None, end: datetim
     """Return groups with events in a time range, those with most events first.
 
     Raises:
-        UsageError: the tables know nothing of that time range.
+        UsageError: the tables have no record of that time range.
     """
     warehouse.check_range(start, end)
     return [name for (name,) in warehouse.rows(_LIVELY, start=start, end=end)]

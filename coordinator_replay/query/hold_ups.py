@@ -1,12 +1,13 @@
-"""Which member blocked a KIP-848 rebalance, with which partitions, and which members waited for them."""
+"""Members that blocked a KIP-848 rebalance, the partitions that they held, and the members that waited for these."""
 
 from dataclasses import dataclass
 
 from coordinator_replay.query.tables import Tables
 
-# Who takes a partition over waited for it only if its target had it before it was free: a member that leaves also frees
-# what others are assigned afterwards. A member that joins while others wait begins a rebalance of its own: it waited in
-# that one, not in those before; a static member waits for what the member that it replaced was to get.
+# A member that takes a partition over waited for it only if it was in the member's target before it became free: a
+# member that leaves also frees partitions that are assigned to others later. A member that joins while others wait
+# begins a new rebalance, and waits in that one only. A static member also waits for the partitions assigned to the
+# member that it replaced.
 _HOLD_UPS = """
     WITH members AS (
         SELECT group_id, member_id, coalesce(min(instance_id), member_id) AS instance, min(valid_from) AS joined_at,
@@ -50,8 +51,8 @@ class HoldUp:
     """A member that was the last to revoke partitions that others had been assigned.
 
     Attributes:
-        waited_ms: for how long the others waited.
-        partitions: what it revoked in the rebalance, as ``topic-partition``.
+        waited_ms: how long the others waited.
+        partitions: partitions that it revoked in the rebalance, as ``topic-partition``.
         waiting: the members that took them.
     """
 

@@ -1,4 +1,4 @@
-"""Costs of a time range over all groups, and the common traits of the groups concerned."""
+"""Costs of a time range over all groups, and common traits of the affected groups."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -17,20 +17,22 @@ from coordinator_replay.times import LATEST, moment_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupImpact:
-    """Costs of a time range for a group: it rebalanced in it, or partitions lost their owner.
+    """Costs of a time range for a group that rebalanced in it or had partitions without an owner.
 
     Attributes:
-        rebalances: those that touch the range; ``causes`` counts them.
-        first_at: when the first of them had begun at the latest: the join phase of a classic group leaves no record.
-        unowned_partitions: partitions without owner for a part of the range: nobody owned them, while members of the
-            group subscribed to their topic (column ``unowned`` of ``partition_ownership``).
-        unowned_ms: milliseconds of these within the range, summed over partitions; what the log proves.
-        stopped_at: when the last member left, where the group has no member at the end of the range: from then on none
-            of its partitions is without an owner.
+        rebalances: number of rebalances that touch the range; ``causes`` counts them by cause.
+        first_at: the latest time at which the first of them can have begun; a classic group's join phase leaves no
+            record.
+        unowned_partitions: number of partitions that had no owner in a part of the range while members of the group
+            subscribed to their topic (column ``unowned`` of ``partition_ownership``).
+        unowned_ms: milliseconds without an owner within the range, summed over partitions, as far as the log proves
+            them.
+        stopped_at: when the last member left, if the group has no member at the end of the range. From then on, its
+            partitions don't count as partitions without an owner.
         commit_pause_ms: the longest pause of commits around one of the rebalances.
-        is_pause_at_least: whether commits may have paused for longer, by commits that are missing from the log.
-        is_at_least: whether the numbers are lower bounds: classic rebalances leave no record of their join phase, and
-            the log may lack records of that time.
+        is_pause_at_least: whether commits may have paused for longer, because commits are missing from the log.
+        is_at_least: whether the numbers are lower bounds: a classic join phase leaves no record, and records of that
+            time may be missing.
     """
 
     group_id: str = column("GROUP", 1, is_id=True)
@@ -48,17 +50,17 @@ class GroupImpact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommonTrait:
-    """A trait that is commoner among the groups concerned than chance explains.
+    """A trait that is commoner among the affected groups than chance explains.
 
-    Only traits that are significant are there (Fisher's exact test, see ``_is_significant``). A log partition, and the
-    broker that led it, are not there where the coordinator is known not to have changed in the range.
+    Only significant traits are listed (Fisher's exact test, see ``_is_significant``). A log partition and the broker
+    that led it are left out if the coordinator is known not to have changed in the range.
 
     Attributes:
-        trait: ``host`` or ``client`` of a member, ``topic`` that one subscribes to or owns, ``log partition`` of
-            __consumer_offsets, ``coordinator`` (broker that led it) or ``coordinator change`` (elected in the range);
-            a broker's id needs brokers' logs or the cluster metadata.
-        concerned: how many of the groups concerned have it, of ``concerned_groups``.
-        others: how many of the other groups with members in that time have it, of ``other_groups``.
+        trait: what the groups have in common. ``host``, ``client``: of a member. ``topic``: that a member subscribes to
+            or owns. ``log partition``: of __consumer_offsets. ``coordinator``: the broker that led it. ``coordinator
+            change``: it was elected in the range. The last two need brokers' logs or the cluster metadata.
+        concerned: number of affected groups with this trait, of ``concerned_groups``.
+        others: number of other groups with this trait, of ``other_groups`` that had members in that time.
     """
 
     trait: str = column("IN-COMMON", 1)
@@ -74,9 +76,9 @@ class Impact:
     """Costs of a time range over all groups.
 
     Attributes:
-        groups: those concerned, the one that lost most first.
-        group_count: groups with members in that time, those concerned included.
-        traits: what the groups concerned have in common, the most telling first.
+        groups: the affected groups, most costly first.
+        group_count: number of groups with members in that time, affected groups included.
+        traits: common traits of the affected groups, most significant first.
         is_complete: whether no record of that time is missing from the log, and all could be decoded.
     """
 
@@ -117,22 +119,22 @@ class Impact:
 
     @property
     def unowned_partitions(self) -> int:
-        """Return partitions of all groups that had no owner for a part of the range."""
+        """Return the number of partitions of all groups that had no owner for a part of the range."""
         return sum(group.unowned_partitions for group in self.groups)
 
     @property
     def unowned_ms(self) -> int:
-        """Return milliseconds of these, summed over partitions."""
+        """Return the milliseconds without an owner, summed over partitions."""
         return sum(group.unowned_ms for group in self.groups)
 
     @property
     def is_at_least(self) -> bool:
-        """Return whether these two are lower bounds."""
+        """Return whether the two numbers of unowned partitions are lower bounds."""
         return not self.is_complete or any(group.is_at_least for group in self.groups)
 
     @property
     def is_pause_at_least(self) -> bool:
-        """Return whether commits of a group may have paused for longer than those of every group on record."""
+        """Return whether commits of some group may have paused for longer than any pause on record."""
         return not self.is_complete or any(group.is_pause_at_least for group in self.groups)
 
     def _downtime(self) -> str:
@@ -145,7 +147,7 @@ class Impact:
 
 
 _SIGNIFICANT = 0.05
-"""How likely it may be that chance names any trait."""
+"""Highest probability with which chance alone may name a trait."""
 
 
 def _first_at(group_impact: GroupImpact) -> datetime:
@@ -158,7 +160,7 @@ def _pause(group_impact: GroupImpact) -> int:
 
 _IN_RANGE = "coalesce({since} < $end, true) AND coalesce({until} > $start, {open} IS NULL)"
 
-# One that is not over has no offset.
+# A rebalance that is not over has no completed_offset.
 _OFFSET_OR_LAST = "coalesce(completed_offset, 9223372036854775807)"
 
 _GROUPS = f"""
@@ -176,7 +178,8 @@ _GROUPS = f"""
         WHERE cluster = $cluster AND {TOUCHES_RANGE}
         GROUP BY group_id
     ), ends AS (
-        -- A group that was converted has ids before and none after: the name shows that it is the same topic.
+        -- A converted group has topic ids before its conversion and none after it: the name shows that the topic is the
+        -- same.
         SELECT group_id, coalesce(topic, topic_id) AS topic, partition, owned_to, unowned,
                log_partition
         FROM partition_ownership WHERE cluster = $cluster AND owned_to < $end
@@ -242,7 +245,7 @@ _TRAITS = f"""
                    AS is_known
         FROM coordinator_changes WHERE cluster = $cluster
     ), unchanged AS (
-        -- Of an election whose time is not exact it is known that it was then or before.
+        -- If the time of an election is not exact, it took place at that time or before.
         SELECT log_partition FROM every_change GROUP BY log_partition
         HAVING NOT bool_or(coalesce(is_known AND elected_at >= $start AND (elected_at < $end OR NOT is_exact), false))
     ), traits AS (
@@ -269,7 +272,7 @@ _TRAITS = f"""
 
 
 def impact_of(warehouse: Tables, start: datetime | None = None, end: datetime | None = None) -> Impact:
-    """Return what a time range cost over all groups.
+    """Return the costs of a time range over all groups.
 
     Args:
         warehouse: the tables.
@@ -277,7 +280,7 @@ def impact_of(warehouse: Tables, start: datetime | None = None, end: datetime | 
         end: not included; the end of the log, included, if None.
 
     Raises:
-        UsageError: the tables know nothing of that time range.
+        UsageError: the tables have no record of that time range.
     """
     warehouse.check_range(start, end)
     asked = _bounds(warehouse, start, end)
@@ -300,18 +303,18 @@ def _bounds(warehouse: Tables, start: datetime | None, end: datetime | None) -> 
 
 
 def _count(warehouse: Tables, names: Sequence[str], asked: dict[str, datetime]) -> int:
-    """Return how many groups had members in that time, or are among these."""
+    """Return the number of groups that had members in that time or are among ``names``."""
     return len({*names, *(group_id for (group_id,) in warehouse.rows(_PRESENT, **asked))})
 
 
 def traits_of(
     warehouse: Tables, names: Sequence[str], start: datetime | None, end: datetime | None
 ) -> tuple[CommonTrait, ...]:
-    """Return what some groups have in common in a time range; nothing where these are one, or all that there are.
+    """Return common traits of some groups in a time range; none for a single group or for all groups together.
 
     Args:
         warehouse: the tables.
-        names: the groups concerned.
+        names: the affected groups.
         start: of the range; the start of the log if None.
         end: not included; the end of the log, included, if None.
     """
@@ -327,15 +330,15 @@ def traits_of(
 
 
 def _is_significant(trait: CommonTrait, compared: int) -> bool:
-    """Tell whether chance hardly explains that so many of the groups concerned have a trait.
+    """Return whether chance hardly explains how many affected groups have a trait.
 
-    Fisher's exact test, one-sided: if the groups concerned were drawn at random, how likely is it that so many of them
-    have it? The more values are compared, the likelier it is that one of them looks so by chance; so each must stay
-    below its part of 5 % (Bonferroni).
+    This is Fisher's exact test, one-sided: if the affected groups were drawn at random, how likely would at least this
+    many of them have the trait? The more values are compared, the likelier one of them looks significant by chance. So
+    the limit of 5 % is divided by the number of values (Bonferroni).
 
     Args:
-        trait: how many groups have it.
-        compared: how many values two groups or more have.
+        trait: the trait, with its counts of groups.
+        compared: number of values that at least two groups have.
     """
     groups, drawn = trait.concerned_groups + trait.other_groups, trait.concerned_groups
     having = trait.concerned + trait.others

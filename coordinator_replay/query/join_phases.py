@@ -1,13 +1,14 @@
 """States that a classic group never writes: PreparingRebalance and CompletingRebalance, by the brokers' own logs.
 
-A rebalance of table ``rebalances`` that has its beginning from a broker's log was going on from then until it was over.
-What its coordinator logged last in that time shows the phase: "Preparing to rebalance group" begins PreparingRebalance,
-"Stabilized group" CompletingRebalance (``ClassicGroupState``). What was logged before the coordinator loaded the
-group's log partition once more does not count: a group that is loaded is in the state of its last record.
+A rebalance of table ``rebalances`` whose beginning comes from a broker's log was in progress from then until it was
+over. The coordinator's last line in that time shows the phase (``ClassicGroupState``): "Preparing to rebalance group"
+begins PreparingRebalance, "Stabilized group" begins CompletingRebalance. Lines from before the coordinator loaded the
+group's log partition again don't count: a loaded group is in the state of its last record.
 
-Where the log lacks the end of a join phase, the table has no beginning of that rebalance: there is no line that agrees
-with its record. The group was in it all the same once it had left the generation that the rebalance came after, and
-its record has when the join phase was over. A line of that end which contradicts the record makes the log another's.
+If the broker's log lacks the line about the end of a join phase, no line can be matched to the rebalance's record. Then
+the table has no beginning of that rebalance. Even so, a line shows that the group left the generation before it, and
+the record shows when the join phase ended. If a line about that end contradicts the record, the log is of another group
+and does not count.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,7 +27,7 @@ LOGGED_STATES = {
     BEGIN: str(GroupState.PREPARING_REBALANCE),
     _JOIN_ENDED: str(GroupState.COMPLETING_REBALANCE),
 }
-"""The lines that begin these states, by their event."""
+"""States by the event of the line that begins them."""
 _SLACK = timedelta(milliseconds=SLACK_MS)
 _LINES = f"""
     WITH loads AS (
@@ -62,11 +63,12 @@ _NOT_JOINED = """
                         AND ended.event IN ('STABILIZED', 'GROUP_EMPTY') AND ended.logged_at >= $at
                         AND ended.logged_at < expired.logged_at)
 """
-"""Members whom the coordinator removed when the join phase was over, in which the group was."""
+"""Members that the coordinator removed at the end of the join phase in progress, because they had not joined."""
 
 OF_OWN_PARTITION = """broker_log JOIN (SELECT DISTINCT log_partition AS own FROM group_timeline
                      WHERE cluster = $cluster AND group_id = $group) ON coalesce(log_partition = own, true)"""
-"""Lines on a group's log partition: of another one they are another group's of this name, or of nobody's."""
+"""SQL for the lines about the group's own log partition. Lines about other log partitions are of another group with
+this name, or of none."""
 
 _ASSIGNED, _JOINED = "MEMBER_ID_ASSIGNED", "MEMBER_JOINED"
 _OUT = ("MEMBER_LEFT", "MEMBER_REPLACED", "SESSION_EXPIRED", "PENDING_MEMBER_EXPIRED", "JOIN_EXPIRED", "SYNC_EXPIRED")
@@ -82,15 +84,15 @@ _MOST_NAMED = 10
 
 @dataclass(frozen=True, slots=True)
 class JoinPhase:
-    """A rebalance that was going on.
+    """A rebalance that was in progress.
 
     Attributes:
         state: PreparingRebalance or CompletingRebalance.
         since: when the group came into that state.
         began_at: when the rebalance began.
-        reasons: what the coordinator had logged as reasons of it, in order.
-        not_joined: members that had not joined when it stopped waiting for them, as it logged them; empty if there are
-            none on record.
+        reasons: the reasons that the coordinator had logged, in order.
+        not_joined: members that had not joined when the coordinator stopped waiting for them, by its log; empty if none
+            are on record.
     """
 
     state: str
@@ -100,7 +102,7 @@ class JoinPhase:
     not_joined: str = ""
 
     def note(self, group: str, awaited: Sequence[str]) -> str:
-        """Return what there is to say of the group.
+        """Return a note on the group's rebalance.
 
         Args:
             group: its name.
@@ -118,7 +120,7 @@ class JoinPhase:
 def join_phases(
     warehouse: Tables, partitions: Mapping[str, int | None], at: datetime | None = None, *, group: str | None = None
 ) -> dict[str, JoinPhase]:
-    """Return the rebalances that were going on, by group.
+    """Return the rebalances that were in progress, by group.
 
     Args:
         warehouse: the tables.
@@ -131,7 +133,7 @@ def join_phases(
     phases: dict[str, JoinPhase] = {}
     lines = warehouse.rows(_LINES, at=at or END, group=group)
     for name, log_partition, event, _, logged_at, reason, joined_at in sorted(lines, key=_order):
-        # Of another log partition it is another group's of this name, or of nobody's.
+        # A line about another log partition is of another group with this name, or of none.
         if name not in partitions or log_partition not in (None, partitions[name]):
             continue
         phase = phases.get(name)
@@ -152,14 +154,14 @@ def awaited_members(
 ) -> list[str]:
     """Return members that a coordinator in PreparingRebalance may be waiting for.
 
-    That a member joins again is logged only where a rebalance begins with it, so that others of these may have joined:
-    at most these have not. New members count from when they got an id.
+    A broker logs a member's rejoin only if it begins a rebalance, so some of the returned members may have joined
+    already: no others are awaited. New members count from the time when they got an id.
 
     Args:
         warehouse: the tables.
         group: the group.
-        phase: the rebalance that was going on.
-        members: of the generation on record.
+        phase: the rebalance that was in progress.
+        members: members of the generation on record.
         at: the point in time; the end of the logs if None.
     """
     if phase.state != GroupState.PREPARING_REBALANCE:
@@ -178,7 +180,7 @@ def awaited_members(
         if event in (_ASSIGNED, _JOINED) and member_id is not None:
             present[member_id] = None
         if event == BEGIN:
-            # Who had joined the attempt before has to do so once more.
+            # Members that had joined the attempt before have to join again.
             joined.clear()
         if event == _JOINED:
             joined.add(member_id)

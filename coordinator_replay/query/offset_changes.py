@@ -10,7 +10,7 @@ from coordinator_replay.query.offsets import check_topics
 from coordinator_replay.query.tables import Tables
 
 MOST_CHANGES = 100_000
-"""Commits in one answer: the latest; a narrower time range shows the others."""
+"""Largest number of commits in one answer, which has the latest; a narrower time range shows the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,16 +18,16 @@ class OffsetChange:
     """One committed offset, from its commit to what ended it: a row of ``offset_history``.
 
     Attributes:
-        topic_id: id of the topic; None where it is not known.
-        delta: how far it lies from the one before; negative where the group went back. None where there was none, where
-            one of the two is negative, and where the topic may have been created again between them.
-        ended_by: COMMIT, EXPIRED, DELETED, GROUP_DELETED, TOMBSTONE, GROUP_MOVED where the group moved to another log
-            partition, or RECORDS_MISSING where its end is not on record; None while it is in force.
-        owner_member_id: who owned the partition when it was committed; None if nobody did or it is not known.
+        topic_id: id of the topic; None if it is not known.
+        delta: difference from the offset before; negative if the group went back. None if there was no offset before,
+            if one of the two is negative, or if the topic may have been created again between them.
+        ended_by: COMMIT, EXPIRED, DELETED, GROUP_DELETED, TOMBSTONE, GROUP_MOVED (to another log partition), or
+            RECORDS_MISSING (the end is not on record); None while it is in force.
+        owner_member_id: member that owned the partition at the commit; None if nobody did or the owner is not known.
         commits_merged: commits before it that ``audit --history-every`` left out.
-        is_proven: False where the input shows no transaction markers, so that the commit may have been aborted.
+        is_proven: False if the commit may have been aborted, because the input has no transaction markers.
         is_exact: whether the log proves that it was in force in the whole interval.
-        is_begin_open: whether there may have been commits before it that are not on record.
+        is_begin_open: whether there may have been earlier commits that are not on record.
     """
 
     group_id: str
@@ -73,7 +73,7 @@ def offset_changes(
 ) -> list[OffsetChange]:
     """Return the committed offsets of a topic or partition in force during a time range, in log order.
 
-    No more than the latest ``MOST_CHANGES``; where there are more, the warehouse's notes say so.
+    The answer has at most the latest ``MOST_CHANGES``. If there are more, a note of the warehouse says so.
 
     Args:
         warehouse: the tables.

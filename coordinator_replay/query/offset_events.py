@@ -1,7 +1,8 @@
-"""Events of a group's committed offsets, summed up for the timeline of the group.
+"""Events of a group's committed offsets, summed up for its timeline.
 
-Between two events of the group, all events of one kind and topic are one: a group that commits in a transaction every
-second, or goes back every night, adds a line and not thousands. Every single commit is in ``offset_history``.
+Between two events of the group, all offset events of one kind and topic become a single event. So a group that commits
+in a transaction every second, or goes back every night, adds a line and not thousands. Every single commit is in
+``offset_history``.
 """
 
 from datetime import datetime
@@ -27,10 +28,10 @@ ENDED = {
     RECORDS_MISSING: "OFFSETS_NOT_ON_RECORD",
     GROUP_MOVED: "OFFSETS_LEFT_BEHIND",
 }
-"""Events by what ended an offset; its own word stands in the detail."""
+"""Events by the column ``ended_by``, whose value is in the event's detail."""
 
 UNREADABLE = "UNREADABLE"
-"""Stands in the detail of a commit that can't be read."""
+"""Value in the detail of a commit that can't be read."""
 
 _IS_RESET = "group_state = 'Empty' AND owner_member_id IS NULL AND coalesce(from_offset > joined.since, false)"
 
@@ -38,10 +39,10 @@ _IS_TOPIC_DELETED = f"coalesce(starts_with(ended_evidence[1], '{TOPIC_DELETED}')
 
 _CASES = " ".join(f"WHEN '{cause}' THEN '{event}'" for cause, event in ENDED.items())
 
-# Offsets are any 64 bits that a client sends: a difference of two may need one more.
+# Clients may send any 64-bit number as an offset, so a difference of two offsets may need 65 bits.
 #
-# A commit into an Empty group counts as set by a tool only where the group has had members: others commit like that
-# all the time. What comes first on record may not have been the first commit.
+# A commit to an Empty group counts as set by a tool only if the group has had members: groups without members always
+# commit this way. The first commit on record may not have been the first one.
 _CHANGES = f"""
     WITH marks AS (
         SELECT DISTINCT log_partition, log_offset FROM group_timeline WHERE cluster = $cluster AND group_id = $group
@@ -53,7 +54,7 @@ _CHANGES = f"""
     ), readable AS (
         SELECT * FROM history WHERE committed_offset IS NOT NULL
     ), of_topics AS (
-        -- Topics that were created again, as far as commits carry their ids.
+        -- Topics that were created again, as far as the topic ids in commits show.
         SELECT *, last_value(topic_id IGNORE NULLS) OVER (
             PARTITION BY topic, partition ORDER BY {in_log_order("readable")}
             ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
@@ -107,12 +108,12 @@ _CHANGES = f"""
 def offset_events(
     warehouse: Tables, group: str, start: datetime | None = None, end: datetime | None = None
 ) -> list[tuple[str, datetime | None, dict[str, Any], dict[str, Any]]]:
-    """Return what happened to the offsets of a group in a time range, in log order.
+    """Return summed-up events of a group's offsets in a time range, in log order.
 
     Returns:
-        For each: the event, the time of the first of what it sums up, the detail: topic, partitions, how many
-        (``times``), ``until`` when, and what else the event has; and the position of that first one, with whether
-        the log proves it.
+        For each event: its name, the time of the first change that it sums up, its detail, and the log position of that
+        first change with ``is_exact``. The detail has topic, partitions, number of changes (``times``), time of the
+        last (``until``), and other values that depend on the event.
     """
     events = []
     for row in warehouse.rows(_CHANGES, group=group, start=start, end=end):

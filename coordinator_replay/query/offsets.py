@@ -1,11 +1,11 @@
-"""Every committed offset of a group at a point in time: OffsetFetch version 2 and later, asked of the past (KIP-88).
+"""Committed offsets of a group at a point in time: OffsetFetch version 2 and later (KIP-88) for the past.
 
-All partitions with a committed offset are there, with or without an owner. With ``require_stable`` (version 7)
-a partition is unstable while a transactional commit of it is pending; as with the broker, a partition that has only
-a pending commit and no stored offset is left out.
+The answer has all partitions with a committed offset, with or without an owner. With ``require_stable`` (version 7), a
+partition is unstable while a transactional commit of it is pending. As on the broker, a partition that has only a
+pending commit and no stored offset is left out.
 
-A partition of which the log has no offset at that time, and does not prove that there was none, is there without an
-offset and with ``is_exact = False``.
+If the log has no offset of a partition at that time and does not prove that there was none, the answer has the
+partition without an offset and with ``is_exact = False``.
 """
 
 import csv
@@ -37,7 +37,8 @@ from coordinator_replay.query.similar import did_you_mean
 from coordinator_replay.query.tables import AS_OF, END, Tables
 from coordinator_replay.times import LATEST, moment_text
 
-# Partitions without an offset in force: what ended the last one on record, and what comes next or waits already.
+# Partitions without an offset in force, with the end of the last offset on record and the first commit after the time,
+# which may be pending already.
 _WITHOUT = f"""
     SELECT topic, partition, min(log_partition), max(valid_to) FILTER (valid_to <= $at),
            arg_max(ended_by, valid_to) FILTER (valid_to <= $at),
@@ -59,13 +60,13 @@ _WITHOUT = f"""
     ORDER BY topic, partition
 """  # noqa: S608 - put together from constants
 
-# A tombstone of an offset that is not on record ends nothing in offset_history.
+# These are read from the records: a tombstone of an offset that is not on record has no row in offset_history.
 _TOMBSTONES = """
     SELECT topic, partition, max(log_timestamp), arg_max(log_offset, log_timestamp) FROM offset_commits AS records
     WHERE cluster = $cluster AND group_id = $group AND is_tombstone AND log_timestamp <= $at AND {counts} GROUP BY ALL
 """.replace("{counts}", COUNTS)
 
-# Which records copies have that reach up to some offset.
+# Ranges of records in the copies that reach up to some offset.
 _HAS = """
     SELECT from_offset, to_offset FROM log_copies
     WHERE cluster = $cluster AND log_partition = $log_partition AND end_offset >= $end_offset
@@ -77,9 +78,9 @@ _PENDING = f"""
     QUALIFY row_number() OVER (PARTITION BY topic, partition ORDER BY pending_since, producer_id) = 1
 """  # noqa: S608 - put together from constants
 
-# The first marker of each producer behind some offset: the transactions that were open there are over with the last.
-# Only those count that were over when the first copy ended that has all from there on: of others the cleaner had taken
-# nothing.
+# Transactions that were open at some offset are over with the first marker of each producer behind it. Only markers
+# count that lie before the end of the first copy that has everything from that offset on: the cleaner had removed
+# nothing of the transactions that were still open at that end.
 _OPEN_UNTIL = """
     SELECT max(ended_at) FROM (
         SELECT arg_min(log_timestamp, log_offset) AS ended_at FROM control_records
@@ -93,7 +94,7 @@ _OPEN_UNTIL = """
     )
 """
 
-# Ids that a topic had by the group's commits, and its lives by the cluster's metadata.
+# Ids of a topic in the group's commits, and its creations and deletions in the cluster metadata.
 _LIVES = f"""
     SELECT topic, last_id, ids, created_at, is_there
     FROM (
@@ -139,21 +140,21 @@ class CommittedOffset:
     """A committed offset at a point in time.
 
     Attributes:
-        committed_offset: None where the partition is unstable and stable offsets were asked for, and where the log does
-            not have the offset of that time.
-        valid_from: since when it was current.
-        owner_member_id: who owned the partition when it was committed, None if nobody did or it is not known.
-        group_state: the group's state at that moment.
-        is_proven: False where the input shows no transaction markers, so that the commit may have been aborted.
-        is_exact: whether the log proves this offset in the whole interval in which it was in force; False without an
-            offset where it does not have the offset of that time.
-        is_begin_open: whether there may have been commits before it that are not on record.
+        committed_offset: None if the partition is unstable and stable offsets were asked for, or if the log does not
+            have the offset of that time.
+        valid_from: when it came into force.
+        owner_member_id: member that owned the partition at the commit; None if nobody did or the owner is not known.
+        group_state: the group's state at the commit.
+        is_proven: False if the commit may have been aborted, because the input has no transaction markers.
+        is_exact: whether the log proves that this offset was in force in its whole interval; False if the log does not
+            have the offset of that time.
+        is_begin_open: whether there may have been earlier commits that are not on record.
         is_stable: whether the log proves that no transactional commit of the partition was pending.
-        is_topic_current: False where the topic was deleted since, or where it may have been created again since.
-        is_unstable: whether a transactional commit of the partition was pending; False where that was not asked.
-        producer_id: whose commit was pending for longest; None where none was.
-        pending_since: since when it was.
-        lag: how far the log's end was ahead, None where no end offset was given.
+        is_topic_current: False if the topic was deleted since, or may have been created again.
+        is_unstable: whether a transactional commit of the partition was pending; False if that was not asked.
+        producer_id: producer whose commit was pending for longest; None if no commit was pending.
+        pending_since: since when that commit was pending.
+        lag: distance to the end offset of the partition; None if no end offset was given.
     """
 
     group_id: str = column("GROUP", LAST, is_id=True)
@@ -183,8 +184,8 @@ class CommittedOffset:
     lag: int | None = column("LAG", 1, only_with=END_OFFSETS, default=None)
 
 
-# A transactional commit was pending from when it was taken until its marker made it hold, so the history has that
-# too: rows that are not current yet. One pass finds both, which counts where the table is large and not clustered.
+# A transactional commit was pending from its record until its marker, so the history also shows pending commits: rows
+# that are not in force yet. One pass over the table finds both, which matters if it is large and not clustered.
 _OFFSETS = f"""
     SELECT {select_list(CommittedOffset)}, {AS_OF} AS holds
     FROM offset_history
@@ -197,7 +198,7 @@ _OFFSETS = f"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingCommit:
-    """A partition with a transactional commit whose transaction was open; the one pending for longest."""
+    """A pending transactional commit of a partition; of several, the one pending for longest."""
 
     topic: str
     partition: int
@@ -222,7 +223,8 @@ def pending_notes(
 ) -> list[str]:
     """Return notes on partitions with a pending transactional commit, which the offsets do not show.
 
-    OffsetFetch leaves a partition out that has no other offset, and gives the offset before it for one that has.
+    OffsetFetch leaves out a partition that has no other offset. For all others it returns the offset before the pending
+    one.
 
     Args:
         pending: the pending commits.
@@ -253,13 +255,13 @@ def pending_notes(
 
 
 def _no_commit_of(warehouse: Tables, group: str, topic: str, committed: Sequence[str]) -> str:
-    """Return what to say of a topic of which the tables have no committed offset of a group.
+    """Return a message for a topic for which the tables have no committed offset of a group.
 
     Args:
         warehouse: the tables.
         group: the group.
         topic: the topic.
-        committed: topics of which they have some.
+        committed: topics for which the tables have committed offsets of the group.
     """
     names = ", ".join(committed) or "no topic"
     if warehouse.completeness.since(log_partitions_of(warehouse, group)).is_whole:
@@ -275,7 +277,7 @@ def check_topics(warehouse: Tables, topics: Sequence[str], group: str) -> None:
     """Make sure that the tables have committed offsets of a group for topics.
 
     Raises:
-        UsageError: of one of them they have none.
+        UsageError: the tables have none for one of the topics.
     """
     committed = committed_topics(warehouse, group)
     for topic in topics:
@@ -284,7 +286,7 @@ def check_topics(warehouse: Tables, topics: Sequence[str], group: str) -> None:
 
 
 def _is_open(partition: LogPartition | None, at: datetime, row: Sequence[Any]) -> bool:
-    """Return whether a partition may have had an offset at a point in time of which the log has none in force.
+    """Return whether a partition may have had an offset at a point in time although none on record was in force.
 
     Args:
         partition: the log partition of the group.
@@ -294,10 +296,11 @@ def _is_open(partition: LogPartition | None, at: datetime, row: Sequence[Any]) -
     ended_at, ended_by, next_seen, next_offset, is_undecided = row[3:]
     if partition is None or partition.is_whole:
         return False
-    # The cleaner touches nothing from the first open transaction on: it has removed no record for one that still waits.
+    # The cleaner works only below the first open transaction: it has removed no record because of a commit that is
+    # still pending.
     if is_undecided and partition.proven_from(LATEST) is not None:
         return False
-    # A commit that was pending then has no offset before it on record where the cleaner may have removed that one.
+    # If a commit was pending at that time, the cleaner may have removed the offset before it.
     asked = at if next_seen is None else min(at, next_seen)
     if partition.proves_absence(asked, next_offset):
         return False
@@ -306,7 +309,7 @@ def _is_open(partition: LogPartition | None, at: datetime, row: Sequence[Any]) -
 
 
 def _kept(warehouse: Tables, partition: LogPartition, at: datetime) -> Sequence[tuple[Any, ...]]:
-    """Return ranges of offsets of which a copy that reaches over a point in time has every one; none behind a gap."""
+    """Return ranges of offsets that a copy reaching beyond a point in time has in full; none if there are gaps."""
     asked = {"log_partition": partition.log_partition, "end_offset": partition.read_to(at)}
     return () if partition.gaps else warehouse.rows(_HAS, **asked)
 
@@ -316,14 +319,14 @@ def _is_removed(
 ) -> bool:
     """Return whether the last tombstone proves that a partition had no offset at a point in time.
 
-    Behind a hole it does where a copy that reaches over the hole still has it: no later record has taken its place,
-    not even that of a commit that waited for its marker then, for which the cleaner would have removed it as well.
+    If a hole follows the tombstone, it still proves this if a copy that reaches beyond the hole has the tombstone. The
+    cleaner would have removed it for any later record of the key, even for a commit that was pending at that time.
 
     Args:
         partition: the log partition of the group.
         at: the point in time.
-        tombstone: a row of ``_TOMBSTONES``; empty where none is on record by then.
-        kept: of the log partition.
+        tombstone: a row of ``_TOMBSTONES``; empty if no tombstone is on record by then.
+        kept: ranges of the log partition, see ``_kept``.
     """
     if partition is None or not tombstone:
         return False
@@ -332,7 +335,7 @@ def _is_removed(
 
 
 def open_offsets(warehouse: Tables, group: str, at: datetime | None = None) -> list[CommittedOffset]:
-    """Return partitions of which the log has no offset at a point in time, and does not prove that there was none.
+    """Return partitions for which the log has no offset at a point in time and does not prove that there was none.
 
     Args:
         warehouse: the tables.
@@ -369,7 +372,7 @@ def open_offsets(warehouse: Tables, group: str, at: datetime | None = None) -> l
 
 
 def open_offsets_note(offsets: Iterable[CommittedOffset]) -> str | None:
-    """Return what to say of partitions of which the log does not have the offset of that time."""
+    """Return a note on partitions whose offset at that time is not on record; None if there are none."""
     without = [
         offset
         for offset in offsets
@@ -382,7 +385,7 @@ def open_offsets_note(offsets: Iterable[CommittedOffset]) -> str | None:
 
 
 def committed_topics(warehouse: Tables, group: str) -> list[str]:
-    """Return topics of which a group ever committed offsets."""
+    """Return all topics for which a group committed offsets."""
     return [topic for (topic,) in warehouse.rows(_TOPICS, group=group)]
 
 
@@ -401,9 +404,9 @@ def offsets_at(
         warehouse: the tables.
         group: the group.
         at: the point in time; the end of the log if None.
-        topics: only of these topics, or of these partitions of them (``orders:0,1``); all if empty.
+        topics: only these topics, or these partitions of them (``orders:0,1``); all if empty.
         require_stable: show partitions with a pending transactional commit as unstable, without an offset.
-        pending: the group's pending commits at that time, where they were asked for already.
+        pending: the group's pending commits at that time, if the caller has them already.
 
     Raises:
         UsageError: the tables don't know the group, or it never committed an offset of a topic asked for.
@@ -451,7 +454,8 @@ def offsets_at(
     ]
     if not require_stable:
         return offsets
-    # Where the cleaner may have removed commits that waited, one may have waited for longer than the one that is shown.
+    # If the cleaner may have removed pending commits, another commit may have been pending for longer than the one
+    # shown.
     offsets = [
         replace(offset, is_exact=offset.is_exact and offset.log_partition in shows_pending) for offset in offsets
     ]
@@ -464,13 +468,13 @@ def offsets_at(
 
 
 class _TopicLives(NamedTuple):
-    """Recorded lives of the topics that had one name.
+    """Recorded lives of the topics with one name.
 
     Attributes:
-        last_id: id of the last one that a commit of the group carries; None where none does.
-        ids: how many ids commits of the group carry; None for none.
-        created_at: when the last one was created; None where no cluster metadata has it.
-        is_there: whether one of them was not deleted; None where no source names them.
+        last_id: last topic id in the group's commits; None if commits carry none.
+        ids: number of topic ids in the group's commits; None if there are none.
+        created_at: when the last of these topics was created; None if no cluster metadata has it.
+        is_there: whether one of these topics still exists; None if no source names them.
     """
 
     last_id: str | None
@@ -479,7 +483,7 @@ class _TopicLives(NamedTuple):
     is_there: bool | None
 
     def is_current(self, offset: CommittedOffset) -> bool:
-        """Return whether an offset is of the last of these topics, as far as the log shows."""
+        """Return whether an offset belongs to the last of these topics, as far as the log shows."""
         is_other = (self.ids or 0) > 1 if offset.topic_id is None else self.last_id not in (None, offset.topic_id)
         committed_at = offset.commit_timestamp
         is_older = self.created_at is not None and committed_at is not None and committed_at < self.created_at
@@ -487,7 +491,7 @@ class _TopicLives(NamedTuple):
 
 
 def negative_offsets_note(offsets: Iterable[CommittedOffset]) -> str | None:
-    """Return what to say of partitions whose committed offset is negative; None where none is."""
+    """Return a note on partitions whose committed offset is negative; None if there are none."""
     negative = [(offset.topic, offset.partition) for offset in offsets if (offset.committed_offset or 0) < 0]
     if not negative:
         return None
@@ -498,10 +502,11 @@ def negative_offsets_note(offsets: Iterable[CommittedOffset]) -> str | None:
 
 
 def _shows_pending(warehouse: Tables, log_partitions: Iterable[int], at: datetime) -> set[int]:
-    """Return log partitions of which every transactional commit is on record that was pending at a point in time.
+    """Return log partitions that have on record every transactional commit pending at a point in time.
 
-    The cleaner removes one that was aborted, and one behind which a later commit of its key stands, as soon as its
-    transaction is over: where that was open behind the cleaner's work, the log does not show that the commit waited.
+    Once a transaction is over, the cleaner removes its commits if they were aborted or if a later commit of the same
+    key follows. So the log may not show that they were pending. It does where all transactions that were open at the
+    beginning of a complete range were over by that time.
     """
     history = warehouse.completeness
     if history.is_whole:
@@ -515,7 +520,7 @@ def _shows_pending(warehouse: Tables, log_partitions: Iterable[int], at: datetim
 
 
 def _are_over(warehouse: Tables, log_partition: int, part: CompleteRange, at: datetime) -> bool:
-    """Return whether the transactions that were open where a range begins to be exact were over at a point in time."""
+    """Return whether all transactions open at the start of an exact range were over at a point in time."""
     if not part.exact_from_offset:
         return part.exact_from_offset == 0
     bounds = {"from_offset": part.exact_from_offset, "to_offset": part.to_offset}
@@ -524,9 +529,9 @@ def _are_over(warehouse: Tables, log_partition: int, part: CompleteRange, at: da
 
 
 def with_lag(offsets: Iterable[CommittedOffset], end_offsets: Mapping[TopicPartition, int]) -> list[CommittedOffset]:
-    """Return offsets with the lag behind end offsets that were given from outside; no guess where none was.
+    """Return offsets with their lag behind the given end offsets; without a lag where no end offset was given.
 
-    A negative offset has no lag, and neither has one of a topic that may have been created again since.
+    A negative offset has no lag. Nor has an offset of a topic that may have been created again since.
     """
     measured = []
     for offset in offsets:
@@ -539,23 +544,23 @@ def with_lag(offsets: Iterable[CommittedOffset], end_offsets: Mapping[TopicParti
 
 @dataclass(frozen=True, slots=True)
 class ResetFile:
-    """Results for offsets that were to be written into a reset file.
+    """The result of writing a reset file.
 
     Attributes:
-        written: how many lines the file has.
-        left_out: partitions that are not in it, by why.
+        written: number of lines in the file.
+        left_out: partitions that are not in the file, by reason.
     """
 
     written: int
     left_out: Mapping[str, Sequence[TopicPartition]]
 
     def __str__(self) -> str:
-        """Return which partitions are left out and why, as a part of a sentence; empty where none is."""
+        """Return a clause that says which partitions are left out and why; empty if none is."""
         return "; ".join(f"{ranges_by_topic(partitions)} ({why})" for why, partitions in self.left_out.items())
 
 
 def _why_not_written(offset: CommittedOffset, *, include_unproven: bool) -> str | None:
-    """Return why an offset is left out of a reset file; None where it is written."""
+    """Return why an offset is left out of a reset file; None if it is written."""
     if offset.committed_offset is None:
         return "a transactional commit was pending" if offset.is_unstable else "not on record"
     if offset.committed_offset < 0:
@@ -574,14 +579,14 @@ def write_reset_file(
 ) -> ResetFile:
     """Write offsets as ``kafka-consumer-groups --reset-offsets --from-file`` takes them.
 
-    One line for each partition, without a heading: topic, partition, offset, and for several groups the group before
-    them. Partitions without an offset, or with a negative one, are left out.
+    The file has one line for each partition and no heading: topic, partition, offset; for several groups, the group
+    comes first. Partitions without an offset, or with a negative one, are left out.
 
     Args:
         offsets: the offsets.
         path: the file.
         include_unproven: write also offsets that are not proven, or not stable.
-        has_groups: write the group, as Kafka's tool wants it where it is given more than one.
+        has_groups: write the group, which Kafka's tool needs if it is given more than one.
 
     Raises:
         UsageError: there is nothing to write, or the file can't be written.

@@ -1,4 +1,4 @@
-"""Who owned a partition at a point in time, by what the coordinator recorded."""
+"""Owners of a partition at a point in time, by the coordinator's records."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ _WAS_ALWAYS_EXACT = """
     WHERE cluster = $cluster AND group_id = $group
 """
 
-# By log position: a coordinator that moved may be ahead of its successor's clock, so that times turn back.
+# Ordered by log offset: times may go back after an election, because brokers' clocks differ.
 _WAS_EXACT_BETWEEN = """
     WITH steps AS (
         SELECT log_offset AS since, lead(log_offset) OVER in_order AS until, is_state_exact,
@@ -41,17 +41,19 @@ class Ownership:
     """One ownership of a partition: a row of ``partition_ownership``.
 
     Attributes:
-        client_id: of the member at that point in time, or of a range its last one; None where it had left by then.
-        client_host: likewise.
-        is_client_inherited: they may be those of an earlier process of this static member.
-        is_exact: whether the log proves that the member owned the partition at the time asked about; of those before
-            and after, in the whole interval.
-        is_begin_open: whether it may have owned it before, too: the log does not have what was before ``owned_from``.
-        rebalance_id: the rebalance in which it ended; None while it lasts, and where it ended outside of one.
-        is_owner: False for the last owner before, and the next one after, a time at which nobody is shown as the owner.
+        client_id: client id of the member at that point in time, or its last one in a time range; None if the member
+            had left by then.
+        client_host: host of the member, in the same way.
+        is_client_inherited: whether client id and host may be those of an earlier process of this static member.
+        is_exact: whether the log proves that the member owned the partition at the time asked about; for the ownerships
+            before and after it, in the whole interval.
+        is_begin_open: whether the member may have owned it before ``owned_from``, too; the log lacks the records before
+            it.
+        rebalance_id: the rebalance in which it ended; None while it lasts, or if it ended outside a rebalance.
+        is_owner: False for the last owner before and the next owner after a time without a known owner.
         from_offset: log offset of the record that began it.
-        to_offset: log offset of the record that ended it, None while it lasts; ``owned_to`` is None where that record,
-            and those before it, carry no time.
+        to_offset: log offset of the record that ended it; None while it lasts. ``owned_to`` is also None if neither
+            that record nor any before it carries a time.
     """
 
     group_id: str = column("GROUP", LAST, is_id=True)
@@ -76,7 +78,7 @@ class Ownership:
 
     @property
     def over_at(self) -> datetime | None:
-        """Return when it was over, before every time on record if no record says; None while it lasts."""
+        """Return when the ownership was over; the earliest time if its end is not on record; None while it lasts."""
         return EPOCH if self.owned_to is None and self.to_offset is not None else self.owned_to
 
 
@@ -108,13 +110,13 @@ class Owners:
     """Owners of a partition at a point in time.
 
     Attributes:
-        owners: more than one in share groups, or where the log has two owners at once; none if nobody owned it, or none
-            is on record.
-        before: the last ownership that had ended by then.
-        after: the first one that began later.
+        owners: the owners; several in share groups, or if the log shows two owners at once; none if nobody owned it or
+            no owner is on record.
+        before: the last ownership that had ended by that time.
+        after: the first ownership that began later.
         is_exact: whether the log proves that there were these owners and no others.
-        is_before_exact: where no owner is shown, whether it proves that nobody owned it since ``before``.
-        is_after_exact: whether it proves the same of ``after``.
+        is_before_exact: without an owner, whether the log proves that nobody owned it since ``before``.
+        is_after_exact: without an owner, whether the log proves that nobody owned it until ``after``.
     """
 
     owners: tuple[Ownership, ...]
@@ -126,7 +128,7 @@ class Owners:
 
     @property
     def neighbours(self) -> tuple[Ownership, ...]:
-        """Return where no owner is shown, the last one before and the next one after."""
+        """Return the ownerships before and after a time without an owner; nothing if there is an owner."""
         if self.owners:
             return ()
         return tuple(
@@ -135,7 +137,7 @@ class Owners:
 
     @property
     def hint(self) -> str | None:
-        """Return what to say where no owner is shown, or where the log does not prove those shown."""
+        """Return a note if there is no owner, or if the log does not prove the owners; None else."""
         if self.owners:
             return self._doubt()
         sentences = [
@@ -154,7 +156,7 @@ class Owners:
         return " ".join(sentences)
 
     def _doubt(self) -> str | None:
-        """Return what to say where more than what is shown may be true of the owners."""
+        """Return a note if there may have been other owners than those shown; None if not."""
         sentences = (
             [] if self.is_exact else ["Records of that time are missing from the log: others may have owned it."]
         )
@@ -179,12 +181,12 @@ def _until(ownership: Ownership) -> str:
 
 
 def owned_topics(warehouse: Tables, group: str) -> dict[str, tuple[int, int]]:
-    """Return topics of which a group ever owned partitions, each with the lowest and the highest of them."""
+    """Return the topics in which a group owned partitions, each with the lowest and the highest partition."""
     return {name: (low, high) for name, low, high in warehouse.rows(_TOPICS, group=group)}
 
 
 def _check_partition(warehouse: Tables, group: str, topic: str, partition: int) -> None:
-    """Say what the tables do know of a partition of which they have no owner."""
+    """Raise an error that says what the tables know about a partition without any owner on record."""
     check_group(warehouse, group)
     owned = owned_topics(warehouse, group)
     is_whole = warehouse.completeness.since(log_partitions_of(warehouse, group)).is_whole
@@ -240,7 +242,7 @@ def owners_at(warehouse: Tables, group: str, topic: str, partition: int, at: dat
 def _by_time(
     intervals: Iterable[Ownership], moment: datetime
 ) -> tuple[list[Ownership], list[Ownership], list[Ownership]]:
-    """Return the intervals that had ended by a point in time, those of that time, and those that begin later."""
+    """Return three lists of intervals: ended by a point in time, current at it, and beginning later."""
     ended: list[Ownership] = []
     current: list[Ownership] = []
     later: list[Ownership] = []
@@ -272,11 +274,11 @@ def owners_between(
         group: the group.
         topic: the topic's name or id.
         partition: the partition.
-        start: those not over by then; all if None.
-        end: those begun before then; all if None.
+        start: only ownerships not over by this time; all if None.
+        end: only ownerships that began before this time; all if None.
 
     Raises:
-        UsageError: as ``owners_at``, or the tables know nothing of that time range.
+        UsageError: as ``owners_at``, or the tables have no record of that time range.
     """
     warehouse.check_range(start, end)
     asked = {"group": group, "topic": topic, "partition": partition, "start": start, "end": end}

@@ -1,4 +1,4 @@
-"""Partitions of topics, as answers hold and show them."""
+"""Partitions of topics in answers."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

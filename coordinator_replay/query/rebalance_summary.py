@@ -1,4 +1,4 @@
-"""Many rebalances in three sentences: how many and why, which groups, and what they cost."""
+"""A summary of many rebalances in three sentences: their number and causes, the groups, and the costs."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,10 +19,10 @@ _CLIENTS = """
 """
 
 MOST_UNSUMMED = 10
-"""Rebalances that are read one by one without a summary."""
+"""Largest number of rebalances that get no summary, because they can be read one by one."""
 
 _MOST_NAMED = 3
-"""Causes, or groups, that a sentence names; the others are counted."""
+"""Number of causes or groups that a sentence names; it counts the others."""
 
 
 def summary_of(
@@ -38,7 +38,7 @@ def summary_of(
         rebalances: at least one, in the order in which they began.
         clients: names of members, by group and member id.
         traits: what the groups have in common, the most telling first.
-        is_complete: whether no record of the time range is missing: there may have been others else.
+        is_complete: whether no record of the time range is missing; if not, there may have been other rebalances.
     """
     least = "" if is_complete and not any(rebalance.lacks_records for rebalance in rebalances) else "At least "
     times = [rebalance.began_by for rebalance in rebalances if rebalance.began_by is not None]
@@ -92,7 +92,7 @@ def _most(names: Iterable[str], others: str) -> str:
 
 
 def _triggers(rebalances: Sequence[Rebalance], clients: Mapping[tuple[str, str], str]) -> str:
-    """Return how many members set them off, and the client that did it most under all its member ids."""
+    """Return the number of rebalances that members triggered, and the client that triggered most of them."""
     members = {(rebalance.group_id, member) for rebalance in rebalances for member in rebalance.trigger_members or ()}
     triggered = sum(bool(rebalance.trigger_members) for rebalance in rebalances)
     by_client = Counter(
@@ -107,7 +107,7 @@ def _triggers(rebalances: Sequence[Rebalance], clients: Mapping[tuple[str, str],
 
 
 def _in_common(traits: Sequence[CommonTrait]) -> str:
-    """Return what is commonest among the groups, with the count of the others."""
+    """Return the most significant common trait of the groups, and the number of other traits."""
     if not traits:
         return ""
     trait = traits[0]
@@ -118,7 +118,7 @@ def _in_common(traits: Sequence[CommonTrait]) -> str:
 
 
 def _longest(rebalances: Sequence[Rebalance]) -> str:
-    """Return the longest comparable value: pauses of commits for all protocols, exact durations for some."""
+    """Return the longest commit pause, known for all protocols, and the longest exact duration, known for some."""
     paused = max(rebalances, key=lambda rebalance: rebalance.commit_pause_ms or 0)
     exact = max(rebalances, key=lambda rebalance: rebalance.duration_ms or 0)
     least = " at least" * any(rebalance.is_pause_at_least for rebalance in rebalances)

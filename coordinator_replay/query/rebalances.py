@@ -19,22 +19,24 @@ _MAX_POLL_INTERVAL_MS = 300_000
 """Default of max.poll.interval.ms, up to which members may take to join."""
 
 SHORT_WAIT_MS = 100
-"""A shorter wait for a member is that of its next heartbeat or poll, and no reason to look at it."""
+"""A shorter wait for a member is just the time to its next heartbeat or poll, and not worth a look."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebalance:
-    """A rebalance: a row of the table of that name.
+    """A rebalance: a row of table ``rebalances``.
 
     Attributes:
-        began_by: when it had begun at the latest: its start, or for a classic one the end of the join phase.
+        began_by: the latest time at which it can have begun: its start, or for a classic group the end of the join
+            phase.
         is_end_open: whether ``completed_at`` is only the latest time at which it can have been over.
-        is_pause_at_least: whether commits may have paused for longer, by commits that are missing from the log.
-        completed_offset: log offset of the record by which it was over, None while it is not; ``completed_at`` is None
-            where that record, and those of the group before it, carry no time.
-        reasons: what the coordinator logged as reasons, in order; None without a broker's log.
-        client_reasons: what clients gave as theirs (KIP-800).
-        matched_by: where causes were asked for, whether one of them is its ``cause`` or only an ``alternative`` to it.
+        is_pause_at_least: whether commits may have paused for longer, because commits are missing from the log.
+        completed_offset: log offset of the record that completed it; None while it is in progress. ``completed_at`` is
+            also None if neither that record nor an earlier one of the group carries a time.
+        reasons: the reasons that the coordinator logged, in order; None without a broker's log.
+        client_reasons: the reasons that clients gave (KIP-800).
+        matched_by: if causes were asked for, ``cause`` if one of them is its cause, ``alternative`` if one is only an
+            alternative.
     """
 
     started_at: datetime | None = column("STARTED-AT", 4)
@@ -82,46 +84,46 @@ class Rebalance:
 
     @property
     def number(self) -> str:
-        """Return what it led to, in words; empty where no record shows that yet."""
+        """Return the epoch that it led to, in words; empty if no record shows it yet."""
         if self.epoch is None:
             return ""
         return f"{'generation' if self.group_type == 'classic' else 'epoch'} {self.epoch}"
 
     @property
     def lacks_records(self) -> bool:
-        """Return whether records of it are missing.
+        """Return whether records about it are missing.
 
-        A rebalance without an epoch is known from a broker's log alone: it has no records yet.
+        A rebalance without an epoch is known only from a broker's log: it has no records yet.
         """
         return self.is_exact is False and self.epoch is not None
 
     @property
     def is_end_missing(self) -> bool:
-        """Return whether it may be over by records that are missing."""
+        """Return whether it may be over although no record shows it, because records are missing."""
         return not self.is_over and self.lacks_records
 
     @property
     def exactness_note(self) -> str | None:
-        """Return what there is to say of one that is not exact."""
+        """Return a note if the rebalance is not exact; None if it is."""
         if self.lacks_records:
             return "not exact: records are missing from the log"
         return None if self.is_exact is not False else "not exact: no record shows it yet, only the log of a broker"
 
     @property
     def began_after(self) -> datetime | None:
-        """Return when it can have begun at the earliest; None if the log does not show it."""
+        """Return the earliest time at which it can have begun; None if the log does not show it."""
         if self.started_at is not None or self.completed_at is None or self.duration_ms_max is None:
             return self.started_at
         return later(self.completed_at, -self.duration_ms_max)
 
     @property
     def limit_ms(self) -> int | None:
-        """Return what it took at most; None if that is only how long members may take to join by default."""
+        """Return the upper bound of its duration; None if it is no less than the default max.poll.interval.ms."""
         is_bound = self.duration_ms_max is not None and self.duration_ms_max < _MAX_POLL_INTERVAL_MS
         return self.duration_ms_max if is_bound else None
 
     def match(self, causes: Sequence[str]) -> str | None:
-        """Return how one of the causes, in any case, matches: by ``cause`` or by an ``alternative``; None if none."""
+        """Return ``cause`` or ``alternative``, the column that one of the causes matches in any case, or None."""
         wanted = {cause_name(cause) for cause in causes}
         if self.cause in wanted:
             return "cause"
@@ -129,11 +131,11 @@ class Rebalance:
 
 
 GOES_ON_UNTIL = "CASE WHEN is_end_open THEN coalesce(started_at, began_by) ELSE completed_at END"
-"""The time up to which a rebalance that is over went on for certain."""
+"""The time up to which a completed rebalance was certainly in progress."""
 
 TOUCHES_RANGE = f"""coalesce({GOES_ON_UNTIL} >= $start, completed_offset IS NULL OR $start IS NULL)
       AND coalesce(coalesce(started_at, completed_at) < $end, true)"""
-"""Condition of rebalances that touch a time range for certain."""
+"""SQL condition on rebalances that certainly touch a time range."""
 
 REBALANCES = f"""
     SELECT {select_list(Rebalance)}
@@ -145,7 +147,7 @@ REBALANCES = f"""
 """The rebalances that touch a time range, by when they began."""
 
 COLUMNS = tuple(column.name for column in stored_columns(Rebalance))
-"""The columns of the table that a rebalance is made of, in its order."""
+"""The columns of the table that ``Rebalance`` has, in its order."""
 
 
 def rebalances_of(
@@ -161,12 +163,12 @@ def rebalances_of(
     Args:
         warehouse: the tables.
         group: only of this group; of all if None.
-        start: those not over before then.
-        end: those begun before then.
-        causes: only these causes, in any case, be they an alternative to the one named; all if empty.
+        start: only rebalances not over before this time.
+        end: only rebalances that began before this time.
+        causes: only rebalances with one of these causes, in any case, as cause or as alternative; all if empty.
 
     Raises:
-        UsageError: the tables don't know the group, or nothing of that time range; or there is no such cause.
+        UsageError: the tables don't know the group or have no record of that time range, or there is no such cause.
     """
     check_causes(causes)
     warehouse.check_range(start, end)
@@ -181,14 +183,14 @@ def rebalances_of(
 
 
 def rebalances_at(warehouse: Tables, group: str | None, at: datetime, *, causes: Sequence[str] = ()) -> list[Rebalance]:
-    """Return the rebalance under way at a point in time, or else the last one before it.
+    """Return the rebalance in progress at a point in time, or else the last one before it.
 
-    A classic rebalance leaves no record until it ends. Where the point lies between the earliest and the latest moment
-    at which the next one can have begun, that one is given as well.
+    A classic rebalance leaves no record until it ends. If the next rebalance may have begun before the point in time,
+    it is returned as well.
 
     Args:
         warehouse: the tables.
-        group: only of this group; of all if None, and then only rebalances that had begun for sure.
+        group: only of this group; if None, of all groups, and then only rebalances that had certainly begun.
         at: the point in time.
         causes: as for ``rebalances_of``.
 
@@ -222,7 +224,7 @@ def check_causes(causes: Sequence[str]) -> None:
     """Make sure that a rebalance can have these causes.
 
     Raises:
-        UsageError: one is none of the words that ``rebalances.cause`` takes.
+        UsageError: a name is not a value of ``rebalances.cause``.
     """
     names = [str(cause) for cause in Cause]
     for cause in causes:

@@ -1,4 +1,4 @@
-"""Removed offsets and deleted groups at some time: when they were removed, and why."""
+"""Offsets and groups that had been removed by a point in time, with when and why."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from coordinator_replay.query.group_moves import in_log_order
 from coordinator_replay.query.tables import AS_OF, END, Tables
 from coordinator_replay.times import moment_text
 
-# The last removal of each partition; the caller knows whether a later commit took its place by then.
+# The last removal of each partition. The caller checks whether a later commit took its place by then.
 _OFFSETS = """
     WITH last AS (
         SELECT topic, partition, committed_offset, valid_to, ended_by, ended_confidence, ended_alternatives,
@@ -70,7 +70,7 @@ _GROUPS = f"""
 """  # noqa: S608 - put together from constants
 
 MOST_NOTES = 10
-"""Sentences about removed offsets in the notes of an answer; the history of a topic has the others."""
+"""Largest number of notes about removed offsets in an answer; the history of a topic has the others."""
 
 _WORDS = {
     "EXPIRED": "expired (offsets.retention.minutes)",
@@ -81,19 +81,19 @@ _WORDS = {
 }
 
 GROUP_MOVED = "GROUP_MOVED"
-"""An offset counts no more since the group moved to another log partition."""
+"""The offset no longer counts, because the group moved to another log partition."""
 
 RECORDS_MISSING = "RECORDS_MISSING"
-"""What ended an offset is not on record: records of that time are missing from the log."""
+"""The end of the offset is not on record, because records of that time are missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovedOffsets:
-    """Offsets of one topic that went for one reason at one time.
+    """Offsets of one topic that were removed at one time for one reason.
 
     Attributes:
-        ended_by: EXPIRED, DELETED, GROUP_DELETED, TOMBSTONE where the log does not say, or RECORDS_MISSING where not
-            even the end is on record.
+        ended_by: EXPIRED, DELETED, GROUP_DELETED, TOMBSTONE if the log does not say why, or RECORDS_MISSING if not even
+            the end is on record.
     """
 
     topic: str
@@ -120,14 +120,14 @@ class RemovedOffsets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletedGroup:
-    """A group that does not exist at some time, and did before.
+    """A group that existed before a point in time, but not at it.
 
     Attributes:
-        deleted_at: None where the log does not prove when.
-        absent_from: from when on it did not exist for sure, where that is all that the log proves.
-        reason: what took its last offsets: EXPIRED where the broker's cleanup removed the group with them,
-            GROUP_DELETED for DeleteGroups, DELETED for DeleteOffsets of a group that only stored offsets. None where it
-            had no offsets: the log does not distinguish DeleteGroups from the broker's cleanup of empty groups then.
+        deleted_at: when it was deleted; None if the log does not prove it.
+        absent_from: the time from which it certainly did not exist, if the log proves only that.
+        reason: why its last offsets were removed: EXPIRED if the broker's cleanup removed the group with them,
+            GROUP_DELETED for DeleteGroups, DELETED for DeleteOffsets in a group that only stored offsets. None if it
+            had no offsets: then the log does not distinguish DeleteGroups from the broker's cleanup of empty groups.
         offsets_removed: partitions whose offsets were removed and never committed again.
         last_member_at: when it last had a member; None for a group that only stored offsets.
         is_exact: whether the log proves when it was deleted.
@@ -146,7 +146,7 @@ class DeletedGroup:
 
     @property
     def deletion(self) -> str:
-        """Return a sentence on its deletion and the time of that, as far as they are on record."""
+        """Return a sentence on its deletion, with the time if it is on record."""
         if self.deleted_at is not None:
             return f"deleted at {moment_text(self.deleted_at)}"
         before = "" if self.absent_from is None else f" before {moment_text(self.absent_from)}"
@@ -154,7 +154,7 @@ class DeletedGroup:
 
 
 def removed_offsets(warehouse: Tables, group: str, at: datetime | None = None) -> list[RemovedOffsets]:
-    """Return offsets that a group had once and no longer has at some time, with when and why they went.
+    """Return offsets that a group had lost by a point in time, with when and why they were removed.
 
     Args:
         warehouse: the tables.
@@ -167,9 +167,9 @@ def removed_offsets(warehouse: Tables, group: str, at: datetime | None = None) -
 def deleted_groups(
     warehouse: Tables, at: datetime | None = None, *, group: str | None = None, types: Sequence[str] = ()
 ) -> list[DeletedGroup]:
-    """Return groups that existed once and do not at some time, by when they were deleted.
+    """Return groups that existed before a point in time but not at it, in the order of their deletion.
 
-    A group that only stored offsets ends with the last of them.
+    A group that only stored offsets ends when its last offset is removed.
 
     Args:
         warehouse: the tables.
@@ -192,7 +192,7 @@ def removal_notes(
     Args:
         removed: the removed offsets.
         topics: only of these topics; all if empty.
-        but: partitions of which more is not on record than that.
+        but: partitions to leave out, because another note says that their offset is not on record.
     """
     excepted = frozenset(but)
     wanted = [

@@ -1,7 +1,7 @@
-"""Static members that came back with other topics, which began no rebalance.
+"""Static members that came back with other topics without a rebalance.
 
-A classic group that is Stable goes on with its generation where a static member is replaced, unless the choice of the
-assignor changes (``GroupMetadataManager.updateStaticMemberThenRebalanceOrCompleteJoin``): topics are not compared.
+If a static member of a Stable classic group is replaced, the group keeps its generation unless the chosen assignor
+changes (``GroupMetadataManager.updateStaticMemberThenRebalanceOrCompleteJoin``). Topics are not compared.
 """
 
 from datetime import datetime
@@ -12,7 +12,7 @@ from coordinator_replay.query.tables import Tables
 from coordinator_replay.times import moment_text
 
 IS_UNANSWERED = "group_type = 'classic' AND event = 'SUBSCRIPTION_CHANGED' AND rebalance_id IS NULL"
-"""Condition of rows of ``group_timeline``: a subscription changed, and no rebalance began by that."""
+"""SQL condition on rows of ``group_timeline``: a subscription changed and began no rebalance."""
 
 _UNANSWERED = f"""
     SELECT instance_id, log_timestamp FROM group_timeline
@@ -26,7 +26,7 @@ _MOST_NAMED = 3
 def resubscription_note(
     warehouse: Tables, group: str, start: datetime | None = None, end: datetime | None = None
 ) -> str | None:
-    """Return what there is to say of static members that came back with other topics.
+    """Return a note on static members that came back with other topics; None if there are none.
 
     Args:
         warehouse: the tables.

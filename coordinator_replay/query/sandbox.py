@@ -1,9 +1,9 @@
-"""The engine that runs statements of users: it sees the tables, and nothing else of this machine or its network.
+"""The engine that runs users' statements. It sees the tables, and nothing else of this machine or its network.
 
 A statement may come from a wiki, a ticket or a language model. DuckDB itself can read and write any file with the
-rights of whoever runs it, attach databases and load extensions. No kind of statement is harmless by its name: a
-``COPY`` may stand inside a ``SELECT``. So the engine gets no folder and no file of this machine, only two file systems
-of ours: one reads the files of the tables, the other is scratch space whose files have no names on disk.
+rights of the user who runs it, attach databases and load extensions. No kind of statement is harmless by its name: a
+``COPY`` may be inside a ``SELECT``. So the engine gets no folder and no file of this machine. It gets only two file
+systems of ours: one reads the files of the tables, the other is scratch space whose files have no names on disk.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -24,9 +24,8 @@ SET python_enable_replacements = false;
 SET enable_external_access = false;
 SET lock_configuration = true;
 """
-"""DuckDB keeps persistent secrets in the home folder; replacements are variables of this program, which are no tables.
-
-The folder for what does not fit into memory comes first: DuckDB allows access to it, whichever it is.
+"""DuckDB keeps persistent secrets in the home folder, and would take variables of this program for tables (replacement
+scans). The temporary directory is set first: DuckDB allows access to it, whichever it is.
 """
 
 _REFUSED = "without --allow-files, statements read the tables and touch no files: "
@@ -37,9 +36,9 @@ def named_files(connection: duckdb.DuckDBPyConnection) -> Iterator[Callable[[Ite
     """Let an engine open files of tables for reading, and scratch files, until the block ends.
 
     Yields:
-        A function that names files for the engine; it can open no others once it is shut.
+        A function that names files for the engine. Once the engine is shut, it can open no others.
     """
-    # fsspec takes a while to import, which questions without statements do without.
+    # fsspec takes a while to import, and questions without statements don't need it.
     from coordinator_replay.store.statement_files import ScratchFiles, TableFiles
 
     tables, scratch = TableFiles(), ScratchFiles()

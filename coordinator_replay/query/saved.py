@@ -7,8 +7,8 @@ A file begins with comments: what the query answers, then a line for each parame
     -- param least number = 2: rebalances from which on a group counts
     SELECT ...
 
-``$group`` in the statement is the parameter's value, null where none is given and the file names no default.
-``$cluster`` is the cluster asked about and needs no line. Types are text, number and time.
+``$group`` in the statement is the parameter's value; null if none is given and the file names no default. ``$cluster``
+is the cluster asked about and needs no line. Types are text, number and time.
 """
 
 import itertools
@@ -37,7 +37,7 @@ class Parameter:
 
     Attributes:
         type: ``text``, ``number`` or ``time``.
-        default: its value where none is given, as it would be typed; None for null.
+        default: its value if none is given, as it would be typed; None for null.
         about: what it does.
     """
 
@@ -53,7 +53,7 @@ class Parameter:
         """Return a value as it was typed, in the parameter's type.
 
         Raises:
-            UsageError: it is none of that type.
+            UsageError: the text is no value of that type.
         """
         try:
             if self.type == "time":
@@ -73,8 +73,8 @@ class SavedQuery:
     """A query by name.
 
     Attributes:
-        about: what it answers, in a sentence.
-        parameters: what it takes, in the order of the file.
+        about: the question that it answers, in a sentence.
+        parameters: its parameters, in the order of the file.
         sql: a SELECT in DuckDB's SQL.
     """
 
@@ -87,7 +87,7 @@ class SavedQuery:
         """Return the parameter of that name.
 
         Raises:
-            UsageError: it takes none of that name.
+            UsageError: the query has no parameter of that name.
         """
         for parameter in self.parameters:
             if parameter.name == name:
@@ -96,7 +96,7 @@ class SavedQuery:
         raise UsageError(f"saved query {self.name} takes no parameter {name!r}; it takes {names}")
 
     def defaults(self, warehouse: Tables) -> dict[str, Any]:
-        """Return the value of each parameter where none is given; null where the file names no default."""
+        """Return the default of each parameter; null if the file names none."""
         return {
             parameter.name: None if parameter.default is None else parameter.read(parameter.default, warehouse)
             for parameter in self.parameters
@@ -104,7 +104,7 @@ class SavedQuery:
 
 
 def queries_folder() -> Path:
-    """Return where the files lie: inside the installed package, or next to it in a checkout.
+    """Return the folder of the files: inside the installed package, or next to it in a checkout.
 
     Raises:
         DefinitionError: neither place has them; the installation is broken.
@@ -135,7 +135,7 @@ def saved_queries() -> dict[str, SavedQuery]:
 
 
 def saved_query(name: str) -> SavedQuery:
-    """Return the saved query of a name, or of a part of a name that no other has: ``storms`` for rebalance-storms.
+    """Return the saved query of a name, or of a unique part of a name: ``storms`` for rebalance-storms.
 
     Raises:
         UsageError: there is none.
@@ -152,7 +152,7 @@ def saved_query(name: str) -> SavedQuery:
 
 
 def saved_terms(name: str, values: Mapping[str, str]) -> str:
-    """Return what a saved query looks for, with the values of its parameters, in a sentence."""
+    """Return a sentence that says what a saved query looks for, with the values of its parameters."""
     query = saved_query(name)
     written = {parameter: values.get(parameter.name, parameter.default) for parameter in query.parameters}
     parts = [

@@ -1,18 +1,19 @@
-"""Names that somebody may have meant by one that nothing has."""
+"""Suggestions for a name that does not exist."""
 
 import difflib
 from collections.abc import Sequence
 
 _MOST_COMPARED = 20_000
-"""Names beyond which only those with the same first letter are compared."""
+"""If there are more names than this, only names with the same first letter are compared."""
 
 
 LEAST_PART = 4
-"""Letters of a part of a name that say more than letters in common: ``storms`` of ``rebalance-storms``."""
+"""A part of a name with at least this many letters counts more than similar letters: ``storms`` of
+``rebalance-storms``."""
 
 
 def nearest(name: str, names: Sequence[str]) -> str | None:
-    """Return the name most like another one, in any case: the shortest that contains it; None where none is like it."""
+    """Return the name most like another, in any case: first the shortest that contains it. None if none is alike."""
     lowered = name.lower()
     alike = [other for other in names if lowered in other.lower() or (other and other.lower() in lowered)]
     if not alike and len(names) > _MOST_COMPARED:
@@ -24,7 +25,7 @@ def nearest(name: str, names: Sequence[str]) -> str | None:
 
 
 def did_you_mean(name: str, names: Sequence[str], otherwise: str = "") -> str:
-    """Return the question whether the most similar name was meant; where none is similar, something else to say.
+    """Return a question that suggests the most similar name, or another text if no name is similar.
 
     >>> did_you_mean("order", ["orders", "payments"])
     "did you mean 'orders'?"

@@ -1,4 +1,4 @@
-"""Statements in Spark's SQL, made of the one text that the embedded engine reads.
+"""Statements in Spark's SQL, translated from the SQL of the embedded engine.
 
 Saved queries and views are written once, in DuckDB's SQL. sqlglot translates them; the few functions that it doesn't
 know for Spark, or translates to something else, are replaced here. A test runs every statement in both engines.
@@ -30,7 +30,7 @@ def spark_statement(sql: str, values: Mapping[str, Value] | None = None, schema:
         ParseError: sqlglot can't read the statement.
     """
     tree = sqlglot.parse_one(sql, dialect="duckdb")
-    # What stands in others comes first, so that a function is replaced with its arguments.
+    # Inner expressions come first, so that a function's arguments are replaced before the function.
     for node in reversed(list(tree.walk())):
         if isinstance(node, exp.Placeholder | exp.Parameter):
             node.replace(_literal((values or {}).get(node.name)))
@@ -62,12 +62,12 @@ def _call(name: str, *arguments: exp.Expr) -> exp.Expr:
 
 
 def _milliseconds(node: exp.Expr) -> exp.Expr:
-    """Replace ``epoch_ms`` of a timestamp, which sqlglot takes for the way back."""
+    """Replace ``epoch_ms`` of a timestamp, which sqlglot takes for the inverse conversion."""
     return _call("UNIX_MILLIS", node.this)
 
 
 def _length(node: exp.Expr) -> exp.Expr:
-    """Replace ``len``: all statements take it of lists. It is null for null, as Spark's ``size`` is not always."""
+    """Replace ``len``, which all statements apply to lists. It is null for null; Spark's ``size`` is not always so."""
     return _call("ARRAY_SIZE", node.this)
 
 
@@ -107,7 +107,7 @@ def _named(node: exp.Anonymous) -> exp.Expr:
 
 
 def _part(node: exp.Expr) -> exp.Expr:
-    """Replace a slice of a list, whose ends count from one and are both part of it."""
+    """Replace a slice of a list: positions count from one, and both ends are included."""
     (bounds,) = node.expressions
     if not isinstance(bounds, exp.Slice):
         return node
@@ -116,7 +116,7 @@ def _part(node: exp.Expr) -> exp.Expr:
 
 
 def _columns(node: exp.Expr) -> exp.Expr:
-    """Replace a row that a subquery of ``IN`` has as its one column by the columns of the row."""
+    """Replace a row that is the only column of an ``IN`` subquery by the columns of that row."""
     query = node.args.get("query")
     select = None if query is None else query.this
     if isinstance(select, exp.Select) and isinstance(select.expressions[0], exp.Tuple):
@@ -125,7 +125,7 @@ def _columns(node: exp.Expr) -> exp.Expr:
 
 
 def _windowed(node: exp.Expr) -> exp.Expr:
-    """Replace a condition on the rows of an aggregate over a window, which Spark does not have."""
+    """Replace a FILTER on an aggregate over a window, which Spark does not have."""
     aggregate = node.this.this
     if not isinstance(node.this, exp.Filter) or not isinstance(aggregate, _WITHOUT_NULLS):
         return node

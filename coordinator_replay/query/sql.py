@@ -1,7 +1,7 @@
-"""Any question: SQL over all tables and views by name, in the embedded engine.
+"""SQL over all tables and views by name, in the embedded engine.
 
-What ``SHOW TABLES`` and ``DESCRIBE`` answer are the names, types and comments of the table contract: the engine only
-knows the tables that a statement names, and none of their comments; the definitions know all.
+``SHOW TABLES`` and ``DESCRIBE`` answer with the names, types and comments of the table definitions: the engine knows
+only the tables that a statement names, and none of their comments.
 """
 
 import re
@@ -29,14 +29,14 @@ Answer = tuple[list[str], list[tuple[Any, ...]]]
 
 
 def unknown_table(name: str) -> UsageError:
-    """Return what to say of a table that the contract does not have."""
+    """Return the error for a table that does not exist."""
     names = [*table_names(), *views()]
     hint = did_you_mean(name, names, f"there are {', '.join(names)}")
     return UsageError(f"no table is called {name}: {hint}")
 
 
 def _tables() -> Answer:
-    # Definitions ask for pyarrow, which most statements do without.
+    # Definitions need pyarrow, which most statements don't.
     from coordinator_replay.tables.definition import tables
 
     rows = [(table.name, "table", table.about) for table in tables().values()]
@@ -67,7 +67,7 @@ def catalog_answer(statement: str) -> Answer | None:
         return None
     name = described[1].lower()
     if name in views():
-        # A view has no columns of its own: the engine knows those of its SELECT.
+        # A view's columns are not defined anywhere; the engine derives them from its SELECT.
         return None
     if name not in table_names():
         raise unknown_table(described[1])
@@ -102,9 +102,9 @@ def run_sql(
         Names of the columns, and the rows; no columns where the statement has no answer.
 
     Raises:
-        UsageError: the engine does not understand the statement (the message is its own), it wants files,
+        UsageError: the engine does not understand the statement (the message is DuckDB's), the statement needs files,
             or it takes longer than the timeout.
-        WarehouseError: a table that it names is not there.
+        WarehouseError: a table that the statement names does not exist.
     """
     answer = catalog_answer(statement)
     if answer is not None:
@@ -130,7 +130,7 @@ def run_sql(
 
 
 def _check_single(connection: duckdb.DuckDBPyConnection, text: str) -> None:
-    """Make sure that a text is one statement: of several the engine would show the last answer alone.
+    """Make sure that a text is one statement: of several, the engine would show only the last answer.
 
     Raises:
         UsageError: there are several.
@@ -146,7 +146,7 @@ def _wrong_statement(problem: duckdb.Error) -> UsageError:
         return UsageError(refused)
     unknown = _UNKNOWN_TABLE.search(str(problem))
     if unknown is None:
-        # The engine repeats the statement, with a mark below it that only lines of their own would keep in place.
+        # The engine repeats the statement with a mark below it, which would be out of place in a message of one line.
         return UsageError(str(problem).partition("\n\nLINE ")[0])
-    # The engine's own suggestion knows only the tables that the statement already named.
+    # The engine itself can suggest only tables that the statement already names.
     return unknown_table(unknown[1])

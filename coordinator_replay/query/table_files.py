@@ -1,8 +1,8 @@
-"""A Delta table as something that DuckDB can select from.
+"""SELECT statements with which DuckDB reads the files of a Delta table.
 
-Delta's log says which files a table consists of, which rows of the partition columns they hold and, in their
-statistics, which of them can hold a group; DuckDB's own Parquet reader then reads these few columns of these few
-files. That takes a quarter of the time and memory of an Arrow dataset over the same table, and needs no pyarrow.
+Delta's log says which files a table consists of, and which values of the partition columns they have. The files'
+statistics say which of them can have a group. DuckDB's own Parquet reader then reads the few columns needed of these
+few files. That takes a quarter of the time and memory of an Arrow dataset over the same table, and needs no pyarrow.
 """
 
 import json
@@ -33,11 +33,11 @@ _DUCKDB_TYPES = {
 
 
 class Engine(NamedTuple):
-    """An engine that is to know tables.
+    """An engine that gets tables.
 
     Attributes:
         connection: the engine.
-        name_files: returns the names by which it opens files, given their paths or URIs.
+        name_files: returns the names under which the engine opens files, given their paths or URIs.
     """
 
     connection: duckdb.DuckDBPyConnection
@@ -61,13 +61,13 @@ def _duckdb_type(delta: Any) -> str:
 
 
 def _may_match(file: TableFile, bounds: Mapping[str, str]) -> bool:
-    """Return whether a file can have rows with these values; cut-off statistics stay bounds."""
+    """Return whether a file can have rows with these values; truncated statistics are still bounds."""
     lowest, highest = {"cluster": file.cluster, **file.lowest}, {"cluster": file.cluster, **file.highest}
     return all(lowest.get(column, value) <= value <= highest.get(column, value) for column, value in bounds.items())
 
 
 def _of_each(column: str, values: Sequence[Any], type_: str) -> str:
-    """Return a partition column: one value, or one for each file in turn."""
+    """Return the SQL of a partition column: one value, or one value for each file."""
     texts = ["NULL" if value is None else quoted(str(value)) for value in values]
     if len(set(texts)) == 1:
         return f'CAST({texts[0]} AS {type_}) AS "{column}"'
@@ -82,12 +82,12 @@ def select_files(
     Args:
         name_files: see ``Engine``.
         table: the open table.
-        snapshot: the same, its files.
-        bounds: values that the rows asked for have in these columns; files without them are left out, other rows of
-            the remaining files are not.
+        snapshot: the files of the same table.
+        bounds: values that the wanted rows have in these columns. Files without them are left out; the remaining files
+            may have other rows, too.
 
     Raises:
-        WarehouseError: the table has features of Delta that its files alone don't show.
+        WarehouseError: the table uses features of Delta that can't be read from its files alone.
     """
     if table.protocol().min_reader_version != _PLAIN_READER:
         raise WarehouseError(

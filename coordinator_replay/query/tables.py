@@ -1,7 +1,7 @@
-"""The tables as questions see them: SQL over them by name, and what they cover.
+"""The tables as questions see them: SQL over tables by name, and the time range that they cover.
 
-"As of T" is answered from ``valid_from``/``valid_to`` and log positions. Of each table the newest version is read that
-finished runs have left: what an audit is writing just now, or one that was killed has left, is not seen.
+"As of T" is answered from ``valid_from``/``valid_to`` and log offsets. Questions read the newest version of each table
+that a finished run left. They don't see files of an audit that is still running or was killed.
 """
 
 import re
@@ -34,24 +34,24 @@ from coordinator_replay.tables.names import table_names
 from coordinator_replay.times import LATEST, moment_text
 
 DEFAULT_CLUSTER = "default"
-"""What an audit calls the cluster where nobody named it."""
+"""Name of the cluster if nobody named it."""
 
 END = LATEST
-"""Point in time that means the end of the log: only what was never ended is valid then."""
+"""Point in time that means the end of the log: only rows without an end are valid then."""
 
 AS_OF = f"""(valid_from <= $at OR valid_from IS NULL)
       AND (valid_to > $at OR (valid_to IS NULL AND (to_offset IS NULL OR $at < TIMESTAMPTZ '{END}')))"""
-"""Condition of rows that hold at a point in time: half-open intervals; an unknown start counts as always.
+"""SQL condition on rows that are valid at a point in time. Intervals are half-open; a row with an unknown start counts
+as valid from the beginning. If the record that ended a row has no time, the row counts as valid at every time but the
+end of the log.
 
-Where the record that ended a row has no time, the row may hold at every time but the end of the log.
-
-Written so that the engine can look at it while it reads a file.
+The condition is written so that the engine can apply it while it reads a file.
 """
 
 MEMBERS_AS_OF = (
     "(valid_from <= $at OR valid_from IS NULL) AND (valid_to > $at OR (valid_to IS NULL AND to_offset IS NULL))"
 )
-"""The same of ``member_timeline``: what is over and has no end on record was over before any time on record."""
+"""The same for ``member_timeline``: a row that is over without a time of its end was over before any time on record."""
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PARAMETER = re.compile(r"\$([a-z_]+)")
@@ -65,8 +65,8 @@ class Coverage:
     Attributes:
         first: timestamp of the first record read.
         last: the end of the log: the latest timestamp of a record, control records included.
-        audited_at: when the last audit ended, None where no finished one is on record. A record written later can't
-            have been read.
+        audited_at: when the last audit ended; None if no audit has finished. Records written later can't have been
+            read.
     """
 
     first: datetime
@@ -79,7 +79,7 @@ class Coverage:
 
 def _no_rows(name: str) -> Any:
     """Return a table of the contract without rows, in the types of its columns."""
-    # Parsing definitions asks for pyarrow, which most questions do without.
+    # Parsing definitions needs pyarrow, which most questions don't.
     from coordinator_replay.tables.definition import table
 
     return table(name).arrow_schema().empty_table()
@@ -89,9 +89,9 @@ class Tables:
     """The tables under one path or object-store URI, as finished runs have left them.
 
     Args:
-        uri: where each table is a folder of its own name.
+        uri: the folder in which each table is a folder of its own name.
         cluster: the cluster that questions are about; None for the only one that was audited into the warehouse.
-        zone: the zone of times that are given as text and name none.
+        zone: the time zone of times given as text that name none.
 
     Attributes:
         notes: sentences that belong to the answers so far.
@@ -113,7 +113,7 @@ class Tables:
         return self.new_connection()
 
     def new_connection(self) -> duckdb.DuckDBPyConnection:
-        """Return an engine of its own, which knows no table so far."""
+        """Return a new engine, which knows no table yet."""
         connection = duckdb.connect()
         connection.execute("SET TimeZone = 'UTC'; SET parquet_metadata_cache = true")
         return connection
@@ -126,14 +126,15 @@ class Tables:
             opened.close()
 
     def path(self, name: str) -> str:
-        """Return where a table lies."""
+        """Return the path of a table."""
         return f"{self.uri}/{name}"
 
     def table(self, name: str) -> DeltaTable:
-        """Open a table at the version that finished runs have left.
+        """Open a table at the version that the last finished run left.
 
         Raises:
-            WarehouseError: it is not there, can't be read, was changed by somebody else, or is of another release.
+            WarehouseError: the table does not exist, can't be read, was changed by somebody else, or is of another
+                release.
         """
         if name not in self._open:
             opened = self._newest(name)
@@ -150,7 +151,7 @@ class Tables:
         return self._open[name]
 
     def _newest(self, name: str) -> DeltaTable | None:
-        """Return a table as it is now, whoever has written it; None where there is none."""
+        """Return the newest version of a table, whoever wrote it; None if it does not exist."""
         if name not in self._newest_tables:
             check_place(self.uri)
             self._newest_tables[name] = open_table(self.path(name))
@@ -180,7 +181,7 @@ class Tables:
         return self._snapshots[name]
 
     def _is_unwritten(self, name: str) -> bool:
-        """Return whether the warehouse is one, and no run has written this table of the contract into it so far."""
+        """Return whether the path is a warehouse in which no run has written this defined table yet."""
         return name not in self._finished.versions and self._newest(name) is None
 
     def offer(
@@ -193,11 +194,11 @@ class Tables:
 
         Args:
             name: the table.
-            bounds: values that the rows asked for have; the rest of the table may be missing.
-            engine: which engine is to know it; the warehouse's own if None.
+            bounds: values that the wanted rows have; other rows may be missing.
+            engine: the engine that gets the table; the warehouse's own if None.
 
         Raises:
-            WarehouseError: it is not there, or can't be read.
+            WarehouseError: the table does not exist or can't be read.
         """
         connection, name_files = engine or Engine(self.connection, partial(file_names, self.connection))
         if self._is_unwritten(name):
@@ -209,7 +210,7 @@ class Tables:
 
     @contextmanager
     def _reading(self, name: str) -> Iterator[None]:
-        """Let a failure to read a table be one of the warehouse."""
+        """Turn an error while reading a table into a WarehouseError."""
         try:
             yield
         except (DeltaError, duckdb.Error, OSError, ValueError, KeyError) as problem:
@@ -221,10 +222,10 @@ class Tables:
         """Answer a question over the tables that it names.
 
         Args:
-            sql: a SELECT; ``$cluster`` in it is the warehouse's cluster, and ``{of_groups}`` the condition that rows
-                are of ``group``, if that is given.
-            parameters: values for the other ``$names``; ones the statement does not use are left out. ``group``
-                also keeps files without that group from being read.
+            sql: a SELECT. ``$cluster`` is the warehouse's cluster; ``{of_groups}`` becomes a condition on ``group``, or
+                nothing without ``group``.
+            parameters: values for the other ``$names``; values that the statement does not use are left out. With
+                ``group``, files without that group are not read.
 
         Returns:
             Plain values; timestamps in UTC.
@@ -261,18 +262,18 @@ class Tables:
             raise WarehouseError(f"the tables of {self.uri} can't be read: {first_line(problem)}") from problem
 
     def rows_by_group(self, sql: str, groups: Sequence[str], **parameters: object) -> dict[str, list[tuple[Any, ...]]]:
-        """Return rows of some groups, see ``rows``, by group: the first column, which they lack then.
+        """Return rows of some groups by group, see ``rows``. The group must be the first column, and is cut off.
 
         Args:
-            sql: a SELECT; ``{of_groups}`` in it is the condition on the groups, ``$groups`` their names.
+            sql: a SELECT. ``{of_groups}`` becomes the condition on the groups; ``$groups`` are their names.
             groups: at least one.
             parameters: values for the other ``$names``.
         """
         if len(groups) == 1:
-            # One group's name also keeps files without it from being read.
+            # With the name of a single group, files without it are not read.
             asked = {"group": groups[0]}
         else:
-            # Rows lie by group: row groups of files that hold other names only are not read.
+            # Files are sorted by group, so row groups that have only other names are not read.
             asked = {"first_group": min(groups), "last_group": max(groups)}
             is_among = "group_id BETWEEN $first_group AND $last_group AND group_id IN (SELECT unnest($groups))"
             sql = sql.replace("{of_groups}", f"AND {is_among}")
@@ -286,7 +287,7 @@ class Tables:
         return [row_of(row_type, row) for row in self.rows(sql, **parameters)]
 
     def _check_kept(self, name: str, asked: Mapping[str, object]) -> None:
-        """Make sure that a table still has what was at the time asked about: ``at``, or from ``start`` to ``end``."""
+        """Make sure that rows of the time asked about were not purged: of ``at``, or from ``start`` to ``end``."""
         written = self._open[name].metadata().configuration.get(KEPT_SINCE_PROPERTY) if name in self._open else None
         if written is None:
             return
@@ -302,21 +303,21 @@ class Tables:
 
     @cached_property
     def clusters(self) -> tuple[str, ...]:
-        """Return clusters that were audited into this warehouse."""
+        """Return the names of the clusters that were audited into this warehouse."""
         with self._reading(LEDGER):
             return tuple(sorted({file.cluster for file in self.snapshot(LEDGER).every}))
 
     def has_rows(self, name: str) -> bool:
-        """Return whether a table has rows of the cluster: where it has no file, no statement need look for any."""
+        """Return whether a table has files of the cluster; without any, no statement need look for rows."""
         with self._reading(name):
             return not self._is_unwritten(name) and bool(self.snapshot(name).files(cluster=self.cluster))
 
     @cached_property
     def cluster(self) -> str:
-        """Return the cluster that questions are about: the one named, the one that nobody named, or the only one.
+        """Return the cluster that questions are about: the named one, the default one, or the only one.
 
         Raises:
-            UsageError: none was named, and the warehouse has several that were.
+            UsageError: no cluster was named, and the warehouse has several.
         """
         if self._named_cluster is not None:
             return self._named_cluster
@@ -329,7 +330,7 @@ class Tables:
 
     @cached_property
     def completeness(self) -> Completeness:
-        """Return what audits have read of each log partition of the cluster, and since when nothing is missing."""
+        """Return which parts of each log partition audits have read, and since when no record is missing."""
         sql = f"SELECT {select_list(LogPartition)} FROM log_partitions WHERE cluster = $cluster ORDER BY log_partition"  # noqa: S608 - constants
         return Completeness({row.log_partition: row for row in self.answers(LogPartition, sql)})
 
@@ -340,10 +341,10 @@ class Tables:
 
     @cached_property
     def coverage(self) -> Coverage:
-        """Return from when to when the tables know the cluster.
+        """Return the time range that the tables cover.
 
         Raises:
-            UsageError: they don't know it at all.
+            UsageError: the tables don't have the cluster.
         """
         self._check_cluster()
         rows = self.rows(
@@ -381,14 +382,14 @@ class Tables:
         return parse_time(text, zone=self.zone)
 
     def resolve(self, time: datetime | LogTime) -> datetime:
-        """Return a time, which may be counted from the end of the log."""
+        """Return a time as a datetime; it may have been counted from the end of the log."""
         return time.resolve(self.coverage.last) if isinstance(time, LogTime) else time
 
     def check_moment(self, at: datetime | None) -> str | None:
-        """Make sure that the tables know a moment.
+        """Make sure that the tables cover a point in time.
 
         Returns:
-            A note on the answer, where the time lies after the last record read.
+            A note on the answer if the time lies after the last record read, else None.
 
         Raises:
             UsageError: it lies before the first record, or after the last audit.
@@ -412,10 +413,10 @@ class Tables:
         return None
 
     def check_range(self, start: datetime | None, end: datetime | None) -> None:
-        """Make sure that the tables know a part of a time range; one without bounds is all that they know.
+        """Make sure that the tables cover a part of a time range. A range without bounds is always covered.
 
         Raises:
-            UsageError: they don't, or it ends before it begins.
+            UsageError: they don't cover it, or the range ends before it begins.
         """
         if start is None and end is None:
             # A log without times is covered too.

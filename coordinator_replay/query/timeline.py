@@ -30,15 +30,16 @@ from coordinator_replay.times import EPOCH
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineEvent:
-    """One thing that happened to a group (a row of ``group_timeline``), its offsets (summed up) or its coordinator.
+    """An event of a group (a row of ``group_timeline``), of its offsets (summed up) or of its coordinator.
 
     Attributes:
-        seq: place among the group's own events; None for all others.
-        group_type: None where it is no event of the group's own, as are states, epochs and members.
-        log_offset: None where no record shows it: for changes of the coordinator and lines of brokers' logs.
-        summary: cause and detail in words; None where there is nothing to add.
-        detail: the detail as the table has it, parsed.
-        cause: why the group rebalanced, at the event that is linked to the rebalance; None at all others.
+        seq: position among the group's own events; None for all other events.
+        group_type: type of the group; None, like state, epoch and member count, for events that are not the group's
+            own.
+        log_offset: log offset of its record; None for changes of the coordinator and lines of brokers' logs.
+        summary: cause and detail in words; None if there is nothing to add.
+        detail: the parsed detail of the table's row.
+        cause: why the group rebalanced, at the event that is linked to the rebalance; None at all other events.
         confidence: how sure that is.
     """
 
@@ -70,8 +71,9 @@ class MemberInterval:
 
     Attributes:
         is_exact: whether the log proves it in the whole interval.
-        departure: how the member went at the end of the interval, where a broker's log says it.
-        is_begin_open: whether it may have been so before, too: the log does not have what was before ``valid_from``.
+        departure: how the member left at the end of the interval, if a broker's log says it.
+        is_begin_open: whether the member may have been in this state before ``valid_from``; the log lacks the records
+            before it.
     """
 
     group_id: str
@@ -123,7 +125,7 @@ _INTERVALS = f"""
 def timeline_of(
     warehouse: Tables, group: str, start: datetime | None = None, end: datetime | None = None
 ) -> list[TimelineEvent]:
-    """Return what happened to a group, its offsets and its coordinator in a time range, in log order.
+    """Return the events of a group, its offsets and its coordinator in a time range, in log order.
 
     Args:
         warehouse: the tables.
@@ -132,7 +134,7 @@ def timeline_of(
         end: up to then, not included; None: to the last record.
 
     Raises:
-        UsageError: the tables don't know the group, or nothing of that time range.
+        UsageError: the tables don't know the group, or have no record of that time range.
     """
     warehouse.check_range(start, end)
     lines = group_lines(warehouse, group)
@@ -150,7 +152,7 @@ def timeline_of(
     events = sorted([*of_group, *of_offsets], key=_place)
     changes = group_coordinator_changes(warehouse, group, start, end)
     first = next((event.log_partition for event in events), None)
-    # A coordinator of a log partition that doesn't count is not the group's.
+    # Leave out coordinators of a log partition that the group was not in at that time.
     others = [
         _of(change)
         for change in changes
@@ -170,7 +172,7 @@ def timeline_of(
 
 
 def _with_others(events: Sequence[TimelineEvent], others: Iterable[TimelineEvent]) -> list[TimelineEvent]:
-    """Return events with others that have no record of their own, each before the first event that comes after it."""
+    """Merge events that have no record into the others, each before the first event that comes after it."""
     places = _Places.of(events)
     placed: deque[tuple[int, TimelineEvent]] = deque()
     for other in sorted(others, key=lambda other: (other.log_timestamp, other.event), reverse=True):
@@ -192,12 +194,12 @@ def _with_others(events: Sequence[TimelineEvent], others: Iterable[TimelineEvent
 
 
 class _Places(NamedTuple):
-    """The places of events: where ``_is_behind`` begins to hold is looked up, not searched.
+    """Running maxima over a list of events, to find by bisection the first event for which ``_is_behind`` holds.
 
     Attributes:
         offsets: the highest log offset up to each event.
         times: the latest time up to each event.
-        without_record: the place of the first event without a log offset.
+        without_record: index of the first event without a log offset.
     """
 
     offsets: Sequence[int]
@@ -206,14 +208,14 @@ class _Places(NamedTuple):
 
     @classmethod
     def of(cls, events: Sequence[TimelineEvent]) -> "_Places":
-        """Take the places of events."""
+        """Return the running maxima of events."""
         offsets = accumulate((_place(event) for event in events), max)
         times = accumulate((event.log_timestamp or EPOCH for event in events), max)
         first = (place for place, event in enumerate(events) if event.log_offset is None)
         return cls([*offsets], [*times], next(first, len(events)))
 
     def first_behind(self, other: TimelineEvent) -> int:
-        """Return the place of the first event that comes after another."""
+        """Return the index of the first event that comes after another one."""
         if other.log_offset is not None:
             return min(bisect_left(self.offsets, other.log_offset), self.without_record)
         if other.log_timestamp is None:
@@ -226,11 +228,11 @@ def _place(event: TimelineEvent) -> int:
 
 
 def _is_behind(event: TimelineEvent, other: TimelineEvent) -> bool:
-    """Return whether an event comes after one without a record: in the log if records show it, else by time.
+    """Return whether an event comes after one without a record: by log offset if records show it, else by time.
 
     Args:
-        event: of records, or one without that is later.
-        other: the one without.
+        event: an event with a record, or a later one without.
+        other: an event without a record.
     """
     if event.log_offset is None:
         return True
@@ -248,7 +250,7 @@ def _of(change: GroupCoordinatorChange) -> TimelineEvent:
 
 
 def _in_words(event: TimelineEvent, lines: Sequence[GroupLine]) -> TimelineEvent:
-    """Return an event of the group with its summary; of a member that went with what brokers' logs say of it."""
+    """Return an event of the group with its summary, which tells how a member left if brokers' logs say it."""
     cause = None if event.cause is None else f"{event.cause} ({event.confidence})"
     detail = event.detail
     if event.event == "MEMBER_LEFT" and isinstance(detail, dict):
@@ -281,7 +283,7 @@ def member_intervals_of(
         end: up to then, not included; None: to the last record.
 
     Raises:
-        UsageError: the tables don't know the group, or nothing of that time range.
+        UsageError: the tables don't know the group, or have no record of that time range.
     """
     warehouse.check_range(start, end)
     intervals = warehouse.answers(MemberInterval, _INTERVALS, group=group, start=start, end=end)

@@ -1,10 +1,10 @@
 """Times and durations as people type them.
 
-One rule for every command: a time stands for itself (ISO-8601, epoch milliseconds), or is counted from the end of the
-log (``-6h``), or names a day or a time of day by the last day of the log (``yesterday``, ``08:34``). Dates mean their
-start. A time without a zone is in the zone of the question, which is UTC unless another one is given. Only the tables
-know where the log ends, so what is counted from there is read in two steps: ``parse_time`` when it is typed,
-``LogTime.resolve`` once the end is known.
+All commands read a time in the same forms: an absolute time (ISO-8601, epoch milliseconds), a time before the end of
+the log (``-6h``), or a day or time of day relative to the last day of the log (``yesterday``, ``08:34``). A date means
+its start. A time without a zone is in the zone of the question, which is UTC by default. Only the tables know the end
+of the log, so relative times are read in two steps: ``parse_time`` when the time is typed, ``LogTime.resolve`` once the
+end is known.
 """
 
 import re
@@ -19,7 +19,7 @@ ABSOLUTE_RULE = (
     "2026-11-20T02:13:00Z (UTC where no zone is given), 2026-11-20 (its start) "
     "or epoch milliseconds (12 digits or more)"
 )
-"""What may be typed where a time must stand for itself."""
+"""Forms of an absolute time."""
 
 RULE = (
     "2026-11-20T02:13:00Z or 20.11.2026 02:13 (without a zone in that of --zone, else UTC; "
@@ -27,13 +27,13 @@ RULE = (
     '(12 digits or more). Counted from the end of the log: -6h, -1d12h, "6 hours ago", now (the end itself). '
     'On its last day: 08:34, 08:34:05, today; on the day before: yesterday, "yesterday 08:34".'
 )
-"""What may be typed where a command takes a time."""
+"""Forms of a time in commands."""
 
 ADVICE = (
     "2026-11-20T02:13:00Z, -6h (before the end of the log), 08:34 (on its last day), yesterday, "
     "or epoch milliseconds (12 digits or more); --help has every form"
 )
-"""What a message about such a time advises."""
+"""Advice in a message about a wrong time."""
 
 _UNITS = {
     "w": timedelta(weeks=1),
@@ -63,11 +63,11 @@ _MILLISECONDS_DIGITS = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogTime:
-    """A time that only the end of the log makes one.
+    """A time relative to the end of the log.
 
     Attributes:
         text: what was typed.
-        back: how long before the end of the log; None where a day and a time of day are meant.
+        back: distance before the end of the log; None for a day and a time of day.
         days_back: the day, counted from the last day of the log.
         clock: the time of that day.
         zone: the zone of day and time.
@@ -85,7 +85,7 @@ class LogTime:
         return self.back == timedelta()
 
     def resolve(self, end: datetime) -> datetime:
-        """Return the time, given when the log ends.
+        """Return the absolute time, given the end of the log.
 
         Raises:
             UsageError: it lies before the year 1.
@@ -137,7 +137,7 @@ def _from_digits(text: str, rule: str) -> datetime:
 
 
 def _counted_from_the_end(text: str, zone: tzinfo) -> LogTime | None:
-    """Return what is counted from the end of the log, or names one of its last days; None for everything else."""
+    """Return a time before the end of the log or on one of its last days; None for all other texts."""
     if text == "now":
         return LogTime(text=text, back=timedelta())
     ago = _AGO.fullmatch(text)
@@ -155,14 +155,14 @@ def _counted_from_the_end(text: str, zone: tzinfo) -> LogTime | None:
 
 
 def _clock(text: str | None) -> time:
-    """Return a time of day, which may have one digit for the hour; midnight where there is none."""
+    """Return a time of day, whose hour may have one digit; midnight if the text is None."""
     if not text:
         return time()
     return time.fromisoformat(text.zfill(5) if text.count(":") == 1 else text.zfill(8))
 
 
 def _absolute(text: str, zone: tzinfo) -> datetime:
-    """Return a time that stands for itself, in UTC."""
+    """Return an absolute time in UTC."""
     dotted = _DOTTED.fullmatch(text)
     if dotted is not None:
         day, month, year, clock = dotted.groups()
@@ -173,7 +173,7 @@ def _absolute(text: str, zone: tzinfo) -> datetime:
 
 
 def _form_that_works(text: str) -> str | None:
-    """Return how a time in a form that is not taken would be written; None where it could be anything."""
+    """Return the accepted form of a time in an unaccepted form; None if it could mean several times."""
     if (slashed := _SLASHED.fullmatch(text)) is not None:
         first, second, year, rest = slashed.groups()
         months = [(month, day) for month, day in ((first, second), (second, first)) if int(month) <= 12]
@@ -202,7 +202,7 @@ def parse_time(text: str, rule: str = ADVICE, zone: tzinfo = UTC) -> datetime | 
     '2026-11-19T08:34:00+00:00'
 
     Returns:
-        The time in UTC, or what becomes one when the end of the log is known.
+        The time in UTC, or a time relative to the end of the log.
 
     Raises:
         UsageError: the text is no time.
@@ -224,7 +224,7 @@ _RUN_ID = re.compile(r"\d{8}T\d{6}\.\d{6}Z\+*")
 
 
 def is_run_id(text: str) -> bool:
-    """Return whether a text is the id of an audit, which is the time of its beginning in a form of its own.
+    """Return whether a text is the id of an audit: the time of its beginning in a special form.
 
     >>> is_run_id("20261120T023000.000123Z"), is_run_id("2026-11-20T02:30")
     (True, False)
@@ -246,7 +246,7 @@ def parse_time_or_run(text: str, zone: tzinfo = UTC) -> datetime | LogTime | str
 
 
 def parse_absolute_time(text: str, rule: str = ABSOLUTE_RULE, zone: tzinfo = UTC) -> datetime:
-    """Read a time that must stand for itself, as in a file that knows nothing of a log's end.
+    """Read an absolute time, for example from a file that has no end of the log.
 
     Args:
         text: what was typed.

@@ -1,8 +1,8 @@
-"""Members of classic groups whose subscription can't be read: the topics of their whole group are unknown then.
+"""Members of classic groups whose subscription can't be read, so that the topics of their whole group are unknown.
 
-The coordinator reads the topics of a group of consumers out of all its members' subscriptions. If it can't read one, it
-does not know the group's topics: it takes the group to subscribe to all, and no offset of it expires as long as that
-member is there (``ClassicGroup.computeSubscribedTopics``). Members of other protocol types have no topics to be read.
+The coordinator reads the topics of a group of consumers from all its members' subscriptions. If it can't read one
+subscription, it takes the group to subscribe to all topics: no offset of the group expires while that member is in the
+group (``ClassicGroup.computeSubscribedTopics``). Members of other protocol types have no topics.
 """
 
 from collections.abc import Iterable
@@ -31,21 +31,21 @@ _UNREAD = f"""
 """  # noqa: S608 - put together from constants
 
 Unread = tuple[str, str]
-"""A group, and a member of it whose subscription can't be read."""
+"""A group and one of its members whose subscription can't be read."""
 
 
 def unread_at_end(warehouse: Tables, group: str | None = None) -> list[Unread]:
-    """Return the members at the end of the log, of one group or of all."""
+    """Return these members of one group, or of all groups, at the end of the log."""
     return _unread(warehouse, group, None, None, is_at_end=True)
 
 
 def unread_between(warehouse: Tables, start: datetime | None, end: datetime | None) -> list[Unread]:
-    """Return the members that there were in a time range."""
+    """Return these members in a time range."""
     return _unread(warehouse, None, start, end, is_at_end=False)
 
 
 def unread_in(description: Description) -> list[Unread]:
-    """Return those of the members of a group as it was described."""
+    """Return these members of a described group."""
     group = description.group
     if group.group_type != GroupType.CLASSIC or group.protocol_type != CONSUMER_PROTOCOL_TYPE:
         return []
@@ -53,7 +53,7 @@ def unread_in(description: Description) -> list[Unread]:
 
 
 def unexpiring_note(unread: Iterable[Unread]) -> str | None:
-    """Return what to say of the offsets of such groups; None without one."""
+    """Return a note on the offsets of such groups; None if there are none."""
     by_group = _by_group(unread)
     if not by_group:
         return None
@@ -65,7 +65,7 @@ def unexpiring_note(unread: Iterable[Unread]) -> str | None:
 
 
 def unnamed_topics_note(unread: Iterable[Unread]) -> str | None:
-    """Return what to say where readers of a topic are asked for; None without such a member."""
+    """Return a note for a question about the readers of a topic; None without such a member."""
     by_group = _by_group(unread)
     if not by_group:
         return None

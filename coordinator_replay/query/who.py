@@ -1,4 +1,4 @@
-"""Which groups a question is about: by their names, their members' clients and hosts, and the topics that they read."""
+"""Conditions on the groups of a question: by name, by clients and hosts of members, by topics that they read."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -32,13 +32,13 @@ _TOPICS = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Who:
-    """Conditions on groups: one of each kind must be met. Texts are patterns, in which ``*`` stands for anything.
+    """Conditions on groups. A group must meet one condition of each kind. Texts are patterns: ``*`` matches anything.
 
     Attributes:
-        hosts: of members, with or without the slash that Kafka writes before an address.
-        clients: client ids of members; a host and a client id must be those of one member.
+        hosts: hosts of members, with or without the slash that Kafka writes before an address.
+        clients: client ids of members; one member must have both a wanted host and a wanted client id.
         topics: topics that members subscribe to or own, or that the group has committed offsets of.
-        names: of groups.
+        names: names of groups.
         excluded: names of groups to leave out.
     """
 
@@ -130,12 +130,12 @@ def _groups(
 
 
 def is_pattern(text: str) -> bool:
-    """Return whether a text may stand for several names."""
+    """Return whether a text is a pattern, which may match several names."""
     return any(sign in text for sign in "*?[")
 
 
 def _check(pattern: str, known: Iterable[str | None], what: str) -> None:
-    """Make sure that something on record matches, where a pattern names one thing."""
+    """Make sure that a name without ``*`` is on record."""
     names = sorted({name for name in known if name is not None})
     if is_pattern(pattern) or pattern in names:
         return
@@ -144,12 +144,12 @@ def _check(pattern: str, known: Iterable[str | None], what: str) -> None:
 
 
 def named_groups(warehouse: Tables, typed: Sequence[str], there: Sequence[str]) -> list[str]:
-    """Return the groups that some names and patterns mean, in the order of their names.
+    """Return the groups that some names and patterns match, in the order of their names.
 
     Args:
         warehouse: the tables.
         typed: names, or patterns with ``*``.
-        there: the groups at the time asked about, which patterns stand for.
+        there: the groups at the time asked about, which patterns are matched against.
 
     Raises:
         UsageError: a pattern matches no group.

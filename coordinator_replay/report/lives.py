@@ -112,7 +112,7 @@ def spans_of(
         end: before then; after the last record of the log if None.
 
     Raises:
-        UsageError: the tables don't know the group, or nothing of that range.
+        UsageError: the tables don't know the group, or have no record of that range.
     """
     warehouse.check_range(start, end)
     rows = warehouse.rows(life_statements.SPANS, group=group)
@@ -150,7 +150,7 @@ def life_of(
         limits: how much is kept.
 
     Raises:
-        UsageError: the tables don't know the group, or nothing of that range.
+        UsageError: the tables don't know the group, or have no record of that range.
     """
     (life,) = lives_of(warehouse, spans_of(warehouse, group, start, end), start, end, detail=detail, limits=limits)
     return life

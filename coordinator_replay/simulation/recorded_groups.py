@@ -115,7 +115,7 @@ def what_if_all(
         the groups, the first ones of them with ranges, and sentences about those without a prediction.
 
     Raises:
-        UsageError: a setting is unknown, or the tables know nothing of that range.
+        UsageError: a setting is unknown, or the tables have no record of that range.
     """
     warehouse.check_range(start, end)
     # A setting that no group can have is an error of the call, and none of a group.
