@@ -1,4 +1,4 @@
-"""An answer: typed rows, as Arrow in the types of their hints, as pandas, or as a table to look at."""
+"""An answer: typed rows, which can become an Arrow table, a pandas DataFrame, or a table in a notebook."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import fields, is_dataclass
@@ -86,10 +86,10 @@ class Answer(Sequence[T], Generic[T]):
 
     Attributes:
         row_type: the class of the rows.
-        notes: sentences that belong to the rows: that the time lies after the end of the log,
-            that records are missing, that nothing was found.
-        basis: what the answer stands on: the cluster, up to when its log goes, and since when the history is complete;
-            ``str`` makes a line of it. None where the answer is not about the log.
+        notes: sentences about the rows, for example that the time lies after the end of the log, that records are
+            missing, or that nothing was found.
+        basis: the basis of the answer: the cluster, the end of its log, and the time since when the log is complete;
+            ``str`` returns it as a line. None if the answer is not about the log.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class Answer(Sequence[T], Generic[T]):
         return f"{len(self):,} × {self.row_type.__name__}{rows}{more}{remarks}"
 
     def _remarks(self) -> tuple[str, ...]:
-        """Return sentences that belong to the rows, the basis first."""
+        """Return sentences about the rows, the basis first."""
         return self.notes if self.basis is None else (f"{self.basis}", *self.notes)
 
     def _names(self) -> list[str]:
@@ -145,8 +145,8 @@ class Answer(Sequence[T], Generic[T]):
     def to_arrow(self) -> "pa.Table":
         """Return the rows as an Arrow table; timestamps in UTC, assignments as lists of structs.
 
-        The columns are the same whatever the rows are, an answer without rows included; but numbers are decimals where
-        one of them is larger than 64 bits, as the difference of two offsets can be.
+        The columns don't depend on the rows; an answer without rows has them, too. Only numbers become decimals if one
+        of them needs more than 64 bits, as the difference of two offsets may.
         """
         import pyarrow as pa
 
@@ -174,7 +174,7 @@ class SqlAnswer(Answer[tuple[Any, ...]]):
     """The rows of an SQL statement.
 
     Attributes:
-        columns: the names of the columns; none where the statement has no answer.
+        columns: the names of the columns; empty if the statement has no answer.
     """
 
     def __init__(
@@ -212,7 +212,7 @@ def _typed(values: list[Any], type_: "pa.DataType") -> "pa.Array":
 
 
 def _decimals(values: Sequence[int | None]) -> "pa.Array":
-    """Return whole numbers of up to 128 bits."""
+    """Return integers of up to 128 bits as decimals."""
     import pyarrow as pa
 
     return pa.array([None if value is None else Decimal(value) for value in values], pa.decimal256(39))

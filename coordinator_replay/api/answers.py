@@ -1,6 +1,6 @@
-"""Answers that say more than their rows.
+"""Answers with more than rows.
 
-Types of rows are imported where an answer is made, so that a command loads its own alone.
+Types of rows are imported where an answer is made, so that a command loads only its own types.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 
 _AT_LEAST = "Records of that time may be missing from the log: what is recorded is at least so much."
 _MOST_CHANGES = 5000
-"""Changes that a page lists one by one; the answer has all of them."""
+"""Largest number of changes that a page lists one by one; the answer has all of them."""
 
 
 class Described(Answer["DescribedMember"]):
-    """A group as the broker's describe would have shown it: its rows are the members.
+    """A group as the broker's describe would have shown it; the rows are its members.
 
     Attributes:
         group: the group itself.
-        assignor: the assignor or protocol that distributes the partitions; None where there is none.
+        assignor: the assignor or protocol that distributes the partitions; None if there is none.
         kinds: the columns that this kind of group has, as ``only_with`` names them.
     """
 
@@ -55,7 +55,7 @@ class Expiring(Answer["ExpiredOffset"]):
     """Offsets that expired, or are about to.
 
     Attributes:
-        looked_until: the time up to which offsets that expire were looked for; None where no audit says it.
+        looked_until: the time up to which offsets were looked for that expire; None if no audit says it.
     """
 
     def __init__(
@@ -73,12 +73,12 @@ class Expiring(Answer["ExpiredOffset"]):
 
 
 class Owned(Answer["Ownership"]):
-    """Owners of a partition: no row if nobody did, or nobody is on record; more than one in share groups.
+    """Owners of a partition: no row if nobody owned it or no owner is on record; several rows in share groups.
 
     Attributes:
-        before: the last ownership that had ended by then.
-        after: the first one that began later.
-        neighbours: both of them where no owner is shown, else none.
+        before: the last ownership that had ended by that time.
+        after: the first ownership that began later.
+        neighbours: ``before`` and ``after`` if there is no owner, else empty.
         is_exact: whether the log proves that there were these owners and no others.
     """
 
@@ -95,7 +95,7 @@ class Compared(Answer["Change"]):
 
     Attributes:
         sides: the times, or clusters, in words.
-        counts: the changes folded by group and kind.
+        counts: the changes counted by group and kind.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class Compared(Answer["Change"]):
         self.counts = questions.counted_changes(self)
 
     def page(self) -> Page:
-        """The changes as an HTML page, first counted and then each of them."""
+        """Return the changes as an HTML page: first counted, then one by one."""
         shown = self[:_MOST_CHANGES]
         facts = {"changes": len(self), "groups": len({change.group_id for change in self})}
         html_text = questions.plain_page(
@@ -125,10 +125,10 @@ class Compared(Answer["Change"]):
 
 
 class Impacted(Answer["GroupImpact"]):
-    """Costs of a time range: its rows are the groups concerned, the one that lost most first.
+    """Costs of a time range; the rows are the groups concerned, most costly first.
 
     Attributes:
-        total: the cost over all groups, and what those concerned have in common.
+        total: the costs over all groups, and the common traits of the groups concerned.
     """
 
     def __init__(self, impact: Impact, notes: Iterable[str | None] = (), basis: Basis | None = None) -> None:
@@ -141,11 +141,11 @@ class Impacted(Answer["GroupImpact"]):
 
 
 class Reasons(Answer["Rebalance"]):
-    """Rebalances with the evidence for their causes; a notebook shows each with what it rests on.
+    """Rebalances with the evidence for their causes, which a notebook shows below each rebalance.
 
     Attributes:
-        hold_ups: by rebalance id, which member blocked a rebalance, where the log shows it.
-        summary: all of them in three sentences; none where they are few.
+        hold_ups: the member that blocked a rebalance, by rebalance id, as far as the log shows it.
+        summary: three sentences about all of them; empty if they are few.
     """
 
     def __init__(
@@ -172,7 +172,8 @@ class Replayed(Answer["door.Measures"]):
     Attributes:
         fidelity: how well the simulation with the recorded settings reproduces the record.
         assumptions: what the log does not show, in sentences.
-        differences: what each alternative changes, in sentences; why there is none where fidelity is too low.
+        differences: sentences on what each alternative changes, or on why no alternative was simulated if fidelity is
+            too low.
     """
 
     def __init__(self, what_if: door.WhatIf, basis: Basis | None = None) -> None:

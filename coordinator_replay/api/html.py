@@ -1,7 +1,7 @@
 """Answers as HTML tables for notebooks.
 
-What rows hold was written by clients of a cluster: every text is escaped, and characters that a browser obeys are shown
-as escapes. Tables have no scripts and no styles but those on their own elements.
+Clients of a cluster wrote the texts in rows: every text is escaped, and control characters are shown as escapes. Tables
+have no scripts and no styles but those on their own elements.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,10 +16,10 @@ from coordinator_replay.safe_text import neutral
 from coordinator_replay.times import in_utc
 
 MOST_ROWS = 100
-"""Rows that a table in a notebook shows; the answer has all of them."""
+"""Largest number of rows that a table in a notebook shows; the answer has all of them."""
 
 MOST_CHARACTERS = 300
-"""Characters of a cell that a table in a notebook shows."""
+"""Largest number of characters of a cell that a table in a notebook shows."""
 
 _CELL = ' style="text-align:left;white-space:pre-wrap;vertical-align:top"'
 

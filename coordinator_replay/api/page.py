@@ -1,4 +1,4 @@
-"""Pages and traces: what is drawn of groups."""
+"""Pages and traces of groups."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,9 +22,9 @@ class Page:
 
     Attributes:
         html: the page.
-        facts: what it shows, counted.
+        facts: counts of the things that it shows.
         notes: sentences that belong to it.
-        basis: what it stands on, see ``Answer``.
+        basis: the basis, see ``Answer``.
     """
 
     html: str
@@ -44,7 +44,7 @@ class Page:
         return f"Page({', '.join(f'{name}={count}' for name, count in self.facts.items())})"
 
     def _repr_html_(self) -> str:
-        # The page runs its own scripts and nothing else, apart from the notebook's own page.
+        # The page may run only its own scripts, isolated from the notebook's page.
         return (
             f'<iframe srcdoc="{escape(self.html)}" sandbox="allow-scripts" width="100%" height="{_HEIGHT}" '
             'style="border:0"></iframe>'
@@ -57,9 +57,9 @@ class Pages:
 
     Attributes:
         index: the overview, to open in a browser.
-        facts: what the pages show, counted.
+        facts: counts of the things that the pages show.
         notes: sentences that belong to them.
-        basis: what they stand on, see ``Answer``.
+        basis: the basis, see ``Answer``.
     """
 
     index: Path
@@ -77,7 +77,7 @@ class Trace:
     Attributes:
         groups: their names.
         notes: sentences that belong to it.
-        basis: what it stands on, see ``Answer``.
+        basis: the basis, see ``Answer``.
     """
 
     def __init__(self, lives: Sequence["GroupLife"], notes: Iterable[str] = (), basis: Basis | None = None) -> None:
@@ -90,7 +90,7 @@ class Trace:
         """Write the trace.
 
         Returns:
-            How many events it has.
+            The number of its events.
 
         Raises:
             UsageError: the file can't be written.

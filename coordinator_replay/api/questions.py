@@ -1,4 +1,4 @@
-"""The questions, each loaded when it is asked: to load all of them takes as long as some answers."""
+"""The questions. Each is loaded when it is asked, because loading all of them takes as long as some answers."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""What the commands that ask share: arguments that several of them take, and printing what they found."""
+"""Shared parts of the commands that ask: arguments that several of them take, and the printing of answers."""
 
 import functools
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -29,7 +29,8 @@ _DOUBTS = {
     "is_stable": AnswerColumn("is_stable", "STABLE", 1),
     "is_topic_current": AnswerColumn("is_topic_current", "SAME-TOPIC", 1),
 }
-"""Shown where the log does not prove a row of the answer, or a row no longer counts."""
+"""Headings of columns that are shown only if the log does not prove a row of the answer, or if a row no longer
+counts."""
 
 
 at_option = click.option("--at", type=TIME, help="Point in time; default: the end of the log.")
@@ -88,7 +89,7 @@ def any_group_argument(function: Function) -> Function:
 
 
 def several_groups_argument(function: Function) -> Function:
-    """Add groups by names and patterns, as ``groups``; none is refused without ``--all-groups`` or a condition."""
+    """Add groups by names and patterns, as ``groups``; without any, ``--all-groups`` or a condition is required."""
 
     @functools.wraps(function)
     def run(*arguments: Any, groups: Sequence[str], named_groups: Sequence[str], all_groups: bool, **asked: Any) -> Any:
@@ -193,13 +194,13 @@ def columns_for(row_type: type, asked: Collection[str] = ()) -> list[AnswerColum
 
 
 def show_part(common: Common, answers: Sequence[object], most_lines: int, what: str) -> None:
-    """Print rows of one kind as a table of so many lines, and how many rows it leaves out; with ``--wide`` all.
+    """Print rows of one kind as a table of limited length, and the number of rows left out; with ``--wide`` all rows.
 
     Args:
-        common: in which form.
+        common: the output form.
         answers: the rows.
-        most_lines: how long the table is at most.
-        what: one row, in a word.
+        most_lines: largest number of lines of the table.
+        what: a word for one row.
     """
     if not answers:
         return
@@ -221,16 +222,16 @@ def show_rows(common: Common, shown: Sequence[AnswerColumn], answers: Iterable[o
 
 
 def _with_doubts(shown: Sequence[AnswerColumn], rows: Sequence[Sequence[object]]) -> Sequence[AnswerColumn]:
-    """Return the columns of a table, with those of _DOUBTS and bounds where the log does not prove a row.
+    """Return the columns of a table, with headings for doubts and bounds if the log does not prove a row.
 
-    With ``--require-stable`` a column of its own says which offsets are unstable.
+    With ``--require-stable``, the column ``is_unstable`` says which offsets are unstable, so ``is_stable`` is left out.
     """
     doubts = _DOUBTS if all(column.name != "is_unstable" for column in shown) else _DOUBTS.keys() - {"is_stable"}
     return [_with_doubt(column, [row[place] for row in rows], doubts) for place, column in enumerate(shown)]
 
 
 def _with_doubt(shown: AnswerColumn, values: Sequence[object], doubts: Collection[str]) -> AnswerColumn:
-    """Return a column with its heading if its values say that the log does not prove a row."""
+    """Return a column, with a heading if its values say that the log does not prove a row."""
     if shown.name in doubts and any(value not in (None, True) for value in values):
         return _DOUBTS[shown.name]
     return replace(shown, heading=shown.bound) if shown.bound and any(value is True for value in values) else shown
@@ -244,7 +245,7 @@ def say(*texts: str | None) -> None:
 
 
 def say_basis(answer: "Answer[Any] | Page | Pages | Trace") -> None:
-    """Say what an answer stands on, in one line."""
+    """Print the basis of an answer, in one line on standard error."""
     say(None if answer.basis is None else answer.basis.line(clock.now()))
 
 

@@ -1,8 +1,8 @@
 """The commands that ask: they read the tables directly and start no JVM.
 
-Each parses, asks the Python API (``coordinator_replay.api``) and prints. What a command does not look at itself goes on
-as ``asked``: arguments and options have the names of the method's parameters. The API is imported when a command runs,
-so that ``--help`` stays quick.
+Each command parses, asks the Python API (``coordinator_replay.api``) and prints. It passes options that it does not
+need itself as ``asked``: arguments and options have the names of the method's parameters. The API is imported when a
+command runs, so that ``--help`` stays quick.
 """
 
 import sys
@@ -105,12 +105,12 @@ def groups(
 
 
 def _print_description(common: Common, description: "Described", *, has_group: bool = True) -> None:
-    # Programs get the same fields of every group, people those of its kind.
+    # Programs get the same fields for every group, people only the fields of its type.
     kinds = description.kinds if common.output == "table" else (STREAMS, SHARE, CLASSIC_MEMBERS)
     group_columns = columns_for(type(description.group), kinds)
     member_columns = columns_for(description.row_type, kinds)
     if STREAMS in kinds:
-        # Tasks say by subtopology what the partitions of topics follow from.
+        # Tasks are shown by subtopology; the partitions of topics follow from them.
         member_columns = [
             replace(column, rank=LAST) if column.name.endswith("_assignment") else column for column in member_columns
         ]
@@ -128,7 +128,7 @@ def _print_description(common: Common, description: "Described", *, has_group: b
     if common.output == "json":
         print_rows([AnswerColumn(name) for name in (*group, "members")], [[*group.values(), members]], "json")
         return
-    # One line for each member; a prefix marks the group's own columns that a member has as well.
+    # The rows are members. A prefix marks columns of the group whose name a column of a member has as well.
     names = [*(f"group_{name}" if name in member_names else name for name in group), *member_names]
     rows = [[*group.values(), *member.values()] for member in members or [dict.fromkeys(member_names)]]
     print_rows([AnswerColumn(name) for name in names], rows, "csv")
@@ -199,7 +199,7 @@ def rebalances(common: Common, causes: Sequence[str], **asked: Any) -> None:
     answer = open_warehouse(common).rebalances(causes=causes, **asked)
     shown = columns_for(answer.row_type)
     if causes and common.output == "table":
-        # Each cause is followed by whether it is the one asked for.
+        # After the cause comes the column that says whether the cause or an alternative matches the one asked for.
         *shown, matched_by = shown
         place = [column.name for column in shown].index("cause") + 1
         shown.insert(place, replace(matched_by, heading="MATCHED-BY", rank=1))
@@ -219,13 +219,13 @@ def rebalances(common: Common, causes: Sequence[str], **asked: Any) -> None:
 def owner(common: Common, group: str, topic: str, partition: int | None, **asked: Any) -> None:
     """Show which member of GROUP owned PARTITION of TOPIC (a name or an id).
 
-    With --from or --to all that owned it in that time range, in order. TOPIC-PARTITION and TOPIC:PARTITION,PARTITION
-    are understood, too; without a partition all of the topic are shown.
+    With --from or --to, it shows all owners in that time range, in order. TOPIC-PARTITION and TOPIC:PARTITION,PARTITION
+    work, too. Without a partition, all partitions of the topic are shown.
     """
     warehouse = open_warehouse(common)
     topic, partitions = warehouse.owned_partitions(group, topic, partition)
     answers = [warehouse.owner(group, topic, number, **asked) for number in partitions]
-    # Programs read in fields what people read in a sentence: who owned it before and after.
+    # People read in a sentence who owned it before and after; programs read it in fields.
     rows = [row for answer in answers for row in (*answer, *(() if common.output == "table" else answer.neighbours))]
     show_rows(common, columns_for(answers[0].row_type), rows)
     say_basis(answers[0])
@@ -268,7 +268,7 @@ def findings(common: Common, exit_code: bool, **asked: Any) -> None:
 
 
 def _lasted(finding: "Finding") -> str | None:
-    """Return from when to when a finding was the case; None if no record has a time."""
+    """Return the time range of a finding; None if no record has a time."""
     if finding.first_seen is None or finding.last_seen is None:
         return None
     first, last = moment_text(finding.first_seen), moment_text(finding.last_seen)
@@ -347,13 +347,13 @@ def sql(
 
 
 _NEXT_ARGUMENTS = ("group_id", "topic")
-"""Ids of an SQL answer that other commands take."""
+"""Id columns of an SQL answer whose values other commands take as arguments."""
 
 _SENTENCES = ("reason", "reasons", "client_reason", "client_reasons", "note", "message", "error_message", "what")
 
 
 def _columns_of_statement(names: Sequence[str]) -> list[AnswerColumn]:
-    """Return the columns of an SQL answer under their own names; ids share a rank, so that the first stay."""
+    """Return the columns of an SQL answer under their own names; ids have one rank, so that the first columns stay."""
     return [
         AnswerColumn(name, name, 1, is_id=True)
         if name in _NEXT_ARGUMENTS

@@ -1,4 +1,4 @@
-"""The clock of this machine: how long ago a log ended."""
+"""The clock of this machine, which tells how long ago a log ended."""
 
 from datetime import UTC, datetime
 

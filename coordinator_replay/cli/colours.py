@@ -1,4 +1,4 @@
-"""Colours on a terminal: which words of an answer stand out, and whether the terminal wants any."""
+"""Colours on a terminal: the words of an answer that stand out, and whether the terminal wants colours."""
 
 import os
 from collections.abc import Mapping
@@ -22,14 +22,14 @@ _WORDS: Mapping[str, Mapping[str, Mapping[str, object]]] = {
     "group_state": _STATES,
     "status": {"EXPIRED": _BAD, "DUE": _BAD, "EXPIRING": _LOOK},
 }
-"""Words by the column of an answer that they stand in."""
+"""Styles of words, by the column in which the words are."""
 
 
 def style_of(column: str, word: str) -> Mapping[str, object] | None:
-    """Return how a word of a column is shown, as click.style takes it; None where it does not stand out."""
+    """Return the style of a word in a column, as click.style takes it; None if the word does not stand out."""
     return _WORDS.get(column, {}).get(word)
 
 
 def wants_styles() -> bool:
-    """Return whether the terminal takes colours: not where NO_COLOR is set, or it says that it can't."""
+    """Return whether to use colours: no if NO_COLOR is set or TERM says that the terminal has none."""
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -1,4 +1,4 @@
-"""Arguments that the shell completes: names from the tables, and those of the saved queries."""
+"""Arguments that the shell completes: names from the tables, and names of saved queries."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from coordinator_replay.query.tables import Tables
 
 Candidates = Callable[["Tables", str], Sequence[str]]
-"""From the tables, and the group that the line names, to what may follow."""
+"""A function that returns candidates, given the tables and the group that the command line names."""
 
 
 def _groups(tables: "Tables", _group: str) -> Sequence[str]:
@@ -58,13 +58,13 @@ class _Name(click.ParamType):  # type: ignore[type-arg]  # generic in newer clic
         self.candidates = candidates
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Return names that begin like what was typed; none where there is nothing to ask."""
+        """Return names that begin with the typed text; none if there is no warehouse to ask."""
         try:
             names = self._names(ctx)
         except CoordinatorReplayError:
-            # A broken warehouse is nothing to complain of in the middle of a line.
+            # Completion must not print an error about a broken warehouse into the command line.
             return []
-        # A name that is empty, or not all of which can be seen, can't be shown or typed.
+        # A name that is empty or has invisible characters can't be shown or typed.
         shown = [name for name in names if name and UNSAFE.search(name) is None]
         return [CompletionItem(name) for name in shown if name.lower().startswith(incomplete.lower())]
 
@@ -73,7 +73,7 @@ class _Name(click.ParamType):  # type: ignore[type-arg]  # generic in newer clic
 
         if not ctx.params.get("warehouse"):
             return ()
-        # Behind an option without its value click leaves the group among what is not parsed yet.
+        # After an option without a value, click has not parsed the group yet: it is among the remaining arguments.
         group = str(ctx.params.get("group") or next(iter(ctx.args), ""))
         return self.candidates(Tables(ctx.params["warehouse"], ctx.params["cluster"]), group)
 
@@ -94,14 +94,14 @@ class _ParameterValue(click.ParamType):  # type: ignore[type-arg]  # as above
     name = "name=value"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
-        """Return what was typed, as a name and the text of its value."""
+        """Return the name and the value's text that were typed."""
         name, separator, text = str(value).partition("=")
         if not separator or not name.strip():
             self.fail(f"{value!r} is not NAME=VALUE", param, ctx)
         return name.strip(), text
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Return the parameters of the saved query that was named before."""
+        """Return the parameters of the saved query that the line names."""
         from coordinator_replay.query.saved import saved_queries
 
         query = saved_queries().get(str(ctx.params.get("name")))

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from coordinator_replay.spark.catalog import Database
 
 FORMATS = ("auto", "segments", "parquet", "delta", "jsonl")
-"""Forms of a dump, as log.dump.Format has them; repeated here because --help must not wait for pyarrow."""
+"""Forms of a dump, as in log.dump.Format; repeated here because --help must not wait for pyarrow."""
 
 
 _MOST_BUCKETS = 1000
-"""More buckets than that are a slip of the hand: the topic has 50 partitions unless the brokers say otherwise."""
+"""A larger number of buckets is a typing error: the topic has 50 partitions by default."""
 
 _STAGE_COLUMNS = (
     AnswerColumn("stage", "STAGE", 1),
@@ -80,7 +80,7 @@ def _database_of(options: "Options") -> "Database | None":
     """Return the schema in which the tables get names, if one is asked for.
 
     Raises:
-        UsageError: its name is none.
+        UsageError: its name is not valid.
     """
     if options.database is None:
         return None
@@ -90,14 +90,14 @@ def _database_of(options: "Options") -> "Database | None":
 
 
 def _audit(options: "Options", common: Common, command: str, wait: timedelta = timedelta()) -> "Summary":
-    """Run an audit, alone on its warehouse, and print what it did."""
+    """Run an audit under the warehouse's lock, and print its summary."""
     from coordinator_replay.cli.summary import print_summary
     from coordinator_replay.pipeline.audit import run_audit
     from coordinator_replay.pipeline.broker_logs.read import find_logs
     from coordinator_replay.query.tables import Tables
     from coordinator_replay.store.lock import one_at_a_time
 
-    # Before anything else, so that a mistyped path or name is an error at once.
+    # Comes first, so that a mistyped path or name is an error at once.
     database = _database_of(options)
     dump, logs = _dump_of(options), find_logs(options.broker_logs, options.broker_log_zone)
     with one_at_a_time(options.warehouse, command, wait=wait, say=lambda text: click.echo(text, err=True)):
@@ -112,17 +112,18 @@ def _audit(options: "Options", common: Common, command: str, wait: timedelta = t
         with closing(Tables(options.warehouse, options.cluster)) as warehouse:
             history = warehouse.completeness
         with reader_may_leave():
-            # The exit code says whether --fail-on or --strict found something, whoever reads the summary.
+            # If the reader of the summary goes away, the exit code must still say whether --fail-on or --strict found
+            # something.
             print_summary(summary, history, common.output, seconds=time.monotonic() - began)
             sys.stdout.flush()
     return summary
 
 
 def _cluster(common: Common) -> str:
-    """Return the cluster that an audit is of.
+    """Return the name of the cluster to audit.
 
     Raises:
-        UsageError: nobody named it, and the warehouse has others than the one that such an audit would add.
+        UsageError: no cluster was named, and the warehouse has named clusters only.
     """
     from coordinator_replay.query.tables import DEFAULT_CLUSTER, Tables
 
@@ -134,7 +135,7 @@ def _cluster(common: Common) -> str:
     except WarehouseError as problem:
         if refusal(problem) is not None:
             raise
-        # There is none so far, or the run itself will say what is wrong with it.
+        # There is no warehouse yet, or the run itself will say what is wrong with it.
         others = ()
     finally:
         warehouse.close()
@@ -146,7 +147,7 @@ def _cluster(common: Common) -> str:
 
 @contextmanager
 def _session(options: "Options", common: Common, dump: "Dump", then: str) -> Iterator[tuple[Any, "ShownProgress"]]:
-    """Yield a Spark session, and what shows the progress of its stages."""
+    """Yield a Spark session and the display of its stages' progress."""
     from coordinator_replay.cli.progress import shown_progress
 
     click.echo("starting Spark …", err=True)
@@ -160,7 +161,7 @@ def _session(options: "Options", common: Common, dump: "Dump", then: str) -> Ite
 
 
 def _print_plan(options: "Options", common: Common) -> None:
-    """Print which stages an audit would run, and what it would do with each bucket."""
+    """Print the stages that an audit would run, and what it would do with each bucket."""
     from coordinator_replay.pipeline.audit import plan_audit
     from coordinator_replay.pipeline.stage import SparkStages
 
@@ -289,11 +290,11 @@ def audit(
 ) -> None:
     """Read, decode and write a dump of __consumer_offsets.
 
-    INPUT is a file, folder, glob or URI: segment files as they lie on a broker, Parquet or Delta in the columns of
-    Spark's Kafka source, or JSON lines. What earlier runs have written is not written again.
+    INPUT is a file, folder, glob or URI: segment files of a broker, Parquet or Delta in the columns of Spark's Kafka
+    source, or JSON lines. Records that earlier runs have read are not written again.
 
-    With --follow it goes on, audits each folder that export --follow has completed in INPUT, and maintains the tables
-    in between.
+    With --follow, it audits each folder that export --follow completes in INPUT, maintains the tables in between, and
+    goes on until it is stopped.
     """
     require_spark()
     from coordinator_replay.analysis.findings.thresholds import DEFAULTS
@@ -322,7 +323,7 @@ def audit(
 def _follow(
     options: "Options", common: Common, wait: timedelta, *, every: timedelta, maintain_every: timedelta
 ) -> None:
-    """Audit what is exported into a dump, until a signal ends it."""
+    """Audit new exported folders of a dump until a signal ends it."""
     from coordinator_replay.export.audit_follow import AuditFollower, audited_batches
     from coordinator_replay.export.folders import ExportedDump
     from coordinator_replay.pipeline.audit import run_audit
@@ -346,7 +347,7 @@ def _follow(
         with one_at_a_time(options.warehouse, "audit --follow", wait=wait, say=log_line):
             summary = run_audit(spark, replace(options, inputs=list(folders), follow=dump.stream))
         if unnamed:
-            # Names outlive an audit: those of the first one stand for all that follow.
+            # Registered names outlive an audit: they are set once, after the first audit.
             unnamed.pop().register(spark, options.warehouse, options.cluster)
         names = ", ".join(folder.rpartition("/")[2] for folder in folders)
         log_line(f"audited {names}: {summary.run.records_read:,} records in {time.monotonic() - began:.0f} s")
@@ -379,7 +380,7 @@ def _follow(
 
 @warehouse_command(needs_warehouse=False)
 def demo(common: Common) -> None:
-    """Audit a bundled dump recorded from a real broker, and show what can be asked then.
+    """Audit a bundled dump recorded from a real broker, and suggest what to ask next.
 
     Without --warehouse the tables are made in ./demo-warehouse.
     """
@@ -410,7 +411,7 @@ QUESTIONS = (
     "findings",
     'sql "SELECT kind, count(*) AS records FROM group_records GROUP BY kind ORDER BY records DESC"',
 )
-"""What the demo suggests to ask next."""
+"""Commands that the demo suggests next."""
 
 
 def _shown(path: str) -> str:
@@ -430,8 +431,8 @@ def _shown(path: str) -> str:
 def decode(inputs: Sequence[str], format: "Format | None", include_deleted: bool, verbose: bool) -> None:
     """Print every record of a dump as JSON lines, in the order of the file, without Spark.
 
-    Lines hold what the tables offset_commits, group_records and quarantine would hold, and the kind of the record;
-    subscriptions and assignments of classic members are decoded next to their bytes. Notes about the files go to
+    Lines have the columns of the tables offset_commits, group_records and quarantine, and the kind of the record.
+    Subscriptions and assignments of classic members are decoded next to their bytes. Notes about the files go to
     standard error.
     """
     from coordinator_replay.log.dump import find_dump
@@ -440,7 +441,7 @@ def decode(inputs: Sequence[str], format: "Format | None", include_deleted: bool
     dump = find_dump(inputs, form=format, include_deleted=include_deleted)
     notes = list(dump.notes)
     for records in read_without_spark(dump, notes):
-        # What a few large records are printed as must not stay in memory while the next ones are decoded.
+        # The printed text of a few large records must not stay in memory while the next records are decoded.
         _print_lines(decode_lines(records).to_pylist())
     for note in notes:
         click.echo(f"note: {note}", err=True)

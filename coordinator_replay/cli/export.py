@@ -36,7 +36,7 @@ def client_settings(command_config: Path | None, options: Sequence[str]) -> dict
     for option in options:
         name, separator, value = option.partition("=")
         if not (name and separator):
-            # The value may be a password: what was given is not repeated.
+            # The value may be a password, so the message does not repeat it.
             raise UsageError("a --kafka-option is written key=value")
         settings[name.removeprefix("kafka.")] = value
     return settings
@@ -120,15 +120,15 @@ def export(
     verbose: bool,
     **asked: Any,
 ) -> None:
-    """Take a dump of __consumer_offsets from a running cluster, from where the last export into DIR ended.
+    """Take a dump of __consumer_offsets from a running cluster, starting where the last export into DIR ended.
 
     Each export is a new folder of Parquet files in DIR, in the columns of Spark's Kafka source; its name begins with
     the hour (UTC). DIR also keeps the offsets at which it ended: no record is left out or taken twice, even if an
     export is killed.
 
-    With --follow it goes on, a folder each time that there are new records, before the topic's cleaner removes any.
-    Folders of an hour that is over are merged. Only one export works on DIR at a time; one that finds it followed has
-    nothing to do.
+    With --follow, it goes on and writes a folder each time that there are new records, before the topic's cleaner
+    removes any. Folders of a past hour are merged. Only one export works on DIR at a time; an export that finds DIR
+    followed has nothing to do.
     """
     from coordinator_replay.export.follow import COMMAND
     from coordinator_replay.export.topic import ExportOptions
@@ -137,7 +137,7 @@ def export(
     if follow and again:
         raise UsageError("--again reads the topic once, and --follow goes on: run one after the other")
     options = ExportOptions(client=client_settings(command_config, kafka_options), again=again, **asked)
-    # What --again writes is in nobody's way.
+    # --again writes a folder of its own, so it needs no lock.
     command = COMMAND if follow else "export"
     alone = nullcontext() if again else one_at_a_time(options.out, command, wait=wait, say=_note)
     try:

@@ -1,4 +1,4 @@
-"""The last guard around every command: whatever goes wrong, a person reads a sentence and a program gets a code."""
+"""The last guard around every command: whatever goes wrong, it ends with a sentence and an exit code."""
 
 import errno
 import os
@@ -27,17 +27,17 @@ _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 
 EXIT_USAGE = 2
-"""What click returns for a command that can't be run as it was typed, or where it is installed."""
+"""Exit code of click for a command that can't run as it was typed, or not in this installation."""
 
 EXIT_INTERRUPTED = 130
-"""What shells return for a program that Ctrl-C ended: 128 and the number of the signal."""
+"""Exit code that shells use for a program that Ctrl-C ended: 128 plus the number of the signal."""
 
 
 class Interrupted(click.ClickException):
     """The user pressed Ctrl-C.
 
     Args:
-        what: was under way, and what becomes of it.
+        what: the work that was interrupted, and what becomes of it.
     """
 
     exit_code = EXIT_INTERRUPTED
@@ -48,10 +48,10 @@ class Interrupted(click.ClickException):
 
 @contextmanager
 def interruptible(what: str) -> Iterator[None]:
-    """Say what becomes of the work in the block, where Ctrl-C ends it.
+    """Say what becomes of the work in the block if Ctrl-C ends it.
 
     Raises:
-        Interrupted: it did.
+        Interrupted: Ctrl-C was pressed.
     """
     try:
         yield
@@ -61,12 +61,12 @@ def interruptible(what: str) -> Iterator[None]:
 
 @contextmanager
 def spark_session(what: str, then: str, **options: Any) -> Iterator[Any]:
-    """Open a Spark session for the block; a failure or Ctrl-C ends it with a sentence.
+    """Open a Spark session for the block. A failure or Ctrl-C ends the block with a sentence.
 
     Args:
         what: the work.
-        then: what becomes of what was done.
-        options: of the session.
+        then: a clause on what becomes of the finished part of the work.
+        options: options of the session.
     """
     from coordinator_replay.pipeline.host.failure import failing_in_a_sentence
     from coordinator_replay.pipeline.host.session import open_session
@@ -96,15 +96,15 @@ def ended_by_signals() -> Iterator[threading.Event]:
 
 
 def log_line(text: str) -> None:
-    """Print what a command that goes on has to say, with the time in front."""
+    """Print a line of a command that keeps running, with the time in front."""
     click.echo(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {text}", err=True)
 
 
 class _Interrupts:
-    """Notices Ctrl-C while a block runs, whatever is raised for it there.
+    """A watch for Ctrl-C while a block runs, whatever exception the block raises for it.
 
     Attributes:
-        is_any: whether there was one.
+        is_any: whether Ctrl-C was pressed.
     """
 
     def __init__(self) -> None:
@@ -128,7 +128,7 @@ class _Interrupts:
 
 
 def _kept() -> str | None:
-    """Return the file in which the traceback of the current exception is kept; None where none can be written."""
+    """Write the traceback of the current exception into a file and return its path; None if it can't be written."""
     try:
         with tempfile.NamedTemporaryFile(
             "w", prefix="coordinator-replay-", suffix=".txt", encoding="utf-8", errors="backslashreplace", delete=False
@@ -146,14 +146,14 @@ def _say(text: str) -> None:
 
 
 def _close_output() -> None:
-    """Let what could not be written be forgotten: Python would try again when it ends, and print a trace."""
+    """Discard output that could not be written: Python would try again at its end, and print a traceback."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextmanager
 def reader_may_leave() -> Iterator[None]:
-    """Let the block end where nobody reads what it prints any longer: who runs ``| head`` has enough of it."""
+    """End the block without an error if the reader of its output is gone, as with ``| head``."""
     try:
         yield
     except BrokenPipeError:
@@ -166,10 +166,10 @@ def _described(problem: BaseException) -> str:
 
 
 def guarded(run: Callable[[], Any]) -> Any:
-    """Run a command, and end the program where it raises anything but its own exit.
+    """Run a command, and end the program if it raises anything but its own exit.
 
     Raises:
-        SystemExit: always, where anything was raised: with code 130 after Ctrl-C, with code 1 where it is unexpected.
+        SystemExit: the command raised something. The code is 130 after Ctrl-C, and 1 for an unexpected error.
     """
     _open_closed_streams()
     interrupts = _Interrupts()
@@ -195,19 +195,19 @@ def guarded(run: Callable[[], Any]) -> Any:
             _say(f"the answer could not be written: {problem.strerror}")
         else:
             _report(problem)
-    # Libraries written in Rust raise what is no Exception where they meet a case that they did not think of.
+    # Libraries written in Rust raise a BaseException that is no Exception when they panic.
     except BaseException as problem:  # noqa: BLE001 - this is where all of them end
         if interrupts.is_any:
-            # A library was interrupted, and raises an error of its own for it.
+            # A library was interrupted by Ctrl-C and raises an error of its own.
             _end_interrupted(problem)
         _report(problem)
     sys.exit(1)
 
 
 def _open_closed_streams() -> None:
-    """Let a standard stream that was closed before the start swallow what is printed.
+    """Open standard streams that were closed before the start on the null device.
 
-    Otherwise the next file that is opened would take its number, and with it what libraries print there.
+    Otherwise the next opened file would get the stream's number, and libraries would print into that file.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
@@ -221,9 +221,9 @@ def _end_interrupted(problem: BaseException) -> NoReturn:
 
 
 def _let_go(problem: BaseException | None) -> None:
-    """Let another Ctrl-C end the process at once, and drop what the interrupted functions had in their variables.
+    """Let another Ctrl-C end the process at once, and drop the variables of the interrupted functions.
 
-    Objects of libraries that are still there when Python ends, such as DuckDB's, end with complaints about each other.
+    Objects of libraries such as DuckDB that still exist when Python ends print complaints.
     """
     with suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -233,7 +233,7 @@ def _let_go(problem: BaseException | None) -> None:
 
 
 def _of_the_user(problem: BaseException) -> str | None:
-    """Return what the user can do about a problem that no command caught: an extra or credentials are missing."""
+    """Return advice on a problem that no command caught: a missing extra or missing credentials; else None."""
     if isinstance(problem, ModuleNotFoundError):
         return missing_extra(problem)
     refused = refusal(problem)
@@ -251,10 +251,10 @@ def _report(problem: BaseException) -> None:
 
 
 class _ReaderLeft(Exception):  # noqa: N818 - no error: who runs ``| head`` has enough of it
-    """The end of a pipe that nobody reads any longer.
+    """Signal that the reader of the output is gone.
 
-    Click would end with code 1 for it. Whether a program meets it depends on how quick the reader is, so the code is
-    that of an answer that was read.
+    Click would end the program with code 1. But it depends on the reader's speed whether this happens at all, so the
+    program ends with code 0, as after an answer that was read.
     """
 
 
@@ -275,7 +275,7 @@ class GuardedCommand(click.Command):
             return super().make_context(*args, **kwargs)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run it for arguments that were read."""
+        """Run the command with parsed arguments."""
         with _read_as_long_as_wanted(), interruptible("interrupted"):
             return super().invoke(ctx)
 

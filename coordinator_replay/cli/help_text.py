@@ -1,11 +1,11 @@
-"""Sections of a command's help: its own options before those of every command, and the exit codes."""
+"""Sections of a command's help: its own options, the common options, and the exit codes."""
 
 from collections.abc import Mapping, Sequence
 
 import click
 
 SHARED = ("warehouse", "cluster", "config", "output", "is_json", "wide", "zone", "verbose", "help")
-"""Parameters of options that most commands have; their help comes after that of the command's own options."""
+"""Parameters of common options; their help comes after the help of the command's own options."""
 
 EXIT_CODES: Mapping[str, str] = {
     "0": "Done, or answered; also where nothing was found.",
@@ -19,11 +19,11 @@ MORE_EXIT_CODES: Mapping[str, tuple[str, str]] = {
     "audit": ("3", "--fail-on: new findings. --strict: records were quarantined, or groups not evaluated."),
     "findings": ("4", "--exit-code: there is no such finding."),
 }
-"""An exit code that only one command has."""
+"""Exit codes that only one command has."""
 
 
 def write_options(params: Sequence[click.Parameter], ctx: click.Context, formatter: click.HelpFormatter) -> None:
-    """Write the command's own options, and below them those that most commands have."""
+    """Write the command's own options, and below them the common options."""
     sections: dict[str, list[tuple[str, str]]] = {"Options": [], "Common options": []}
     for param in params:
         record = param.get_help_record(ctx)

@@ -1,4 +1,4 @@
-"""The commands that ask about all groups at once: what a topic or a time range has to do with each of them."""
+"""The commands that ask about all groups at once: readers of a topic, costs of a time range, differences."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _MOST_CHANGES = 18
 _MOST_GROUPS = 10
 _MOST_TRAITS = 3
-"""Lines about changes, groups, and what they have in common, without --wide: the answer stays on one screen."""
+"""Largest number of lines about common traits without --wide, so that the answer stays on one screen."""
 
 
 @warehouse_command(
@@ -45,8 +45,8 @@ def consumers(common: Common, **asked: Any) -> None:
     """List the groups, clients and hosts that read TOPIC (a name or an id): how, from when to when, which partitions.
 
     HOW is subscribed (by name), regex, share, streams, assigned (a protocol whose topics are not on record), or
-    commits: a consumer that uses assign(), a tool, or members that are not on record. TO is empty of members still
-    there at the end of the log; of commits FROM and TO are the first and the last one.
+    commits: a consumer that uses assign(), a tool, or members that are not on record. TO is empty for members still
+    there at the end of the log. For commits, FROM and TO are the first and the last commit.
     """
     show(common, open_warehouse(common).consumers(**asked))
 
@@ -57,12 +57,12 @@ def consumers(common: Common, **asked: Any) -> None:
 )
 @range_options
 def impact(common: Common, **asked: Any) -> None:
-    """Sum up what a time range cost over all groups, and what the groups concerned have in common.
+    """Sum up the costs of a time range over all groups, and what the groups concerned have in common.
 
-    It lists groups that rebalanced in that time or had partitions without an owner, and what they have in common: host,
-    client, topic, partition of __consumer_offsets; from brokers' logs also the coordinator and its change. Something is
-    in common only if it is significantly more common than among the other groups with members in that time. A
-    coordinator is never named if it is known not to have changed.
+    It lists groups that rebalanced in that time or had partitions without an owner. Common traits are host, client,
+    topic and partition of __consumer_offsets; from brokers' logs also the coordinator and its change. A trait is listed
+    only if it is significantly more common than among the other groups with members in that time. A coordinator is
+    never named if it is known not to have changed.
     """
     answer = open_warehouse(common).impact(**asked)
     if common.output == "table":
@@ -122,11 +122,11 @@ def diff(
 ) -> None:
     """Show what changed between two points in time, or what differs in two clusters at one.
 
-    Groups, their states and protocols, members by client and host, subscriptions, assignors, owners and offsets, and
-    between two times rebalances by cause and findings that are new or over. A table counts the changes of each group;
-    --wide, --output json and csv have each of them. Two clusters of one warehouse are given as --cluster A,B. Two
-    nights are given by their run ids, which sql --query audit-runs lists. Each stands for the end of the log as that
-    audit had read it. A finding is new if the first night had not stored it.
+    It compares groups, their states and protocols, members by client and host, subscriptions, assignors, owners and
+    offsets. Between two times it also counts rebalances by cause, and findings that are new or over. A table counts the
+    changes of each group; --wide, --output json and csv have each change. Two clusters of one warehouse are given as
+    --cluster A,B. Two nights are given by their run ids, which sql --query audit-runs lists. A run id stands for the
+    end of the log as that audit had read it. A finding is new if the first night had not stored it.
     """
     if common.other_cluster is not None:
         if start is not None or end is not None:

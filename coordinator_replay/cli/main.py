@@ -32,7 +32,7 @@ class Program(GuardedGroup):
         """Find the command that was typed.
 
         Raises:
-            UsageError: there is none of that name.
+            UsageError: there is no command of that name.
         """
         typed = args[0]
         if typed.startswith("-") or typed in self.commands or ctx.resilient_parsing:
@@ -45,8 +45,8 @@ class Program(GuardedGroup):
 def main() -> None:
     """Replay dumps of Kafka's __consumer_offsets: why a group rebalanced, who owned a partition, which offset it had.
 
-    export takes a dump, audit writes Delta tables from it, maintain keeps them in order; simulate runs a coordinator
-    on a script of requests; the other commands answer from the tables, without a JVM.
+    export takes a dump, audit writes Delta tables from it, and maintain keeps them in order. simulate runs a
+    coordinator on a script of requests. The other commands answer from the tables, without a JVM.
     """
 
 
@@ -87,14 +87,14 @@ SECTIONS: Mapping[str, Mapping[click.Command, str]] = {
         compute.decode: "Print every record of a dump as JSON lines, without Spark.",
     },
 }
-"""Every command by its purpose, and a line about it, short enough for a list on 80 cells."""
+"""Every command by its purpose, each with a line about it that is short enough for a list in 80 columns."""
 
 for section in SECTIONS.values():
     for command, summary in section.items():
         main.add_command(command)
         command.short_help = summary
 
-# Click's own name of the variable by which a shell asks for candidates.
+# Click's name for the environment variable with which a shell asks for candidates.
 if "_COORDINATOR_REPLAY_COMPLETE" in os.environ:
     from coordinator_replay.cli.shells import use_own_shells
 

@@ -19,17 +19,18 @@ if TYPE_CHECKING:
     from coordinator_replay.report.metrics import Metrics
 
 DEFAULT_LIMIT = 1000
-"""Each group costs about ten series."""
+"""Most groups with own series by default: each group makes about ten series."""
 
 PUSH_JOB = "coordinator-replay"
-"""The job of what is pushed; with the cluster it is the group of metrics that the next push replaces."""
+"""Job label of pushed metrics. Job and cluster are the grouping key: the next push replaces all metrics with this
+key."""
 
 _READABLE = 0o644
-"""The collector is another user than the one who audits."""
+"""Mode of the written file: the collector runs as another user."""
 
 
 def _write(text: str, path: Path) -> None:
-    """Put a file in place at once: a collector reads it at any moment."""
+    """Write a file and rename it into place: a collector may read it at any moment."""
     with writing(path):
         with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as file:
             file.write(text)
@@ -38,7 +39,7 @@ def _write(text: str, path: Path) -> None:
 
 
 def _push(written: "Metrics", cluster: str, gateway: str) -> None:
-    """Replace what an earlier push of the cluster left at a Pushgateway."""
+    """Replace the metrics of an earlier push of the cluster at a Pushgateway."""
     from http.client import HTTPException
 
     from prometheus_client import push_to_gateway
@@ -79,9 +80,9 @@ def _push(written: "Metrics", cluster: str, gateway: str) -> None:
 def metrics(common: Common, path: Path | None, gateway: str | None, **asked: Any) -> None:
     """Write the groups at the end of the log as metrics for Prometheus.
 
-    States, epochs, members, rebalances by cause, removed members, time without owner, expiring offsets, findings by
-    rule, completeness, and the age of the log; run it after each audit, into the folder of node_exporter's textfile
-    collector or to a Pushgateway.
+    Metrics are states, epochs, members, rebalances by cause, removed members, time without owner, expiring offsets,
+    findings by rule, completeness, and the age of the log. Run it after each audit, into the folder of node_exporter's
+    textfile collector or to a Pushgateway.
     """
     warehouse = open_warehouse(common)
     written = warehouse.metrics(now=now(), **asked)

@@ -27,7 +27,7 @@ _OPTIONS: Mapping[str, Sequence[str]] = {
     "--cause": ("reason", "why"),
     "--end-offsets": ("lag", "log-end-offsets"),
 }
-"""Options, and other words for what each does."""
+"""Options, each with other words for it."""
 
 _COMMANDS: Mapping[str, Sequence[str]] = {
     "groups": ("list", "ls", "group", "states"),
@@ -49,7 +49,7 @@ _COMMANDS: Mapping[str, Sequence[str]] = {
     "what-if": ("whatif", "simulate-group"),
     "metrics": ("prometheus",),
 }
-"""Commands, and other words for what each does."""
+"""Commands, each with other words for it."""
 
 _OF_KAFKAS_TOOLS: Mapping[str, str] = {
     "--bootstrap-server": "no broker is asked: --warehouse names the tables that an audit wrote",
@@ -63,7 +63,7 @@ _OF_KAFKAS_TOOLS: Mapping[str, str] = {
 
 
 def explained(problem: click.UsageError) -> str:
-    """Return what to say of a command that can't be run as it was typed."""
+    """Return the message for a command that can't be run as it was typed."""
     if isinstance(problem, click.NoSuchOption):
         return _unknown_option(problem)
     if isinstance(problem, click.MissingParameter) and isinstance(problem.param, click.Option) and problem.param.help:
@@ -93,12 +93,12 @@ def _unknown_option(problem: click.NoSuchOption) -> str:
 
 
 def unknown_command(typed: str, known: Sequence[str]) -> str:
-    """Return what to say of a command that does not exist."""
+    """Return the message for a command that does not exist."""
     near = _meant(typed.lower(), known, _COMMANDS) or nearest(typed, known)
     hint = f"Did you mean {near!r}?" if near else "--help lists the commands."
     return f"No such command {typed!r}. {hint}"
 
 
 def _meant(typed: str, known: Sequence[str], words: Mapping[str, Sequence[str]]) -> str | None:
-    """Return the first known name that a typed word is another word for."""
+    """Return the first known name that has the typed word as another word."""
     return next((name for name, others in words.items() if name in known and typed in others), None)

@@ -1,4 +1,4 @@
-"""The commands about committed offsets: what was committed at a time, how it changed, what expires."""
+"""The commands about committed offsets: at a point in time, over time, and expiring offsets."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 
 
 def topic_or_partition(text: str) -> tuple[str, int | None]:
-    """Return a topic, and the partition behind its colon: a colon can't be part of a topic's name.
+    """Return a topic and the partition after a colon; a topic's name can't have a colon.
 
     >>> topic_or_partition("orders:3")
     ('orders', 3)
 
     Raises:
-        UsageError: there is no topic, or what stands behind the colon is no number.
+        UsageError: there is no topic, or the text after the colon is no number.
     """
     topic, separator, partition = text.partition(":")
     if not topic or (separator and not (partition.isascii() and partition.isdigit())):
@@ -104,9 +104,9 @@ def offsets(
 ) -> None:
     """Show the committed offsets of GROUP at a point in time.
 
-    Several groups can be given, and patterns in which * stands for anything; a reset file has their names then.
+    Several groups can be given, and patterns in which * stands for anything; then a reset file has the groups' names.
     Offsets that expired or were deleted before are listed on standard error: when, why, and how sure that is. With
-    --history every committed offset of a topic or partition, one after the other.
+    --history, every committed offset of a topic or partition is listed, one after the other.
     """
     warehouse = open_warehouse(common)
     if history is not None:
@@ -125,7 +125,7 @@ def offsets(
     is_one = len(groups) == 1 and list(groups) == chosen
     read = partial(warehouse.offsets, groups[0]) if is_one else partial(warehouse.offsets_of_groups, chosen)
     answer = read(at=at, topics=topics, require_stable=require_stable, end_offsets=end_file)
-    # Programs read in fields what people read in a sentence: that a transactional commit is pending.
+    # People read in a sentence that a transactional commit is pending; programs read it in fields.
     asked = [REQUIRE_STABLE] * (require_stable or common.output != "table") + [END_OFFSETS] * (end_file is not None)
     columns = columns_for(answer.row_type, asked)
     if not is_one:
@@ -161,7 +161,8 @@ def offsets(
 def expired(common: Common, **asked: Any) -> None:
     """Show offsets of GROUP, or of all groups, that expired, are past retention, or expire next.
 
-    A log that ended before the time up to which was looked is told first: what was committed since is not in it.
+    If the log ends before the time up to which offsets are looked for, a note says so: later commits are not in the
+    log.
     """
     answer = open_warehouse(common).expired(**asked)
     if answer.looked_until is not None and answer.looked_until < now():

@@ -1,6 +1,6 @@
-"""Types of options: what a function reads from what was typed, such as times, durations and paths.
+"""Types of options whose text a function parses, such as times, durations and paths.
 
-How times may be written is in ``query/times.py``.
+``query/times.py`` has the forms of times.
 """
 
 import re
@@ -26,7 +26,7 @@ from coordinator_replay.query.times import (
 )
 
 ZONE_KEY = "coordinator_replay.zone"
-"""Where a command's context has the zone of its times."""
+"""Key under which a command's context has its time zone."""
 
 
 def zone_of(ctx: click.Context | None) -> tzinfo:
@@ -40,8 +40,8 @@ class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic in newer cli
 
     Args:
         name: what the help calls the value.
-        parse: reads the text; a UsageError of its becomes one about the option.
-        values: the type of the values that it makes: a default may be one already.
+        parse: reads the text; its UsageError becomes an error about the option.
+        values: the type of the parsed values; a default may have this type already.
     """
 
     def __init__(self, name: str, parse: Callable[[str], object], values: type = NoneType) -> None:
@@ -50,7 +50,7 @@ class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic in newer cli
         self._values = values
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> object:
-        """Return the value of what was typed, or stands in the configuration, which can hold TOML's own times."""
+        """Return the value of a typed text or of a configuration entry, which may be one of TOML's own times."""
         if isinstance(value, self._values):
             return value
         try:
@@ -63,12 +63,12 @@ class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic in newer cli
 
 
 class ParsedTime(Parsed):
-    """Option type of a time, which is in the command's zone where it names none.
+    """Option type of a time; a time without a zone is in the command's zone.
 
     Args:
         name: what the help calls the value.
         parse: reads a text, given the zone.
-        values: the type of the values that it makes.
+        values: the type of the parsed values.
     """
 
     def __init__(self, name: str, parse: Callable[..., object], values: type = NoneType) -> None:
@@ -80,7 +80,7 @@ class ParsedTime(Parsed):
 
 
 CLOCK_RULE = f"{ABSOLUTE_RULE}, or now (by the clock of this machine)"
-"""What may be typed where no log has been read yet."""
+"""Forms of a time in commands that have read no log yet."""
 
 
 def _by_the_clock(text: str, zone: tzinfo) -> datetime:
@@ -88,16 +88,16 @@ def _by_the_clock(text: str, zone: tzinfo) -> datetime:
 
 
 Time = datetime | LogTime
-"""A time as a command takes it; the API resolves what is counted from the end of the log."""
+"""A time as a command takes it; the API resolves a time relative to the end of the log."""
 
 TIME = ParsedTime("time", parse_time, LogTime)
 """A time."""
 
 TIME_OR_RUN = ParsedTime("time or run id", parse_time_or_run, LogTime)
-"""A time, or the run id of an audit for the end of the log as that one had read it."""
+"""A time, or the run id of an audit, which stands for the end of the log as that audit had read it."""
 
 ABSOLUTE_TIME = ParsedTime("time", _by_the_clock)
-"""A time where no log has been read yet: only full dates, and ``now`` by this machine's clock."""
+"""A time in a command that has read no log yet: only full dates, and ``now`` by this machine's clock."""
 
 DURATION = Parsed("duration", parse_duration, timedelta)
 
@@ -109,7 +109,7 @@ def partition_number(text: str) -> int:
     """Return the number of a partition.
 
     Raises:
-        UsageError: the text is none.
+        UsageError: the text is no number of a partition.
     """
     if not (text.isascii() and text.isdigit()):
         raise UsageError(f"{text!r} is no partition: a number is expected, as 3")
@@ -117,7 +117,7 @@ def partition_number(text: str) -> int:
 
 
 class _States(click.ParamType):  # type: ignore[type-arg]  # generic in newer click only
-    """Option type of states with commas between them, as Kafka's tools take them."""
+    """Option type of states separated by commas, as Kafka's tools take them."""
 
     name = "state"
 
@@ -138,21 +138,21 @@ class _States(click.ParamType):  # type: ignore[type-arg]  # generic in newer cl
         return tuple(states)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Return the states that begin like what was typed."""
+        """Return the states that begin with the typed text."""
         return [CompletionItem(state) for state in GROUP_STATES if state.lower().startswith(incomplete.lower())]
 
 
 STATES = _States()
 
 _REFUSED = re.compile(r"%[0-9A-Fa-f]{2}|[\\\x00-\x1f\x7f]|\[(?![^/]*\])")
-"""What Delta's readers and writers spell each in their own way: they would not find each other's tables."""
+"""Characters of a path that Delta's readers and writers encode differently: they would not find each other's tables."""
 
 
 def check_cluster(name: str) -> str:
     """Return the name of a cluster.
 
     Raises:
-        UsageError: it is empty, which tables can't tell from none.
+        UsageError: the name is empty, which tables can't distinguish from no name.
     """
     if not name.strip():
         raise UsageError("the name of the cluster is empty")
@@ -160,10 +160,10 @@ def check_cluster(name: str) -> str:
 
 
 def check_warehouse(path: str) -> str:
-    """Make sure that a path is one that every reader of the tables finds.
+    """Make sure that every reader of the tables finds a path.
 
     Raises:
-        UsageError: it is not.
+        UsageError: some readers would not find it.
     """
     if not path.strip():
         raise UsageError("the path of the warehouse is empty")
@@ -175,7 +175,7 @@ def check_warehouse(path: str) -> str:
 
 
 _ONE_SLASH = re.compile(r"([a-z][a-z0-9+.-]+):/(?!/)")
-"""A URI as Hadoop and Databricks print it. It would be a relative path to anything else."""
+"""A URI with one slash, as Hadoop and Databricks print it. Other libraries would take it for a relative path."""
 
 
 def opened_by_all(path: str) -> str:
@@ -196,7 +196,7 @@ def opened_by_all(path: str) -> str:
 
 
 def absolute(path: str) -> str:
-    """Return a path as Spark's own processes find it, wherever they were started; a URI as it is.
+    """Return a path as an absolute path, which Spark's processes find wherever they were started; a URI as it is.
 
     Raises:
         UsageError: it is a form that neither pyarrow nor the Delta library opens.

@@ -1,7 +1,7 @@
 """Options that all commands share, the configuration file, and how errors end a command.
 
-An option given on the command line counts before the environment, the environment before the configuration file, the
-file before the default.
+The command line takes precedence over the environment, the environment over the configuration file, and the file over
+the default.
 """
 
 import functools
@@ -57,11 +57,11 @@ class Common:
     """The options that every command has.
 
     Attributes:
-        warehouse: path or URI under which the tables lie; empty where a command can do without.
-        cluster: name of the Kafka cluster; None where nobody named it.
+        warehouse: path or URI of the folder with the tables; may be empty if a command can do without.
+        cluster: name of the Kafka cluster; None if nobody named it.
         output: ``table``, ``json`` or ``csv``.
         wide: whether tables have all columns in full, whatever the terminal's width.
-        other_cluster: the second cluster, of a command that compares two; None where one was named.
+        other_cluster: the second cluster of a command that compares two; None if only one was named.
     """
 
     warehouse: str
@@ -73,11 +73,11 @@ class Common:
 
 
 _EXAMPLE_WIDTH = 74
-"""Cells of a line of examples: with its indentation it fits a terminal of 80."""
+"""Width of a line of examples; with its indentation it fits into 80 columns."""
 
 
 def _examples(lines: Iterable[str]) -> str:
-    """Return the end of a command's help: examples to type, long ones continued behind a backslash.
+    """Return the examples at the end of a command's help; long lines are continued after a backslash.
 
     The first character keeps click from joining the lines.
     """
@@ -85,7 +85,7 @@ def _examples(lines: Iterable[str]) -> str:
 
 
 def _continued(line: str) -> list[str]:
-    """Return a command in lines that a shell reads as one: broken before options and pipes."""
+    """Return a command in lines that a shell joins into one; lines are broken before options and pipes."""
     parts = [""]
     for word in re.split(r" (?=--|\|)", line):
         if parts[-1] and len(parts[-1]) + len(word) + 3 > _EXAMPLE_WIDTH:
@@ -107,7 +107,7 @@ class CommandFailure(click.ClickException):
         super().__init__(in_shown_zone(" ".join(str(error).split())))
 
     def show(self, file: IO[Any] | None = None) -> None:
-        """Print the sentence; on a terminal words stay whole where a line ends."""
+        """Print the sentence; on a terminal, lines break between words."""
         from coordinator_replay.cli.output import print_text
 
         with reader_may_leave():
@@ -132,14 +132,14 @@ class WrongArguments(click.UsageError):
             super().show(file)
 
     def format_message(self) -> str:
-        """Return the sentence; on a terminal words stay whole where a line ends."""
+        """Return the sentence; on a terminal, lines break between words."""
         from coordinator_replay.cli.output import text_lines
 
         return "\n".join(text_lines(f"Error: {self.message}", err=True)).removeprefix("Error: ")
 
 
 def failure(error: CoordinatorReplayError) -> CommandFailure:
-    """Return what ends the program for an error: exit code 2 where the user's call or input is at fault, else 1."""
+    """Return the exception that ends the program: exit code 2 if the user's call or input is at fault, else 1."""
     if refusal(error) is not None and not isinstance(error, StoreError):
         return WrongUse(StoreError(f"{shortened(str(error))}; {ADVICE}"))
     is_of_the_call = isinstance(error, UsageError | InputError | WarehouseError | StoreError)
@@ -154,14 +154,14 @@ def _print_causes(error: BaseException) -> None:
 
 
 class Command(GuardedCommand):
-    """A command whose errors end in a sentence and an exit code; ``-v`` adds what they came from."""
+    """A command whose errors end in a sentence and an exit code; ``-v`` adds their causes."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write its own options, and below them those that most commands have."""
+        """Write the command's own options, and below them the common options."""
         write_options(self.get_params(ctx), ctx, formatter)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write how times are written, where it takes any, the examples, and the exit codes."""
+        """Write the forms of times if the command takes any, the examples, and the exit codes."""
         for kind, rule in ((TIME, RULE), (ABSOLUTE_TIME, f"{CLOCK_RULE}.")):
             if any(param.type is kind for param in self.params):
                 with formatter.section("Times"):
@@ -189,7 +189,7 @@ class Command(GuardedCommand):
 
 
 def _options(command: click.Command) -> dict[str, str]:
-    """Return a command's options as the configuration file spells them, each with the name its function knows it by."""
+    """Return a command's options as the configuration file spells them, each with its parameter's name."""
     return {
         spelling.removeprefix("--").replace("-", "_"): str(param.name)
         for param in command.params
@@ -208,8 +208,8 @@ def _unknown_option(name: str, names: Iterable[str], path: Path) -> UsageError:
 def read_config(path: Path, ctx: click.Context) -> dict[str, Any]:
     """Return options of the running command from a configuration file.
 
-    Entries at the top of the file are for every command that has such an option, those in a table named after a
-    command (``[audit]``) for that command alone.
+    Entries at the top of the file apply to every command that has such an option. Entries in a table named after a
+    command (``[audit]``) apply to that command alone.
 
     Raises:
         UsageError: the file can't be read, or names an option that does not exist.
@@ -256,7 +256,7 @@ def open_warehouse(common: Common) -> "Warehouse":
     """Open the warehouse that the running command asks; its notes follow the answer.
 
     Raises:
-        UsageError: none was named.
+        UsageError: no warehouse was named.
     """
     from coordinator_replay.api import Warehouse
     from coordinator_replay.cli.output import print_note
@@ -325,7 +325,7 @@ json_option = click.option("--json", "is_json", is_flag=True, help="The same as 
 
 
 def _set_zone(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
-    """Let the command read and show times in a zone; the shell's TZ counts where it names one."""
+    """Set the zone in which the command reads and shows times; if none is given, TZ counts if it names a zone."""
     if value is None:
         return
     try:
@@ -363,12 +363,12 @@ def command(*shown: str, name: str | None = None) -> Callable[[Function], Comman
 def warehouse_command(
     *shown: str, name: str | None = None, needs_warehouse: bool = True, compares: bool = False
 ) -> Callable[[Function], Command]:
-    """Make a function a command with the options that all have; it takes them as ``common``, its first argument.
+    """Make a function a command with the common options, which it takes as its first argument, ``common``.
 
     Args:
         shown: examples of it, as they are typed.
         name: what it is called; the function's name if None.
-        needs_warehouse: False for a command that can do without; ``common.warehouse`` may then be empty.
+        needs_warehouse: False for a command that can do without one; then ``common.warehouse`` may be empty.
         compares: whether the command takes two clusters, as ``--cluster A,B``.
     """
 

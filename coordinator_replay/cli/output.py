@@ -1,11 +1,11 @@
-"""Rows as people and programs want them: an aligned table, one JSON object a line, or CSV.
+"""Rows as an aligned table, as JSON lines, or as CSV.
 
-On a terminal a table fits its width (``layout.py``); anywhere else it is aligned and complete, and stays as it is.
+On a terminal, a table is fitted to the width (``layout.py``); anywhere else it is aligned and complete.
 
-What the rows hold was written by clients of a cluster, so a table shows control characters as escapes and knows no
-markup: nothing in a group's name or a commit's metadata reaches the terminal as a command. CSV is opened in
-spreadsheets, which run what begins like a formula: such a text gets an apostrophe in front, as spreadsheets themselves
-mark text. JSON keeps the data as it is.
+Clients of a cluster wrote the texts in rows. So a table shows control characters as escapes and has no markup: nothing
+in a group's name or a commit's metadata reaches the terminal as a command. Spreadsheets run cells of a CSV file that
+begin like a formula: such a text gets an apostrophe in front, as spreadsheets themselves mark text. JSON keeps the data
+as it is.
 """
 
 import csv
@@ -33,10 +33,11 @@ from coordinator_replay.safe_text import UNSAFE, neutral, neutral_json
 from coordinator_replay.times import moments_in_zone
 
 NOTHING = "-"
-"""What a table shows for null, as Kafka's own tools do."""
+"""The sign for null in a table, as in Kafka's own tools."""
 
-# What a spreadsheet takes for a formula; a number with a sign is none. Programs on the way to it may drop what nobody
-# sees: terminal sequences, control and format characters, blanks. So may a spreadsheet, which knows wide signs, too.
+# A text that a spreadsheet takes for a formula; a number with a sign is none. The spreadsheet, or a program before it,
+# may drop invisible characters: terminal sequences, control and format characters, blanks. A spreadsheet also knows
+# full-width signs.
 _UNSEEN = rf"(?:\x1b\[[0-?]*[ -/]*[@-~]|{UNSAFE.pattern}|\s)*"
 _FORMULA = re.compile(
     rf"(?![+-]\d+(?:\.\d+)?\Z)(?:[\t\r]|{_UNSEEN}(?:[=@\uff1d\uff20]|[+\-\uff0b\uff0d](?=.)))", re.DOTALL
@@ -51,7 +52,7 @@ def to_json(value: object) -> str:
 
 
 def _cell(value: object) -> str:
-    """Return a value as a table shows it; what has a text form of its own is shown in it."""
+    """Return a value as a table shows it; a type with a text form of its own is shown in that form."""
     if isinstance(value, list | tuple) and all(isinstance(item, str) or is_dataclass(item) for item in value):
         return neutral("; ".join(map(str, value))) or NOTHING
     plain = json_value(value)
@@ -77,13 +78,13 @@ def _csv_cell(value: object) -> object:
 
 
 def _are_numbers(cells: Iterable[object]) -> bool:
-    """Return whether a column holds numbers and nothing else, so that it is set to the right."""
+    """Return whether a column has only numbers and is aligned to the right."""
     kinds = {type(value) for value in cells} - {type(None)}
     return bool(kinds) and kinds <= {int, float, Decimal}
 
 
 def terminal_width(*, err: bool = False) -> int | None:
-    """Return cells of the terminal that standard output (or standard error) is, None where it is none."""
+    """Return the width of the terminal on standard output (or standard error); None if it is no terminal."""
     return shutil.get_terminal_size().columns if (sys.stderr if err else sys.stdout).isatty() else None
 
 
@@ -97,13 +98,13 @@ def print_table(
     """Print an answer as a table.
 
     Args:
-        columns: what the values of a row are, in their order.
+        columns: the columns of a row, in their order.
         rows: the values.
-        is_wide: whether it has all columns in full, whatever the terminal's width.
-        most_lines: it ends before the row that needs more.
+        is_wide: whether the table has all columns in full, whatever the terminal's width.
+        most_lines: largest number of lines; the table ends before the first row that does not fit.
 
     Returns:
-        How many rows were printed.
+        The number of printed rows.
     """
     shown = [replace(column, heading=_heading(column)) for column in columns] if is_wide else columns
     places = [place for place, column in enumerate(shown) if column.heading]
@@ -143,7 +144,7 @@ def _heading(column: AnswerColumn) -> str:
 
 
 _SENTENCES = ("message", "evidence", "detail", "note")
-"""Columns whose texts may tell times."""
+"""Columns whose texts may have times."""
 
 
 def _zone() -> tzinfo:
@@ -157,7 +158,7 @@ def in_shown_zone(text: str) -> str:
 
 
 def _table_cell(value: object, column: AnswerColumn) -> Cell:
-    """Return a value for the layout, which writes times itself."""
+    """Return a value for the layout; the layout formats times itself."""
     if column.text is not None and value is not None:
         value = column.text(value)
     if isinstance(value, datetime):
@@ -166,16 +167,16 @@ def _table_cell(value: object, column: AnswerColumn) -> Cell:
 
 
 def _print_csv(columns: Sequence[AnswerColumn], rows: Iterable[Row]) -> None:
-    # Not through click, which takes terminal sequences out of what goes to a file, and out of names.
+    # Written without click, which would remove terminal sequences from files and from names.
     writer = csv.writer(sys.stdout, lineterminator="\r\n")
-    # PIVOT makes names of columns from what rows hold.
+    # PIVOT makes column names from values.
     writer.writerow([_csv_cell(column.name) for column in columns])
     is_seen = sys.stdout.isatty()
     for row in rows:
         cells = [_csv_cell(value) for value in row]
-        # A terminal obeys control characters whatever form they come in; a file keeps them.
+        # A terminal would obey control characters in any output form, so they are escaped there; a file keeps them.
         writer.writerow([neutral(cell) if is_seen and isinstance(cell, str) else cell for cell in cells])
-    # What is said of the answer on standard error follows it.
+    # Notes on standard error must come after the answer.
     sys.stdout.flush()
 
 
@@ -183,8 +184,8 @@ def print_rows(columns: Sequence[AnswerColumn], rows: Iterable[Row], form: str, 
     """Print an answer.
 
     Args:
-        columns: what the values of a row are, in their order.
-        rows: the values; ``table`` needs all of them to align, ``json`` and ``csv`` print as they come.
+        columns: the columns of a row, in their order.
+        rows: the values; ``table`` needs all of them to align, ``json`` and ``csv`` print them as they come.
         form: ``table``, ``json`` or ``csv``.
         is_wide: whether a table has all columns in full, whatever the terminal's width.
     """
@@ -212,12 +213,12 @@ def text_lines(text: str, *, indent: str = "", err: bool = False) -> list[str]:
 
 
 def print_text(text: str, *, indent: str = "", style: Mapping[str, object] | None = None, err: bool = False) -> None:
-    """Print a sentence; on a terminal it goes on, indented by two more, where a line ends.
+    """Print a sentence; on a terminal, its further lines are indented by two more.
 
     Args:
         text: what to print; control characters are shown, not obeyed.
-        indent: what each line begins with.
-        style: of the text, as click.style takes it.
+        indent: the indentation of each line.
+        style: style of the text, as click.style takes it.
         err: whether it goes to standard error.
     """
     end_waiting()
@@ -226,10 +227,10 @@ def print_text(text: str, *, indent: str = "", style: Mapping[str, object] | Non
 
 
 def severity_style(severity: str) -> Mapping[str, object]:
-    """Return how the first line of a finding is shown."""
+    """Return the style of the first line of a finding."""
     return {"bold": True, **(style_of("severity", severity) or {})}
 
 
 def print_note(text: str) -> None:
-    """Print something about the answer on standard error, where it disturbs no program."""
+    """Print a note on the answer on standard error, where it disturbs no program."""
     print_text(text, style={"dim": True}, err=True)

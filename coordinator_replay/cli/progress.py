@@ -1,4 +1,4 @@
-"""What a run shows while it works: its step and Spark's stages as a bar, or plain lines where no terminal is."""
+"""Display of a run's progress: its step and Spark's stages as a bar, or plain lines if there is no terminal."""
 
 import threading
 import time
@@ -22,8 +22,8 @@ class ShownProgress:
     """Receiver of a run's progress.
 
     Attributes:
-        begin: is called with a step that begins.
-        add: is called with what a stage has read and written.
+        begin: called with a step that begins.
+        add: called with the I/O metrics of a stage.
     """
 
     begin: Callable[[str], None]
@@ -82,7 +82,7 @@ def _as_bar(progress: Progress, line: TaskID) -> ShownProgress:
 
 
 def described(io: IoMetrics) -> str:
-    """Return in words what was read and written.
+    """Return I/O metrics in words.
 
     >>> described(IoMetrics(2, 3_100_000, 40_000, 1, 900, 12))
     'read 2 files (3.1 MB, 40,000 records), wrote 1 file (900 bytes, 12 records)'
@@ -98,7 +98,7 @@ def described(io: IoMetrics) -> str:
 
 
 def _follow(spark: Any, progress: Progress, line: TaskID, stop: threading.Event) -> None:
-    """Draw the tasks of the stages that run, until it is stopped."""
+    """Draw the tasks of running stages until ``stop`` is set."""
     from coordinator_replay.pipeline.host.spark_versions import running_tasks
 
     tasks = running_tasks(spark)

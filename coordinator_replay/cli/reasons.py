@@ -1,4 +1,4 @@
-"""One rebalance as people read it: the reason first, then what it took, and the records it rests on."""
+"""One rebalance for people to read: first the reason, then the costs, then the records that it rests on."""
 
 from collections import Counter
 from typing import TYPE_CHECKING
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from coordinator_replay.query.rebalances import Rebalance
 
 _MOST_NAMED = 8
-"""Partitions or members that a line names; the rest is counted."""
+"""Largest number of partitions or members that a line names; the rest is counted."""
 
 
 def _duration(rebalance: "Rebalance") -> str:
-    """Return how long it took; of a classic rebalance what the log proves, which is the sync and a limit."""
+    """Return its duration; for a classic rebalance, the duration of the sync and the limit that the log proves."""
     if not rebalance.is_over:
         return "when it was over is not on record" if rebalance.is_end_missing else "not over at the end of the log"
     if rebalance.duration_ms is not None:
@@ -41,7 +41,7 @@ def _cost(rebalance: "Rebalance") -> str:
         parts.append(f"longest without an owner {rebalance.unowned_ms_max:,} ms")
     if rebalance.commit_pause_ms is not None:
         parts.append(f"commits paused {'at least ' * rebalance.is_pause_at_least}{rebalance.commit_pause_ms:,} ms")
-    # Of others there may have been members and partitions before that are not on record.
+    # In other rebalances there may have been earlier members and partitions that are not on record.
     return f"{'' if rebalance.is_exact is not False else 'on record: '}{', '.join(parts)}"
 
 
@@ -55,7 +55,7 @@ def _blocked(hold_up: "HoldUp") -> str:
 
 
 def _times(reasons: "Sequence[str]") -> "list[tuple[str, int]]":
-    """Return how often each reason was given, in the order in which they came."""
+    """Return each reason with the number of times it was given, in order of first appearance."""
     return list(Counter(reasons).items())
 
 
@@ -64,7 +64,7 @@ def print_reason(rebalance: "Rebalance", hold_up: "HoldUp | None" = None) -> Non
 
     Args:
         rebalance: the rebalance.
-        hold_up: the member that blocked it, where one did.
+        hold_up: the member that blocked it, if there was one.
     """
     from coordinator_replay.query.rebalances import SHORT_WAIT_MS
 

@@ -1,4 +1,4 @@
-"""Settings of other lives as they are typed: NAME=VALUE, with commas between several."""
+"""Typed settings of what-if alternatives: NAME=VALUE, with commas between several."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,8 @@ import click
 from coordinator_replay.errors import UsageError
 
 WITHOUT_RESTARTS = "without-restarts"
-"""The name that needs no value; ``simulation.what_if.settings`` has the same, and is not loaded to draw a page."""
+"""The name that needs no value. ``simulation.what_if.settings`` has the same constant, but is not loaded to draw a
+page."""
 
 known_option = click.option(
     "--known",
@@ -18,7 +19,7 @@ known_option = click.option(
 
 
 def settings_of(texts: Iterable[str]) -> dict[str, str]:
-    """Return settings by name; ``without-restarts`` may stand without a value.
+    """Return settings by name; ``without-restarts`` may have no value.
 
     Raises:
         UsageError: a text is not of that form.

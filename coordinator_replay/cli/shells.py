@@ -1,8 +1,8 @@
-"""Completion in bash, zsh and fish: candidates are names that clients of a cluster chose, so shells get them quoted.
+"""Completion in bash, zsh and fish. Clients of a cluster chose the names, so shells get the candidates quoted.
 
-Click hands candidates over as they are. Bash puts them into the line like that, where ``pay-$(rm x)`` is a command,
-after matching them against files; fish takes what stands before a comma and lets ``echo`` read the rest as options. The
-functions that the shells source are therefore our own. Zsh quotes by itself what ``compadd`` is given.
+Click passes candidates on unquoted. Bash matches them against files and puts them into the line, where ``pay-$(rm x)``
+is a command. Fish takes the text before a comma, and its ``echo`` reads the rest as options. So the functions that
+these two shells source are our own. Zsh itself quotes the arguments of ``compadd``.
 """
 
 import os
@@ -49,13 +49,13 @@ complete --no-files --command %(prog_name)s --arguments "(%(complete_func)s)"
 """
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./:@%+=,-]")
-"""Characters that mean nothing to any shell within a word."""
+"""Characters without a special meaning inside a word in any shell."""
 
 
 def bash_quoted(name: str) -> str:
-    r"""Return a name as bash reads it as one word and runs nothing of it.
+    r"""Return a name quoted, so that bash reads it as one word and runs no part of it.
 
-    With a backslash before each character, not with quotes around: so names that begin alike do so quoted, too.
+    Characters get backslashes; the name gets no quotes around it: names with a common beginning keep it when quoted.
 
     >>> print(bash_quoted("pay-$(touch x)"))
     pay-\$\(touch\ x\)
@@ -66,29 +66,29 @@ def bash_quoted(name: str) -> str:
 
 
 class Bash(BashComplete):
-    """Bash, which takes candidates for parts of the line."""
+    """Completion for bash, which puts candidates unquoted into the line."""
 
     source_template: ClassVar[str] = _BASH
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem[Any]]:
-        """Return candidates; behind an open quote, where bash reads no backslash, only those that need none."""
+        """Return candidates; after an open quote, where bash reads no backslash, only candidates that need none."""
         items = super().get_completions(args, incomplete)
         if not re.search("[\"']", os.environ.get("COMP_TYPED", "")):
             return items
         return [item for item in items if bash_quoted(str(item.value)) == item.value]
 
     def format_completion(self, item: CompletionItem[Any]) -> str:
-        """Return a line for the function above."""
+        """Return a candidate as a line for the sourced function."""
         return f"{item.type},{bash_quoted(str(item.value)) if item.type == 'plain' else item.value}"
 
 
 class Fish(FishComplete):
-    """Fish, which quotes candidates itself."""
+    """Completion for fish, which quotes candidates itself."""
 
     source_template: ClassVar[str] = _FISH
 
 
 def use_own_shells() -> None:
-    """Let click complete by these classes."""
+    """Make click use these classes for completion."""
     for shell in (Bash, Fish):
         add_completion_class(shell)

@@ -1,4 +1,4 @@
-"""The commands that explain or draw: reasons, pages, traces. Like those that ask, they start no JVM."""
+"""The commands that explain or draw: reasons, pages, traces. They start no JVM."""
 
 import os
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ from coordinator_replay.listing import counted
 
 
 def print_written(common: Common, path: Path, text: str, **facts: object) -> None:
-    """Say what was written: a sentence for people, an object for programs."""
+    """Print what was written: a sentence for people, an object for programs."""
     end_waiting()
     if common.output == "json":
         click.echo(to_json({"file": str(path), **facts}))
@@ -37,11 +37,11 @@ def print_written(common: Common, path: Path, text: str, **facts: object) -> Non
 
 
 _PICTURES = (".svg", ".png", ".jpg", ".jpeg", ".pdf", ".gif", ".webp")
-"""Ends of names that no page may have."""
+"""File extensions that a page must not have."""
 
 
 def _is_folder(out: str, path: Path, *, is_fleet: bool) -> bool:
-    """Return whether the output is a folder: it ends in a slash, is one, or is for all groups and no page."""
+    """Return whether the output is a folder: it ends in a slash, is one, or is for all groups and names no page."""
     if out.endswith(("/", os.sep)) or path.is_dir():
         return True
     return is_fleet and not path.exists() and path.suffix.lower() not in (".html", ".htm")
@@ -61,9 +61,9 @@ def _is_folder(out: str, path: Path, *, is_fleet: bool) -> bool:
 def why(common: Common, **asked: Any) -> None:
     """Explain each rebalance of GROUP, or of all groups: its cause, how sure that is, and the evidence for it.
 
-    With --at only the rebalance under way at that time, or else the last one before it. If a classic rebalance may have
-    begun by then, that one too: its join phase leaves no record. More than ten begin with a summary. As json and csv
-    it prints what rebalances prints.
+    With --at, it explains only the rebalance in progress at that time, or else the last one before it. If a classic
+    rebalance may have begun by then, it is explained as well: its join phase leaves no record. More than ten rebalances
+    begin with a summary. With --output json and csv, it prints the same as rebalances.
     """
     reasons = open_warehouse(common).why(**asked)
     if common.output != "table":
@@ -107,9 +107,9 @@ def report(
 ) -> None:
     """Draw what happened to GROUP, or to all groups, as HTML pages that need no network.
 
-    Without GROUP, a file gets an overview of all groups; a folder gets the overview and a page for each group,
-    linked with each other. With --what-if the page shows GROUP as recorded and as simulated with each alternative, on
-    one time axis; what-if --list-settings shows the names of settings.
+    Without GROUP, a file gets an overview of all groups; a folder gets the overview and a linked page for each group.
+    With --what-if, the page shows GROUP as recorded and as simulated with each alternative, on one time axis. what-if
+    --list-settings shows the names of settings.
     """
     path = Path(out)
     if path.suffix.lower() in _PICTURES:
@@ -149,8 +149,8 @@ def report(
 def trace(common: Common, path: Path, **asked: Any) -> None:
     """Write what happened to GROUP, or to all groups, as a trace that Perfetto and chrome://tracing open.
 
-    A track for each member and each partition, with states, rebalances and ownership as slices, and counters of members
-    and of partitions without owner.
+    The trace has a track for each member and each partition, with states, rebalances and ownership as slices. It also
+    counts members and partitions without owner.
     """
     traced = open_warehouse(common).trace(**asked)
     count = traced.save(path)

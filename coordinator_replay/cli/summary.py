@@ -1,4 +1,4 @@
-"""What a run says at its end."""
+"""The summary that a run prints at its end."""
 
 import json
 from collections import Counter
@@ -24,14 +24,14 @@ _COUNTS = {
     "duplicates_dropped": "further copies dropped",
     "already_audited": "already audited",
 }
-"""Of a run, and what people read of each below the first."""
+"""Counts of a run, each with its words below the first line of the summary."""
 
 _STATUSES = {
     "EXPIRED": "expired",
     "DUE": "past retention without a tombstone yet",
     "EXPIRING": "to expire within the horizon",
 }
-"""Of offsets, as the table ``expired_offsets`` has them, and what people read."""
+"""Statuses of offsets in the table ``expired_offsets``, each with its words."""
 
 
 def _most_first(counts: Counter[str]) -> list[tuple[str, int]]:
@@ -93,11 +93,11 @@ def _print_groups(summary: "Summary") -> None:
 
 
 def print_summary(summary: "Summary", history: "Completeness", form: str, *, seconds: float) -> None:
-    """Print what a run did: as text, or as one JSON object where ``form`` is not ``table``.
+    """Print the summary of a run: as text if ``form`` is ``table``, else as one JSON object.
 
     Args:
-        summary: what it did.
-        history: since when the history of the cluster is complete, over all runs.
+        summary: the summary of the run.
+        history: the completeness of the cluster's log over all runs.
         form: ``table``, ``json`` or ``csv``.
         seconds: how long it took.
     """

@@ -1,4 +1,4 @@
-"""Thresholds as they are typed: ``--threshold stuck=15m``, ``--threshold storm-rebalances=20``."""
+"""Typed thresholds: ``--threshold stuck=15m``, ``--threshold storm-rebalances=20``."""
 
 from coordinator_replay.analysis.findings.thresholds import THRESHOLD_NAMES
 from coordinator_replay.cli.option_types import Parsed
@@ -7,7 +7,7 @@ from coordinator_replay.query.times import parse_duration
 
 
 def parse_threshold(text: str) -> tuple[str, int]:
-    """Read a threshold; a duration may leave out the unit in its name, and takes one in its value.
+    """Read a threshold. The name of a duration may leave out its unit; its value has one.
 
     >>> parse_threshold("stuck=15m")
     ('stuck_ms', 900000)

@@ -1,4 +1,4 @@
-"""A line on the terminal that says an answer takes longer than a second. It is gone before the answer begins."""
+"""A line on the terminal while an answer takes longer than a second. It is removed before the answer begins."""
 
 import os
 import sys
@@ -54,12 +54,12 @@ _now: list[Waiting] = []
 
 
 def begin_waiting() -> None:
-    """Begin to wait for an answer, where somebody looks at a terminal."""
+    """Begin to wait for an answer, if standard error is a terminal."""
     if not _now and sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
         _now.append(Waiting(sys.stderr))
 
 
 def end_waiting() -> None:
-    """End the wait: something is about to be printed."""
+    """End the wait and remove the line, because something is about to be printed."""
     while _now:
         _now.pop().end()

@@ -1,4 +1,4 @@
-"""Costs of a time range over all groups, and common traits of the affected groups."""
+"""Costs of a time range over all groups, and common traits of the groups concerned."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ class GroupImpact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommonTrait:
-    """A trait that is commoner among the affected groups than chance explains.
+    """A trait that is commoner among the groups concerned than chance explains.
 
     Only significant traits are listed (Fisher's exact test, see ``_is_significant``). A log partition and the broker
     that led it are left out if the coordinator is known not to have changed in the range.
@@ -59,7 +59,7 @@ class CommonTrait:
         trait: what the groups have in common. ``host``, ``client``: of a member. ``topic``: that a member subscribes to
             or owns. ``log partition``: of __consumer_offsets. ``coordinator``: the broker that led it. ``coordinator
             change``: it was elected in the range. The last two need brokers' logs or the cluster metadata.
-        concerned: number of affected groups with this trait, of ``concerned_groups``.
+        concerned: number of groups concerned with this trait, of ``concerned_groups``.
         others: number of other groups with this trait, of ``other_groups`` that had members in that time.
     """
 
@@ -76,9 +76,9 @@ class Impact:
     """Costs of a time range over all groups.
 
     Attributes:
-        groups: the affected groups, most costly first.
-        group_count: number of groups with members in that time, affected groups included.
-        traits: common traits of the affected groups, most significant first.
+        groups: the groups concerned, most costly first.
+        group_count: number of groups with members in that time, groups concerned included.
+        traits: common traits of the groups concerned, most significant first.
         is_complete: whether no record of that time is missing from the log, and all could be decoded.
     """
 
@@ -314,7 +314,7 @@ def traits_of(
 
     Args:
         warehouse: the tables.
-        names: the affected groups.
+        names: the groups concerned.
         start: of the range; the start of the log if None.
         end: not included; the end of the log, included, if None.
     """
@@ -330,9 +330,9 @@ def traits_of(
 
 
 def _is_significant(trait: CommonTrait, compared: int) -> bool:
-    """Return whether chance hardly explains how many affected groups have a trait.
+    """Return whether chance hardly explains how many groups concerned have a trait.
 
-    This is Fisher's exact test, one-sided: if the affected groups were drawn at random, how likely would at least this
+    This is Fisher's exact test, one-sided: if the groups concerned were drawn at random, how likely would at least this
     many of them have the trait? The more values are compared, the likelier one of them looks significant by chance. So
     the limit of 5 % is divided by the number of values (Bonferroni).
 
