@@ -1,7 +1,7 @@
-"""The run: decode, plan, and then a list of stages, the last of which commits.
+"""The run: decode, plan, and then a list of stages. The last stage commits.
 
-Stages work by functions from a share of work to files (``stage``); the driver plans shares and commits files. All
-commits come at the end of the run, the ledger's last: a run that is killed leaves nothing that counts.
+A stage is a function that turns a share of work into files (``stage``). The driver plans the shares and commits the
+files. All commits come at the end of the run, the ledger's last: a killed run has no effect.
 """
 
 import math
@@ -46,7 +46,7 @@ __all__ = ["ExpiryOptions", "Options", "Summary", "audit", "plan_audit", "run_au
 _DIVISORS = ("log_partition", "hash_divisor")
 
 Report = Callable[[str], None]
-"""Is called with the step that begins."""
+"""A function that is called with the name of each step that begins."""
 
 
 def run_audit(
@@ -65,7 +65,7 @@ def run_audit(
         report: as of ``audit``.
         dump: as of ``audit``.
         logs: as of ``audit``.
-        observer: is called with what each stage has read and written.
+        observer: called with what each stage has read and written.
     """
     return audit(SparkStages(spark).observed_by(observer), options, report, dump, logs)
 
@@ -82,13 +82,13 @@ def audit(
     Args:
         stages: runs the stages.
         options: what to read, and where to write.
-        report: is called with the step that begins, for progress.
-        dump: the dump of the options' inputs, where it was looked for already.
-        logs: the brokers' logs of the options, where they were looked for already.
+        report: called with the name of each step that begins, to show progress.
+        dump: the dump of the options' inputs, if the caller has found it already.
+        logs: the brokers' logs of the options, if the caller has found them already.
 
     Raises:
-        InputError: an input is missing or no dump.
-        UsageError: the inputs don't go together.
+        InputError: an input is missing or is no dump.
+        UsageError: the inputs can't be audited together.
         WarehouseError: the warehouse can't be used.
     """
     dump = dump or _find_dump(options, report)
@@ -112,8 +112,8 @@ class PlannedRun:
     """Plan of a run.
 
     Attributes:
-        plan: what becomes of each bucket, and why.
-        stages: those behind the plan: what each does, whether it is done, and why.
+        plan: what the run does with each bucket, and why.
+        stages: the stages after the plan: what each does, whether it runs, and why.
     """
 
     plan: Plan
@@ -123,9 +123,9 @@ class PlannedRun:
 def plan_audit(
     stages: Stages, options: Options, report: Report = lambda _step: None, dump: Dump | None = None
 ) -> PlannedRun:
-    """Return what an audit would do, and why; no table is written.
+    """Return what an audit would do, and why, without writing a table.
 
-    The dump is read and decoded for it: which records are new decides.
+    The dump is read and decoded all the same, because the plan depends on which records are new.
 
     Args:
         stages: runs the stages.
@@ -153,7 +153,7 @@ def _find_dump(options: Options, report: Report) -> Dump:
 
 
 def _plan(job: Job, run: Run, dump: Dump, logs: Sequence[DumpFile], report: Report) -> Work:
-    """Read the dump, and decide what becomes of each bucket."""
+    """Read the dump, and decide what to do with each bucket."""
     run.input_form = str(dump.format)
     report("reading and decoding")
     with unchanged(dump):
@@ -185,14 +185,14 @@ def _plan(job: Job, run: Run, dump: Dump, logs: Sequence[DumpFile], report: Repo
 
 
 def _find_moves(job: Job, reading: Reading, names: Topics) -> Moves:
-    """The stage that looks for groups in several log partitions; only where a single number doesn't explain all."""
+    """Run the stage that looks for moved groups, unless a single partition count explains where all groups are."""
     rows = [row for batch in read_table(job.files(log_partitions.TABLE), _DIVISORS) for row in batch.to_pylist()]
     known = from_rows(read_table(job.files(MOVES), GroupMove._fields))
     divisors = dict(reading.tally.divisors)
     for row in rows:
         divisor = row.get("hash_divisor") or 0
         divisors[row["log_partition"]] = math.gcd(divisor, divisors.get(row["log_partition"], 0))
-    # A table of an earlier release does not have them.
+    # A table of an earlier release lacks these columns.
     is_told = all(row.get("hash_divisor") is not None for row in rows)
     if is_told and not known and not may_have_moved(divisors):
         return Moves(divisors=divisors)

@@ -1,7 +1,7 @@
 """The second stage: one bucket, from staged rows to records, rows about groups, and committed offsets.
 
-All of it is a function of the bucket's new records and of what its tables hold: Kafka keeps a group's records, its
-commits and their markers in one log partition. The plan says for each bucket whether it continues from its snapshots
+The results depend only on the bucket's new records and on its rows in the tables: Kafka keeps a group's records, its
+commits and their markers in one log partition. The plan decides for each bucket whether it continues from its snapshots
 and open rows, or is rebuilt from its first record.
 """
 
@@ -27,9 +27,9 @@ class BucketContext:
 
     Attributes:
         place: where rows go.
-        replay: what every group's replay knows apart from its records.
-        offsets: what the offsets of every bucket are derived with.
-        derives: whether anything but records is written.
+        replay: what every group's replay needs besides its records.
+        offsets: what the derivation of offsets needs in every bucket.
+        derives: whether derived rows are written, and not only records.
         has_logs: whether brokers' logs add to rebalances before the table has them.
     """
 
@@ -45,7 +45,7 @@ class BucketResult:
     """Result of the work on a bucket.
 
     Attributes:
-        files: what its files become, and staged files for later stages.
+        files: the files to add and to remove, and staged files for later stages.
         settled: what became of its records.
     """
 
@@ -56,14 +56,14 @@ class BucketResult:
 def _partitions(
     share: BucketShare, run_id: str, files: BucketFiles, offsets: OffsetsByCopy, positions: Mapping[int, int]
 ) -> PartitionStep:
-    """Return what is proven of the bucket's log partitions, by the copies of this run and of earlier ones.
+    """Return what the copies of this run and of earlier runs prove about the bucket's log partitions.
 
     Args:
         share: the bucket.
         run_id: the run.
         files: the bucket's.
-        offsets: where the copies that this run reads have records.
-        positions: how many positions of the log partitions hold a record.
+        offsets: the offsets of records in the copies that this run reads.
+        positions: number of offsets that hold a record, by log partition.
     """
     new = [
         copy_of(run_id, copy.bounds, offsets.get((copy.bounds.log_partition, copy.source), CopyOffsets()))
@@ -79,10 +79,10 @@ def _partitions(
 
 
 def reasons_to_rebuild(share: BucketShare, names: Mapping[str, str], renamed: Collection[str]) -> list[str]:
-    """Return why a bucket can't continue from where its tables end, by what they have; nothing where it can.
+    """Return the reasons in its tables why a bucket can't continue where they end; none if it can.
 
     Args:
-        share: the bucket; staged records follow those that its tables have.
+        share: the bucket, whose staged records follow the records of its tables.
         names: topic name by id.
         renamed: ids of topics whose name was learned, or changed, since the last run.
     """
@@ -101,7 +101,7 @@ def run_bucket(share: BucketShare, context: BucketContext) -> BucketResult:
 
     Args:
         share: the bucket.
-        context: what every bucket is worked on with.
+        context: what the work on every bucket needs.
     """
     files = BucketFiles(share.bucket, share.is_rebuild, share.files)
     writer = TableWriter(context.place, share.bucket)

@@ -1,4 +1,4 @@
-"""The files of one bucket while a run works on it: those that the tables have, those to add and those to remove."""
+"""The files of one bucket while a run works on it: existing files, files to add, and files to remove."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -16,10 +16,10 @@ class Place:
     """Places for the rows of a run.
 
     Attributes:
-        warehouse: its path or URI.
-        cluster: whose rows.
+        warehouse: path or URI of the warehouse.
+        cluster: the cluster of the rows.
         folder: where staged files go.
-        purges: which rows tables no longer take, by table.
+        purges: the rows that tables no longer accept because they were purged, by table.
     """
 
     warehouse: str
@@ -28,7 +28,7 @@ class Place:
     purges: Mapping[str, Purge] = field(default_factory=dict)
 
     def part(self, table: str, bucket: int | None = None, is_open: bool | None = None) -> Part:
-        """Return where rows of a table go, by the values of its partition columns."""
+        """Return the folder for rows of a table, given the values of its partition columns."""
         values = {"cluster": self.cluster, "bucket": bucket, "is_open": is_open}
         return table_part(declared(table), f"{self.warehouse}/{table}", values, self.purges.get(table))
 
@@ -54,7 +54,7 @@ class TableWriter:
         return self._parts[key]
 
     def add(self, table: str, rows: pa.RecordBatch, *, is_open: bool | None = None, bucket: int | None = None) -> None:
-        """Add rows to a table; columns that they lack are null, others are left out."""
+        """Add rows to a table. Columns that the rows lack become null; columns that the table lacks are left out."""
         if rows.num_rows:
             part = self._part(table, is_open, self.bucket if bucket is None else bucket)
             self._writer.add(part, conform(rows, part.schema))
@@ -64,19 +64,19 @@ class TableWriter:
         self._writer.add_rows(self._part(table, is_open, self.bucket), rows)
 
     def stage(self, name: str, rows: pa.RecordBatch) -> None:
-        """Add rows to the staged files of some name, which only live as long as the run."""
+        """Add rows to the staged files of a name, which exist only during the run."""
         if rows.num_rows:
             self._writer.add(self._staged(name, rows.schema), rows)
 
     def stage_rows(self, name: str, rows: Iterable[Mapping[str, Any]], schema: pa.Schema) -> None:
-        """Add rows of plain values to the staged files of some name."""
+        """Add rows of plain values to the staged files of a name."""
         self._writer.add_rows(self._staged(name, schema), rows)
 
     def _staged(self, name: str, schema: pa.Schema) -> Part:
         return staged_part(name, f"{self.place.folder}/{name}", schema)
 
     def close(self) -> list[DataFile]:
-        """Finish the files; staged ones have no table."""
+        """Finish and return the files; staged files have no table."""
         return self._writer.close()
 
 
@@ -88,7 +88,7 @@ class Changes:
     removed: list[TableFile] = field(default_factory=list)
 
     def rows(self, table: str) -> int:
-        """Return how many rows a table has more than before."""
+        """Return how many more rows a table has than before."""
         added = sum(file.rows for file in self.added if file.table == table)
         return added - sum(file.rows or 0 for file in self.removed if file.table == table)
 
@@ -98,7 +98,7 @@ class Changes:
 
 @dataclass(slots=True)
 class BucketFiles:
-    """A bucket with what its files become, as it goes from one stage to the next.
+    """A bucket with its files and their changes, as it goes from one stage to the next.
 
     Attributes:
         bucket: its number.
@@ -125,7 +125,7 @@ class BucketFiles:
                 self.added.append(file)
 
     def old(self, table: str, is_open: bool | None = None) -> list[TableFile]:
-        """Return files that the table had when the run began, removed ones too."""
+        """Return files that the table had when the run began, including files removed since."""
         return [file for file in self.existing.get(table, ()) if is_open is None or file.is_open == is_open]
 
     def new(self, table: str) -> list[DataFile]:
@@ -138,7 +138,7 @@ class BucketFiles:
         self.removed += [file for file in self.old(table, is_open) if file.uri not in removed]
 
     def uris(self, table: str) -> list[str]:
-        """Return all files that the table has after the run, by what has been added and removed so far."""
+        """Return all files of a table after the additions and removals so far."""
         removed = {file.uri for file in self.removed}
         kept = [file.uri for file in self.old(table) if file.uri not in removed]
         return [*kept, *(file.path for file in self.new(table))]

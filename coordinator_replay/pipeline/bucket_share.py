@@ -1,4 +1,4 @@
-"""A bucket as the plan hands it to the stage that works on it."""
+"""A bucket as the plan passes it to the stage that works on it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ class Action(StrEnum):
     """Treatment of a bucket's derived rows in a run."""
 
     CONTINUE = "CONTINUE"
-    """New records follow those that the tables have: groups and offsets continue from their snapshots and open rows."""
+    """New records follow the records of the tables: groups and offsets continue from their snapshots and open rows."""
 
     REBUILD = "REBUILD"
     """All rows about groups and offsets are derived again, from the first record on."""
@@ -32,17 +32,17 @@ class BucketShare:
         staged: its staged files, in the order of the dump.
         files: its files of every table that has buckets, by table.
         ranges: positions that earlier runs have read, by log partition.
-        ends: the first offset that they have not read.
-        positions: how many offsets below that hold a record.
+        ends: the first offset that earlier runs have not read, by log partition.
+        positions: number of offsets below that end which hold a record, by log partition.
         last: time of the last record that this run read of each log partition.
         copies: the copies of its log partitions that this run reads.
-        logs: what is kept of each log partition to compare the next dump with.
-        lost_from: from which offset on what the tables hold was lost, for log partitions that were truncated.
-        moves: of groups into its log partitions, or out of them.
-        divisors: by log partition: every possible number of partitions divides it.
-        are_late: whether staged records may stand between those that the tables hold.
-        action: what becomes of its derived rows.
-        reasons: why, as sentences.
+        logs: what is kept of each log partition to compare it with the next dump.
+        lost_from: the first offset in the tables that an election truncated, for truncated log partitions.
+        moves: moves of groups into or out of its log partitions.
+        divisors: a number for each log partition that every possible partition count divides.
+        are_late: whether staged records may lie between records of the tables.
+        action: whether its derived rows are continued or rebuilt.
+        reasons: sentences on why.
     """
 
     bucket: int
@@ -73,6 +73,6 @@ class BucketShare:
 
     @property
     def size(self) -> int:
-        """Return a rough measure of the work: the bytes to read."""
+        """Return the bytes to read, a rough measure of the work."""
         tables = self.files.values() if self.is_rebuild else ()
         return sum(file.size for _, _, file, _ in self.staged) + sum(file.size for files in tables for file in files)

@@ -1,4 +1,4 @@
-"""The first or the last of something of each group, or log partition, over files of rows."""
+"""The lowest or highest value of a column for each group, or log partition, over files of rows."""
 
 from collections.abc import Iterable
 from typing import Any, Literal
@@ -13,14 +13,14 @@ from coordinator_replay.store.scan import read_paths
 def extremes(
     uris: Iterable[str], column: str, which: Literal["min", "max"], where: pc.Expression, *, by: str = "group_id"
 ) -> dict[Any, int]:
-    """Return the lowest or the highest value of a column in the rows of each group; of moments in milliseconds.
+    """Return the lowest or highest value of a column in the rows of each group; times in milliseconds.
 
     Args:
         uris: the files.
         column: the column; it has a value in all rows that count.
         which: the lowest or the highest.
         where: which rows count.
-        by: what stands for the group.
+        by: the column to group by.
     """
     choose = {"min": min, "max": max}[which]
     values: dict[Any, int] = {}

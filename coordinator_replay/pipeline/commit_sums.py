@@ -1,4 +1,4 @@
-"""Commits added up by group, minute and partition: nothing of a commit leaves its task but its share of a sum."""
+"""Commits added up by group, minute and partition. Single commits don't leave their task, only sums do."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -32,13 +32,13 @@ COMMIT = (
     )
     .remove_metadata()
 )
-"""What is read of ``offset_commits`` for sums by group and by minute."""
+"""Columns of ``offset_commits`` that are read for sums by group and by minute."""
 
 MINUTES = pa.schema([("minute", pa.int64()), ("kind", pa.int32()), ("commits", pa.int64())])
-"""Commits of all groups in a minute since 1970, by what these groups were at its end."""
+"""Commits of all groups by minute since 1970 and by kind, the type and state of the group at the end of the minute."""
 
 PARTITION_SUMS, REWIND_SUMS, LOSS_SUMS = "partition_sums", "rewinds", "position_losses"
-"""What rows of the history come to, by the name of their staged files."""
+"""Names of staged files with sums of rows of the history."""
 
 _INTERVAL = [
     *("group_id", "topic", "partition", "log_partition", "from_offset", "committed_offset", "previous_offset"),
@@ -47,7 +47,7 @@ _INTERVAL = [
 ]
 
 PAUSES = "pauses"
-"""Staged rows of the history, of a partition that was not committed again for long; in PAUSE."""
+"""Name of staged rows of the history, in PAUSE: offsets that were not replaced for long."""
 
 _PAUSE = table("offset_history").arrow_schema(
     [
@@ -60,22 +60,22 @@ PAUSE = pa.schema([*_PAUSE, ("is_topic_over", pa.bool_())])
 """``is_topic_over`` as in STAGED; null in rows of tables, which no commit has ended."""
 
 GROUP_SUMS, MINUTE_SUMS = "group_sums", "minute_sums"
-"""What commits come to, by the name of their staged files; the latter are rows in MINUTES."""
+"""Names of staged files with sums of commits; MINUTE_SUMS are rows in MINUTES."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SumsRange:
-    """Commits that the sums of this run are about.
+    """The commits that this run adds up, and the limits of the sums.
 
-    Commits that earlier runs have followed, in minutes before ``since``, are in the tables' sums already.
+    The tables' sums have the commits before ``since`` already.
 
     Attributes:
-        since: the time from which on all commits are added up again; None adds all of them up.
+        since: the time from which all commits are added up again; None for all commits.
         until: minutes before this time are over: later runs need not add them up again.
-        hot: so many commits of each partition in a minute are too many.
-        pause_ms: for how long no commit is a pause.
-        patience: how many times as long as the usual time between two commits before it a pause is, as far as minutes
-            are over; 0 where earlier runs have added up commits before these.
+        hot: number of commits of each partition in a minute that is too many.
+        pause_ms: the time without a commit that counts as a pause.
+        patience: the factor by which a pause must exceed the usual time between the commits before it, in minutes that
+            are over; 0 if earlier runs have added up commits before these.
     """
 
     since: datetime | None
@@ -112,7 +112,7 @@ _SUMMED: dict[str, np.ufunc] = {
     "last_offset": np.maximum,
     "most_a_minute": np.maximum,
 }
-"""What is made of the minutes of a group."""
+"""The function that combines a column over the minutes of a group."""
 
 _BY_PARTITION = """
 SELECT true AS is_over, group_id, topic, partition, log_partition, commits, first_at, last_at, metadata_bytes,
@@ -137,23 +137,22 @@ FROM (
     FROM history GROUP BY group_id, topic, partition
 ) AS by_partition
 """
-"""Commits of a partition, as far as one task has seen them at once: sums, first and last times in milliseconds, and
-offsets of the newest one, and whether records begin to be missing in which it ended; the same of those into an Empty
-group."""
+"""SQL for commits of a partition in the rows at hand: sums, first and last times in milliseconds, facts of the newest
+commit (``is_lost``: its end is not on record), and the same facts of commits to an Empty group."""
 
 _REWINDS = """
 SELECT true AS is_over, group_id, topic, partition, log_partition, epoch_ms(valid_from) AS valid_from, from_offset,
     committed_offset, previous_offset, leader_epoch, is_transactional, owner_member_id, group_state
 FROM history WHERE committed_offset < previous_offset
 """
-"""Commits below the one before."""
+"""SQL for commits of an offset below the one before."""
 
 _LOSSES = """
 SELECT true AS is_over, group_id, topic, partition, log_partition, epoch_ms(valid_from) AS valid_from, from_offset,
     committed_offset, replaced_offset, owner_member_id
 FROM history WHERE committed_offset < 0
 """
-"""Commits of a negative offset."""
+"""SQL for commits of a negative offset."""
 
 _SUMS = {PARTITION_SUMS: _BY_PARTITION, REWIND_SUMS: _REWINDS, LOSS_SUMS: _LOSSES}
 
@@ -161,12 +160,12 @@ _SUMS = {PARTITION_SUMS: _BY_PARTITION, REWIND_SUMS: _REWINDS, LOSS_SUMS: _LOSSE
 def commit_sums(
     commits: Iterable[pa.RecordBatch], evidence: pa.Table, wanted: SumsRange
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Yield what commits come to, of a bucket: it has whole groups.
+    """Yield the sums of a bucket's commits; a bucket has whole groups.
 
     Args:
         commits: at least the columns of COMMIT.
         evidence: rows of ``group_evidence`` of the same groups, in STATES.
-        wanted: which minutes are over, and what is too many and a pause.
+        wanted: which minutes are over, and the limits.
 
     Yields:
         GROUP_SUMS and MINUTE_SUMS.
@@ -195,7 +194,7 @@ class _MinuteSums:
         of_states = pc.index_in(states.column("group_id").combine_chunks(), ids.dictionary)
         groups = np.concatenate([numbers_of(of_states, -1), numbers_of(ids.indices)])
         at = np.concatenate([numbers_of(rows.column("minute").combine_chunks()) for rows in (states, minutes)])
-        # A state that a group came into in a minute stands before the commits of that minute.
+        # A state that a group entered in a minute comes before the commits of that minute.
         order = np.argsort(packed([groups, at, np.arange(len(at)) >= len(states)]))
         is_minute = order >= len(states)
         last_state = order[np.maximum.accumulate(np.where(is_minute, 0, np.arange(len(order))))][is_minute]
@@ -209,11 +208,11 @@ class _MinuteSums:
         self.sums = {name: numbers_of(minutes.column(name).combine_chunks().take(taken)) for name in _SUMMED}
 
     def by_group(self, wanted: SumsRange) -> pa.RecordBatch:
-        """Return commits of groups, those in minutes that are over apart from the others.
+        """Return sums of commits by group; minutes that are over have rows of their own.
 
-        How many, how many bytes, of how many the input doesn't show whether they were made in a transaction, the first
-        and last time in milliseconds, in how many minutes there were too many for each of its partitions that were
-        committed then, and the ranges of time between which it paused, with how many each has.
+        A row has the number of commits and of their bytes, the number of commits that may or may not be transactional,
+        and the first and last time in milliseconds. It also has the number of minutes with too many commits for each
+        committed partition, and the time ranges between pauses, each with its number of commits.
         """
         is_over = self.minutes * MINUTE_MS < milliseconds(wanted.until)
         first_at, last_at, commits = (self.sums[name] for name in ("first_at", "last_at", "commits"))
@@ -255,9 +254,10 @@ class _MinuteSums:
 
 
 class IntervalSums:
-    """Adds rows of ``offset_history`` up by partition, many at a time: a statement costs as much as thousands of them.
+    """Sums of rows of ``offset_history`` by partition.
 
-    Of a commit's metadata only the length waits.
+    Many rows are added up at a time, because a statement costs as much as thousands of rows. While rows wait, only the
+    length of their metadata is kept.
     """
 
     def __init__(self) -> None:
@@ -268,7 +268,7 @@ class IntervalSums:
         """Take rows of the history.
 
         Yields:
-            rows of ``_SUMS``, once enough rows wait.
+            Sums of ``_SUMS``, once enough rows wait.
         """
         lengths = pc.binary_length(rows.column("metadata"))
         self._waiting.append(rows.select(_INTERVAL).append_column("metadata_bytes", lengths))
@@ -277,7 +277,7 @@ class IntervalSums:
             yield from self.flush()
 
     def flush(self) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Yield what the rows that wait come to: rows of ``_SUMS``."""
+        """Yield the sums of the rows that wait, see ``_SUMS``."""
         if self._waiting:
             history = pa.Table.from_batches(self._waiting)
             self._waiting, self._rows = [], 0
@@ -287,12 +287,12 @@ class IntervalSums:
 
 
 def pauses(rows: pa.RecordBatch, pause_ms: int, end: datetime | None = None) -> pa.RecordBatch:
-    """Return rows of the history that lasted for long, in PAUSE: those with an owner, and proven in the whole interval.
+    """Return offsets that lasted for long, in PAUSE: offsets with an owner that are proven in the whole interval.
 
     Args:
-        rows: of the history.
-        pause_ms: what is long.
-        end: the end of the log; None leaves out what lasts until then.
+        rows: rows of the history.
+        pause_ms: how long is long.
+        end: the end of the log; None leaves out offsets that are still in force then.
     """
     begin, ended = (rows.column(name).cast(TIMESTAMP) for name in ("valid_from", "valid_to"))
     if end is not None:

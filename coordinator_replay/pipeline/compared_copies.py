@@ -1,6 +1,7 @@
-"""The stage that holds the copies of a log partition against each other, and against what earlier runs have read.
+"""The stage that compares the copies of a log partition with each other and with the records of earlier runs.
 
-Only leaders with different epochs can have different logs, so it runs where such copies come together.
+Only leaders with different epochs can have different logs, so it runs only if a log partition has copies of such
+leaders.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -78,10 +79,10 @@ class ComparedCopy:
     """A copy of a dump.
 
     Attributes:
-        source: what its staged files call it.
-        bounds: how far it goes.
-        is_moment: whether it is of one moment, as far as its files show it.
-        starts: where leader epochs begin in it.
+        source: its name in the staged files.
+        bounds: the offsets between which it lies.
+        is_moment: whether it was copied at one moment, as far as its files show.
+        starts: the offsets at which leader epochs begin in it.
         checkpoint: leader epochs and their first offsets.
     """
 
@@ -97,10 +98,10 @@ class CopiesShare:
     """A log partition whose copies are compared.
 
     Attributes:
-        copies: those of the dump.
+        copies: the copies in the dump.
         staged: staged files of its bucket.
         tables: files of the bucket, by table; none if no earlier run has read the log partition.
-        log: what earlier runs have kept of it.
+        log: what earlier runs have kept of the log partition.
     """
 
     log_partition: int
@@ -111,7 +112,7 @@ class CopiesShare:
 
     @property
     def size(self) -> int:
-        """Return about how much work it is."""
+        """Return a rough measure of the work."""
         return sum(staged.file.size for staged in self.staged)
 
 
@@ -123,15 +124,15 @@ def share_of(
     tables: Iterable[TableFile],
     log: EarlierLog | None,
 ) -> CopiesShare:
-    """Return what the stage needs of a log partition.
+    """Return the input of the stage for a log partition.
 
     Args:
         partition: the log partition.
-        copies: of the dump, read from their beginning.
-        parts: what their headers and checkpoints say, by folder.
+        copies: the copies in the dump, read from their beginning.
+        parts: facts of their headers and checkpoints, by folder.
         staged: staged files of the bucket.
         tables: files of the bucket.
-        log: what earlier runs have kept; None if none has read the log partition.
+        log: what earlier runs have kept; None if no earlier run has read the log partition.
     """
     by_table: dict[str, list[str]] = {}
     for file in tables:
@@ -139,14 +140,15 @@ def share_of(
     compared = []
     for copy in copies:
         part = parts.get(copy.source, LogCopy(copy.source, partition))
-        # A swap file beside plain ones is of a later moment; a file that is not current is a moment of its own.
+        # A swap file beside other files comes from a later moment. A file that is not current is a copy of its own
+        # moment.
         is_moment = all(file.is_current and ".swap" not in file.uri for file in copy.files)
         compared.append(ComparedCopy(copy.source, copy.bounds, is_moment, part.epochs, part.checkpoint))
     return CopiesShare(partition, compared, staged, {} if log is None else by_table, log)
 
 
 def compare_copies(share: CopiesShare) -> list[Divergence]:
-    """Return where the logs of the copies of a log partition diverged."""
+    """Return the divergences between the copies of a log partition."""
     return list(_divergences(share))
 
 
@@ -178,7 +180,7 @@ def _segment_copy(compared: ComparedCopy, offsets: CopyOffsets, records: LogReco
 
 
 def _newest_stored(share: CopiesShare, log: EarlierLog, stored: LogRecords) -> SegmentCopy | None:
-    """Return the stored copy that goes farthest; None if it is an export."""
+    """Return the stored copy that reaches farthest; None if it is an export."""
     copies = read_copies(share.tables.get(COPIES, ())).get(share.log_partition, [])
     copy = max(copies, key=lambda copy: copy.bounds.end, default=None)
     if copy is None or copy.bounds.is_export or copy.bounds.cleaned_to > copy.bounds.end:

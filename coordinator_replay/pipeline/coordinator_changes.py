@@ -36,7 +36,7 @@ def write_coordinator_changes(
     changes: Changes,
     log_partitions: Sequence[str],
 ) -> tuple[Changes, Sequence[CoordinatorChange]]:
-    """Bring the table up to what this run has read.
+    """Update the table with the records of this run.
 
     Args:
         job: the run's.

@@ -1,4 +1,4 @@
-"""What follows from all buckets together: causes of tombstones, what expires, findings, metrics."""
+"""Results that need all buckets: causes of tombstones, expiring offsets, findings, metrics."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -51,11 +51,11 @@ class Log:
 
     Attributes:
         end: timestamp of its last record.
-        sums: which commits the buckets have added up.
+        sums: the commits that the buckets have added up.
         topics: the cluster's topics.
         history: what earlier runs have read.
         coordinators: changes of the coordinators of its partitions.
-        moves: of groups to other partitions.
+        moves: moves of groups to other log partitions.
     """
 
     end: datetime
@@ -67,11 +67,11 @@ class Log:
 
 
 def explain_tombstones(job: Job, results: Sequence[BucketResult], log: Log, lines: Sequence[str]) -> CausesResult:
-    """Return the one stage across buckets; what it writes joins the files of each bucket.
+    """Run the one stage across buckets, and add the files that it writes to the files of each bucket.
 
     Args:
-        job: the run's.
-        results: of the buckets.
+        job: the job of the run.
+        results: results of the buckets.
         log: the whole log.
         lines: files of ``broker_log``.
     """
@@ -111,7 +111,7 @@ def explain_tombstones(job: Job, results: Sequence[BucketResult], log: Log, line
 def evaluate(
     job: Job, results: Sequence[BucketResult], causes: CausesResult, log: Log, news: News
 ) -> list[EvaluationResult]:
-    """Return the stage that lets the rules look at each bucket."""
+    """Run the stage that evaluates the rules in each bucket."""
     expiry = job.options.expiry
     context = EvaluationContext(
         place=job.place,
@@ -130,7 +130,7 @@ def evaluate(
 def add_up_metrics(
     job: Job, results: Sequence[BucketResult], evaluated: Sequence[EvaluationResult], log: Log, summary: Summary
 ) -> Changes:
-    """Return the stage that adds the minutes of all buckets up."""
+    """Run the stage that adds up the minutes of all buckets."""
     share = MetricsShare(
         steps=[file.path for step in evaluated for file in step.files if file.part == STEP_ROWS],
         minutes=[file.path for result in results for file in result.files.staged.get(MINUTE_SUMS, [])],
@@ -144,7 +144,7 @@ def add_up_metrics(
 
 
 def take_findings(job: Job, evaluated: Sequence[EvaluationResult], log: Log, news: News, summary: Summary) -> Changes:
-    """Return the findings of all buckets, and findings about the log: ranges not read or lost, slow loading."""
+    """Write the findings of all buckets, and findings about the log: ranges not read or lost, slow loading."""
     run = summary.run
     for step in evaluated:
         summary.findings.update(step.severities)
@@ -165,7 +165,7 @@ def take_findings(job: Job, evaluated: Sequence[EvaluationResult], log: Log, new
 
 
 def _of_log(run: Run, log: Log) -> Iterator[tuple[Evidence, dict[str, Any]]]:
-    """Yield evidence about the log itself, as this run and those before it have read it."""
+    """Yield evidence about the log itself, as far as this run and earlier runs have read it."""
     gaps, lost = unread(log.history.ranges, run), lost_ranges([run, *log.history.runs])
     for kind, ranges in ((Evidence.GAP, gaps), (Evidence.LOST, lost)):
         for log_partition, low, high in ranges:

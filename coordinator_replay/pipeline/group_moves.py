@@ -1,11 +1,11 @@
-"""Groups whose records moved to another partition of ``__consumer_offsets``.
+"""Groups whose records moved to another log partition.
 
-A broker puts a group into partition ``Utils.abs(groupId.hashCode()) % partitions``. Each broker reads the number of
-partitions when it starts (``GroupCoordinatorService.startup``). If somebody raises it, the groups of a broker that
-restarts are in other partitions from then on; the records in the old ones stay, and count no more (KAFKA-14418). While
-brokers with the old and with the new number are at work, both partitions get records of a group.
+A broker puts a group into log partition ``Utils.abs(groupId.hashCode()) % partitions``. Each broker reads the partition
+count when it starts (``GroupCoordinatorService.startup``). If somebody raises the count, the groups of a restarted
+broker are in other log partitions from then on. The records in the old log partitions stay but no longer count
+(KAFKA-14418). While brokers with the old and with the new count run, both log partitions get records of a group.
 
-The log of two clusters in one folder gives the same picture.
+Logs of two clusters in one folder look the same.
 """
 
 import math
@@ -30,7 +30,7 @@ from coordinator_replay.tables.definition import table
 TABLE = "group_moves"
 
 SEQ_OF_MOVE = 1 << 32
-"""Events of a group are numbered from a multiple of this on behind each move, so that they sort by move first."""
+"""After each move, a group's events are numbered from the next multiple of this, so that they sort by move first."""
 
 _PLACES = ("group_id", "log_partition", "log_offset")
 _NAMED, _MOST_NAMED = ("group_id", "log_partition", "to_log_partition", "moved_at"), 50
@@ -85,15 +85,16 @@ class GroupMove(NamedTuple):
     """A move of a group, in the columns of table ``group_moves``; times in milliseconds.
 
     Attributes:
-        number: which move of the group it is, from 1 on.
-        log_partition: where its records were before.
-        end_offset: records of the group at or behind this offset there don't count.
-        to_log_partition: where its records are from then on.
-        begin_offset: of its first record there.
-        moved_at: the time of that record; None where none of its records has one.
-        overlaps_until: up to then brokers with the old and with the new partition count wrote; None where they didn't.
-        exact_from_offset: of the first record in the new log partition behind that time; None where there is none.
-        exact_from_timestamp: its time.
+        number: number of the move among the group's moves, from 1 on.
+        log_partition: the log partition that it left.
+        end_offset: records of the group in the old log partition at or after this offset don't count.
+        to_log_partition: the log partition that it moved to.
+        begin_offset: offset of its first record in the new log partition.
+        moved_at: time of that record; None if none of its records there has a time.
+        overlaps_until: the time up to which brokers with the old and the new partition count wrote; None if they didn't
+            overlap.
+        exact_from_offset: offset of the first record in the new log partition after that time; None if there is none.
+        exact_from_timestamp: time of that record.
     """
 
     group_id: str
@@ -113,9 +114,9 @@ class GroupMoves:
     """The moves of some groups.
 
     Attributes:
-        moves: by group, then by number.
+        moves: the moves, by group and then by number.
         ends: the move by which a group left a log partition.
-        begins: the move by which it came into one.
+        begins: the move by which a group came into a log partition.
     """
 
     moves: Sequence[GroupMove] = ()
@@ -128,7 +129,7 @@ class GroupMoves:
         object.__setattr__(self, "begins", {(move.group_id, move.to_log_partition): move for move in self.moves})
 
     def are_over(self, rows: pa.RecordBatch, *columns: str) -> Bools:
-        """Return which rows stand behind the move of their group out of their log partition.
+        """Return which rows come after the move of their group out of their log partition.
 
         Args:
             rows: with group_id and log_partition.
@@ -141,16 +142,16 @@ class GroupMoves:
         return is_over
 
     def counting(self, batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-        """Yield batches of records without those behind a move of their group."""
+        """Yield batches of records without records after a move of their group."""
         for batch in batches:
             yield batch.filter(pa.array(~self.are_over(batch, "log_offset"))) if self.ends else batch
 
     def ends_of(self, rows: pa.RecordBatch) -> Numbers:
-        """Return where each row's group left its log partition; a very large offset where it didn't."""
+        """Return the offset at which each row's group left its log partition; LARGEST_INT64 if it didn't leave."""
         return _by_key(rows, {key: end.end_offset for key, end in self.ends.items()}, LARGEST_INT64)
 
     def are_open(self, rows: pa.RecordBatch, column: str) -> Bools:
-        """Return which rows begin while brokers with the old partition count wrote, too.
+        """Return which rows begin while brokers with the old partition count also wrote.
 
         Args:
             rows: with group_id and log_partition.
@@ -187,21 +188,21 @@ def _by_key(rows: pa.RecordBatch, numbers: Mapping[tuple[str, int], int], otherw
 
 
 def _packed(groups: pa.Array, partitions: pa.Array, names: pa.Array) -> Numbers:
-    """Return a group and a log partition as one number; a negative one for a group that has no name here."""
+    """Return group and log partition as one number; a negative number for a group that is not among ``names``."""
     return (numbers_of(pc.index_in(groups, names), -1) << 32) + numbers_of(partitions, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovesShare:
-    """Everything that the search for moves reads.
+    """Inputs of the search for moves.
 
     Attributes:
         staged: files of commits and group records that this run has staged, and those of the same tables.
         records: files of ``offset_commits`` and ``group_records``.
         groups: files of ``group_state`` and open ones of ``offset_history``: every group that the tables have.
-        known: the moves that earlier runs have found.
-        partition_count: how many partitions ``__consumer_offsets`` has; None where no metadata says it.
-        is_all: whether every move is looked for again.
+        known: the moves that earlier runs found.
+        partition_count: partition count of ``__consumer_offsets``; None if no metadata has it.
+        is_all: whether all moves are looked for again.
     """
 
     staged: Sequence[str]
@@ -214,11 +215,11 @@ class MovesShare:
 
 @dataclass(frozen=True, slots=True)
 class FoundMoves:
-    """Moves that were found, and what the groups say about the number of partitions.
+    """Moves that were found, and what the groups show about the partition count.
 
     Attributes:
         moves: by group, then by number.
-        divisors: by log partition: every possible number of partitions divides this.
+        divisors: a number for each log partition that every possible partition count divides.
     """
 
     moves: Sequence[GroupMove]
@@ -226,21 +227,21 @@ class FoundMoves:
 
 
 def hash_divisor(groups: Iterable[str], log_partition: int) -> int:
-    """Return what every number of partitions divides that puts some groups into a log partition; 0 for no group."""
+    """Return a number divided by every partition count that puts these groups into a log partition; 0 for no group."""
     return math.gcd(*(positive_hash(group) - log_partition for group in groups))
 
 
 def may_have_moved(divisors: Mapping[int, int]) -> bool:
     """Return whether no single number of partitions explains where all groups are.
 
-    Two log partitions of one group are further apart than the divisor of both allows.
+    Log partitions that a group can have under one partition count differ by a multiple of that count.
     """
     common = math.gcd(*divisors.values())
     return 0 < common <= max(divisors, default=0)
 
 
 def find_moves(share: MovesShare) -> FoundMoves:
-    """Find the groups that have records in several log partitions, and when each moved."""
+    """Find the groups that have records in several log partitions, and the times at which they moved."""
     first_new = _first_offsets(share.staged)
     partitions: dict[str, set[int]] = defaultdict(set)
     for group, partition in (*first_new, *_first_offsets(share.groups), *_places(share.known)):
@@ -278,7 +279,7 @@ def _first_offsets(uris: Iterable[str]) -> dict[tuple[str, int], int]:
 def _touched(
     known: Sequence[GroupMove], first_new: Mapping[tuple[str, int], int], several: Collection[str]
 ) -> set[str]:
-    """Return the groups whose moves may be others now: all but those with new records behind their last move only."""
+    """Return the groups whose moves may have changed: all except groups with new records only after their last move."""
     last = {move.group_id: move for move in known}
     touched = set(several).difference(last)
     for (group, partition), offset in first_new.items():
@@ -307,7 +308,7 @@ def _seen(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return records with whether a client caused them.
 
     The coordinator of the old log partition goes on without clients: members time out, offsets expire. It writes
-    tombstones for that, and records of the group as a whole, a classic one without members.
+    tombstones for that, and records of the whole group; for a classic group, a record without members.
     """
     records = conform(batch, _RECORDS)
     kinds, values = records.column("kind"), records.column("value_json")
@@ -325,7 +326,7 @@ def from_rows(batches: Iterable[pa.RecordBatch]) -> list[GroupMove]:
 
 
 def moved_note(moves: Sequence[GroupMove]) -> str | None:
-    """Return a sentence about moves; None for none."""
+    """Return a sentence about moves; None if there are none."""
     if not moves:
         return None
     shown = [f"{move.group_id} from {move.log_partition} to {move.to_log_partition}" for move in moves]
@@ -351,7 +352,7 @@ def evidence_of(moves: Sequence[GroupMove]) -> dict[str, Any]:
 
 
 def rebuilt_for(known: Sequence[GroupMove], now: Sequence[GroupMove]) -> dict[int, str]:
-    """Return why the rows of log partitions are derived again: a move into them, or out of them, is another one now."""
+    """Return why rows of log partitions are derived again: a move into or out of them changed."""
     reasons: dict[int, str] = {}
     for move in sorted(set(known).symmetric_difference(now), key=lambda move: (move.group_id, move.number)):
         why = f"group {move.group_id!r} moved from log partition {move.log_partition} to {move.to_log_partition}"

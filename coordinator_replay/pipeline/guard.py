@@ -1,11 +1,11 @@
-"""The one place where a step for a single group may fail without ending the run.
+"""A guard that lets a step for a single group fail without ending the run.
 
-A record can be well-formed and still say what no rule, finding or statistic was written for. What follows then for its
-group is left out and named: in a finding of its own (``group_not_evaluated``) and in the notes of the ledger. All other
-groups are audited as they are, and every run tries the group again from its first record.
+A well-formed record can still have content that no rule, finding or statistic was written for. Then the results of its
+group are left out. The finding ``group_not_evaluated`` and the notes of the ledger name the group. All other groups are
+audited as usual, and every later run tries the group again from its first record.
 
-Only steps that look at one group are guarded: a fold over its records, a rule over its evidence. Decoding, the order
-of the records, reading and writing are not: where these fail, the program or the disk is broken, and not the group.
+Only steps for one group are guarded: the replay of its records, a rule over its evidence. Decoding, the order of the
+records, reading and writing are not guarded: if these fail, the program or the disk is broken, not the group.
 """
 
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from coordinator_replay.errors import CoordinatorReplayError
 
 _UNGUARDED = (CoordinatorReplayError, OSError, MemoryError)
-"""What is raised on purpose, or not by the group."""
+"""Exceptions that are raised on purpose, or not because of the group."""
 
 _LONGEST = 300
 _PACKAGE = Path(__file__).parents[1]
@@ -25,11 +25,11 @@ class GroupFailure(NamedTuple):
     """Why a group could not be evaluated: the evidence of ``Evidence.FAILURE``.
 
     Attributes:
-        step: what was done for it.
+        step: the step that failed.
         error: the exception, shortened.
         where: the place in this package that raised it.
-        log_partition: of the record at hand; None where there is none.
-        log_offset: of that record.
+        log_partition: log partition of the record at hand; None if there is no record.
+        log_offset: log offset of that record.
     """
 
     step: str
@@ -40,10 +40,10 @@ class GroupFailure(NamedTuple):
 
 
 class GroupGuard:
-    """Guards the steps of one group: ``with guard: …`` ends where the step fails, and nothing is raised.
+    """Guard for the steps of one group: ``with guard: …`` ends if the step fails, and nothing is raised.
 
     Attributes:
-        failure: what failed first; None as long as nothing has.
+        failure: the first failure; None if nothing has failed.
     """
 
     __slots__ = ("failure", "place", "step")
@@ -52,7 +52,7 @@ class GroupGuard:
         """Begin with a group.
 
         Args:
-            step: what is done for it, as a finding says it.
+            step: the step, in the words of a finding.
         """
         self.step = step
         self.failure: GroupFailure | None = None

@@ -1,4 +1,4 @@
-"""The rows that the pass over sorted events gives: intervals of offsets and pending commits, of four kinds."""
+"""The rows that the pass over sorted events makes: intervals of offsets and pending commits, of four kinds."""
 
 from enum import IntEnum
 
@@ -38,9 +38,10 @@ EXPIRY = table("removed_offsets").arrow_schema(
         "last_state",
     ]
 )
-"""Columns of open and removed offsets: the rule in force at the end or the tombstone (with a null base, no rule lets
-the offset expire), since when (null: since the group's first record), whether a transaction on it was open, whether the
-group's own tombstone follows in the same operation, the last owner, and the group's state before."""
+"""Columns of open and removed offsets about the end of the log or the tombstone: the expiry rule in force (with a null
+base, no rule lets the offset expire) and since when (null: since the group's first record); whether a transaction on
+the partition was open; whether the group's own tombstone follows in the same operation; the last owner; and the group's
+state before."""
 
 STAGED = pa.schema(
     [
@@ -48,8 +49,8 @@ STAGED = pa.schema(
         *(("commits_merged", pa.int64()), ("is_topic_over", pa.bool_())),
     ]
 )
-"""``is_topic_over`` is true of an offset that a commit of another topic of the same name replaced."""
+"""``is_topic_over`` is true for an offset that a commit of another topic with the same name replaced."""
 
 OPEN_ROWS, REMOVED_ROWS = "open_offsets", "removed_rows"
-"""Staged rows of offsets that are current at the end of the log, and of those that a tombstone removed and whose cause
-may still change; in STAGED."""
+"""Names of staged rows, in STAGED: offsets in force at the end of the log, and offsets that a tombstone removed whose
+cause may still change."""

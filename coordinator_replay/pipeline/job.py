@@ -1,4 +1,4 @@
-"""An audit's job: the warehouse as it is opened for one run, and the files that the run puts into it."""
+"""The job of a run: the opened warehouse, and the files that the run puts into it."""
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -35,10 +35,10 @@ class Job:
 
     Attributes:
         stages: runs the stages.
-        options: what the run is asked to do.
+        options: the options of the run.
         store: the warehouse.
-        snapshots: its tables as the run finds them.
-        buckets: how many buckets they have.
+        snapshots: its tables at the begin of the run.
+        buckets: number of buckets.
         place: where rows go.
     """
 
@@ -54,7 +54,7 @@ class Job:
         return self.snapshots[table].files(cluster=self.options.cluster)
 
     def uris(self, table: str, changes: Changes) -> list[str]:
-        """Return the cluster's files of a table once a run's changes so far are made."""
+        """Return the cluster's files of a table after the run's changes so far."""
         removed = {file.uri for file in changes.removed}
         kept = [file.uri for file in self.files(table) if file.uri not in removed]
         return [*kept, *(file.path for file in changes.added if file.table == table)]
@@ -64,7 +64,7 @@ class Job:
         return [file for name in BUCKET_TABLES for file in self.files(name)]
 
     def earlier(self) -> Earlier:
-        """Return what earlier runs know of the log."""
+        """Return the facts of earlier runs on the log."""
         files = self.files(PARTITIONS)
         rows = [row for batch in read_table(files, ["log_partition", "complete_ranges"]) for row in batch.to_pylist()]
         return Earlier(
@@ -102,22 +102,22 @@ class Job:
         if filesystem.get_file_info(path).type == fs.FileType.Directory:
             filesystem.delete_dir(path)
         if "://" not in self.store.uri:
-            # A plan leaves nothing where no warehouse was.
+            # A plan must not leave a folder where there was no warehouse.
             for folder in (Path(self.place.folder).parent, Path(self.store.uri)):
                 with suppress(OSError):
                     folder.rmdir()
 
 
 def begin_job(stages: Stages, options: Options, *, is_plan: bool = False) -> tuple[Job, Run]:
-    """Open the warehouse for a run: undo what a killed run has left, and make the tables that are missing.
+    """Open the warehouse for a run: undo the changes of a killed run, and create missing tables.
 
     Args:
         stages: runs the stages.
-        options: what the run is asked to do.
-        is_plan: only look at the warehouse as the last finished run left it, without a change to its tables.
+        options: the options of the run.
+        is_plan: only read the warehouse as the last finished run left it, and change nothing.
 
     Raises:
-        UsageError: the warehouse has another number of buckets than is asked for.
+        UsageError: the options ask for another number of buckets than the warehouse has.
         WarehouseError: the warehouse can't be used.
     """
     store = Store(options.warehouse)
@@ -145,12 +145,12 @@ def _buckets(ledger: Snapshot | None, options: Options, *, is_local: bool) -> in
     """Return the number of buckets of a warehouse.
 
     Args:
-        ledger: its ledger; None where the warehouse is new.
-        options: what the run is asked to do.
+        ledger: its ledger; None if the warehouse is new.
+        options: the options of the run.
         is_local: whether all tasks run on one machine.
 
     Raises:
-        UsageError: another number is asked for than the warehouse has.
+        UsageError: the options ask for another number than the warehouse has.
     """
     if ledger is None:
         return options.buckets or default_buckets(is_local=is_local)

@@ -1,4 +1,4 @@
-"""The ledger: what each run read and what became of it, one row of ``audit_runs`` a run, written last."""
+"""The ledger: the records that each run read, and their counts. Each run writes its row of ``audit_runs`` last."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,23 +22,24 @@ from coordinator_replay.version import __version__
 _GAP = ("log_partition", "from_offset", "to_offset")
 
 _MOST_NAMED = 20
-"""How many groups that could not be evaluated a run names in its notes; each has a finding."""
+"""Largest number of groups that a run's notes name as not evaluated; each has a finding."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Run:
-    """One run, as the ledger has it.
+    """A run in the ledger.
 
-    ``records_read = records_decoded + records_quarantined + control_records + duplicates_dropped + already_audited``
-    holds for every run that is done.
+    For every finished run, ``records_read = records_decoded + records_quarantined + control_records +
+    duplicates_dropped + already_audited``.
 
     Attributes:
-        settings: what it was asked to do.
-        log_end: timestamp of the last record that it or an earlier run had read.
-        positions: for log partitions that it read, how many offsets below their end hold a record.
-        groups_failed: how many groups could not be evaluated.
-        lost_from: from which offset on what earlier runs had read was lost, for log partitions that were truncated.
-        broker_logs: logs of brokers that it read, see the column.
+        settings: its options.
+        log_end: timestamp of the last record that it or an earlier run read.
+        positions: number of offsets below the end that hold a record, for log partitions that it read.
+        groups_failed: number of groups that could not be evaluated.
+        lost_from: the first offset that an election truncated although earlier runs had read it, for truncated log
+            partitions.
+        broker_logs: brokers' logs that it read, see the column.
         stages: what each of its stages read and wrote, see the column.
     """
 
@@ -73,10 +74,10 @@ class Run:
         """Return a run that starts now.
 
         Args:
-            cluster: whose dump it reads.
-            inputs: as the user named them.
-            settings: what it is asked to do.
-            last_id: of the newest run that is done; ids rise, even where this machine's clock is behind.
+            cluster: the cluster whose dump it reads.
+            inputs: the inputs as the user named them.
+            settings: its options.
+            last_id: id of the newest finished run; ids rise, even if this machine's clock is behind.
         """
         now = datetime.now(UTC)
         run_id = f"{now:%Y%m%dT%H%M%S.%f}Z"
@@ -89,18 +90,18 @@ class Run:
         self.stages.append({"name": stage.name, "tasks": stage.tasks, **asdict(stage.io)})
 
     def reach(self, tally: Tally) -> None:
-        """Let the offsets of the run go as far as records that were read."""
+        """Extend the offsets of the run to the records that were read."""
         for partition, count in tally.by_partition().items():
             if count.low is not None and count.high is not None:
                 self.from_offsets[partition] = min(count.low, self.from_offsets.get(partition, count.low))
                 self.to_offsets[partition] = max(count.high + 1, self.to_offsets.get(partition, 0))
 
     def cover(self, extents: Sequence[Extent], ends: Mapping[int, int]) -> None:
-        """Let the offsets of the run go as far as its files do, with what was passed over as audited before.
+        """Extend the offsets of the run to the ends of its files, including parts that were audited before.
 
         Args:
-            extents: what its files cover.
-            ends: where earlier runs ended, by log partition: behind that, only records that were read count.
+            extents: the offsets that its files cover.
+            ends: the ends of earlier runs, by log partition; after these, only records that were read count.
         """
         for extent in extents:
             if extent.skipped:
@@ -114,7 +115,7 @@ class Run:
 
     @property
     def has_new_records(self) -> bool:
-        """Return whether it read records that no run before had read."""
+        """Return whether it read records that no earlier run had read."""
         return has_new_records(self.records_decoded, self.records_quarantined, self.control_records)
 
     def fail(self, groups: Sequence[str]) -> None:
@@ -124,7 +125,7 @@ class Run:
         self.groups_failed += len(groups)
 
     def check(self) -> None:
-        """Make sure that every record read is accounted for.
+        """Make sure that every record read is counted once.
 
         Raises:
             CoordinatorReplayError: the sums differ; the run must not be trusted.
@@ -161,7 +162,7 @@ def _as_written(value: Any) -> Any:
 
 
 def finished_runs(ledger: Snapshot, cluster: str) -> list[Run]:
-    """Return the runs of a cluster that are done, the newest first: a handful of numbers each.
+    """Return the finished runs of a cluster, newest first; each is only a handful of numbers.
 
     Args:
         ledger: table ``audit_runs``.
@@ -183,13 +184,13 @@ def _finished(row: Mapping[str, Any], cluster: str) -> Run:
 
 
 def audited_ranges(runs: Sequence[Run], form: str | None = None) -> dict[int, list[tuple[int, int]]]:
-    """Return which offsets of each log partition runs have read: half-open ranges between their gaps, in order.
+    """Return the offsets of each log partition that runs have read, as half-open ranges in order, without gaps.
 
-    A handful of numbers, whatever the size of the log and however many nights it was audited.
+    These are few numbers, whatever the size of the log and the number of audits.
 
     Args:
         runs: from ``finished_runs``, the newest first.
-        form: only runs over inputs of that form.
+        form: only runs that read this form of dump.
     """
     ranges: dict[int, list[tuple[int, int]]] = {}
     for run in reversed(runs):
@@ -202,7 +203,7 @@ def audited_ranges(runs: Sequence[Run], form: str | None = None) -> dict[int, li
 
 
 def _read_by(run: Run) -> Iterator[tuple[int, tuple[int, int]]]:
-    """Yield the log partitions and half-open ranges of offsets that a run has read, between its gaps."""
+    """Yield the half-open ranges of offsets that a run has read, without its gaps, each with its log partition."""
     for partition, start in run.from_offsets.items():
         for _, gap_from, gap_to in sorted(gap for gap in run.gaps if gap[0] == partition):
             yield partition, (start, gap_from)
@@ -211,7 +212,7 @@ def _read_by(run: Run) -> Iterator[tuple[int, tuple[int, int]]]:
 
 
 def lost_ranges(runs: Sequence[Run]) -> Iterator[tuple[int, int, int]]:
-    """Yield ranges of earlier runs that a leader election has truncated: log_partition, from, to (not included).
+    """Yield ranges read by earlier runs that an election truncated: log_partition, from, to (not included).
 
     Args:
         runs: from ``finished_runs``, the newest first.
@@ -227,7 +228,7 @@ def lost_ranges(runs: Sequence[Run]) -> Iterator[tuple[int, int, int]]:
 
 
 def below(ranges: Ranges, limits: Mapping[int, int]) -> dict[int, list[tuple[int, int]]]:
-    """Return half-open ranges of offsets by log partition, of some partitions only what lies below an offset."""
+    """Return half-open ranges of offsets by log partition, cut off at the limit of a partition if it has one."""
     return {
         partition: [
             (start, min(end, limits.get(partition, end)))
@@ -243,9 +244,8 @@ class History:
     """Facts of earlier runs over a cluster.
 
     Attributes:
-        runs: those that are done, the newest first.
-        lost_from: the first offset that counts no more, for log partitions that an election of a leader has truncated
-            since.
+        runs: the finished runs, newest first.
+        lost_from: the first offset that no longer counts, for log partitions that an election has truncated since.
     """
 
     runs: Sequence[Run]
@@ -253,17 +253,17 @@ class History:
 
     @cached_property
     def ranges(self) -> Ranges:
-        """Return positions that they have read, by log partition."""
+        """Return the ranges of offsets that they have read, by log partition."""
         return below(audited_ranges(self.runs), self.lost_from)
 
     @cached_property
     def segment_ranges(self) -> Ranges:
-        """Return those of them that were read from segments."""
+        """Return the ranges of offsets that they have read from segments, by log partition."""
         return below(audited_ranges(self.runs, Format.SEGMENTS), self.lost_from)
 
     @cached_property
     def positions(self) -> Mapping[int, int]:
-        """Return how many offsets below the end of what they have read hold a record, by log partition."""
+        """Return the number of offsets below their end that hold a record, by log partition."""
         return {partition: count for run in reversed(self.runs) for partition, count in run.positions.items()}
 
     @property
@@ -273,21 +273,21 @@ class History:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """Return what the last run was asked to do."""
+        """Return the options of the last run."""
         return self.runs[0].settings if self.runs else {}
 
     @property
     def log_end(self) -> datetime | None:
-        """Return timestamp of the last record that any run has read."""
+        """Return the timestamp of the last record that any run has read."""
         return max((run.log_end for run in self.runs if run.log_end is not None), default=None)
 
     def is_behind(self) -> bool:
-        """Return whether the last run wrote records only, so that nothing was derived from them."""
+        """Return whether the last run only wrote records and derived nothing from them."""
         return bool(self.settings.get("records_only"))
 
 
 def _joined(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return half-open ranges in order, those that touch as one."""
+    """Return half-open ranges in order; ranges that touch are merged."""
     joined: list[tuple[int, int]] = []
     for start, end in sorted(ranges):
         if joined and start <= joined[-1][1]:
@@ -298,7 +298,7 @@ def _joined(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def unread(earlier: Ranges, run: Run) -> list[tuple[int, int, int]]:
-    """Return stretches between what earlier runs and this one have read that none of them has: log_partition, from, to.
+    """Return ranges between the offsets of earlier runs and of this run that none has read: log_partition, from, to.
 
     Args:
         earlier: from ``audited_ranges``.
@@ -311,7 +311,7 @@ def unread(earlier: Ranges, run: Run) -> list[tuple[int, int, int]]:
 
 
 def between(read: Mapping[int, Sequence[tuple[int, int]]]) -> Iterator[tuple[int, int, int]]:
-    """Yield stretches between ranges of offsets that lie in none of them: log_partition, from, to."""
+    """Yield the ranges between given ranges of offsets: log_partition, from, to."""
     for partition, ranges in sorted(read.items()):
         reached = None
         for start, end in sorted(ranges):

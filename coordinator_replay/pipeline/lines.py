@@ -1,8 +1,8 @@
-"""A dump as JSON lines without Spark: for one segment file in a pinch, and for pipes.
+"""A dump as JSON lines without Spark: for a quick look at a segment file, and for pipes.
 
-Each line holds what ``offset_commits``, ``group_records`` or ``quarantine`` would hold of the record, and its kind;
-control records get a line too, so that nothing of the log is left out. Bytes of classic clients (subscriptions,
-assignments) are decoded next to them. Lines come in the order of the file.
+Each line has the columns of ``offset_commits``, ``group_records`` or ``quarantine``, and the kind of the record.
+Control records get a line as well, so that no record is left out. Subscriptions and assignments of classic clients are
+decoded next to their bytes. Lines are in the order of the file.
 """
 
 import json
@@ -28,13 +28,13 @@ from coordinator_replay.secret_text import without_secrets
 
 OFFSET_COMMIT = "OffsetCommit"
 CONTROL_RECORD = "ControlRecord"
-"""What stands as the kind of records that their tables need no kind for."""
+"""Kind of control records, whose table has no such column."""
 
 _POSITION = ["log_partition", "log_offset", "log_timestamp"]
 _PRODUCER = ["producer_id", "producer_epoch", "is_transactional"]
 _BATCH_ROWS = 20_000
 _LONGEST_LINE = 64 << 20
-"""No record of the topic makes a line of this length in base64: what is longer is cut and quarantined."""
+"""No record of the topic makes a longer line in base64; a longer line is cut and quarantined."""
 
 
 def _joined(records: pa.RecordBatch, names: Sequence[str], rows: Rows, decoded: pa.RecordBatch) -> pa.StringArray:
@@ -48,7 +48,7 @@ def _same(text: str, count: int) -> pa.StringArray:
 
 
 def _with_opened_blobs(groups: pa.RecordBatch) -> pa.RecordBatch:
-    """Group records, those with bytes of classic clients as ``open_blobs`` has them."""
+    """Return group records, with bytes of classic clients decoded by ``open_blobs``."""
     place = groups.schema.get_field_index("value_json")
     values, kinds = groups.column(place), groups.column("kind")
     wanted = pc.and_(pc.is_in(kinds, pa.array(KINDS_WITH_BLOBS, kinds.type)), pc.is_valid(values))
@@ -96,7 +96,7 @@ def _segment(file: DumpFile, notes: list[str]) -> Iterator[pa.RecordBatch]:
 def _parquet(path: str) -> Iterator[pa.RecordBatch]:
     filesystem, inner = open_filesystem(path)
     with pq.ParquetFile(inner, filesystem=filesystem) as file:
-        # What was written by Arrow may come back as a dictionary.
+        # A column written by Arrow may be read as a dictionary.
         columns = {field.name: str(getattr(field.type, "value_type", field.type)) for field in file.schema_arrow}
         check_kafka_columns(columns, without_secrets(path))
         for batch in file.iter_batches(_BATCH_ROWS, columns=[name for name in KAFKA_ROW if name in columns]):
@@ -109,7 +109,7 @@ def _json_lines(path: str) -> Iterator[pa.RecordBatch]:
     waiting: list[bytes] = []
     size = 0
     with filesystem.open_input_stream(inner) as stream:
-        # A text layer would split at characters that JSON strings may hold.
+        # A text layer would also split at characters that are allowed inside JSON strings.
         lines = BufferedReader(stream)
         while line := lines.readline(_LONGEST_LINE):
             waiting.append(line.removesuffix(b"\n"))
@@ -130,8 +130,8 @@ def read_without_spark(dump: Dump, notes: list[str]) -> Iterator[pa.RecordBatch]
     """Yield the records of a dump in batches of ``LOG_RECORD``, file by file.
 
     Args:
-        dump: what the inputs hold.
-        notes: gains what the reader has to say about the files.
+        dump: the dump.
+        notes: a list to which the reader adds notes on the files.
 
     Raises:
         InputError: a file is not what it seems.

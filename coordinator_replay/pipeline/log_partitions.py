@@ -1,4 +1,4 @@
-"""The rows of ``log_partitions``: how far the records of each log partition go, and what of its history is proven."""
+"""The rows of ``log_partitions``: the end of each log partition's records, and the proven parts of its history."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ _RECORDS = ("offset_commits", "group_records", "control_records", "quarantine")
 _PLACE = ("log_partition", "log_offset", "log_timestamp")
 
 _NOTHING_MISSING = {"complete_ranges": [{"from_offset": 0, "to_offset": 0, "exact_from_offset": 0}]}
-"""As much of a row as says that every offset from the first one on was read."""
+"""The part of a row that says that every offset from the first one on was read."""
 
 Needed = tuple[int, int]
 """A log partition and an offset."""
@@ -32,8 +32,8 @@ class _Times(NamedTuple):
     """Timestamps around an offset, in microseconds.
 
     Attributes:
-        before_us: the time up to which records below the offset go; None where none has a time.
-        at_us: the time from which on records at or behind it come; None where there is none.
+        before_us: the latest time of the records below the offset; None if none has a time.
+        at_us: the earliest time from which records at or after the offset come; None if there is none.
     """
 
     before_us: int | None = None
@@ -51,7 +51,7 @@ class _Times(NamedTuple):
 
 
 def times_around(files: BucketFiles, needed: Iterable[Needed]) -> dict[Needed, _Times]:
-    """Return the timestamps around offsets, by the running maximum, since the clocks are the brokers'.
+    """Return the times around offsets. Times are running maxima, because brokers' clocks differ.
 
     Args:
         files: the bucket's.
@@ -82,10 +82,10 @@ class PartitionStep:
 
     Attributes:
         share: the bucket.
-        files: its files; records that are new stand in them already.
+        files: its files, which include new records already.
         completeness: what the copies prove.
-        positions: how many positions of each log partition that this run read hold a record.
-        old: the rows that the table has, by log partition; times are milliseconds but for those in lists.
+        positions: number of offsets that hold a record, for log partitions that this run read.
+        old: the rows of the table, by log partition; times are milliseconds, except in lists.
     """
 
     share: BucketShare
@@ -102,7 +102,7 @@ class PartitionStep:
         self.old = {row["log_partition"]: row for batch in batches for row in plain_rows(batch)}
 
     def changed(self) -> list[int]:
-        """Return log partitions whose history is another span now, and not just a longer span."""
+        """Return log partitions whose complete ranges changed, and did not just become longer."""
         return [
             partition
             for partition, ranges in self.completeness.ranges.items()
@@ -110,7 +110,7 @@ class PartitionStep:
         ]
 
     def new_gaps(self, partition: int) -> list[tuple[int, CompleteRange]]:
-        """The gaps behind what earlier runs have read, with their numbers; none where anything before them changed."""
+        """Return the gaps after the end of earlier runs, with their numbers; none if an earlier range changed."""
         ranges, old = self.completeness.ranges[partition], self.old.get(partition)
         if old is None or not old["complete_ranges"]:
             return []
@@ -122,7 +122,7 @@ class PartitionStep:
         return are_longer(ranges_of(old["complete_ranges"]), ranges)
 
     def reached_ms(self) -> int:
-        """Return the time up to which earlier runs have read any of the log partitions; 0 if none has."""
+        """Return the latest time up to which earlier runs have read one of the log partitions; 0 if there is none."""
         return max((row["end_timestamp"] or 0 for row in self.old.values()), default=0)
 
     def times(self) -> Mapping[Needed, _Times]:
@@ -149,7 +149,7 @@ class PartitionStep:
         return latest_ms(around.at_ms, around.before_ms)
 
     def exact_spans(self) -> list[ExactSpan]:
-        """Return the exact parts of the log partitions of which records are missing; an empty part where none is."""
+        """Return the exact spans of log partitions with missing records; an empty span if a partition has none."""
         return [
             span
             for partition in self.completeness.open_partitions()
@@ -157,7 +157,7 @@ class PartitionStep:
         ]
 
     def write(self, writer: TableWriter) -> None:
-        """Write the copies that are new, and a row for each log partition of the bucket."""
+        """Write new copies, and a row for each log partition of the bucket."""
         for copy in self.completeness.new:
             writer.add(COPIES, copy_rows(copy))
         rows = list(self._rows())
@@ -184,7 +184,7 @@ class PartitionStep:
         return self._longer(old, ranges[-1].to_offset)
 
     def _longer(self, row: dict[str, Any], to_offset: int) -> dict[str, Any]:
-        """Return the row of a log partition of which only more is known."""
+        """Return the row of a log partition whose last complete range just became longer."""
         partition = row["log_partition"]
         last = self.share.last.get(partition)
         end_ms = latest_ms(row["end_timestamp"], None if last is None else milliseconds(last))
@@ -244,13 +244,13 @@ def ranges_of(rows: Sequence[Mapping[str, Any]] | None) -> list[CompleteRange]:
 
 
 def exact_spans(files: BucketFiles) -> list[ExactSpan]:
-    """Return the exact parts of a bucket's log partitions of which records are missing, by its rows of the table."""
+    """Return the exact spans of a bucket's log partitions with missing records, by its rows of the table."""
     batches = read_paths(files.uris(TABLE), ["log_partition", "complete_ranges"])
     rows = (row for batch in batches for row in batch.to_pylist())
     return [span for row in rows for span in spans_of(row["log_partition"], ranges_of(row["complete_ranges"]))]
 
 
 def _ended_where_exact(row: Mapping[str, Any], ranges: Sequence[CompleteRange]) -> bool:
-    """Return whether a row had nothing yet behind where everything is proven, so that it can't say since when."""
+    """Return whether a row had no record yet in its last exact range, so that it has no time of its beginning."""
     exact_from = ranges[-1].exact_from_offset
     return row["complete_from_offset"] is None and exact_from is not None and exact_from < ranges[-1].to_offset

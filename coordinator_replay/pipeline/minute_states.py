@@ -7,13 +7,13 @@ from coordinator_replay.engine.model import GroupState, GroupType
 from coordinator_replay.tables.definition import table
 
 NUMBERED = tuple(KINDS)
-"""Types and states. A kind is the number of one of them, from 1 on: sums by numbers are far faster than by texts."""
+"""Pairs of type and state. A kind is the number of a pair, from 1 on: sums by number are far faster than by text."""
 
 SIMPLE = NUMBERED.index((GroupType.CLASSIC, GroupState.EMPTY)) + 1
 """The kind of a group that only has offsets."""
 
 STATES = table("group_evidence").arrow_schema(["group_id", "tag", "at", "name", "seq"])
-"""What is read of ``group_evidence``."""
+"""Columns of ``group_evidence`` that are read."""
 
 _KINDS = ", ".join(f"('{name}', {number})" for number, name in enumerate(KINDS.values(), 1))
 
@@ -26,7 +26,7 @@ SELECT group_id, minute, kind FROM (
     FROM evidence WHERE tag = {int(Evidence.STATE)} GROUP BY ALL
 ) AS last_states JOIN (VALUES {_KINDS}) AS kinds (name, kind) USING (name)
 """  # noqa: S608 - our own names and numbers
-"""SQL for the kind that each group is from the end of a minute on, of the minutes in which it came into a state.
+"""SQL for the kind of each group at the end of each minute in which it entered a state.
 
-The table ``evidence`` has STATES among its columns, of other tags, too. The minute is NONE before the group's first
-record with a time; before its first state a group is SIMPLE."""
+The table ``evidence`` has the columns STATES, and may have rows with other tags. The minute is NONE before the group's
+first record with a time. Before its first state, a group is SIMPLE."""

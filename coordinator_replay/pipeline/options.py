@@ -12,7 +12,7 @@ from coordinator_replay.log.dump_format import Format
 from coordinator_replay.pipeline.ledger import Run
 
 OFFSETS_VERSION = 7
-"""Of the rules of derivation: what other ones made is derived again."""
+"""Version of the rules by which offsets are derived; offsets of another version are derived again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,8 +22,8 @@ class ExpiryOptions:
     Attributes:
         as_of: the time that expiry is evaluated at; None for the end of the log.
         retention_ms: offsets.retention.minutes of the brokers; None to infer it, or else to take Kafka's default.
-        horizon_ms: how far ahead to look.
-        history_every_ms: keep the last commit of each such interval only; None for all.
+        horizon_ms: how far ahead to look for expiring offsets.
+        history_every_ms: keep only the last commit of each interval of this length; None for all.
     """
 
     as_of: datetime | None = None
@@ -37,7 +37,7 @@ class Options:
     """Options of one audit run, named as on the command line.
 
     Attributes:
-        follow: of which stream the inputs are complete batches, where a follower audits them, see ``ExportedDump``.
+        follow: the stream of which the inputs are complete batches, if a follower audits them; see ``ExportedDump``.
         buckets: number of buckets of a new warehouse; None for the usual number.
     """
 
@@ -60,7 +60,7 @@ class Options:
 
     @property
     def is_explicit(self) -> bool:
-        """Return whether more than the dump is asked for: names of topics, logs of brokers, settings of expiry."""
+        """Return whether the options have more than a dump: names of topics, brokers' logs, settings of expiry."""
         has_files = self.topics or self.cluster_metadata or self.broker_logs
         return bool(has_files) or self.expiry != ExpiryOptions()
 
@@ -81,15 +81,15 @@ class Summary:
     """Summary of a run at its end.
 
     Attributes:
-        kinds: records that are new to the tables, by Kafka's name of their kind.
-        quarantined: those of them that could not be decoded, by what was wrong with them.
-        groups: groups that exist at the end of the log, by type and state.
-        rebalances: all rebalances of the cluster that the tables hold.
-        causes: how many of them have each cause.
-        expired: offsets of the cluster that expired, are past retention, or expire within the horizon, by status.
-        findings: what the tables now say that deserves a look, by severity.
-        new_findings: those of them that no run had stored before the last one that read new records.
-        new_quarantined: records that this last one could not decode.
+        kinds: number of records new to the tables, by Kafka's name of their kind.
+        quarantined: number of these that could not be decoded, by error class.
+        groups: number of groups at the end of the log, by type and state.
+        rebalances: number of the cluster's rebalances in the tables.
+        causes: number of these rebalances, by cause.
+        expired: number of offsets that expired, are past retention, or expire within the horizon, by status.
+        findings: number of findings in the tables, by severity.
+        new_findings: number of these first stored by the last run that read new records, or later.
+        new_quarantined: number of records that the last run that read new records could not decode.
     """
 
     run: Run

@@ -1,7 +1,7 @@
-"""The plan of a run: which buckets it works on, and whether each continues from where its tables end or is rebuilt.
+"""The plan of a run: the buckets that it works on, and whether each continues where its tables end or is rebuilt.
 
-All of it is decided here, before the first bucket is worked on. Where the tables themselves must be looked at, the
-caller's stage does so and hands over the reasons.
+All of it is decided here, before the first bucket is worked on. Some reasons need a look at the tables; the caller's
+stage looks and passes these reasons.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,17 +25,17 @@ from coordinator_replay.tables.definition import tables
 from coordinator_replay.times import EPOCH
 
 BUCKET_TABLES = tuple(name for name, table in tables().items() if has_buckets(table))
-"""The tables whose rows lie by bucket."""
+"""The tables that are partitioned by bucket."""
 
 RECENTLY = timedelta(minutes=10)
-"""Minutes so shortly before the end are added up again by the next run: its first records may carry earlier times."""
+"""Minutes this close to the end are added up again by the next run, whose first records may have earlier times."""
 
 
 _SOURCES = {
     "topics": "--topics was not given to the last run",
     "cluster_metadata": "--cluster-metadata was not given to the last run",
 }
-"""Settings that add names and times of topics, and the reason given where the last run lacked them."""
+"""Settings that add names and times of topics, each with the reason to rebuild if the last run lacked it."""
 
 _RULES = {
     "thresholds": "the last run had other thresholds",
@@ -43,7 +43,7 @@ _RULES = {
     "findings_version": "findings were made by the rules of another release",
     "history_every_ms": "the last run had another --history-every",
 }
-"""Settings by which rows are derived, and the reason given where they differ from the last run's."""
+"""Settings that rows depend on, each with the reason to rebuild if it differs from the last run's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +51,9 @@ class Moves:
     """Moves of groups to other log partitions.
 
     Attributes:
-        known: those that earlier runs have found.
-        now: those that are found now.
-        divisors: by log partition: every possible number of partitions divides it.
+        known: the moves that earlier runs found.
+        now: the moves that this run found.
+        divisors: a number for each log partition that every possible partition count divides.
     """
 
     known: Sequence[GroupMove] = ()
@@ -69,10 +69,10 @@ class Plan:
     """Scope of a run.
 
     Attributes:
-        shares: the buckets, each with what becomes of it, and why.
-        derives: whether there is anything that the derived tables do not say yet.
-        is_rebuild: whether all buckets are rebuilt, because everything would be derived otherwise now.
-        moves: of groups to other log partitions.
+        shares: the buckets, each with its action and the reasons.
+        derives: whether derived tables have to change.
+        is_rebuild: whether all buckets are rebuilt, because all rows would now be derived differently.
+        moves: moves of groups to other log partitions.
     """
 
     shares: Sequence[BucketShare]
@@ -81,14 +81,14 @@ class Plan:
     moves: Moves = NOTHING_MOVED
 
     def continuing(self) -> list[BucketShare]:
-        """Return buckets that continue if nothing in their tables is against it."""
+        """Return buckets that continue unless something in their tables is against it."""
         return [share for share in self.shares if self.derives and share.action is Action.CONTINUE]
 
     def rebuilding(self, reasons: Mapping[int, Sequence[str]]) -> "Plan":
         """Return the plan with some more buckets rebuilt.
 
         Args:
-            reasons: why, by bucket; nothing for buckets that are left as they are.
+            reasons: the reasons by bucket; none for a bucket whose action stays as it is.
         """
         shares = [
             replace(share, action=Action.REBUILD, reasons=more) if (more := reasons.get(share.bucket)) else share
@@ -109,18 +109,18 @@ def _by_bucket(files: Iterable[TableFile]) -> dict[int, dict[str, tuple[TableFil
 def plan_buckets(
     reading: Reading, options: Options, files: Iterable[TableFile], buckets: int, moves: Moves = NOTHING_MOVED
 ) -> Plan:
-    """Decide what becomes of each bucket, as far as that is decided without a look at its rows.
+    """Decide what to do with each bucket, as far as its rows need not be read for that.
 
-    A bucket is rebuilt where its tables have nothing yet, where records came in between those that they have, where
-    some of these were lost, where ``--full`` asks for it, or where everything would be derived otherwise now; else it
+    A bucket is rebuilt if its tables have nothing yet, if new records lie between the existing ones, if some existing
+    records were lost, if ``--full`` asks for it, or if all rows would now be derived differently. Otherwise it
     continues.
 
     Args:
-        reading: what has been read of the dump.
-        options: what the run is asked to do.
-        files: of all tables that have buckets, of the cluster.
-        buckets: how many buckets there are.
-        moves: of groups to other log partitions.
+        reading: the result of reading the dump.
+        options: the options of the run.
+        files: the cluster's files of all tables that have buckets.
+        buckets: number of buckets.
+        moves: moves of groups to other log partitions.
     """
     staged: dict[int, list[StagedFile]] = {}
     history, tally = reading.history, reading.tally
@@ -174,16 +174,16 @@ def plan_buckets(
             reasons=reasons or [continued],
         )
 
-    # A copy may have no record at all, and show offsets that are missing.
+    # A copy without any record may still show that offsets are missing.
     copied = {bucket_of(copy.bounds.log_partition, buckets) for copy in reading.copies if copy.bounds.end}
     shares = [share(bucket) for bucket in sorted({*staged, *existing, *copied} if derives else staged)]
     return Plan(shares=shares, derives=derives, is_rebuild=bool(everywhere), moves=moves)
 
 
 def _reasons_everywhere(history: History, options: Options) -> Iterator[str]:
-    """Yield why all buckets are rebuilt: what was derived before would be derived otherwise now.
+    """Yield the reasons to rebuild all buckets, because existing rows would now be derived differently.
 
-    Names and times of topics explain what happened before, findings depend on the thresholds, and other releases may
+    New names and times of topics explain earlier events, findings depend on the thresholds, and another release may
     have other rules.
     """
     if options.full:
@@ -197,7 +197,7 @@ def _reasons_everywhere(history: History, options: Options) -> Iterator[str]:
 
 
 def _late_records(first: Mapping[int, int], ends: Mapping[int, int], reading: Reading) -> Iterator[tuple[int, str]]:
-    """Yield log partitions of which records stand between those that the tables have, or were lost, and a sentence."""
+    """Yield log partitions with records that lie between existing ones or were lost, each with a sentence."""
     bounds = ((copy, copy.bounds.log_partition) for copy in reading.copies)
     overlapping = {partition for copy, partition in bounds if copy.may_have_below(ends.get(partition))}
     for partition in sorted({*first, *overlapping, *reading.lost_from}):
@@ -212,17 +212,17 @@ def _late_records(first: Mapping[int, int], ends: Mapping[int, int], reading: Re
 def sums_range(
     tally: Tally, totals: Sequence[TableFile], end: datetime | None, *, is_rebuild: bool, limits: Thresholds
 ) -> SumsRange | None:
-    """Return which commits are added up by this run; None where no record has a time.
+    """Return which commits this run adds up; None if no record has a time.
 
-    Sums of earlier runs count for minutes that were over then. A record of such a minute that comes now has all
-    commits added up again.
+    Sums of earlier runs stay valid for minutes that were over then. If a new record belongs to such a minute, all
+    commits are added up again.
 
     Args:
         tally: counts of what the run has read.
         totals: files of ``commit_totals``.
-        end: timestamp of the last record of the log, None where none has one.
+        end: timestamp of the last record of the log; None if no record has a time.
         is_rebuild: whether sums of earlier runs don't count.
-        limits: from when on commits in a minute are too many, and their absence is a pause.
+        limits: the thresholds for too many commits in a minute and for a pause.
     """
     if end is None:
         return None
@@ -233,7 +233,7 @@ def sums_range(
     if since is not None and begins and min(begins) < since:
         since = None
     last = [count.end for count in new if count.end is not None]
-    # Times before 1970 can't be shown, and no table holds one.
+    # Times before 1970 can't be shown, and no table has one.
     until = max(EPOCH, _whole_minute(min(last, default=end) - RECENTLY))
     return SumsRange(
         since=since,

@@ -1,1 +1,1 @@
-"""Logs of brokers: their lines about groups and log partitions, and what these add to rebalances."""
+"""Logs of brokers: lines about groups and log partitions, and their additions to rebalances."""

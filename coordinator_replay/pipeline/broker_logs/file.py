@@ -1,7 +1,7 @@
-"""Files of brokers' logs: read on from where an earlier run stopped, and only the lines of a group coordinator.
+"""Files of brokers' logs. A run reads on from where an earlier run stopped, and only lines of a group coordinator.
 
-A file is known by its content, the hashes of its first bytes and of those before the place where a run stopped:
-rotation by renaming reads nothing twice.
+A file is identified by its content: by the hashes of its first bytes and of the bytes before the place where a run
+stopped. So a file that log rotation has renamed is not read twice.
 """
 
 import gzip
@@ -19,13 +19,13 @@ from coordinator_replay.io_metrics import IoMetrics, count
 _HEAD_BYTES, _TAIL_BYTES = 1024, 256
 _CHUNK_BYTES = 4 << 20
 _LONGEST_BYTES = 4 * MOST_CHARACTERS
-"""No longer line is looked at: of a character that UTF-8 needs most bytes for."""
+"""Longer lines are skipped. A character needs at most four bytes in UTF-8."""
 _GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadLog:
-    """A file as far as a run has read it, known by its content: see column ``broker_logs`` of ``audit_runs``."""
+    """A part of a file that a run has read, identified by its content: see column ``broker_logs`` of ``audit_runs``."""
 
     head: str
     head_bytes: int
@@ -35,7 +35,7 @@ class ReadLog:
 
 
 class BrokerLogFile:
-    """A log's content, unpacked where it is packed, from where an earlier run stopped.
+    """A log's content, decompressed if necessary, from where an earlier run stopped.
 
     Args:
         uri: the file.
@@ -68,7 +68,7 @@ class BrokerLogFile:
             earlier: files as far as they were read, by the hash of their first bytes.
 
         Returns:
-            the file as that run left it; None where it is read from its beginning.
+            The part that the earlier run has read; None if the file is read from its beginning.
         """
         self._head = self._stream.read(_HEAD_BYTES)
         for length in sorted({log.head_bytes for log in earlier.values()}, reverse=True):
@@ -81,21 +81,21 @@ class BrokerLogFile:
         return None
 
     def _is_there(self, read_log: ReadLog) -> bool:
-        """Return whether the file has what a run read; if so, what follows is read next."""
+        """Return whether the file has the part that a run read; if so, reading goes on after it."""
         length = min(read_log.position, _TAIL_BYTES)
         self._stream.seek(read_log.position - length)
         self._tail = self._stream.read(length)
         return len(self._tail) == length and _hash(self._tail) == read_log.tail
 
     def read(self) -> ReadLog | None:
-        """Return how far it is read; None where it has no whole line."""
+        """Return how far the file is read; None if it has no whole line."""
         if not self._position:
             return None
         head = self._head[: self._position]
         return ReadLog(head=_hash(head), head_bytes=len(head), position=self._position, tail=_hash(self._tail))
 
     def marked_lines(self) -> Iterator[bytes]:
-        """Yield whole lines that have a mark of a coordinator; none that are longer than any line of it."""
+        """Yield whole lines that have a mark of a coordinator, except lines too long to be one of its lines."""
         pending, before, is_cut, total = b"", self._tail, False, self._position
         count(IoMetrics(files_read=1))
         while chunk := self._stream.read(_CHUNK_BYTES):

@@ -1,8 +1,8 @@
-"""Logs of brokers: what they say of groups and of partitions of ``__consumer_offsets``, as table ``broker_log``.
+"""Logs of brokers: their lines about groups and partitions of ``__consumer_offsets``, as table ``broker_log``.
 
-A task reads a file from where an earlier run stopped, looks at those lines only that have a mark of the coordinator,
-and parses these. One task then puts the lines of all files together, each once: lines of one broker, time and text are
-the same line, by whatever file it came.
+A task reads a file from where an earlier run stopped and parses only lines that have a mark of the coordinator. Then
+one task merges the lines of all files. Lines with the same broker, time and text are one line, whichever files they
+come from.
 """
 
 import zlib
@@ -32,7 +32,7 @@ from coordinator_replay.zones import parse_zone
 TABLE = "broker_log"
 
 NO_COORDINATOR_LINES = "no line of a group coordinator in it"
-"""What there is to say of most files of a folder of logs."""
+"""Note on a file that has nothing for us, as most files in a folder of logs."""
 
 _STAGED = "broker_log_lines"
 _KEYS = ("broker", "logged_at", "text")
@@ -46,9 +46,9 @@ class LogContext:
 
     Attributes:
         place: where staged rows go.
-        zone: of local times; None to let records say it.
-        rebalances: files of the cluster's rebalances, whose times say it.
-        earlier: files as far as earlier runs have read them, by the hash of their first bytes.
+        zone: time zone of local times; None to infer it from records.
+        rebalances: files of the cluster's rebalances, from whose times the zone is inferred.
+        earlier: the parts of files that earlier runs have read, by the hash of their first bytes.
     """
 
     place: Place
@@ -63,10 +63,10 @@ class LogResult:
 
     Attributes:
         uri: the file.
-        read: how far it is read now; None for one that was refused.
-        problem: why, or what else there is to say of it.
+        read: how far it is read now; None if the file was refused.
+        problem: why it was refused, or another note on it.
         lines: lines with a mark of a coordinator.
-        events: those that say something about a group or a partition, and have a time.
+        events: number of these lines that are about a group or a partition and have a time.
         files: staged rows.
     """
 
@@ -80,7 +80,7 @@ class LogResult:
 
 @dataclass(slots=True)
 class _Parsed:
-    """Lines of a file that say something, in its order."""
+    """Parsed lines of a file, in its order."""
 
     lines: int = 0
     events: list[tuple[LogLine, BrokerEvent]] = field(default_factory=list)
@@ -102,7 +102,7 @@ def find_logs(paths: Iterable[str], zone: str | None) -> list[DumpFile]:
 
     Raises:
         InputError: a path names nothing.
-        UsageError: there is no such zone.
+        UsageError: the zone does not exist.
     """
     if zone is not None:
         parse_zone(zone)
@@ -111,7 +111,7 @@ def find_logs(paths: Iterable[str], zone: str | None) -> list[DumpFile]:
 
 
 def earlier_logs(runs: Iterable[Sequence[Mapping[str, Any]]]) -> dict[str, ReadLog]:
-    """Return files as far as runs have read them.
+    """Return the parts of files that runs have read.
 
     Args:
         runs: column ``broker_logs`` of each run, the newest first.
@@ -124,7 +124,7 @@ def earlier_logs(runs: Iterable[Sequence[Mapping[str, Any]]]) -> dict[str, ReadL
 
 
 def ledger_rows(results: Iterable[LogResult]) -> list[dict[str, Any]]:
-    """Return how far files were read, for column ``broker_logs`` of ``audit_runs``; each content once."""
+    """Return how far files were read, for column ``broker_logs`` of ``audit_runs``; files of equal content once."""
     by_uri: dict[str, ReadLog] = {}
     for result in results:
         if result.read is not None:
@@ -165,7 +165,7 @@ def notes(results: Sequence[LogResult], new: int) -> Iterator[str]:
 
 
 def read_log(file: DumpFile, context: LogContext) -> LogResult:
-    """Return a stage: what one file says."""
+    """Read one file: a stage."""
     parsed = _Parsed()
     try:
         with BrokerLogFile(file.uri) as content:
@@ -227,7 +227,7 @@ def _stage(rows: Sequence[Mapping[str, Any]], place: Place) -> list[DataFile]:
 
 
 def merge_lines(files: Sequence[DataFile], existing: Sequence[str], place: Place) -> list[DataFile]:
-    """Return a stage: the lines of all files that the table does not have, each once.
+    """Write the lines of all files that the table does not have, each once: a stage.
 
     Args:
         files: staged rows.

@@ -1,8 +1,8 @@
-"""Rebalances with what the brokers' logs add to them, see ``analysis.broker_words``.
+"""Rebalances with the additions of brokers' logs, see ``analysis.broker_words``.
 
-A row is made of the records and of all lines that the tables have, whichever came first: rows of this run are written
-with their lines, and rows of earlier runs once more where lines that are new change them. Rows of rebalances that no
-record shows yet (``analysis.unrecorded_rebalances``) are made in each run.
+A row is made of the records and of all lines that the tables have, whichever came first. Rows of this run are written
+with their lines. Rows of earlier runs are written again if new lines change them. Rows of rebalances that no record
+shows yet (``analysis.unrecorded_rebalances``) are made in each run.
 """
 
 from collections import defaultdict
@@ -55,7 +55,7 @@ _LINE_COLUMNS = (
     "text",
 )
 _LAST_LINES = table("broker_log").arrow_schema(["group_id", "log_partition", "event", "logged_at"])
-"""What shows which groups have begun a rebalance: few columns, for most lines are about rebalances that are over."""
+"""The few columns that show which groups have begun a rebalance; most lines are about rebalances that are over."""
 
 _LAST_RECORDS = """
 SELECT group_id, last.epoch, last.member_count, epoch_ms(last.log_timestamp), last.log_partition, last.log_offset
@@ -67,7 +67,7 @@ FROM (
 WHERE last.group_type = 'classic' AND last.event <> 'GROUP_DELETED' AND last.epoch IS NOT NULL
     AND last.log_timestamp IS NOT NULL AND (last.to_state = 'Stable' OR last.to_state = 'Empty' AND last.is_state_exact)
 """
-"""The last record of each classic group that is there, in LastRecord."""
+"""SQL for the last record of each existing classic group, in LastRecord."""
 
 Lines = Mapping[str, Sequence[GroupLogLine]]
 
@@ -79,8 +79,8 @@ class LinesContext:
     Attributes:
         place: where rows go.
         lines: files of ``broker_log``.
-        new: those of them that this run adds.
-        end_ms: the time of the last record of the log; None where no record has one.
+        new: the files among them that this run adds.
+        end_ms: the time of the last record of the log; None if no record has a time.
     """
 
     place: Place
@@ -132,7 +132,7 @@ def _log_partitions(files: BucketFiles) -> dict[str, int]:
 
 
 def _of_groups(groups: Iterable[str], events: Iterable[str]) -> pc.Expression:
-    """Return which lines are about one of some groups, and of some kinds."""
+    """Return a filter for lines that are about some groups and of some kinds."""
     is_event = pc.field("event").isin(pa.array(sorted(events)))
     return is_event & pc.field("group_id").isin(pa.array(sorted(groups), pa.string()))
 
@@ -143,7 +143,7 @@ def _first_times(uris: Iterable[str], groups: Iterable[str]) -> dict[str, int]:
 
 
 def _unrecorded(files: BucketFiles, context: LinesContext, partitions: Mapping[str, int]) -> Iterator[dict[str, Any]]:
-    """Yield the rebalances of a bucket that are going on by lines alone."""
+    """Yield the rebalances of a bucket that only lines show to be in progress."""
     if context.end_ms is None:
         return
     is_late = pc.field("logged_at") >= moment_of_ms(max(context.end_ms - LONGEST_MS, 0))
@@ -162,7 +162,7 @@ def _unrecorded(files: BucketFiles, context: LinesContext, partitions: Mapping[s
 
 
 def _last_begun(uris: Iterable[str], partitions: Mapping[str, int], where: pc.Expression) -> set[str]:
-    """Return groups of a bucket of which no line after the last ``BEGIN`` says that the rebalance is over."""
+    """Return groups of a bucket whose last ``BEGIN`` is not followed by a line about the rebalance's end."""
     where &= _of_groups(partitions, {BEGIN, *ENDS})
     rows = rows_of(read_paths(uris, _LAST_LINES.names, where), _LAST_LINES)
     last: dict[bool, dict[str, datetime]] = {True: {}, False: {}}
@@ -175,7 +175,7 @@ def _last_begun(uris: Iterable[str], partitions: Mapping[str, int], where: pc.Ex
 
 
 def _last_records(files: BucketFiles, groups: Iterable[str]) -> Iterator[tuple[Any, ...]]:
-    """Return groups, each with its last record, if that is one of a classic group."""
+    """Yield groups with their last record, if it is a record of a classic group."""
     is_wanted = pc.field("group_id").isin(pa.array(sorted(groups), pa.string()))
     schema = table(_TIMELINE).file_schema().remove_metadata()
     timeline = reader_of(read_paths(files.uris(_TIMELINE), schema.names, is_wanted), schema)
@@ -185,7 +185,7 @@ def _last_records(files: BucketFiles, groups: Iterable[str]) -> Iterator[tuple[A
 def _changed(
     file: TableFile, since: Mapping[str, int], lines: Sequence[str], partitions: Mapping[str, int]
 ) -> pa.Table | None:
-    """Return a file's rows where lines that are new change one of them."""
+    """Return a file's rows if new lines change one of them, else None."""
     first = moment_of_ms(max(min(since.values()) - SLACK_MS, 0))
     where = pc.field("group_id").isin(pa.array(sorted(since), pa.string())) & (pc.field("completed_at") >= first)
     if not any(batch.num_rows for batch in read_paths([file.uri], ["group_id", "completed_at"], where)):
@@ -200,17 +200,17 @@ def _changed(
 
 
 def _with_lines(rows: pa.Table, chosen: Bools, uris: Sequence[str], partitions: Mapping[str, int]) -> pa.Table:
-    """Return the same rows, some of them with what lines add."""
+    """Return the same rows, some of them with the additions of lines."""
     chosen_rows = [row for batch in rows.filter(pa.array(chosen)).to_batches() for row in plain_rows(batch)]
     lines = _lines_of(uris, chosen_rows, partitions)
     made = batch_of([with_broker_log(row, lines.get(row["group_id"], ())) for row in chosen_rows], _SCHEMA)
     whole = pa.concat_tables([pa.Table.from_batches([made], _SCHEMA), rows.filter(pa.array(~chosen))])
-    # The rows stay where they were.
+    # The rows keep their order.
     return whole.take(pa.array(np.argsort(np.concatenate([np.flatnonzero(chosen), np.flatnonzero(~chosen)]))))
 
 
 def _lines_of(uris: Sequence[str], rows: Sequence[Mapping[str, Any]], partitions: Mapping[str, int]) -> Lines:
-    """Return lines that may belong to rebalances, by group and in the order of time."""
+    """Return lines that may belong to rebalances, by group and in order of time."""
     over = [row for row in rows if row["completed_at"] is not None]
     if not over or not uris:
         return {}
@@ -221,12 +221,12 @@ def _lines_of(uris: Sequence[str], rows: Sequence[Mapping[str, Any]], partitions
 
 
 def _lines(uris: Iterable[str], partitions: Mapping[str, int], where: pc.Expression) -> Lines:
-    """Return lines about groups, by group and in the order of time."""
+    """Return lines about groups, by group and in order of time."""
     by_group: dict[str, list[GroupLogLine]] = defaultdict(list)
     for batch in read_paths(uris, _LINE_COLUMNS, where):
         for row in plain_rows(batch):
             group, partition = row.pop("group_id"), row.pop("log_partition")
-            # Of another log partition it is another group's of this name, or of nobody's.
+            # A line about another log partition is of another group with this name, or of none.
             if partition is None or partition == partitions.get(group):
                 by_group[group].append(GroupLogLine(at_ms=row.pop("logged_at"), **row))
     for of_group in by_group.values():

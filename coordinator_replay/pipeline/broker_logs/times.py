@@ -1,4 +1,4 @@
-"""UTC of the lines of a broker's log: by the zone that a run names, or by rebalances whose records have the time."""
+"""UTC times of a broker's log: by a zone that the user names, or by the records of rebalances."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from coordinator_replay.zones import parse_zone
 
 _REBALANCE_COLUMNS = ("group_id", "epoch", "started_at", "began_by")
 _RECORDED_EVENTS = ("STABILIZED", "EPOCH_BUMPED")
-"""Events at which the coordinator writes a record with a time."""
+"""Events with which the coordinator writes a record that has a time."""
 
 
 def utc_times(
@@ -25,17 +25,17 @@ def utc_times(
     zone: str | None,
     earlier_ms: int | None,
 ) -> tuple[list[int | None], int | None] | None:
-    """Return UTC of each line of a file, in milliseconds since 1970.
+    """Return the UTC time of each line of a file, in milliseconds since 1970.
 
     Args:
-        events: lines with what they say, in the order of the file.
-        rebalances: files of table ``rebalances``, whose times show the zone where none is named.
-        zone: of local times; None to let records show it.
+        events: lines with their events, in the order of the file.
+        rebalances: files of table ``rebalances``, whose times show the zone if none is named.
+        zone: time zone of local times; None to infer it from records.
         earlier_ms: local time less UTC, as an earlier run found it for this file.
 
     Returns:
-        times, None where clocks changed near a line; and local time less UTC of the last lines. None for a file whose
-        zone is open.
+        The times, and the offset from UTC of the last lines. A time is None if clocks changed near its line. None for a
+        file whose zone can't be inferred.
     """
     if all(line.has_zone for line, _ in events):
         return [line.time_ms for line, _ in events], earlier_ms
@@ -45,7 +45,7 @@ def utc_times(
         return [shown_ms(at) for at in placed], None
     offsets = utc_offsets(_recorded_lines(events, rebalances))
     if offsets is None and earlier_ms is not None and not any(event.event in _RECORDED_EVENTS for _, event in events):
-        # Nothing in what is new has a record: clocks are as far from UTC as they were.
+        # No new line has a record: the offset from UTC is taken to be unchanged.
         offsets = [UtcOffset(None, None, earlier_ms)]
     if offsets is None:
         return None
@@ -57,7 +57,7 @@ def utc_times(
 
 
 def other_offset_ms(events: Sequence[tuple[LogLine, BrokerEvent]], rebalances: Sequence[str], zone: str) -> int | None:
-    """Return local time less UTC by the records of a file's lines, where it never is that of the zone that a run names.
+    """Return the offset from UTC that records show, if it never agrees with the named zone; else None.
 
     Args:
         events: lines with what they say, in the order of the file.
@@ -86,9 +86,9 @@ def _recorded_lines(events: Sequence[tuple[LogLine, BrokerEvent]], rebalances: S
 
 
 def _recorded_times(rebalances: Sequence[str], groups: set[str | None]) -> dict[tuple[Any, ...], list[int]]:
-    """Return when records show generations stabilized and epochs bumped, by event, group and number.
+    """Return the recorded times of stabilized generations and bumped epochs, by event, group and number.
 
-    A classic group's record has its currentStateTimestamp, the end of the join phase: began_by.
+    The time of a classic group's generation is its currentStateTimestamp, the end of the join phase: column began_by.
     """
     times: dict[tuple[Any, ...], list[int]] = defaultdict(list)
     if not groups:

@@ -1,8 +1,8 @@
 """The coordinator's own metrics minute by minute, made from the log: ``group_metrics``.
 
-Of each minute in which something happened to a group come its counts, under the group's type and state at the end of
-the minute, and where these have changed, one group less here and one more there. A group of which the log has offsets
-only is a classic one, Empty from its first offset on; it ends with its last offset.
+Each minute with an event of a group gets the group's counts, under the group's type and state at the end of the minute.
+If type or state changed, the old pair has a group less and the new pair a group more. A group that has only offsets in
+the log is a classic group, Empty from its first offset until its last offset is removed.
 """
 
 from collections import Counter
@@ -29,14 +29,14 @@ METRICS = "group_metrics"
 COUNTERS = ("rebalance_count", "offset_commits", "expired_offsets", "deleted_offsets")
 
 BEGAN, ENDED = "began", "ended"
-"""What happens to a group that only has offsets: its first one is committed, its last one removed."""
+"""Events of a group that only has offsets: its first offset is committed, its last offset is removed."""
 
 HAPPENED = pa.schema([("group_id", pa.string()), ("at_ms", pa.int64()), ("what", pa.string())])
-"""What happened to a group, and when: one of COUNTERS, BEGAN or ENDED."""
+"""Events of groups with their times; ``what`` is one of COUNTERS, BEGAN or ENDED."""
 
 STEPS = pa.schema([(name, pa.int64()) for name in ("minute", "kind", "delta", *COUNTERS)])
-"""What happened in a minute to groups of a kind: how many more or less of them there are, and counts. The minute is
-NONE where no record has a time: before the first one that has a time."""
+"""Changes in a minute for groups of one kind: the change of their number, and counts of events. The minute is NONE for
+events before the first record with a time."""
 
 _DEAD = ", ".join(str(number) for number, (_, state) in enumerate(NUMBERED, 1) if state is GroupState.DEAD)
 _KINDS = ", ".join(f"({number}, '{group_type}', '{state}')" for number, (group_type, state) in enumerate(NUMBERED, 1))
@@ -79,7 +79,7 @@ SELECT minute, kind, group_type, state, coalesce(sum(delta), 0) AS delta, {_SUMM
 FROM every JOIN kinds USING (kind) GROUP BY minute, kind, group_type, state
 """  # noqa: S608 - our own names and numbers
 
-# What happened before the first minute on record counts in it.
+# Events before the first minute on record count in that minute.
 _ROWS = f"""
 WITH every_minute AS (SELECT DISTINCT minute FROM added WHERE minute <> {NONE}), placed AS (
     SELECT * REPLACE (CASE WHEN minute = {NONE} THEN (SELECT min(minute) FROM every_minute) ELSE minute END AS minute)
@@ -96,13 +96,13 @@ FROM filled QUALIFY group_count > 0 OR {_ANY} ORDER BY kind, minute
 
 
 def happened_rows(happened: Iterable[tuple[str, int, str]]) -> pa.Table:
-    """Return what happened to groups, in HAPPENED."""
+    """Return events of groups as a table in HAPPENED."""
     columns = list(zip(*happened, strict=True)) or ((), (), ())
     return pa.table([pa.array(column, field.type) for column, field in zip(columns, HAPPENED, strict=True)], HAPPENED)
 
 
 def minute_steps(evidence: pa.Table, happened: pa.Table) -> pa.Table:
-    """Return what happened to some groups, minute by minute.
+    """Return the changes of some groups, minute by minute.
 
     Args:
         evidence: rows of ``group_evidence`` of these groups, STATES among its columns.
@@ -122,7 +122,7 @@ class MetricsShare:
         steps: files in STEPS.
         minutes: files of commits by minute, in MINUTES.
         earlier: files of ``group_metrics`` whose commits of minutes before ``since`` still count.
-        since: the time from which on commits were added up again; None where all were.
+        since: the time from which commits were added up again; None if all commits were.
         place: where rows go.
     """
 
@@ -135,11 +135,11 @@ class MetricsShare:
 
 @dataclass(frozen=True, slots=True)
 class MetricsResult:
-    """The metrics of a cluster: what was written, and its groups.
+    """The written metrics of a cluster, and its groups.
 
     Attributes:
-        files: what was written.
-        groups: how many groups exist at the end of the log, by type and state.
+        files: the written files.
+        groups: number of groups at the end of the log, by type and state.
     """
 
     files: Sequence[DataFile]
@@ -147,14 +147,14 @@ class MetricsResult:
 
 
 def write_metrics(share: MetricsShare) -> MetricsResult:
-    """Write rows of table ``group_metrics``: each minute in which the log has a record, for each type and state.
+    """Write table ``group_metrics``: a row for each minute with a record in the log, and each type and state.
 
-    A log is bounded by its records, while the time between two timestamps is not: the counts of the last minute in
-    which the log has a record stay until the next one.
+    Minutes without a record have no row, because the time between two timestamps may be of any length. The counts of a
+    minute hold until the next row.
 
     Args:
-        share: what they are made of. Commits that were counted before are taken as they are, as the states they went
-            into are final; all else is counted again.
+        share: the inputs. Commits that earlier runs counted are taken over, because the states of their minutes are
+            final. Everything else is counted again.
     """
     schema = table(METRICS).file_schema().remove_metadata()
     writer = TableWriter(share.place, None)
@@ -177,7 +177,7 @@ def write_metrics(share: MetricsShare) -> MetricsResult:
 
 
 def last_groups(files: Iterable[TableFile]) -> Counter[tuple[str, str]]:
-    """Return how many groups of each type and state the last minute of ``group_metrics`` has."""
+    """Return the number of groups by type and state in the last minute of ``group_metrics``."""
     names = ["bucket", "group_type", "state", "group_count"]
     last, groups = None, Counter[tuple[str, str]]()
     for batch in read_table(files, names):

@@ -1,4 +1,4 @@
-"""Which findings are new: those that no run had stored before the last one that read new records."""
+"""New findings: findings first stored by the last run that read new records, or later."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -20,7 +20,7 @@ class News:
 
     Attributes:
         run_id: the run that evaluates.
-        since: the last run that read new records; a run over the same records finds what that one found.
+        since: the last run that read new records; a later run over the same records has the same new findings.
         earlier: files of the findings that are stored.
     """
 
@@ -37,22 +37,22 @@ class News:
         return runs
 
     def dated(self, findings: Iterable[FindingRow], first_runs: dict[str, str | None]) -> list[FindingRow]:
-        """Return findings with the run that first stored each."""
+        """Return findings, each with the run that first stored it."""
         return [{**finding, FOUND_IN_RUN: first_runs.get(finding["finding_id"], self.run_id)} for finding in findings]
 
     def count(self, findings: Iterable[FindingRow]) -> Counter[str]:
-        """Return how many of them are new, by severity."""
+        """Return the number of new findings, by severity."""
         return Counter(finding["severity"] for finding in findings if (finding[FOUND_IN_RUN] or "") >= self.since)
 
     def count_earlier(self) -> Counter[str]:
-        """Return how many of those stored are new, by severity."""
+        """Return the number of stored findings that are new, by severity."""
         schema = table(FINDINGS).arrow_schema(["severity", FOUND_IN_RUN])
         batches = (conform(batch, schema) for batch in read_paths(self.earlier, schema.names))
         return sum((self.count(batch.to_pylist()) for batch in batches), Counter[str]())
 
 
 def news_of(stored: Iterable[TableFile], run: Run, earlier: Sequence[Run]) -> News:
-    """Return what makes a finding new in this run.
+    """Return the facts that decide which findings are new in this run.
 
     Args:
         stored: files of the findings that are stored.
@@ -64,5 +64,5 @@ def news_of(stored: Iterable[TableFile], run: Run, earlier: Sequence[Run]) -> Ne
 
 
 def last_reading(run: Run, earlier: Sequence[Run]) -> Run:
-    """Return the last run that read new records: this one, or where it repeats an earlier one, that one."""
+    """Return the last run that read new records: this run, or an earlier run if this one read nothing new."""
     return next((candidate for candidate in (run, *earlier) if candidate.has_new_records), run)

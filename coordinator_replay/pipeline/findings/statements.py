@@ -1,4 +1,4 @@
-"""The statements of the last stage: what expires, and the evidence that the tables of offsets and owners have."""
+"""The SQL statements of the last stage: expiring offsets, and evidence from the tables of offsets and owners."""
 
 from datetime import datetime
 
@@ -22,7 +22,7 @@ FROM pending WHERE is_exact
     AND coalesce(epoch_ms(valid_to), $end) - epoch_ms(pending_since) >= $limit
 GROUP BY group_id, producer_id, to_offset
 """
-"""Transactions that were open for long, by the marker that ended them, on so many partitions."""
+"""SQL for transactions that were open for long, by the marker that ended them, with their number of partitions."""
 
 _EXPECTED = f"{expiring_offsets('opened')} ORDER BY group_id, topic, partition"
 
@@ -35,9 +35,9 @@ WHERE member_id = owner_member_id AND is_exact AND o.from_offset <= record_offse
     AND coalesce(o.to_offset > record_offset, true)
     AND epoch_ms(least(valid_to, owned_to)) - epoch_ms(valid_from) >= $limit
 """
-"""Pauses of a partition that its owner lived through, up to the next commit or the end of the ownership.
+"""SQL for pauses of a partition while it had an owner, up to the next commit or the end of the ownership.
 
-Where the next commit is of another topic of that name, the time between the two is no pause of either."""
+If the next commit is of another topic with that name, the time between the two commits is no pause."""
 
 _UNCOMMITTED = """
 WITH commits AS (
@@ -54,7 +54,7 @@ WHERE is_exact AND topic IS NOT NULL AND NOT coalesce(is_untimed, false)
     AND coalesce(first_at > epoch_ms(owned_from), true)
     AND least(epoch_ms(owned_to), first_at) - epoch_ms(owned_from) >= $limit
 """
-"""Long ownership of a partition before its first commit."""
+"""SQL for long ownership of a partition before its first commit."""
 
 _ENDANGERED = f"""
 WITH periods AS (
@@ -85,8 +85,9 @@ SELECT group_id, topic, partition, log_partition, from_offset, status, rule, beg
     coalesce(ended_by = 'COMMIT', false) AS is_over
 FROM past WHERE until > begin_ms
 """  # noqa: S608 - our own names
-"""When offsets were to expire within the horizon, were past retention, or of a topic that no member subscribed to, and
-what ended that: a commit, a tombstone (of those that expired, findings say so), or another rule of their group."""
+"""SQL for times in which offsets were to expire within the horizon, were past retention, or belonged to a topic that no
+member subscribed to. Such a time ends with a commit, a tombstone, or another expiry rule of the group. Expired offsets
+are left to another finding."""
 
 _UNREADABLE = f"""
 SELECT log_partition, error_class, count(*) AS records, min(epoch_ms(log_timestamp)) AS first_at,
@@ -96,7 +97,7 @@ FROM quarantine
 GROUP BY log_partition, error_class, CASE WHEN error_class = '{ErrorClass.UNKNOWN_RECORD_TYPE}' THEN error_message END
 ORDER BY log_partition NULLS FIRST, error_class, error_message
 """  # noqa: S608 - our own names
-"""What could not be read: of unknown kinds, each kind is a row of its own."""
+"""SQL for records that could not be decoded; each unknown kind has its own row."""
 
 _NO_SUMS = pa.table(
     {
@@ -111,7 +112,7 @@ _NO_SUMS = pa.table(
 def expected_offsets(opened: pa.Table, retention: Retention, as_of: datetime, horizon_ms: int) -> pa.Table:
     """Return offsets that are past retention, or will be within the horizon.
 
-    For a moment after the end of the log read, groups are taken to have stayed as they were.
+    For a time after the end of the log, groups are taken to stay as they are.
 
     Args:
         opened: offsets that are current at the end of the log, in STAGED.
@@ -142,13 +143,13 @@ def long_transactions(pending: pa.Table, end: datetime, limits: Thresholds) -> p
 
 
 def stalls(pauses: pa.Table, ownership: pa.Table, end: datetime, limits: Thresholds) -> pa.Table:
-    """Return pauses that an owner lived through while the group may have continued.
+    """Return pauses of partitions that had an owner, while the group may have been consuming.
 
     Args:
         pauses: offsets that no commit replaced for long, in PAUSE.
         ownership: rows of ``partition_ownership``.
         end: the end of the log.
-        limits: from when on a pause is a stall.
+        limits: the duration from which a pause is a stall.
     """
     asked = {"limit": limits.stall_ms, "end": milliseconds(end)}
     return select(_STALLS, asked, pauses=pauses, ownership=ownership)
@@ -157,7 +158,7 @@ def stalls(pauses: pa.Table, ownership: pa.Table, end: datetime, limits: Thresho
 def endangered_offsets(
     pauses: pa.Table, rules: pa.Table, retention: Retention, horizon_ms: int, end: datetime, limits: Thresholds
 ) -> pa.Table:
-    """Return offsets that were to expire, or whose topic was left, and no longer are.
+    """Return offsets that were in danger of expiring, or whose topic nobody subscribed to, and no longer are.
 
     Args:
         pauses: offsets that no commit replaced for long, in PAUSE.
@@ -165,7 +166,7 @@ def endangered_offsets(
         retention: for how long offsets are kept.
         horizon_ms: how far ahead offsets that expire are looked for.
         end: the end of the log.
-        limits: from when on a topic is left.
+        limits: the time without a subscription after which a topic counts as left.
     """
     asked = {
         "end": milliseconds(end),
@@ -178,10 +179,10 @@ def endangered_offsets(
 
 
 def uncommitted_partitions(new: pa.Table | None, totals: pa.Table, ownership: pa.Table, limits: Thresholds) -> pa.Table:
-    """Return partitions that had an owner for long before their first commit.
+    """Return partitions that an owner had for long before their first commit.
 
     Args:
-        new: sums of the commits that this run followed, by partition; None where there are none.
+        new: sums of the commits of this run, by partition; None if there are none.
         totals: rows of ``commit_totals``.
         ownership: rows of ``partition_ownership``.
         limits: from when on that is long.

@@ -1,1 +1,1 @@
-"""What Spark runs on: the session, Java, the jars, names in a catalog, and failures as a sentence."""
+"""The environment of Spark: the session, Java, jars, and failures as a sentence."""

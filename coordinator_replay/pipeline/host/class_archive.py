@@ -1,7 +1,7 @@
-"""An archive of the classes that a session on this machine loads, from which its JVM starts in about half the time.
+"""An archive of the classes that a session on this machine loads. With it, the JVM starts in about half the time.
 
-``scripts/setup`` makes it once, with ``python -m coordinator_replay.pipeline.host.class_archive``. Java checks that it
-fits the classpath and itself, and starts without it where it doesn't (dynamic class data sharing, JEP 350).
+``scripts/setup`` makes it once, with ``python -m coordinator_replay.pipeline.host.class_archive``. Java checks that the
+archive fits the classpath and its own version, and starts without it if not (dynamic class data sharing, JEP 350).
 """
 
 import os
@@ -11,10 +11,10 @@ import tempfile
 from pathlib import Path
 
 PATH = Path(sys.prefix) / "share" / "coordinator-replay" / "classes.jsa"
-"""In the folder of this installation's jars: for others the archive would not fit."""
+"""Path of the archive, in the folder of this installation's jars; it would fit no other installation."""
 
 _MAKE = "COORDINATOR_REPLAY_CLASS_ARCHIVE"
-"""Names the file that a session is to write its classes to."""
+"""Environment variable with the file to which a session writes its classes."""
 
 BARE_SESSION = """
 from coordinator_replay.pipeline.host.session import open_session
@@ -29,7 +29,7 @@ spark.stop()
 
 
 def java_options() -> tuple[str, ...]:
-    """Return the JVM options of a session that name the archive; none where there is none."""
+    """Return the JVM options of a session that name the archive; none if there is no archive."""
     if _MAKE in os.environ:
         return (f"-XX:ArchiveClassesAtExit={os.environ[_MAKE]}",)
     if not PATH.exists():
@@ -38,7 +38,7 @@ def java_options() -> tuple[str, ...]:
 
 
 def make_archive() -> None:
-    """Write the archive from a session that runs one job; takes some ten seconds.
+    """Write the archive from a session that runs one job; this takes some ten seconds.
 
     Raises:
         OSError: it can't be written there.
@@ -47,7 +47,8 @@ def make_archive() -> None:
     PATH.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=PATH.parent) as scratch:
         made = Path(scratch) / PATH.name
-        # The JVM writes it after Python has ended: its output, which it shares with Python, ends when it is done.
+        # The JVM writes the archive after Python has ended. It shares its output with Python, so the output ends when
+        # it is done.
         command, environment = [sys.executable, "-P", "-c", BARE_SESSION], {**os.environ, _MAKE: str(made)}
         subprocess.run(command, env=environment, capture_output=True, check=True)  # noqa: S603
         if made.exists():

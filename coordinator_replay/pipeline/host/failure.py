@@ -1,7 +1,7 @@
-"""Causes of a run's unwanted end, as part of a sentence.
+"""Reasons for a run's failure, as a clause.
 
-Spark reports it in a stack trace of its own or of a Python worker, inside others: the innermost cause with a text
-says most. If its JVM has ended, the cause is not on record.
+Spark reports a failure in a stack trace of its own or of a Python worker, inside other exceptions. The innermost cause
+with a text tells most. If the JVM has ended, there is no cause.
 """
 
 import logging
@@ -18,7 +18,7 @@ from coordinator_replay.filesystem import FAILURES as STORE_FAILURES
 from coordinator_replay.pipeline.host.spark_versions import accumulator_servers
 
 FAILURES = (PySparkException, Py4JError, *STORE_FAILURES, EOFError)
-"""What a run can end with when a process of it dies, a disk is full or a store can't be reached."""
+"""Exceptions of a run when one of its processes dies, a disk is full or a store can't be reached."""
 
 _CAUSE = re.compile(r"^(?:Caused by: |: )?(?:[A-Za-z_$][\w$]*\.)*[A-Z]\w*(?:Error|Exception): (\S.*)$", re.MULTILINE)
 _FILE = re.compile(r"(?:while reading|footer for) file:? (?:file:(?://)?)?([^\s,]+)")
@@ -31,25 +31,25 @@ def _log(self: BaseServer, request: object, client_address: object) -> None:
 
 
 def leave_it_to_the_run() -> None:
-    """Let nothing of Spark's print a trace when Java ends, or the user interrupts it.
+    """Keep Spark from printing a traceback when Java ends or the user interrupts the run.
 
-    The run's own error message is a sentence.
+    The run prints its own error message, a sentence.
     """
-    # Py4J logs by the root logger, which prints where nothing handles its records.
+    # Py4J logs to the root logger, which prints records if it has no handler.
     logging.getLogger().addHandler(logging.NullHandler())
     for server in accumulator_servers():
         server.handle_error = _log
 
 
 def is_interrupted(problem: BaseException | None) -> bool:
-    """Return whether Ctrl-C caused a failure: cleanup then uses a connection to Java that Ctrl-C has cut."""
+    """Return whether Ctrl-C caused a failure: it cuts the connection to Java, which cleanup then can't use."""
     while problem is not None and not isinstance(problem, KeyboardInterrupt):
         problem = problem.__cause__ or problem.__context__
     return problem is not None
 
 
 def reason(problem: BaseException) -> str:
-    """Return why a run ended, without the end of a sentence.
+    """Return why a run failed, as a clause.
 
     Args:
         problem: one of FAILURES.
@@ -60,7 +60,7 @@ def reason(problem: BaseException) -> str:
     causes: list[str] = _CAUSE.findall(text)
     cause = causes[-1] if causes else text.splitlines()[0] if text else type(problem).__name__
     cause = cause.strip().rstrip(".")[:_MOST]
-    # A reader's error seldom names the file.
+    # A reader's error rarely names the file.
     match = _FILE.search(text)
     file = match[1].rstrip(".") if match else ""
     return cause if file in cause else f"{file}: {cause}"
@@ -71,12 +71,12 @@ def failing_in_a_sentence(what: str, then: str) -> Iterator[None]:
     """Turn a failure in the block, from the start of Spark on, into one sentence.
 
     Args:
-        what: could not be finished.
-        then: what becomes of what was done.
+        what: the work that could not be finished.
+        then: a clause on what becomes of the finished part of the work.
 
     Raises:
         CoordinatorReplayError: the block ended with one of FAILURES.
-        KeyboardInterrupt: that came of Ctrl-C.
+        KeyboardInterrupt: Ctrl-C caused the failure.
     """
     try:
         yield

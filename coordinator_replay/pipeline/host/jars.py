@@ -1,7 +1,7 @@
-"""Jars that pip does not bring: fetched once into a cache, then handed to Spark as files.
+"""Jars that pip does not install. They are fetched once into a cache and passed to Spark as files.
 
-So later starts touch no network. Maven is asked where it is at hand, because it honours a user's mirrors and proxies;
-else Spark's own resolver is. Delta itself tells the name of its jar for the Spark that is installed.
+So later starts need no network. Maven fetches them if it is installed, because it uses the user's mirrors and proxies;
+otherwise Spark's own resolver does. Delta's Python package tells the name of its jar for the installed Spark.
 """
 
 import os
@@ -47,14 +47,14 @@ class Coordinate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Library:
-    """A library of the JVM, as far as Spark has not got it.
+    """A library of the JVM that Spark does not bring.
 
     Attributes:
-        title: what people call it.
-        folder: its place in the cache.
-        jars: what to fetch.
-        is_whole: whether these are all it needs; else what they depend on is fetched too, as far as it is of their
-            group.
+        title: its name for people.
+        folder: its folder in the cache.
+        jars: the jars to fetch.
+        is_whole: whether these jars are all that it needs; if not, their dependencies with the same group id are
+            fetched as well.
     """
 
     title: str
@@ -63,9 +63,9 @@ class Library:
     is_whole: bool
 
     def has(self, file_name: str) -> bool:
-        """Return whether a jar that Spark's resolver fetched is of this library.
+        """Return whether a jar that Spark's resolver fetched belongs to this library.
 
-        It puts the group in front of each name.
+        The resolver puts the group id in front of each file name.
         """
         if self.is_whole:
             return file_name in {f"{jar.group}_{jar.artifact}-{jar.version}.jar" for jar in self.jars}
@@ -83,7 +83,7 @@ def delta() -> Library:
         from delta import configure_spark_with_delta_pip
 
         builder: Any = configure_spark_with_delta_pip(SparkSession.Builder())
-    # Delta raises a bare Exception where pip does not know it.
+    # Delta raises a bare Exception if pip has no metadata of it.
     except Exception as problem:
         raise PrerequisiteError(
             f"Delta's jars are needed for dumps in Delta and for --database, and the package delta-spark, which knows "
@@ -103,7 +103,7 @@ def delta() -> Library:
 def kafka_source() -> Library:
     """Return the library of Spark's Kafka source for this Spark.
 
-    Each jar has its name here: Spark's own definition sends Maven to a mirror that not every network lets it reach.
+    All jars are named here, because Spark's own definition sends Maven to a mirror that not every network can reach.
     """
     built, version = spark_versions.kafka_source(), spark_versions.version_text()
     return Library(
@@ -122,7 +122,7 @@ def kafka_source() -> Library:
 def cache_folder(library: Library) -> Path:
     """Return where a library's jars are kept: a folder of the user's cache, or of ``COORDINATOR_REPLAY_JARS``.
 
-    The folder that the variable names has Delta's jars itself, and other libraries in folders of their own.
+    Delta's jars are directly in the folder that the variable names; other libraries have subfolders of it.
     """
     named = os.environ.get("COORDINATOR_REPLAY_JARS")
     if named and library is delta():
@@ -135,7 +135,7 @@ def jars_of(library: Library) -> list[Path]:
     """Return a library's jars, fetched if they are not there yet.
 
     Raises:
-        PrerequisiteError: they are not there and can't be fetched.
+        PrerequisiteError: they are missing and can't be fetched.
     """
     folder = cache_folder(library)
     jars = sorted(folder.glob("*.jar"))
@@ -155,7 +155,7 @@ def jars_of(library: Library) -> list[Path]:
 
 
 def _run(command: list[str], library: Library, what: str, scratch: Path) -> None:
-    # Both take settings, and code, from the folder that they are started in.
+    # Both programs read settings and code from their working directory.
     done = subprocess.run(command, cwd=scratch, capture_output=True, text=True, check=False)  # noqa: S603
     if done.returncode != 0:
         errors = [line for line in (done.stdout + done.stderr).splitlines() if "ERROR" in line] or ["no reason given"]
@@ -194,6 +194,6 @@ def _fetch_with_spark(library: Library, scratch: Path, into: Path) -> None:
 
 
 if __name__ == "__main__":
-    # Those of Delta; with --kafka those of the Kafka source too.
+    # Fetches Delta's jars; with --kafka also the jars of the Kafka source.
     for needed in (delta(), kafka_source()) if "--kafka" in sys.argv else (delta(),):
         print("\n".join(str(jar) for jar in jars_of(needed)))  # noqa: T201

@@ -1,4 +1,4 @@
-"""The one thing a user must bring: a Java that Spark can run on."""
+"""The one prerequisite that users must install themselves: a Java that Spark can run on."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""The Spark session: the cluster's where there is one, else one on this machine, with the settings we rely on."""
+"""The Spark session with the settings we rely on: the cluster's session if there is one, else one on this machine."""
 
 import os
 import signal
@@ -26,34 +26,35 @@ from coordinator_replay.safe_text import neutral
 _TIME_ZONE = "spark.sql.session.timeZone"
 
 RELIED_ON = {
-    # Timestamps of the tables are UTC, whatever zone the machine is in.
+    # Timestamps of the tables are UTC, whatever the zone of the machine.
     _TIME_ZONE: "UTC",
     # A batch that differs from the declared schema fails with a clear error instead of an obscure one.
     "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true",
-    # Per-batch overhead of the columnar decoder fades from some ten thousand rows on; bytes stay bounded at 64 MiB.
+    # From some ten thousand rows on, the overhead per batch of the columnar decoder no longer matters; a batch has at
+    # most 64 MiB.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
 }
-"""Settings that can be made on a running session, and are made on every one."""
+"""Settings that can be changed in a running session; every session gets them."""
 
 DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
-"""What a session must be started with to know Delta; ``conf/spark-defaults.conf`` has it for clusters."""
+"""Settings with which a session must be started to know Delta; ``conf/spark-defaults.conf`` has them for clusters."""
 
 LOCAL = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # One process does driver's and executors' work; the default of 1 GiB is too small for it.
+    # One process is driver and executor; the default of 1 GiB is too small for it.
     "spark.driver.memory": "3g",
-    # The defaults (200 and 50) are made for clusters; only dumps that are Delta tables come here.
+    # The defaults (200 and 50) are meant for clusters; these settings only matter for dumps that are Delta tables.
     "spark.sql.shuffle.partitions": "2",
     "spark.databricks.delta.snapshotPartitions": "2",
-    # Compiling a plan, and planning again after each stage, takes longer than running it: a stage is a small plan.
+    # A stage is a small plan: compiling it, and planning again after each stage, takes longer than running it.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
-    # Files on this machine are looked up faster one by one than by a job.
+    # Listing files on this machine one by one is faster than with a job.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
@@ -61,25 +62,25 @@ LOCAL = {
 """Settings of a session on one machine."""
 
 WORKERS = {
-    # Python looks for modules in the folder it is started in first: the user's current one, which may be a dump that
+    # Python first looks for modules in its working directory: the user's current folder, which may be a dump that
     # somebody sent.
     "spark.executorEnv.PYTHONSAFEPATH": "1",
 }
-"""What the Python workers of a session that we start are started with, on this machine or on a cluster."""
+"""Settings for the Python workers of a session that we start, on this machine or on a cluster."""
 
 _QUICK_JAVA = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:ReservedCodeCacheSize=240m")
-"""A JVM that starts fast: Python workers do the work, and Spark hands out shares and collects file names. With one
-compiler, its room for code is a fifth of the usual, and once that is full nothing is compiled any more."""
+"""Options for a JVM that starts fast: Python workers do the work, and Spark only passes shares and file names. With one
+compiler, the code cache would be a fifth of its usual size, and once it is full, nothing more is compiled."""
 
 
 @contextmanager
 def _java_output_to_a_file() -> Iterator[None]:
     """Send what the JVM and the Python workers print to a file; they inherit this process's standard error.
 
-    The file has no name, and is removed with the last of them.
+    The file has no name; it is removed when the last of these processes ends.
 
     Raises:
-        PrerequisiteError: the JVM can't be started; what it printed says why.
+        PrerequisiteError: the JVM can't be started; the message has its output.
     """
     keep = os.dup(2)
     with tempfile.TemporaryFile(prefix="coordinator-replay-spark-") as log:
@@ -98,10 +99,10 @@ def _java_output_to_a_file() -> Iterator[None]:
 
 @contextmanager
 def _same_interrupts() -> Iterator[None]:
-    """Leave Ctrl-C what it was.
+    """Keep the handler of Ctrl-C as it was.
 
-    PySpark's handler of it asks Java to cancel all jobs. It runs in the middle of an answer from Java, which that
-    question spoils: both end in a trace.
+    PySpark's handler asks Java to cancel all jobs. If it runs in the middle of an answer from Java, the request
+    corrupts the answer, and both end in a traceback.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -119,7 +120,8 @@ def _same_interrupts() -> Iterator[None]:
 def _end_java(problem: BaseException) -> None:
     """End the JVM whose start was interrupted.
 
-    PySpark has removed the folder in which that JVM would write its port; it fails to, and waits forever.
+    PySpark has removed the folder into which that JVM would write its port. The JVM fails to write it and waits
+    forever.
     """
     for frame, _ in traceback.walk_tb(problem.__traceback__):
         for value in [*frame.f_locals.values()]:
@@ -128,9 +130,9 @@ def _end_java(problem: BaseException) -> None:
 
 
 def quoted_option(option: str) -> str:
-    """Return an option of the JVM as Spark takes it apart again (``org.apache.spark.launcher.CommandBuilderUtils``).
+    """Return an option of the JVM quoted as Spark parses it (``org.apache.spark.launcher.CommandBuilderUtils``).
 
-    Folders above this package and above its environment may have blanks and quotes in their names.
+    The paths of this package and its environment may have blanks and quotes.
     """
     return '"{}"'.format(option.replace("\\", "\\\\").replace('"', '\\"'))
 
@@ -138,7 +140,7 @@ def quoted_option(option: str) -> str:
 def _local_session(app_name: str, *, with_delta: bool, with_catalog: bool, with_kafka: bool) -> SparkSession:
     check_java()
     jars = (jars_of(delta()) if with_delta else []) + (jars_of(kafka_source()) if with_kafka else [])
-    # Workers start the python3 of the PATH by default, and that one lacks our packages.
+    # By default, workers start the python3 of the PATH, which lacks our packages.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(app_name).master("local[*]")
@@ -160,13 +162,14 @@ def _local_session(app_name: str, *, with_delta: bool, with_catalog: bool, with_
 
 
 def _rely_on(active: SparkSession) -> None:
-    """Make our settings on a session that somebody else has started.
+    """Apply our settings to a session that somebody else started.
 
     Raises:
         PySparkException: the session can't be set to UTC.
     """
     for key, value in RELIED_ON.items():
-        # Serverless platforms refuse most settings; all but the time zone only make errors clearer and batches larger.
+        # Serverless platforms refuse most settings. Only the time zone is necessary; the others make errors clearer and
+        # batches larger.
         with nullcontext() if key == _TIME_ZONE else suppress(PySparkException):
             active.conf.set(key, value)
 
@@ -179,23 +182,23 @@ def open_session(
     with_catalog: bool = False,
     with_kafka: bool = False,
 ) -> SparkSession:
-    """Return the session that runs, that ``spark-submit`` prepared or ``SPARK_REMOTE`` names; else start one here.
+    """Return the running session, or the one that ``spark-submit`` or ``SPARK_REMOTE`` names, or start one here.
 
     Args:
-        app_name: shown by the cluster's own pages.
-        verbose: let Spark's own messages through.
-        with_delta: let a session on this machine read Delta tables by Spark's own reader. An audit commits its tables
-            without Spark, and needs this for dumps that are Delta tables and for a catalog alone.
+        app_name: name on the cluster's own pages.
+        verbose: whether to print Spark's own messages.
+        with_delta: let a session on this machine read Delta tables with Spark's own reader. An audit commits its tables
+            without Spark; it needs this only for dumps that are Delta tables, and for a catalog.
         with_catalog: keep table names in a catalog that outlives the session.
         with_kafka: let a session on this machine read from Kafka.
 
     Raises:
-        PrerequisiteError: Java, Delta's jars or those of the Kafka source are missing.
+        PrerequisiteError: Java, Delta's jars or the jars of the Kafka source are missing.
     """
     active = SparkSession.getActiveSession()
     if active is None and ("PYSPARK_GATEWAY_PORT" in os.environ or wants_remote()):
         builder = SparkSession.builder.appName(app_name)
-        # The server of Spark Connect has started its workers already.
+        # The server of Spark Connect has already started its workers.
         for key, value in () if wants_remote() else WORKERS.items():
             builder = builder.config(key, value)
         with _same_interrupts():

@@ -1,6 +1,6 @@
-"""What differs between Spark 3.5, 4.0, 4.1, 4.2 and 4.3: the only module that looks at Spark's version.
+"""Differences between Spark 3.5, 4.0, 4.1, 4.2 and 4.3. Only this module looks at Spark's version.
 
-``pyspark.__version__`` tells the version. A platform's own Spark has no metadata of pip, so nothing asks for that.
+``pyspark.__version__`` tells the version. A platform's own Spark has no metadata of pip, so we don't read these.
 """
 
 import os
@@ -22,7 +22,7 @@ OLDEST: Version = (3, 5)
 
 
 class Feature(Enum):
-    """A feature that not every Spark has: the beginning of a sentence about it, and the version that brought it."""
+    """A feature that not every Spark has: the beginning of a sentence about it, and its first version."""
 
     DATA_SOURCE = ("the data source consumer_offsets needs", (4, 0))
     SQL_FUNCTIONS = ("the SQL functions decode_record, decode_key and consumer_protocol need", (4, 1))
@@ -85,7 +85,7 @@ def check_has(feature: Feature) -> None:
 
 
 def kafka_source() -> KafkaSource:
-    """Return what the Kafka source of this Spark was built with; for a newer Spark what the newest known one was."""
+    """Return the versions that this Spark's Kafka source was built with; for a newer Spark, the newest known ones."""
     known = [since for since in _KAFKA_SOURCES if since <= version()]
     return _KAFKA_SOURCES[max(known, default=OLDEST)]
 
@@ -106,14 +106,14 @@ def wants_remote() -> bool:
 
 
 def is_local(spark: SparkSession) -> bool:
-    """Return whether a session runs on one machine, without executors; False where it does not tell."""
+    """Return whether a session runs on one machine, without executors; False if it does not say."""
     master = str(spark.conf.get("spark.master", ""))
     return master == "local" or master.startswith("local[")
 
 
 @contextmanager
 def named_jobs(spark: SparkSession, name: str) -> Iterator[None]:
-    """Give the jobs of the block a name for Spark's pages; Spark Connect has tags instead, without blanks."""
+    """Name the jobs of the block on Spark's pages. Spark Connect has tags instead, which can't have blanks."""
     if is_remote(spark):
         tag = name.replace(" ", "-").replace(",", "")
         spark.addTag(tag)
@@ -131,9 +131,9 @@ def named_jobs(spark: SparkSession, name: str) -> Iterator[None]:
 
 
 def running_tasks(spark: SparkSession) -> Callable[[], tuple[int, int]]:
-    """Return a function that tells how many tasks of the running stages are done, and how many they have.
+    """Return a function that returns how many tasks of the running stages are done, and how many there are.
 
-    Spark Connect of 3.5 tells nothing, and both are 0.
+    With Spark Connect of 3.5, both are 0, because it does not tell.
     """
     if is_remote(spark):
         return _remote_tasks(spark)
