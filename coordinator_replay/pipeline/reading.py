@@ -1,4 +1,4 @@
-"""Reading a dump: its records decoded and staged by bucket, its copies, and whether it is of the same log."""
+"""Reading a dump: its records are decoded and staged by bucket, and its copies are compared with the known log."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,9 +40,9 @@ class Earlier:
     """Facts of earlier runs on the log.
 
     Attributes:
-        history: what they have read.
-        logs: what is kept of each log partition to compare the next dump with.
-        complete: half-open ranges of offsets of which none is missing, by log partition.
+        history: the ranges that they have read.
+        logs: what is kept of each log partition to compare it with the next dump.
+        complete: half-open ranges of offsets without a missing record, by log partition.
         tables: files of all tables that have buckets.
         is_read_again: whether records that they have read are read again.
     """
@@ -54,7 +54,7 @@ class Earlier:
     is_read_again: bool = False
 
     def without(self, lost_from: Mapping[int, int]) -> "Earlier":
-        """Return what they know without what the log has lost since."""
+        """Return these facts without the offsets that the log has lost since."""
         history = History(self.history.runs, lost_from)
         logs = {
             partition: log.below(lost_from[partition]) if partition in lost_from else log
@@ -71,12 +71,12 @@ class Reading:
         decoded: the files of the dump, decoded, in its order.
         tally: counts of all their records.
         copies: the copies of log partitions that the dump has.
-        history: what earlier runs have read and the log has not lost since.
-        logs: what is kept of each log partition to compare the next dump with.
-        lost_from: the first offset that was lost, for log partitions that were truncated.
+        history: the ranges that earlier runs have read and the log has not lost since.
+        logs: what is kept of each log partition to compare it with the next dump.
+        lost_from: the first lost offset, for log partitions that were truncated.
         gaps: ranges that no file covers: log partition, from, to (not included).
-        extents: what the files of the dump cover.
-        notes: sentences about it for the user.
+        extents: the offsets that the files of the dump cover.
+        notes: sentences about the dump for the user.
     """
 
     decoded: Sequence[DecodedFile]
@@ -90,7 +90,7 @@ class Reading:
     notes: Sequence[str] = ()
 
     def record(self, run: Run) -> None:
-        """Write into the ledger's row what was read."""
+        """Write the facts about the read dump into the run's row of the ledger."""
         run.notes += self.notes
         run.reach(self.tally)
         run.lost_from = dict(self.lost_from)
@@ -100,14 +100,14 @@ class Reading:
 
 
 def read_dump(stages: Stages, dump: Dump, earlier: Earlier, *, folder: str, buckets: int) -> Reading:
-    """Read and decode what earlier runs have not read.
+    """Read and decode the parts of a dump that earlier runs have not read.
 
     Args:
         stages: runs the stages.
         dump: the dump.
-        earlier: what earlier runs know of the log.
-        folder: where staged files go.
-        buckets: how many buckets there are.
+        earlier: facts of earlier runs on the log.
+        folder: the folder of staged files.
+        buckets: number of buckets.
 
     Raises:
         InputError: the dump is not of the log that earlier runs have read.
@@ -133,7 +133,7 @@ class _Decoding:
         comparison: LogComparison,
         dump: Dump,
     ) -> list[DecodedFile]:
-        """Read and decode segments, but for batches that lie in some ranges."""
+        """Read and decode segments, without batches that lie in the ranges to skip."""
         ranges, logs = earlier.history.ranges, earlier.logs
         metadata, checkpoints = (companions(dump, files, name) for name in (PARTITION_METADATA, LEADER_EPOCHS))
         shares = [
@@ -183,16 +183,16 @@ def _read_rows(decoding: _Decoding, dump: Dump, earlier: Earlier) -> Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SegmentsRead:
-    """Segments that were read without what doesn't count.
+    """Segments after reading, without records that don't count.
 
     Attributes:
-        unread: what there was to read of them.
-        decoded: the files of the dump, decoded.
+        unread: the parts that had to be read.
+        decoded: the decoded files of the dump.
         comparison: which records don't count.
-        earlier: what earlier runs know of the log, without what was lost since.
-        extents: what the files cover.
+        earlier: facts of earlier runs on the log, without offsets that were lost since.
+        extents: the offsets that the files cover.
         copies: the copies of log partitions.
-        logs: what is kept of each log partition to compare the next dump with.
+        logs: what is kept of each log partition to compare it with the next dump.
     """
 
     unread: UnreadFiles
@@ -204,7 +204,7 @@ class _SegmentsRead:
     logs: Mapping[int, EarlierLog]
 
     def reading(self) -> Reading:
-        """Return it for the steps behind."""
+        """Return the result for the next steps."""
         covered = defaultdict[int, list[tuple[int, int]]](list)
         for extent in self.extents:
             covered[extent.log_partition].append((extent.first_offset, extent.last_offset + 1))
@@ -226,7 +226,7 @@ class _SegmentsRead:
 
 
 def _read_segments(decoding: _Decoding, dump: Dump, earlier: Earlier) -> Reading:
-    """Read segments; again where the log has diverged from what earlier runs have read, or from another copy."""
+    """Read segments; read them again if a log diverged from the records of earlier runs or from another copy."""
     unread, decoded = _decode_unread(decoding, dump, earlier, LogComparison())
     heads = _parts_of(decoded)
     comparison = _compare_logs(decoding.stages, heads, earlier, unread.unopened)
@@ -254,14 +254,14 @@ def _read_copies(
     comparison: LogComparison,
     first: tuple[UnreadFiles, list[DecodedFile]] | None,
 ) -> _SegmentsRead:
-    """Read what no earlier run has read of the copies of a dump, and what their own records must show.
+    """Read the parts of a dump's copies that no earlier run has read, and parts that must be read again.
 
     Args:
         decoding: the stage that decodes.
         dump: the dump.
-        earlier: what earlier runs know of the log.
+        earlier: facts of earlier runs on the log.
         comparison: which records don't count.
-        first: what was decoded already; None if it was decoded with records that don't count.
+        first: the parts decoded already; None if they include records that don't count.
     """
     earlier = earlier.without(comparison.lost_from) if comparison.is_branched else earlier
     unread, decoded = first or _decode_unread(decoding, dump, earlier, comparison)
@@ -276,7 +276,8 @@ def _read_copies(
     copies = [
         copy.as_gaps() if (copy.source, copy.bounds.log_partition) in comparison.open else copy for copy in copies
     ]
-    # Of copies whose own records show what is still alive, or was lost since, what was passed over is read, too.
+    # The skipped parts of some copies are read as well: of copies that must show which keys are alive or which records
+    # were lost.
     again = list(passed_over(copies, ends, earlier.complete))
     decoded = decoded + [
         file
@@ -298,7 +299,7 @@ def _read_copies(
 def _copies_shares(
     decoding: _Decoding, dump: Dump, read: _SegmentsRead, heads: Sequence[LogCopy]
 ) -> Iterator[CopiesShare]:
-    """Yield the log partitions whose copies may be of different leaders; their copies are read from the beginning."""
+    """Yield the log partitions whose copies may be of different leaders; these copies are read from their beginning."""
     earlier = read.earlier
     copies = defaultdict[int, list[DumpCopy]](list)
     for copy in read.copies:
@@ -326,13 +327,13 @@ def _copies_shares(
 
 
 def _head(copy: DumpCopy, heads: Mapping[str, LogCopy]) -> LogCopy:
-    """Return what the headers of a copy say of its end."""
+    """Return the facts in a copy's headers about its end."""
     head = heads.get(copy.source, LogCopy(copy.source, copy.bounds.log_partition))
     return head if copy.has_last_batch else replace(head, epochs=[])
 
 
 def _parts_of(decoded: Sequence[DecodedFile]) -> list[LogCopy]:
-    """Return the copies that were read, each with what its headers say and its records at offsets of anchors."""
+    """Return the copies that were read, each with the facts of its headers and its comparisons with anchors."""
     return merged(part for file in decoded for part in file.parts)
 
 
@@ -344,8 +345,8 @@ def _names(file: DumpFile) -> tuple[str, str]:
 def _decode_unread(
     decoding: _Decoding, dump: Dump, earlier: Earlier, comparison: LogComparison
 ) -> tuple[UnreadFiles, list[DecodedFile]]:
-    """Decode what no earlier run has read of the segments of a dump."""
-    # Exports don't show what is missing between their records, and lack some kinds of them.
+    """Decode the parts of a dump's segments that no earlier run has read."""
+    # Ranges from exports count as unread: exports don't show which records are missing, and lack some kinds of records.
     audited = {} if earlier.is_read_again else earlier.history.segment_ranges
     unread = unread_files(dump.segments, audited)
     return unread, decoding.files(unread.files, unread.skip, earlier, comparison, dump)
@@ -357,7 +358,7 @@ def _compare_logs(
     earlier: Earlier,
     unopened: Sequence[tuple[DumpFile, Extent]],
 ) -> LogComparison:
-    """Compare the dump with what earlier runs have kept."""
+    """Compare the dump with the anchors that earlier runs have kept."""
 
     def look(shares: Sequence[LookUp]) -> list[list[Comparison]]:
         name = "look up records of earlier audits"

@@ -1,10 +1,11 @@
-"""For how long commits paused around each rebalance: how long consumers stopped, whatever their protocol.
+"""Pauses of commits around rebalances. They show how long consumers stopped, whatever their protocol.
 
-A row of the history that the next commit ended is the time between two commits of a partition. The longest one that
-overlaps a rebalance, of a partition that it gave to a member, is the pause; of any partition, where it gave none.
+A row of the history that ends with the next commit is the time between two commits of a partition. The pause of a
+rebalance is the longest such time that overlaps it, among partitions that it gave to a member; among all partitions if
+it gave none.
 
-A row that ends where records begin to be missing lasted at least so long. The pause is a lower bound then, and so it is
-where the rebalance itself lies in a part of the log of which commits may be missing.
+A row that ends where records begin to be missing may have lasted longer, so the pause is a lower bound then. It is also
+a lower bound if commits may be missing where the rebalance lies in the log.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -44,13 +45,13 @@ _RECORDS = ("group_records", "offset_commits")
 """The tables with the records of groups."""
 
 REBALANCE_ROWS = "rebalance_rows"
-"""Staged rows of ``rebalances``, which lack the pause."""
+"""Name of staged rows of ``rebalances`` without their pause."""
 
 AWAITING_LOGS = {True: "open_rebalances", False: "settled_rebalances"}
-"""Staged rows of ``rebalances`` that lack what brokers' logs add to them, by whether they are open."""
+"""Names of staged rows of ``rebalances`` without the additions of brokers' logs, by whether they are open."""
 
 WITHIN_MS = 3_600_000
-"""A commit so long after the end of a rebalance says nothing about it any more."""
+"""A commit later than this after the end of a rebalance tells nothing about it."""
 
 _SCHEMA = table(TABLE).file_schema().remove_metadata()
 _NONE, _NOT_COMPUTED = -1, -2
@@ -64,8 +65,8 @@ class EarlierPauses:
     """Pauses that earlier runs have computed, in the order of the rebalances.
 
     Attributes:
-        longest_ms: -1 for none, NOT_COMPUTED where this run has to compute it.
-        are_at_least: which of them are lower bounds.
+        longest_ms: the pauses; -1 for none, NOT_COMPUTED if this run has to compute it.
+        are_at_least: which pauses are lower bounds.
     """
 
     longest_ms: Numbers
@@ -86,7 +87,7 @@ class _Taken:
 
 
 def as_recorded(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows of ``rebalances`` as records alone have them, whatever brokers' logs have added."""
+    """Return rows of ``rebalances`` by records alone, without the additions of brokers' logs."""
     marks = [batch.column(name) for name in (*LOG_COLUMNS, BY_RECORDS) if name in batch.schema.names]
     if all(mark.null_count == batch.num_rows for mark in marks):
         return batch
@@ -94,13 +95,13 @@ def as_recorded(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 class CommitPauses:
-    """Finds the pause of each rebalance of a bucket.
+    """Search for the pause of each rebalance of a bucket.
 
     Args:
         rebalances: rows of ``rebalances``.
         ownership: rows of ``partition_ownership`` of the same groups: group_id, topic, partition, owned_from.
-        spans: the exact parts of log partitions of which records are missing.
-        earlier: what earlier runs have computed; None for nothing.
+        spans: the exact spans of log partitions with missing records.
+        earlier: pauses that earlier runs have computed; None if there are none.
     """
 
     def __init__(
@@ -116,7 +117,7 @@ class CommitPauses:
         self.earlier = nothing if earlier is None else earlier
         self.groups = pc.unique(rebalances.column("group_id").combine_chunks())
         started, completed = (ms_of(rebalances.column(name)) for name in ("started_at", "completed_at"))
-        # The join phase of a classic rebalance leaves no record: the time at which it ended stands for it.
+        # The join phase of a classic rebalance leaves no record, so its end is taken as the beginning.
         started = np.where(started < 0, completed, started)
         codes = numbers_of(pc.index_in(rebalances.column("group_id").combine_chunks(), self.groups))
         [timed] = np.nonzero((started >= 0) & (completed >= 0))
@@ -125,7 +126,7 @@ class CommitPauses:
         self.codes, self.started, self.completed = codes[order], started[order], completed[order]
         self.width = int(max(self.completed.max(initial=0), self.started.max(initial=0))) + 2
         self.starts = self.codes * self.width + self.started
-        # Ends rise within a group but for odd logs; a running maximum finds all that may overlap.
+        # Ends rise within a group, except in odd logs; a running maximum finds all rebalances that may overlap.
         self.ends = np.maximum.accumulate(self.codes * self.width + self.completed) if len(order) else self.starts
         self.longest = {name: np.full(len(order), _NONE, np.int64) for name in ("taken", "any")}
         self.is_cut = {name: np.zeros(len(order), np.bool_) for name in self.longest}
@@ -133,7 +134,7 @@ class CommitPauses:
         self.taken = self._taken(ownership)
 
     def _are_outside(self, spans: Sequence[ExactSpan]) -> Bools:
-        """Return which rebalances lie where commits of their log partition may be missing."""
+        """Return which rebalances lie outside the exact spans of their log partition, where commits may be missing."""
         partitions = numbers_of(self.rows.column("log_partition").combine_chunks(), -1)[self.order]
         is_outside = np.isin(partitions, [span.log_partition for span in spans])
         for span in spans:
@@ -142,12 +143,12 @@ class CommitPauses:
         return is_outside
 
     def _overlapping(self, groups: pa.Array, begins: Numbers, ends: Numbers) -> tuple[Numbers, Numbers]:
-        """Return pairs of rows and rebalances of their group that overlap, both by place.
+        """Return pairs of indices: rows and the rebalances of their group that they overlap.
 
         Args:
             groups: the group of each row.
-            begins: in milliseconds.
-            ends: likewise, not included.
+            begins: the beginning of each row, in milliseconds.
+            ends: the end of each row, in milliseconds, not included.
         """
         codes = numbers_of(pc.index_in(groups, self.groups).fill_null(-1))
         [relevant] = np.nonzero((codes >= 0) & (begins >= 0) & (ends >= 0))
@@ -170,7 +171,7 @@ class CommitPauses:
         return rows[fits], rebalances[fits]
 
     def _taken(self, ownership: Iterator[pa.RecordBatch]) -> _Taken:
-        """Return partitions that a member came to own while a rebalance went on."""
+        """Return partitions that a member began to own during a rebalance."""
         taken_rows: list[tuple[Numbers, pa.Array, Numbers]] = []
         for batch in ownership:
             at = ms_of(batch.column("owned_from"))
@@ -191,7 +192,7 @@ class CommitPauses:
         return _Taken(topics, distinct(keys), has_any)
 
     def add(self, history: pa.RecordBatch) -> None:
-        """Look at times between commits.
+        """Take the times between commits of some rows.
 
         Args:
             history: rows of ``offset_history`` that a commit ended, or that end where records begin to be missing.
@@ -204,7 +205,7 @@ class CommitPauses:
         rows, rebalances = rows[is_near], rebalances[is_near]
         if not len(rows):
             return
-        # What is not proven shows no pause.
+        # An unproven row shows no pause.
         lengths = np.where(as_bools(history.column("is_exact")), ends - begins, _NONE)[rows]
         is_cut = ~_are_whole(history)[rows]
         np.maximum.at(self.longest["any"], rebalances, lengths)
@@ -224,7 +225,7 @@ class CommitPauses:
         longest = np.where(self.taken.has_any, self.longest["taken"], self.longest["any"])
         every = self.earlier.longest_ms.copy()
         every[self.order] = np.maximum(longest, every[self.order])
-        # Around which time commits would have to be looked at is not on record.
+        # Without a time of the rebalance, no pause is known.
         is_open = as_bools(self.rows.column("is_end_open"))
         every[is_open] = _NONE
         is_cut = np.where(self.taken.has_any, self.is_cut["taken"], self.is_cut["any"])
@@ -236,23 +237,23 @@ class CommitPauses:
 
 
 def _are_whole(history: pa.RecordBatch) -> Bools:
-    """Return which rows of the history are the time between two commits, and not only a part of it."""
+    """Return which rows of the history are the whole time between two commits, and not a part of it."""
     is_ended = are_among(history.column("ended_by"), pa.array([_COMMIT]))
     return is_ended & as_bools(history.column("is_exact")) & as_bools(history.column("is_proven"))
 
 
 class PauseStep:
-    """Writes the rebalances of a bucket, each with its pause.
+    """The step that writes the rebalances of a bucket, each with its pause.
 
-    A row stays open until its group has a record so late that no later commit can change the pause, or was deleted: by
-    the records of the group itself, which are the same however many runs have read them, and which no other group
-    decides. Where a time was one that the log was not at yet, or a deleted group is there again within the hour, later
-    commits change the row nevertheless.
+    A row stays open until its group was deleted, or has a record so late that no later commit can change the pause.
+    Only the group's own records decide this, so the result does not depend on other groups or on the number of runs.
+    Two cases are exceptions, in which later commits still change a closed row: a record had a time ahead of the log, or
+    a deleted group exists again within the hour.
 
     Args:
-        files: the bucket's; records and staged rows of rebalances that are new stand in it.
-        reached_ms: up to when earlier runs have read any log partition of the bucket.
-        spans: the exact parts of log partitions of which records are missing.
+        files: the bucket's files, which include new records and staged rows of new rebalances.
+        reached_ms: the latest time up to which earlier runs have read a log partition of the bucket.
+        spans: the exact spans of log partitions with missing records.
     """
 
     def __init__(self, files: BucketFiles, reached_ms: int, spans: Sequence[ExactSpan] = ()) -> None:
@@ -283,7 +284,7 @@ class PauseStep:
         return min((milliseconds(time) for time in first if time is not None), default=LATEST_MS)
 
     def _closed_too_early(self, begins_ms: int) -> list[TableFile]:
-        """Return files with a closed row whose pause a commit of this run may change."""
+        """Return files that have a closed row whose pause a commit of this run may change."""
         since = moment_of_ms(max(0, begins_ms - WITHIN_MS))
         is_near = pc.field("completed_at") >= pa.scalar(since, TIMESTAMP)
         near = [
@@ -307,7 +308,7 @@ class PauseStep:
 
     @staticmethod
     def _earlier(rebalances: pa.Table, files: Iterable[TableFile], begins_ms: int) -> EarlierPauses:
-        """Return the pauses that earlier runs have computed; NOT_COMPUTED for those that this run began or changed."""
+        """Return pauses that earlier runs computed; NOT_COMPUTED for rebalances that this run began or changed."""
         names = ["rebalance_id", "started_at", "completed_at", "commit_pause_ms", "is_pause_at_least"]
         schema = pa.schema([_SCHEMA.field(name) for name in names])
         old = rows_of(read_table(files, names), schema)
@@ -315,7 +316,7 @@ class PauseStep:
         then = old.take(places)
         is_same = as_bools(places.is_valid()) & (ms_of(rebalances.column("completed_at")) < begins_ms)
         started, completed = ms_of(rebalances.column("started_at")), ms_of(rebalances.column("completed_at"))
-        # Where no record shows the beginning, the row of the table may have that of a broker's log.
+        # If no record shows the beginning, the table's row may have it from a broker's log.
         is_same &= (ms_of(then.column("started_at")) == started) | (started < 0)
         is_same &= ms_of(then.column("completed_at")) == completed
         earlier_ms = numbers_of(then.column("commit_pause_ms").combine_chunks(), _NONE)
@@ -325,9 +326,9 @@ class PauseStep:
     def _intervals_before(self, rebalances: pa.Table, reached_ms: int) -> Iterator[pa.RecordBatch]:
         """Return times between commits of earlier runs that may overlap rebalances which this run has derived.
 
-        Those runs may have read one log partition further than this one begins in another.
+        Earlier runs may have read one log partition further than this run begins in another.
 
-        A row that stands for several commits (``--history-every``) is none.
+        A row that stands for several commits (``--history-every``) is not such a time.
         """
         started = ms_of(pc.coalesce(rebalances.column("started_at"), rebalances.column("completed_at")))
         early = rebalances.filter(pa.array((started >= 0) & (started <= reached_ms)))
@@ -362,7 +363,7 @@ class PauseStep:
         return read_paths(self.files.uris("partition_ownership"), names, since)
 
     def _are_final(self) -> Bools:
-        """Return which rows no later commit changes: their groups have later records, or were deleted."""
+        """Return which rows no later commit can change, because their groups have later records or were deleted."""
         rows = self.pauses.rows
         groups: list[Any] = rows.column("group_id").to_pylist()
         until = ms_of(rows.column("completed_at")) + WITHIN_MS
@@ -377,7 +378,7 @@ class PauseStep:
         are_final = deleted_at >= numbers_of(rows.column("settled_at_offset").combine_chunks())
         are_final |= have_later(self._uris(*_RECORDS), pc.field("log_timestamp").is_valid())
         are_final &= is_settled
-        # Rows of files that were closed too early are as final as they were.
+        # Rows from files that were closed too early stay final.
         places = np.arange(len(groups))
         are_final |= places >= self.open_count
         # A row that was not settled before may have been over for long: by records that earlier runs have read.
@@ -390,7 +391,7 @@ class PauseStep:
         return are_final
 
     def _uris(self, *tables: str) -> list[str]:
-        """Return the records that rows new in this run are derived from."""
+        """Return files of the records from which this run derives rows."""
         if self.files.is_rebuild:
             return [uri for name in tables for uri in self.files.uris(name)]
         return [file.path for name in tables for file in self.files.new(name)]
@@ -405,7 +406,7 @@ class PauseStep:
 
         Args:
             writer: takes them.
-            awaits_logs: whether brokers' logs add to them before the table has them.
+            awaits_logs: whether additions of brokers' logs come before the rows go to the table.
         """
         rows = self.pauses.rows
         if not rows.num_rows:

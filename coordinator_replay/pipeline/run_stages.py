@@ -1,7 +1,7 @@
-"""The stages of a run, as values: what each does, whether it is done, and why.
+"""The stages of a run as values: what each does, whether it runs, and why.
 
-``stages_of`` decides all of it before the first bucket is worked on, from the plan and from what was asked for. A run
-performs the list, and ``audit --plan`` prints it.
+``stages_of`` decides all of it from the plan and the options, before the first bucket is worked on. A run performs the
+list, and ``audit --plan`` prints it.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -49,7 +49,7 @@ COUNTED_EARLIER = "counting what earlier runs found"
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """The cluster's topics, as earlier runs knew them and as they are known now, and the log of its metadata."""
+    """The cluster's topics before and after this run's input, and the files of its metadata log."""
 
     before: topics.ClusterTopics
     now: topics.ClusterTopics
@@ -58,13 +58,13 @@ class Topics:
 
 @dataclass(slots=True, kw_only=True)
 class Work:
-    """A run at work: what is known when its buckets are planned, and what its stages have added since.
+    """The state of a run: the facts known when its buckets are planned, and the results of its stages.
 
     Attributes:
-        has_logs: whether logs of brokers are given now, or lines of them are in the tables.
-        sums: which commits are added up; None where no record has a time.
-        results: of the buckets.
-        changes: files that tables get and lose, but for those of the buckets.
+        has_logs: whether brokers' logs are given now, or lines of them are in the tables.
+        sums: which commits are added up; None if no record has a time.
+        results: results of the buckets.
+        changes: files that tables gain and lose, except the files of buckets.
     """
 
     job: Job
@@ -84,12 +84,12 @@ class Work:
 
     @property
     def news(self) -> News:
-        """The findings that count as new; only once the run's records are counted, which decides it."""
+        """Return the facts that decide which findings are new; they need the counts of the run's records."""
         return news_of(self.job.files(FINDINGS), self.run, self.reading.history.runs)
 
     @property
     def log(self) -> Log:
-        """The whole log; only where commits are added up."""
+        """Return the facts of the whole log; only if commits are added up."""
         if self.sums is None or self.run.log_end is None:
             raise LookupError("no record of the log has a time")
         history = self.reading.history
@@ -101,10 +101,10 @@ class RunStage:
     """A stage of a run.
 
     Attributes:
-        name: as progress shows it.
-        perform: does it.
-        is_done: whether the run does it; else it is skipped.
-        why: why it is done or skipped, as a sentence without its end.
+        name: its name in the progress display.
+        perform: the function that does its work.
+        is_done: whether the run performs it; if not, it is skipped.
+        why: a clause on why it is performed or skipped.
     """
 
     name: str
@@ -114,7 +114,7 @@ class RunStage:
 
 
 def stages_of(work: Work) -> list[RunStage]:
-    """Return the stages behind the plan, in order.
+    """Return the stages after the plan, in order.
 
     Args:
         work: the run, once its buckets are planned.
@@ -164,7 +164,7 @@ def stages_of(work: Work) -> list[RunStage]:
 
 
 def _why_derived(work: Work) -> tuple[str, bool]:
-    """Return why the stages across buckets are done or skipped, and whether they are done."""
+    """Return why the stages across buckets run or are skipped, and whether they run."""
     if not work.plan.derives:
         return _why_not(work, ""), False
     if work.sums is None or work.run.log_end is None:
@@ -283,7 +283,7 @@ def _run_buckets(work: Work) -> Sequence[BucketResult]:
 
 
 def _read_broker_logs(work: Work) -> None:
-    """Run two stages: what the logs of brokers say, and each line once."""
+    """Run two stages: read the brokers' logs, and merge their lines."""
     job, run, results = work.job, work.run, work.results
     full, existing = job.options.full, job.files(broker_logs.TABLE)
     removed = {file.uri for result in results for file in result.files.removed}

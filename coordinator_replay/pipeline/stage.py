@@ -1,10 +1,10 @@
-"""A stage: a plain function from a share of work to a small result, run by Spark, a task a share.
+"""A stage: a plain function from a share of work to a small result. Spark runs a task for each share.
 
-The shares of a stage are its manifest, a DataFrame of one row a share. It is partitioned by range of its rank, which
-puts each share into a task of its own, the largest first, also where adaptive execution is on. Stages by bucket are
-grouped maps over it (``applyInPandas``), stages on files are maps (``mapInArrow``). A result is a row too: what the
-task has read and written, and the stage's own result (``typed_json``). Workers read and write the files themselves, so
-all that Spark moves is file names and counts.
+The shares of a stage are its manifest, a DataFrame with one row for each share. It is partitioned by range of its rank.
+So each share gets its own task, the largest first, even with adaptive execution. Stages by bucket are grouped maps over
+the manifest (``applyInPandas``), stages on files are maps (``mapInArrow``). A result is also a row: the task's I/O
+metrics and the stage's own result (``typed_json``). Workers read and write the files themselves, so Spark moves only
+file names and counts.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,12 +24,12 @@ from coordinator_replay.pipeline.typed_json import result_json, share_json
 from coordinator_replay.store_access import TASK_ADVICE, refusal
 
 TASK_BYTES, FEWEST_BYTES, OPEN_COST_BYTES = 64 << 20, 1 << 20, 1 << 16
-"""How much a task reads of several files at most, how little is not worth a task of its own, and what opening a file
-costs, in bytes that could be read meanwhile."""
+"""Most bytes that a task reads from several files; fewest bytes that are worth a task; the cost of opening a file, as
+the bytes that could be read meanwhile."""
 
 _TASKS = 50
-"""Tasks that files are spread over: as many as the topic has partitions. A cluster that grows with the work has no
-executor yet when tasks are made, so their number does not follow from its cores."""
+"""Number of tasks over which files are spread: as many as the topic has partitions by default. It does not depend on
+the cluster's cores, because a cluster with dynamic allocation has no executor yet when tasks are made."""
 
 MANIFEST = "rank BIGINT, share STRING"
 """The columns of a manifest."""
@@ -38,7 +38,7 @@ _RESULT = pa.schema(
     [
         ("rank", pa.int64()),
         *((name, pa.int64()) for name in NAMES),
-        # The result's JSON, or what a store said that refused access.
+        # The JSON of the result, or the message of a store that refused access.
         ("result", pa.string()),
         ("refused", pa.string()),
     ]
@@ -50,7 +50,7 @@ Result = TypeVar("Result")
 
 
 Observer = Callable[[StageMetrics], None]
-"""Is called with each stage that is done."""
+"""A function that is called with the metrics of each finished stage."""
 
 
 class Stages(Protocol):
@@ -68,13 +68,14 @@ class Stages(Protocol):
         size: Callable[[Share], int] = ...,
         /,
     ) -> list[Result]:
-        """Run a stage by bucket, or any other whose shares are not files of an input: a grouped map.
+        """Run a stage whose shares are not files of an input, such as a stage by bucket: a grouped map.
 
         Args:
-            name: what it is called where a person looks.
+            name: its name for people.
             shares: the work.
             stage: the function; it may run twice for a share, and only one of its results counts.
-            size: about how much work a share is: the largest begins first, so that no core waits for it at the end.
+            size: a rough measure of a share's work. The largest share begins first, so that no core waits for it at the
+                end.
 
         Returns:
             the results, in the order of the shares.
@@ -93,7 +94,7 @@ class Stages(Protocol):
     def run_on_rows(
         self, name: str, dump: Dump, stage: Callable[[Iterator[pa.RecordBatch]], Result], /
     ) -> list[Result]:
-        """Run a stage on the rows of a dump that is a table; it makes one result of the batches of a task."""
+        """Run a stage on the rows of a dump in table form. It makes one result from the batches of a task."""
 
     def observed_by(self, observer: Observer, /) -> "Stages":
         """Return the same stages, of which an observer is told too."""
@@ -105,11 +106,11 @@ def _no_size(_share: Any) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SparkStages:
-    """Runs stages on a Spark session, classic or over Spark Connect.
+    """Runner of stages on a Spark session, classic or over Spark Connect.
 
     Attributes:
         spark: the session.
-        observers: are told of each stage that is done.
+        observers: called with the metrics of each finished stage.
     """
 
     spark: SparkSession
@@ -132,7 +133,7 @@ class SparkStages:
         size: Callable[[Share], int] = _no_size,
         /,
     ) -> list[Result]:
-        """Run a stage by bucket, a task a share: an action."""
+        """Run a stage by bucket as a Spark action, with a task for each share."""
 
         def replay_bucket(rows: pd.DataFrame) -> pd.DataFrame:
             results = [result_row(rank, share, stage) for rank, share in zip(rows["rank"], rows["share"], strict=True)]
@@ -151,7 +152,7 @@ class SparkStages:
         size: Callable[[Share], int] = _no_size,
         /,
     ) -> list[Result]:
-        """Run a stage on files, a task a share: an action."""
+        """Run a stage on files as a Spark action, with a task for each share."""
 
         def read_files(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
@@ -166,7 +167,7 @@ class SparkStages:
     def run_on_rows(
         self, name: str, dump: Dump, stage: Callable[[Iterator[pa.RecordBatch]], Result], /
     ) -> list[Result]:
-        """Run a stage on the rows of a dump that Spark reads, a task a partition of them: an action."""
+        """Run a stage on the rows of a dump as a Spark action, with a task for each partition of the rows."""
         rows, log_records = read_tables(self.spark, dump)
 
         def read_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -191,22 +192,22 @@ class SparkStages:
         return [result for _, result in sorted(zip(places, results, strict=True), key=lambda pair: pair[0])]
 
     def _results(self, name: str, tasks: DataFrame, stage: Callable[..., Result]) -> list[Result]:
-        """Run the tasks, named for Spark's pages, and read what they return, by rank."""
+        """Run the tasks under a name for Spark's pages, and return their results by rank."""
         with named_jobs(self.spark, name):
-            # Not one by one: toLocalIterator would run a task only when the one before it is done.
+            # Not toLocalIterator, which would run a task only after the one before it.
             rows = sorted(tasks.collect(), key=lambda row: int(row["rank"]))
         return results_of(name, rows, stage, self.observers)
 
 
 def manifest_of(spark: SparkSession, rows: Sequence[tuple[int, str]]) -> DataFrame:
-    """Return a manifest, each row of it in a partition of its own, in the order of the ranks.
+    """Return a manifest with each row in its own partition, in the order of ranks.
 
     Spark takes a sample to find the bounds of the ranges, and the sample is the whole manifest. Adaptive execution does
     not merge partitions whose number was asked for, and a grouped map by rank needs no other exchange.
 
     Args:
         spark: the session.
-        rows: of MANIFEST; ranks count from 0.
+        rows: rows of MANIFEST; ranks count from 0.
     """
     return spark.createDataFrame(list(rows), MANIFEST).coalesce(1).repartitionByRange(len(rows), "rank")
 
@@ -223,7 +224,7 @@ def _measured(rank: int, work: Callable[[], object], stage: Callable[..., Any]) 
     try:
         result = result_json(stage).text(work())
     except Exception as problem:
-        # Spark tries a task that failed three times more, and a store that refuses access does so each time.
+        # Spark would retry a failed task three times, and a store that refuses access would do so each time.
         refused = refusal(problem) or ""
         if not refused:
             raise
@@ -237,9 +238,9 @@ def results_of(
 
     Args:
         name: the stage.
-        rows: of the columns rank, metrics, result and refused, a row for each task.
+        rows: a row for each task with the columns rank, metrics, result and refused.
         stage: the function that made the results.
-        observers: are told, unless the stage had no task.
+        observers: called with the metrics, unless the stage had no task.
 
     Raises:
         StoreError: a task was refused access to an object store.
@@ -266,13 +267,13 @@ def _result_batch(row: tuple[Any, ...]) -> pa.RecordBatch:
 
 
 def together(shares: Sequence[Share], size: Callable[[Share], int]) -> list[list[Share]]:
-    """Return shares of files in the order given, small ones together, as Spark puts files into partitions.
+    """Return shares of files in their order, small ones grouped, as Spark groups files into partitions.
 
-    A file is never split, and a task has at most ``TASK_BYTES`` of several; small inputs are spread over tasks.
+    A file is never split. A group of several files has at most ``TASK_BYTES``. Small inputs are spread over tasks.
 
     Args:
-        shares: one a file.
-        size: bytes of the file.
+        shares: one share for each file.
+        size: the bytes of a share's file.
     """
     costs = [size(share) + OPEN_COST_BYTES for share in shares]
     limit = min(TASK_BYTES, max(sum(costs) // _TASKS, FEWEST_BYTES))

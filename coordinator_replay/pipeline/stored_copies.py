@@ -1,4 +1,4 @@
-"""Copies of log partitions as files of ``log_copies``, and what those of a bucket prove together."""
+"""Stored copies of log partitions, in table ``log_copies``, and what a bucket's copies prove together."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
@@ -17,7 +17,7 @@ COPIES = "log_copies"
 """The table of copies."""
 
 _BOUNDS = ("log_partition", "copy", "is_export", "covered_from_offset", "cleaned_to_offset", "end_offset")
-"""The columns of the fields of ``CopyBounds`` but the last one."""
+"""The columns for the fields of ``CopyBounds``, except the last field."""
 _RANGES = ("from_offset", "to_offset", "is_gap_before")
 _SCHEMA = table(COPIES).arrow_schema(["run_id", *_BOUNDS, *_RANGES]).remove_metadata()
 
@@ -63,14 +63,14 @@ class BucketCompleteness:
     new: Sequence[Copy] = field(default_factory=list)
 
     def open_partitions(self) -> Iterator[int]:
-        """Yield log partitions of whose history anything is missing."""
+        """Yield log partitions with missing records."""
         for partition, ranges in self.ranges.items():
             if len(ranges) != 1 or not ranges[0].is_whole:
                 yield partition
 
 
 def completeness(earlier: Mapping[int, Sequence[Copy]], new: Sequence[Copy]) -> BucketCompleteness:
-    """Return what copies that earlier runs have read, and those of this one, prove together."""
+    """Return what the copies of earlier runs and of this run prove together."""
     every: dict[int, list[Copy]] = {partition: list(copies) for partition, copies in earlier.items()}
     for copy in new:
         every.setdefault(copy.bounds.log_partition, []).append(copy)

@@ -1,4 +1,4 @@
-"""Ids that topics had over time, by the cluster's metadata: for commits whose records carry none."""
+"""Ids of topics over time, from the cluster's metadata, for commits whose records have no topic id."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -24,7 +24,7 @@ class TopicLife(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """One life of each topic: its bounds in microseconds and its id; a topic without one begins at LARGEST_INT64."""
+    """The n-th life of each topic: bounds in microseconds and id; it begins at LARGEST_INT64 if there is none."""
 
     begins: Numbers
     ends: Numbers
@@ -32,7 +32,7 @@ class _Round:
 
 
 class TopicLives:
-    """Finds the id that a topic had when an offset of it was committed.
+    """Look-up of the id that a topic had at a commit.
 
     Args:
         lives: of all topics.
@@ -47,7 +47,7 @@ class TopicLives:
         self._rounds = [_round(number, list(by_topic.values())) for number in range(longest)]
 
     def with_ids(self, commits: pa.RecordBatch) -> pa.RecordBatch:
-        """Return commits with the ids of their topics, where they carry none and a topic of that name existed.
+        """Return commits with missing topic ids filled in, if a topic of that name existed then.
 
         Args:
             commits: rows with topic, topic_id and commit_timestamp.
@@ -67,7 +67,7 @@ class TopicLives:
 
 
 def _round(number: int, topics: Sequence[Sequence[TopicLife]]) -> _Round:
-    """Return the life of that number of each topic."""
+    """Return the n-th life of each topic."""
     chosen = [lives[number] if number < len(lives) else None for lives in topics]
     return _Round(
         np.array([LARGEST_INT64 if life is None else life.created_ms * 1000 for life in chosen], np.int64),

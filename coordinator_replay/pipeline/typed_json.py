@@ -1,12 +1,11 @@
-"""Shares and results of stages as JSON and back, by their type hints, so that Spark can show what it moves.
+"""Conversion of shares and results of stages to JSON and back, by their type hints.
 
-Texts, numbers and booleans stay as they are, and a ``StrEnum`` is its text. A time is its microseconds since 1970. A
-dataclass and a NamedTuple are objects; a tuple of fixed length and other collections are lists, mappings lists of
-entries. A mapping to ``Any``, such as the bounds of columns, is an object; a time in it is an object of its
-microseconds.
+Texts, numbers and booleans stay as they are. A ``StrEnum`` is its text, a time its microseconds since 1970. A dataclass
+or NamedTuple is an object. A tuple or another collection is a list, and a mapping a list of entries. A mapping to
+``Any``, such as the bounds of columns, is an object; a time in it is an object with its microseconds.
 
-It is JSON, and no struct of Spark's, because the grouped map hands over pandas: below the first level pandas turns
-whole numbers beside a null into floats, and so loses digits of offsets.
+It is JSON and not a struct of Spark's, because a grouped map passes pandas frames. Below the first level, pandas turns
+integers next to a null into floats, which loses digits of offsets.
 """
 
 import types
@@ -28,7 +27,7 @@ _PLAIN = (bool, int, float, str)
 
 
 class TypedJson(NamedTuple):
-    """Conversion of the values of a type to what JSON has, and back."""
+    """Conversion of the values of a type to JSON values and back."""
 
     write: Convert
     read: Convert
@@ -48,7 +47,7 @@ def share_json(stage: Callable[..., Any]) -> TypedJson:
 
 
 def result_json(stage: Callable[..., Any]) -> TypedJson:
-    """Return the conversion of what a function returns."""
+    """Return the conversion of a function's result."""
     return typed_json(_hints(stage)["return"])
 
 
@@ -61,7 +60,7 @@ def typed_json(hint: Any) -> TypedJson:
     """Return the conversion of a type.
 
     Raises:
-        TypeError: there is none.
+        TypeError: there is no conversion.
     """
     origin, args = get_origin(hint), get_args(hint)
     if hint in _PLAIN:
@@ -83,7 +82,7 @@ def _plain_time(value: Any) -> dict[str, int]:
     """Return a time in a mapping to ``Any`` as an object.
 
     Raises:
-        TypeError: it is something else that JSON does not have.
+        TypeError: the value is neither a time nor a JSON value.
     """
     if isinstance(value, datetime):
         return {"us": microseconds(value)}

@@ -1,1 +1,1 @@
-"""Reading a dump: what is new in it, decoding, and counts of what was read."""
+"""Reading a dump: finding its new parts, decoding them, and counting records."""

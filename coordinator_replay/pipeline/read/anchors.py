@@ -1,4 +1,4 @@
-"""Look-ups of anchors: records of a batch that may become some, and those at the offsets of anchors kept before."""
+"""Anchors: choosing records of a batch that may become anchors, and comparing records with stored anchors."""
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,12 +11,12 @@ from coordinator_replay.columns import Numbers, as_bools, numbers_of
 from coordinator_replay.completeness.anchors import LIVE, MOST, NEWEST, OLDEST, Anchor, Comparison, choose, spread
 
 _LIVE_WINDOW = 8192
-"""In so many records of a batch it is looked for those whose key does not come again."""
+"""Number of records of a batch among which we look for keys that do not come again."""
 _NO_NUMBER = -1
 
 
 def record_hash(key: bytes | None, value: bytes | None) -> str:
-    """Return the hash of a record's key and value; null is another thing than no bytes.
+    """Return the hash of a record's key and value; null and empty bytes have different hashes.
 
     >>> record_hash(b"k", None), record_hash(b"k", b"")
     ('577c57769ccf9a9d', '6d7ac64c1578d975')
@@ -29,12 +29,13 @@ def record_hash(key: bytes | None, value: bytes | None) -> str:
 
 
 def candidates(records: pa.RecordBatch) -> Iterator[tuple[int, list[Anchor]]]:
-    """Yield records of a batch that may become anchors, by log partition: never more than a handful of each.
+    """Yield the few records of a batch that may become anchors, by log partition.
 
-    Damage can't be looked up again, and exports have no control records.
+    Damaged records are left out, because they can't be looked up again; and exports, because they have no control
+    records.
 
     Args:
-        records: in ``LOG_RECORD``, of each log partition mostly in the order of offsets.
+        records: in ``LOG_RECORD``; those of one log partition are mostly in the order of offsets.
     """
     partitions = numbers_of(records.column("log_partition"), _NO_NUMBER)
     is_record = records.column("error_class").is_null().to_numpy(zero_copy_only=False)
@@ -55,7 +56,7 @@ def _near_end(rows: Numbers) -> Numbers:
 
 
 def _live(records: pa.RecordBatch, rows: Numbers) -> Numbers:
-    """Return some of those rows whose key has no later one among them, and a value."""
+    """Return some rows that have a value and whose key does not come again in these rows."""
     taken = pa.array(rows)
     keys = pc.dictionary_encode(records.column("key").take(taken))
     codes = numbers_of(keys.indices, _NO_NUMBER)

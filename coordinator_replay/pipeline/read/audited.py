@@ -18,9 +18,9 @@ class UnreadFiles:
     """Parts of a dump to read.
 
     Attributes:
-        files: those to open.
-        skip: closed ranges of offsets that need not be read in them, by log partition.
-        unopened: those that hold nothing else, with the offsets that their names say.
+        files: the files to open.
+        skip: closed ranges of offsets that need not be read in these files, by log partition.
+        unopened: files that have only such offsets, with the offsets that their names say.
     """
 
     files: list[DumpFile]
@@ -28,7 +28,7 @@ class UnreadFiles:
     unopened: list[tuple[DumpFile, Extent]]
 
     def note(self, opened: Iterable[Extent]) -> str | None:
-        """Return a sentence about what was passed over, in files that were opened too; None where nothing was."""
+        """Return a sentence about skipped records, including those in opened files; None if nothing was skipped."""
         hopped = sum(extent.skipped for extent in opened)
         parts = []
         if self.unopened:
@@ -42,9 +42,9 @@ class UnreadFiles:
 
 
 def unread_files(files: Sequence[DumpFile], audited: Mapping[int, Sequence[tuple[int, int]]]) -> UnreadFiles:
-    """Find out what there is to read of a dump.
+    """Return the parts of a dump to read.
 
-    Files that are no longer part of the log are read whole: they are there for what the log has lost since.
+    Files that are no longer part of the log are read in full, because they have records that the log has lost since.
 
     Args:
         files: the segments of the dump.
@@ -68,7 +68,7 @@ def _covers(ranges: SkipRanges, start: int, end: int) -> bool:
 
 
 def _extent(file: DumpFile, start: int, end: int) -> Extent:
-    """Return what a file covers that was not opened; how many records are in it matters to no record that is read."""
+    """Return the extent of a file that was not opened. The number of its records is not known, and not needed."""
     return Extent(
         log_partition=file.log_partition,
         first_offset=start,

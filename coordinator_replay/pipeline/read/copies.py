@@ -1,4 +1,4 @@
-"""Copies of log partitions in a dump: how far each goes, and which have to be read again from their beginning."""
+"""Copies of log partitions in a dump: their bounds, and which have to be read from their beginning."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -17,14 +17,14 @@ class DumpCopy:
     """A copy of a log partition in a dump.
 
     Attributes:
-        source: what its staged files call it.
-        bounds: how far it goes.
+        source: its name in the staged files.
+        bounds: the offsets between which it lies.
         files: its files; none for an export.
-        unread: how many of its records stand where no earlier run has read.
-        skipped: how many were passed over.
-        is_late: some of the unread ones stand below the end of what earlier runs have read.
-        unpaired: base offsets of segments of which it has an index or a snapshot, but not the segment.
-        has_last_batch: its last batch ends where it ends: the newest segment is not empty.
+        unread: number of its records at offsets that no earlier run has read.
+        skipped: number of its records that were skipped.
+        is_late: whether some unread records lie below the end of earlier runs.
+        unpaired: base offsets of segments that are missing although their index or snapshot is there.
+        has_last_batch: whether its last batch ends at its end, so that the newest segment is not empty.
     """
 
     source: str
@@ -37,21 +37,21 @@ class DumpCopy:
     has_last_batch: bool = True
 
     def lacks_new_offsets(self, end: int | None) -> bool:
-        """Return whether it lacks offsets behind the end of earlier runs: the cleaner was there in between."""
+        """Return whether it lacks offsets after the end of earlier runs: the cleaner removed records meanwhile."""
         return end is not None and self.bounds.end > end and self.unread < self.bounds.end - end
 
     def is_older(self, end: int | None) -> bool:
-        """Return whether it ends before that: it may have records that newer copies have lost."""
+        """Return whether it ends before the end of earlier runs: it may have records that newer copies have lost."""
         return end is not None and self.bounds.end < end
 
     def may_have_below(self, end: int | None) -> bool:
-        """Return whether it may have records up to an offset of earlier runs, or shows that some are missing."""
+        """Return whether it may have records below an end of earlier runs, or show that records are missing there."""
         if end is None or self.bounds.covered_from >= end:
             return False
         return self.lacks_new_offsets(end) or self.is_older(end) or self.is_late
 
     def below(self, limit: int | None) -> "DumpCopy":
-        """Return the copy without what is not part of the log from some offset on; None where all of it is."""
+        """Return the copy cut off at an offset from which it is not part of the log; unchanged if None."""
         if limit is None:
             return self
         bounds = self.bounds
@@ -66,37 +66,37 @@ class DumpCopy:
         )
 
     def as_gaps(self) -> "DumpCopy":
-        """Return the copy as one that proves nothing by what it lacks."""
+        """Return the copy with a gap over all offsets, so that missing offsets prove nothing."""
         return replace(self, bounds=replace(self.bounds, gaps=(*self.bounds.gaps, (0, LARGEST_INT64))))
 
     def has_news(self, end: int | None) -> bool:
-        """Return whether it has records that earlier runs have not read, or ends elsewhere than they did."""
-        # Of an older copy that was passed over nothing is read: it shows nothing.
+        """Return whether it has records that earlier runs have not read, or ends at another offset than they did."""
+        # An older copy that was skipped is not read, so it shows nothing.
         is_passed_over = self.bounds.covered_from > self.bounds.end
         return end is None or self.unread > 0 or (self.bounds.end != end and not is_passed_over)
 
     def as_read_whole(self) -> "DumpCopy":
-        """Return the copy as if its skipped parts were read, too."""
+        """Return the copy as if its skipped parts had been read."""
         return replace(self, skipped=0, bounds=replace(self.bounds, covered_from=_first_offset(self.files, ())))
 
 
 def _base_offsets(files: Sequence[DumpFile]) -> list[int]:
-    """Return the base offsets in the names of files; a name may say more than any offset can be."""
+    """Return the base offsets in file names, at most LARGEST_INT64; a name may have a larger number."""
     return [min(base, LARGEST_INT64) for file in files if (base := base_offset(file)) is not None]
 
 
 def _first_offset(files: Sequence[DumpFile], extents: Sequence[Extent]) -> int:
-    """Return the lowest offset that files cover: the base offset in a name, or what the first batch says."""
+    """Return the lowest offset that files cover: the lowest base offset in their names, or that of the first batch."""
     named = _base_offsets(files)
     return min([*named, *(extent.first_offset for extent in extents if not named)], default=0)
 
 
 def segment_copies(dump: Dump, extents: Sequence[Extent], ends: Mapping[int, int]) -> list[DumpCopy]:
-    """Return the copies that segments of a dump are of.
+    """Return the copies of log partitions to which the segments of a dump belong.
 
     Args:
         dump: the dump.
-        extents: what each file covers, those that were not opened too.
+        extents: the offsets that each file covers, including files that were not opened.
         ends: the first offset that earlier runs have not read, by log partition.
     """
     by_copy: dict[tuple[int, str], list[DumpFile]] = {}
@@ -114,12 +114,12 @@ def segment_copies(dump: Dump, extents: Sequence[Extent], ends: Mapping[int, int
 
 
 def gaps_of(copies: Sequence[DumpCopy], uncovered: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Return stretches that no file of any copy covers though one copy has the index of a segment there.
+    """Return ranges that no file covers although a copy has the index of a segment there.
 
-    Any other hole between two files is what the cleaner has left: it joins segments, and keeps the name of the first.
+    Any other hole between two files comes from the cleaner: it merges segments and keeps the name of the first.
 
     Args:
-        copies: of the dump.
+        copies: the copies of the dump.
         uncovered: ranges between files: log partition, from, to (not included).
     """
     unpaired: dict[int, list[int]] = {}
@@ -156,23 +156,23 @@ def _segment_copy(
         name=str(number),
         is_export=False,
         covered_from=max(first, end or 0) if skipped else first,
-        # A deleted file is a part of a log that went on behind it: the cleaner may have been anywhere in it.
+        # The log went on after a deleted file, so the cleaner may have cleaned all of it.
         cleaned_to=max(bases, default=reached) if any(file.is_current for file in files) else LARGEST_INT64,
         end=min(reached, LARGEST_INT64),
         gaps=(*lost, *damaged),
     )
     unread = sum(extent.unread for extent in extents)
-    # A file has no more records behind the end than it has offsets there.
+    # If a file has more unread records than it has offsets after the end, some lie below the end.
     is_late = end is not None and any(extent.unread > max(extent.last_offset + 1 - end, 0) for extent in extents)
     has_last_batch = any(extent.last_offset + 1 == reached for extent in extents)
     return DumpCopy(key[1], bounds, files, unread, skipped, is_late, unpaired, has_last_batch)
 
 
 def export_copies(tally: Tally, ends: Mapping[int, int]) -> list[DumpCopy]:
-    """Return the copies that an export through a consumer is of: one of each log partition.
+    """Return the copies in an export through a consumer: one for each log partition.
 
     Args:
-        tally: counts of all its records.
+        tally: counts of all records of the export.
         ends: the first offset that earlier runs have not read, by log partition.
     """
     unread = {partition: count.records for partition, count in tally.by_partition(only_new=True).items()}
@@ -199,16 +199,16 @@ def _export_copy(partition: int, low: int, end: int, unread: int, reached: int |
 def passed_over(
     copies: Sequence[DumpCopy], ends: Mapping[int, int], complete: Ranges
 ) -> Iterator[tuple[DumpCopy, Mapping[int, Sequence[tuple[int, int]]]]]:
-    """Return copies with skipped parts that must be read after all, and the parts that need not be.
+    """Yield copies whose skipped parts must be read after all, each with the parts that still need not be read.
 
-    Where a copy lacks offsets behind the end of what earlier runs have read, its own records show what is still alive.
-    So they do where it has records that an earlier copy had no file of: the rest of that file was compacted away.
-    An older copy may have what newer ones have lost, but not where nothing is missing.
+    If a copy lacks offsets after the end of earlier runs, only its own records show which keys were still alive. The
+    same is true if it has records in a range for which an earlier copy had no file: the rest of that file was compacted
+    away. An older copy may have records that newer copies have lost, except in ranges without missing records.
 
     Args:
-        copies: of a dump.
+        copies: the copies of a dump.
         ends: the first offset that earlier runs have not read, by log partition.
-        complete: half-open ranges of offsets of which none is missing, by log partition.
+        complete: half-open ranges of offsets without a missing record, by log partition.
     """
     for copy in copies:
         partition = copy.bounds.log_partition
@@ -221,5 +221,5 @@ def passed_over(
             ranges = [(low, high - 1) for low, high in complete.get(partition, ())]
             first = _first_offset(copy.files, ())
             if not any(low <= first and high >= copy.bounds.end - 1 for low, high in ranges):
-                # Only the older copy's own records show which offsets of a complete range it has, too.
+                # Only the older copy's own records show which of a complete range's offsets it has.
                 yield copy, {partition: [(end, LARGEST_INT64)]}

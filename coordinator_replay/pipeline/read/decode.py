@@ -1,8 +1,8 @@
-"""The first stage: a file of the dump to staged rows, which the tasks write themselves.
+"""The first stage, which decodes files of the dump into staged rows. The tasks write these themselves.
 
-A staged row has position and batch facts, and the columns of what it is: a commit, a group's record, a control record,
-or one for quarantine. Each sort of each bucket has files of its own, so that the stage after this one reads only what
-it needs, and raw bytes never cross to the JVM.
+A staged row has its position, facts of its batch, and the columns of its sort: commit, group record, control record or
+quarantine. Each sort has its own files in each bucket, so that the next stage reads only what it needs. Raw bytes never
+cross to the JVM.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -66,7 +66,7 @@ KINDS = {
     QUARANTINE: pa.schema([("source", pa.string()), *QUARANTINE_COLUMNS]),
     CONTROL: pa.schema([]),
 }
-"""What a record can be, and the columns that each sort adds to those of every staged row."""
+"""Sorts of records, and the columns that each adds to the columns of all staged rows."""
 
 STAGED = {
     kind: pa.schema(
@@ -87,8 +87,8 @@ class StagedFile(NamedTuple):
     """A file of staged rows.
 
     Attributes:
-        what: what its rows are, one of KINDS.
-        bucket: whose records they are.
+        what: the sort of its rows, one of KINDS.
+        bucket: the bucket of the records.
         copy: the copy of the log partition that they were read from.
     """
 
@@ -104,12 +104,12 @@ class FileShare:
 
     Attributes:
         file: the file.
-        skip: what need not be read; batches that lie wholly within are hopped over by their headers.
-        audited: positions of its log partition that earlier runs have read, which are counted separately.
-        anchors: of the log partition, which are looked up in what need not be read, too.
-        limit: from this offset on the file's records are not part of the log; None where all are.
-        metadata: the file with the id of the topic; None where it isn't there, or another share reads it.
-        checkpoint: the file with the starts of leader epochs, likewise.
+        skip: ranges that need not be read; batches that lie entirely within are skipped by their headers.
+        audited: offsets of its log partition that earlier runs have read; their records are counted separately.
+        anchors: anchors of the log partition, which are looked up in skipped ranges as well.
+        limit: the offset from which the file's records are not part of the log; None if all are.
+        metadata: the file with the topic's id; None if it does not exist or another share reads it.
+        checkpoint: the file with the starts of leader epochs; None in the same cases.
     """
 
     file: DumpFile
@@ -127,11 +127,11 @@ class DecodedFile:
 
     Attributes:
         files: the staged files.
-        tally: counts of all records, copies included.
-        extents: what each segment covers.
-        notes: sentences about them for the user.
-        anchors: candidates by log partition, a handful of each.
-        parts: the records at offsets of anchors that earlier runs have kept, by file or log partition.
+        tally: counts of all records, further copies included.
+        extents: the offsets that each segment covers.
+        notes: sentences about the files for the user.
+        anchors: a few candidates for each log partition.
+        parts: comparisons with the anchors that earlier runs have kept, by file or log partition.
     """
 
     files: list[StagedFile] = field(default_factory=list)
@@ -156,7 +156,7 @@ def _carried(records: pa.RecordBatch, rows: Rows) -> list[pa.Array]:
 
 
 def _with_source(records: pa.RecordBatch, decoded: Decoded) -> list[pa.Array]:
-    """Return columns of quarantined rows, with the file and byte position they came from."""
+    """Return columns of quarantined rows, with the file and byte position of each."""
     rows = pa.array(decoded.quarantine_rows)
     taken = records.column("source").take(rows).dictionary_encode()
     named = [None if name is None else without_secrets(name) for name in taken.dictionary.to_pylist()]
@@ -176,7 +176,7 @@ def decode_batch(records: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]
         records: a batch in ``LOG_RECORD``.
 
     Yields:
-        what the rows are, and the rows in the columns of STAGED for that.
+        The sort of the rows, and the rows in the columns of STAGED for this sort.
     """
     if records.num_rows == 0:
         return
@@ -213,7 +213,7 @@ class _Stager:
         self.done = DecodedFile()
 
     def add(self, records: pa.RecordBatch) -> None:
-        """Decode log records and write what they are."""
+        """Decode log records and write them by sort."""
         for partition, anchors in candidates(records):
             self.done.anchors[partition] = choose([*self.done.anchors.get(partition, ()), *anchors])
         for what, rows in decode_batch(records):
@@ -235,7 +235,7 @@ class _Stager:
 
 
 def _unread(records: pa.RecordBatch, audited: Audited) -> int:
-    """Return how many records stand where no earlier run has read; damage is no record."""
+    """Return the number of records at offsets that no earlier run has read; damage is no record."""
     is_record = records.column("error_class").is_null().to_numpy(zero_copy_only=False)
     return int((is_record & ~is_audited(records, audited)).sum())
 
@@ -245,8 +245,8 @@ class _Counts:
     """Records of a file that are not decoded, or that no earlier run has read.
 
     Attributes:
-        passed: read for nothing but their anchors.
-        left_out: not part of the log.
+        passed: number of records that were read only for anchors.
+        left_out: number of records that are not part of the log.
     """
 
     passed: int = 0
@@ -255,7 +255,7 @@ class _Counts:
 
 
 def _cover(done: DecodedFile, covered: SegmentCoverage, share: FileShare, counts: _Counts) -> None:
-    """Note what a segment covers."""
+    """Note the offsets that a segment covers."""
     file, base = share.file, base_offset(share.file)
     limit = LARGEST_INT64 if share.limit is None else share.limit
     if covered.first_offset is None or covered.last_offset is None:
@@ -278,12 +278,12 @@ def _cover(done: DecodedFile, covered: SegmentCoverage, share: FileShare, counts
 
 
 def copy_name(file: DumpFile) -> str:
-    """Return the copy that a file belongs to: its folder, or the file alone if it is not in the log now."""
+    """Return the copy that a file belongs to: its folder, or the file itself if it is no longer in the log."""
     return file.uri.rpartition("/")[0] if file.is_current else file.uri
 
 
 def _are_within(records: pa.RecordBatch, offsets: Numbers, ranges: SkipRanges) -> Bools:
-    """Return which records lie in ranges of offsets; what is damaged lies nowhere for sure."""
+    """Return which records lie in ranges of offsets; a damaged record counts as outside."""
     is_within: Bools = ranges.have(offsets)
     if is_within.any():
         is_within &= records.column("error_class").is_null().to_numpy(zero_copy_only=False)
@@ -293,14 +293,14 @@ def _are_within(records: pa.RecordBatch, offsets: Numbers, ranges: SkipRanges) -
 def _read(
     share: FileShare, passed_over: SkipRanges, hops: SkipRanges, audited: Audited, done: DecodedFile
 ) -> Iterator[SegmentPart]:
-    """Read what counts of a segment file, and compare its records with anchors.
+    """Read the records of a segment file that count, and compare records with anchors.
 
     Args:
         share: the file.
-        passed_over: where records need not be read.
-        hops: the same without the anchors, which are looked up there, too.
-        audited: positions that earlier runs have read.
-        done: takes what there is to say of the file.
+        passed_over: ranges that need not be read.
+        hops: the same ranges without the anchors in them, which are looked up.
+        audited: offsets that earlier runs have read.
+        done: takes the notes on the file.
     """
     file, counts, compared = share.file, _Counts(), list[Comparison]()
     limit = LARGEST_INT64 if share.limit is None else share.limit
@@ -317,7 +317,7 @@ def _read(
         if part.coverage is not None:
             _cover(done, part.coverage, share, counts)
             topic_id = None if share.metadata is None else read_topic_id(share.metadata)
-            # What is not in the log now may be of a branch that it has left.
+            # A file that is no longer in the log may be of a branch that the log has left.
             epochs = part.coverage.epochs if file.is_current else []
             checkpoint = [] if share.checkpoint is None else read_epochs(share.checkpoint)
             done.parts.append(LogCopy(folder_of(file), file.log_partition, compared, topic_id, epochs, checkpoint))
@@ -328,7 +328,7 @@ def decode_files(files: Sequence[FileShare], folder: str, buckets: int) -> Decod
     """Read and decode segment files, one after the other, and write their staged rows.
 
     Args:
-        files: in the order of the dump, each with what earlier runs have of it.
+        files: the files in the order of the dump, each with the parts that earlier runs have read.
         folder: where staged files go.
         buckets: how many buckets the warehouse has.
     """
@@ -336,7 +336,7 @@ def decode_files(files: Sequence[FileShare], folder: str, buckets: int) -> Decod
     stager = _Stager(folder, audited, buckets)
     for stager.copy, of_copy in groupby(files, key=lambda file: copy_name(file.file)):
         shares = list(of_copy)
-        # A file that is no longer part of the log is read for records that compaction has removed since.
+        # A file that is no longer part of the log may have records that compaction has removed since.
         skip = shares[0].skip if shares[0].file.is_current else ()
         hops = around(skip, (anchor.log_offset for anchor in shares[0].anchors))
         ranges = SkipRanges(skip), SkipRanges(hops), audited
@@ -352,14 +352,14 @@ def decode_rows(
     audited: Ranges = MappingProxyType({}),
     anchors: Mapping[int, Sequence[Anchor]] = MappingProxyType({}),
 ) -> DecodedFile:
-    """Decode log records of a dump that is a table, and write their staged rows.
+    """Decode log records of a dump in table form, and write their staged rows.
 
     Args:
         batches: in ``LOG_RECORD``.
         folder: where staged files go.
         buckets: how many buckets the warehouse has.
         audited: positions that earlier runs have read.
-        anchors: what earlier runs have kept for comparison, by log partition.
+        anchors: the anchors that earlier runs have kept, by log partition.
     """
     stager = _Stager(folder, audited_in(audited), buckets)
     compared: list[Comparison] = []

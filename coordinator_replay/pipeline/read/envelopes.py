@@ -1,7 +1,7 @@
 """Exports as log records: rows in the columns of Spark's Kafka source, and JSON lines with the envelope of ``kcat -J``.
 
-Both come from a consumer. A consumer sees no control records, no producer ids and no batches, so what rests on those
-is unknown here: the columns are null, never a guess.
+Both come from a consumer. A consumer sees no control records, no producer ids and no batches, so the columns that need
+them are null.
 """
 
 import base64
@@ -25,7 +25,7 @@ KAFKA_ROW = (*_KAFKA_SOURCE, "topic", "timestamp")
 """The columns of Spark's Kafka source that are read."""
 
 LINES = pa.schema([("line", pa.binary()), ("source", pa.string())])
-"""Lines of an export, each with the file that it is of."""
+"""Lines of an export, each with its file."""
 
 _LARGEST_PARTITION = 2**31 - 1
 _MALFORMED = {
@@ -58,14 +58,14 @@ def check_kafka_columns(columns: Mapping[str, str], where: str) -> None:
 
 
 def kafka_rows(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows in the columns KAFKA_ROW, those that there are, in ``LOG_RECORD``.
+    """Return rows in ``LOG_RECORD``, given rows with some of the columns KAFKA_ROW.
 
     Rows of other topics are left out.
     """
     if "topic" in rows.schema.names:
         rows = rows.filter(pc.equal(rows.column("topic").cast(pa.string()), TOPIC))
     partition, offset = (_whole_numbers(rows.column(name)) for name in ("partition", "offset"))
-    # A single offset beyond any log would be where every later audit begins.
+    # A single impossible offset would make every later audit begin there.
     is_placed = pc.fill_null(
         pc.and_(
             pc.and_(pc.greater_equal(partition, 0), pc.less_equal(partition, _LARGEST_PARTITION)),
@@ -87,7 +87,7 @@ def kafka_rows(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _whole_numbers(column: pa.Array) -> pa.Array:
-    """Return a column as numbers of 64 bits; null where it has none."""
+    """Return a column as 64-bit integers; null where it has no integer."""
     if pa.types.is_integer(column.type):
         return column.cast(pa.int64(), safe=False)
     return pa.array(map(_whole_number, column.to_pylist()), pa.int64())
@@ -104,7 +104,7 @@ def _whole_number(value: Any) -> int | None:
 def log_records(lines: pa.RecordBatch) -> pa.RecordBatch:
     """Return the records of ``__consumer_offsets`` among some lines, in ``LOG_RECORD``.
 
-    Lines that can't be read become damage rows with the line's own bytes, blank ones none.
+    Lines that can't be read become damage rows with the line's bytes; blank lines become no row.
 
     Args:
         lines: in LINES.
@@ -115,7 +115,7 @@ def log_records(lines: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _row(line: bytes) -> dict[str, Any]:
-    """Return a line as a row of ``LOG_RECORD``, and of which topic it is."""
+    """Return a line as a row of ``LOG_RECORD``, with its topic."""
     row: dict[str, Any] = {"topic": TOPIC}
     try:
         raw = orjson.loads(line)
@@ -123,7 +123,7 @@ def _row(line: bytes) -> dict[str, Any]:
         partition, offset = _first(raw, int, "partition"), _first(raw, int, "offset")
         at_ms = shown_ms(_first(raw, int, "ts", "timestamp"))
         row["log_timestamp"] = None if at_ms is None else at_ms * 1000
-        # A single offset beyond any log would be where every later audit begins.
+        # A single impossible offset would make every later audit begin there.
         if (
             partition is None
             or offset is None
@@ -140,10 +140,10 @@ def _row(line: bytes) -> dict[str, Any]:
 
 
 def _first(raw: Mapping[str, Any], kind: type, *names: str) -> Any:
-    """Return the first of some fields that has a value.
+    """Return the first value among some fields; None if none has a value.
 
     Raises:
-        ValueError: it is of another type.
+        ValueError: the value is of another type.
     """
     value = next((value for name in names if (value := raw.get(name)) is not None), None)
     if value is not None and type(value) is not kind:

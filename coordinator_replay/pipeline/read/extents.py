@@ -1,4 +1,4 @@
-"""Which offsets the segments of a dump cover."""
+"""Extents: the offsets that the segments of a dump cover."""
 
 from dataclasses import dataclass
 
@@ -8,11 +8,11 @@ class Extent:
     """The offsets that one segment covers, both ends included.
 
     Attributes:
-        records: how many there are, control records and those passed over too.
-        skipped: how many of the records were passed over because earlier runs have read them.
-        unread: how many of the records stand where no earlier run has read.
+        records: number of its records, including control records and skipped records.
+        skipped: number of records that were skipped because earlier runs have read them.
+        unread: number of records at offsets that no earlier run has read.
         copy: the copy of the log partition that the file belongs to.
-        damaged: how many ranges of bytes in it are no records.
+        damaged: number of ranges of bytes in it that are no records.
     """
 
     log_partition: int

@@ -1,4 +1,4 @@
-"""Look-ups in a dump that tell whether it is of the log that earlier runs have read: anchors, and files beside them."""
+"""Look-ups that show whether a dump is of the log that earlier runs have read: anchors, and files beside segments."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -21,14 +21,14 @@ _TOPIC_ID = re.compile(r"^topic_id:\s*(\S+)\s*$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class LookUp:
-    """A file that is opened for nothing but its records at offsets of anchors."""
+    """A file that is opened only for its records at offsets of anchors."""
 
     file: DumpFile
     anchors: Sequence[Anchor]
 
 
 def look_up(share: LookUp) -> list[Comparison]:
-    """Compare the records of a file with anchors, hopping over all other batches by their headers."""
+    """Compare the records of a file with anchors, skipping all other batches by their headers."""
     wanted = [anchor.log_offset for anchor in share.anchors]
     comparisons: list[Comparison] = []
     for part in read_file(share.file, SkipRanges(around([(0, wanted[-1] + 1)], wanted))):
@@ -37,7 +37,7 @@ def look_up(share: LookUp) -> list[Comparison]:
 
 
 def around(skip: Sequence[tuple[int, int]], offsets: Iterable[int]) -> list[tuple[int, int]]:
-    """Return closed ranges of offsets without some that lie in them.
+    """Return closed ranges of offsets without some single offsets.
 
     >>> around([(0, 9), (20, 29)], [0, 5, 12])
     [(1, 4), (6, 9), (20, 29)]
@@ -54,12 +54,12 @@ def around(skip: Sequence[tuple[int, int]], offsets: Iterable[int]) -> list[tupl
 
 
 def companions(dump: Dump, files: Iterable[DumpFile], name: str) -> dict[str, str]:
-    """Return the companion of one of the files of each folder that has it, by that file's URI.
+    """Return the companion file of each folder that has it, by the URI of one of the folder's files.
 
     Args:
         dump: the dump.
         files: some of its files.
-        name: of the companion, such as PARTITION_METADATA.
+        name: name of the companion, such as PARTITION_METADATA.
     """
     folders = {folder_of(file): file.uri for file in files}
     named = ((uri, f"{folder}/{name}") for folder, uri in folders.items())
@@ -80,7 +80,8 @@ def read_topic_id(uri: str) -> str | None:
 def read_epochs(uri: str) -> list[tuple[int, int]]:
     """Return leader epochs and their first offsets in a ``leader-epoch-checkpoint``; none if it can't be read.
 
-    A version, the number of lines, and so many lines of an epoch and an offset (``LeaderEpochCheckpointFile``).
+    The file has a version, the number of entries, and a line with epoch and offset for each entry
+    (``LeaderEpochCheckpointFile``).
     """
     lines = [line.split() for line in _text(uri).splitlines()]
     try:
@@ -100,7 +101,7 @@ def _text(uri: str) -> str:
 
 
 Look = Callable[[Sequence[LookUp]], Sequence[Sequence[Comparison]]]
-"""Looks records up in files."""
+"""A function that looks records up in files."""
 
 
 def compare_logs(
@@ -111,17 +112,17 @@ def compare_logs(
 ) -> LogComparison:
     """Decide by anchors whether a dump is of the log that earlier runs have read.
 
-    Files that were not opened so far are opened where nothing else decides, those with the newest anchors first. What
-    is found in them is added to the copies.
+    If nothing else decides, files that were not opened so far are opened, those with the newest anchors first. The
+    comparisons in them are added to the copies.
 
     Args:
-        copies: of the dump, as far as it was read.
+        copies: the copies of the dump, as far as it was read.
         earlier: what earlier runs have kept, by log partition.
-        unopened: files of the dump that were not opened, with the offsets that their names say.
+        unopened: files of the dump that were not opened, with the offsets in their names.
         look: looks records up in files.
 
     Raises:
-        InputError: the dump is of another log, or nothing says which of two histories counts.
+        InputError: the dump is of another log, or nothing shows which of two histories counts.
     """
     copies = [copy for copy in copies if copy.log_partition in earlier]
     for copy in copies:
@@ -136,7 +137,7 @@ def compare_logs(
 def _to_look_up(
     copy: LogCopy, earlier: Mapping[int, EarlierLog], unopened: Sequence[tuple[DumpFile, Extent]], newest_only: bool
 ) -> list[LookUp]:
-    """Return the files that are to be opened, because what was compared so far decides nothing."""
+    """Return the files to open because the comparisons so far decide nothing."""
     if copy.is_settled or (newest_only and copy.compared):
         return []
     done = {found.anchor.log_offset for found in copy.compared}
@@ -153,7 +154,7 @@ def earlier_logs(files: Sequence[TableFile]) -> dict[int, EarlierLog]:
     """Return what earlier runs have kept, by log partition.
 
     Args:
-        files: of table ``log_partitions``, of the cluster.
+        files: the cluster's files of table ``log_partitions``.
     """
     return {
         row["log_partition"]: EarlierLog(

@@ -1,4 +1,4 @@
-"""The ``__cluster_metadata`` log: what the controller wrote of topics, and of leaders of ``__consumer_offsets``."""
+"""The ``__cluster_metadata`` log: records about topics, and about leaders of ``__consumer_offsets``."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,13 +24,13 @@ _RECOVERING = 1
 
 @dataclass(frozen=True, slots=True)
 class TopicRecord:
-    """A record of the log that is about a topic.
+    """A record about a topic.
 
     Attributes:
-        log_offset: where it stands; in a snapshot, where in that.
-        leader: of the partition, where the record names one; -1 for none.
-        leader_epoch: of the partition, where the record has it.
-        is_unclean: whether the leader was elected though it was not in sync.
+        log_offset: its offset in the log; in a snapshot, its position there.
+        leader: leader of the partition, if the record names one; -1 for no leader.
+        leader_epoch: leader epoch of the partition, if the record has it.
+        is_unclean: whether the leader was elected although it was not in sync.
     """
 
     kind: str
@@ -49,8 +49,8 @@ class MetadataFile:
     """Contents of a file of the log.
 
     Attributes:
-        base_offset: its first offset; of a snapshot, the first one that it does not contain.
-        end_offset: the offset behind its last record.
+        base_offset: its first offset; for a snapshot, the first offset that it does not contain.
+        end_offset: the offset after its last record.
     """
 
     base_offset: int
@@ -73,7 +73,7 @@ def metadata_files(path: str) -> list[DumpFile]:
 
 
 def read_metadata(file: DumpFile) -> MetadataFile:
-    """Return a stage: what one file of the log says of topics."""
+    """Read the records about topics in a file of the log: a stage."""
     records: list[TopicRecord] = []
     is_snapshot = file.uri.endswith(_SNAPSHOT)
     name = _NAME.match(file.uri.rpartition("/")[2])
@@ -112,13 +112,13 @@ def _record(value: bytes | None, at: Any, log_offset: int | None) -> TopicRecord
 
 
 def leader_changes(files: Iterable[MetadataFile]) -> Iterator[LeaderChange]:
-    """Return when partitions of ``__consumer_offsets`` got other leaders.
+    """Yield the changes of leaders of partitions of ``__consumer_offsets``.
 
-    A record that names a leader raises the leader epoch by one (``PartitionRegistration.merge``), so that epochs are
-    counted from the partition's record or from a snapshot on, as far as no record is missing.
+    A record that names a leader raises the leader epoch by one (``PartitionRegistration.merge``). So epochs are counted
+    from the partition's first record or from a snapshot on, as long as no record is missing.
 
     Args:
-        files: of the log, in any order.
+        files: files of the log, in any order.
     """
     in_order = sorted(files, key=lambda file: (file.base_offset, file.end_offset))
     topics = [
@@ -127,7 +127,7 @@ def leader_changes(files: Iterable[MetadataFile]) -> Iterator[LeaderChange]:
         for record in file.records
         if record.topic == OFFSETS_TOPIC
     ]
-    # A topic that was made again has another id, and epochs of its own.
+    # A topic that was created again has another id, and its epochs begin again.
     topic_id = max(topics, default=(0, None))[1]
     snapshots = [file for file in in_order if file.is_snapshot]
     epochs: dict[int, int] = {}
@@ -136,7 +136,7 @@ def leader_changes(files: Iterable[MetadataFile]) -> Iterator[LeaderChange]:
         if file.is_snapshot:
             continue
         if file.base_offset > reached:
-            # Records before it are missing: what was counted so far is no beginning for it.
+            # Records before this file are missing, so the epochs counted so far can't be continued.
             yield from _from_snapshots(snapshots, file.base_offset, topic_id, epochs)
             epochs.clear()
         for record in file.records:
@@ -152,7 +152,7 @@ def _from_snapshots(
 ) -> Iterator[LeaderChange]:
     """Yield the leaders that snapshots up to an offset name for partitions without a known epoch.
 
-    The snapshots are taken off the list.
+    These snapshots are removed from the list.
     """
     while snapshots and (before is None or snapshots[0].base_offset < before):
         for record in snapshots.pop(0).records:
@@ -161,7 +161,7 @@ def _from_snapshots(
 
 
 def _change(record: TopicRecord, epochs: dict[int, int], at_ms: int | None) -> Iterator[LeaderChange]:
-    """Yield the change that a record shows, if any; epochs are kept up."""
+    """Yield the change that a record shows, if any, and update the epochs."""
     if record.partition is None or record.leader is None:
         return
     before = epochs.get(record.partition)

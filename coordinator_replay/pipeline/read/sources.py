@@ -22,18 +22,18 @@ _DESTROYED = (
 )
 
 _S3 = re.compile("^s3n?://")
-"""What else users write for the one scheme of S3 that Hadoop still knows, s3a."""
+"""Other schemes of S3 that users write; Hadoop knows only s3a."""
 _NO_CONNECTOR = re.compile("No FileSystem for scheme|ClassNotFoundException: Class [^ ]*FileSystem not found")
 
 
 def _kafka_source(df: DataFrame, path: str) -> DataFrame:
-    """Return the columns that ``kafka_rows`` reads of a table.
+    """Return a table with only the columns that ``kafka_rows`` reads.
 
     Raises:
         InputError: a column is missing or of another type.
     """
     check_kafka_columns({field.name: field.dataType.typeName() for field in df.schema}, path)
-    # Spark passes over files and row groups of other topics.
+    # With this filter, Spark skips files and row groups of other topics.
     rows = df.where(F.col("topic") == TOPIC) if "topic" in df.columns else df
     return rows.select(*(name for name in KAFKA_ROW if name in df.columns and name != "topic"))
 
@@ -50,7 +50,7 @@ def _json_lines(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
     """
     for path in paths:
         lines = read_head(path, 1 << 16).decode("utf-8", "replace").splitlines()[:200]
-        # A text encoding destroys every record, a damaged byte the line that it is in.
+        # A text encoding destroys every record, a damaged byte only its own line.
         if 2 * sum(map(_looks_destroyed, lines)) > len(lines):
             raise InputError(_DESTROYED.format(path=path))
     text = spark.read.text(list(paths), lineSep="\n")
@@ -59,7 +59,7 @@ def _json_lines(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
 
 @contextmanager
 def _failing_without_connector(dump: Dump) -> Iterator[None]:
-    """Turn the lack of Spark's connector for a store into a sentence; pyarrow may well have listed its files."""
+    """Turn the error of a missing Spark connector into a sentence; pyarrow lists files without that connector."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as problem:
@@ -73,10 +73,10 @@ def _failing_without_connector(dump: Dump) -> Iterator[None]:
 
 
 def read_tables(spark: SparkSession, dump: Dump) -> tuple[DataFrame, Callable[[pa.RecordBatch], pa.RecordBatch]]:
-    """Return a dump of Parquet, Delta or JSON lines as Spark reads it, and a function that makes log records.
+    """Return a dump of Parquet, Delta or JSON lines as a DataFrame, and a function that makes log records of its rows.
 
     Raises:
-        InputError: the files are not what they seem, lack columns, or lie in a store that Spark can't open.
+        InputError: the files are not of the expected form, lack columns, or are in a store that Spark can't open.
     """
     paths = [_S3.sub("s3a://", path) for path in dump.paths]
     with _failing_without_connector(dump):

@@ -1,4 +1,4 @@
-"""What a run read, counted where it is decoded: as much as there are log partitions and topics."""
+"""Counts of the records that a run read. They grow with log partitions and topics, not with records."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -22,15 +22,16 @@ Audited = Mapping[int, SkipRanges]
 """Offsets that earlier runs have read, by log partition."""
 
 COMMIT, RECORD, QUARANTINE, CONTROL = "commit", "record", "quarantine", "control"
-"""What a record can be."""
+"""Sorts of records."""
 
 NAMING_KINDS = frozenset(
     {"ConsumerGroupPartitionMetadata", "ShareGroupPartitionMetadata", "ShareGroupStatePartitionMetadata"}
 )
-"""Group records that carry ids and names of topics next to each other."""
+"""Kinds of group records that have both ids and names of topics."""
 
 BATCH_EPOCH = "batch_epoch"
-"""The leader epoch of a record's batch: commits have one of their own by the name that batches have."""
+"""Column with the leader epoch of a record's batch; in commits, the name that batches use means another leader
+epoch."""
 
 _SHARE_LISTS = ("initializingTopics", "initializedTopics")
 _UNKNOWN_TOPIC = "<UNKNOWN>"
@@ -48,8 +49,8 @@ class CountKey(NamedTuple):
     """Key of a count.
 
     Attributes:
-        log_partition: None where it has none.
-        is_audited: whether earlier runs have read these positions.
+        log_partition: None for records without one.
+        is_audited: whether earlier runs have read these offsets.
     """
 
     log_partition: int | None
@@ -61,11 +62,11 @@ class Count:
     """Records of one key.
 
     Attributes:
-        records: how many.
-        low: the lowest offset, None where none has one.
-        high: the highest.
-        begin: the earliest timestamp; None where none has one.
-        end: the latest.
+        records: number of records.
+        low: their lowest offset; None if none has an offset.
+        high: their highest offset; None likewise.
+        begin: their earliest timestamp; None if none has a timestamp.
+        end: their latest timestamp; None likewise.
     """
 
     records: int
@@ -75,7 +76,7 @@ class Count:
     end: datetime | None
 
     def add(self, other: "Count") -> None:
-        """Let others count here too."""
+        """Add another count to this one."""
 
         def best(choose: Callable[..., Any], name: str) -> Any:
             values = [value for tally in (self, other) if (value := getattr(tally, name)) is not None]
@@ -87,13 +88,13 @@ class Count:
 
 
 class NamedTopic(NamedTuple):
-    """Name of a topic in a record. They sort by the record's place in the log: the last one counts.
+    """Name of a topic in a record. Names sort by the record's position in the log: the last one counts.
 
     Attributes:
-        log_offset: of the record; -1 where it has none.
-        log_partition: of the record; -1 where it has none.
+        log_offset: log offset of the record; -1 if it has none.
+        log_partition: log partition of the record; -1 if it has none.
         topic: the name.
-        partition_count: how many partitions the topic has; -1 where the record does not say.
+        partition_count: number of the topic's partitions; -1 if the record does not say it.
     """
 
     log_offset: int
@@ -103,19 +104,19 @@ class NamedTopic(NamedTuple):
 
 
 Place = tuple[int, datetime | None]
-"""Where a record stands: its offset, and its time."""
+"""Position of a record: its offset and its time."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of records, what they call topics, and which leaders wrote them.
+    """Counts of records, and the names of topics and leader epochs in them.
 
     Attributes:
-        counts: by key.
-        names: topics by id, as commits say.
-        named: topics by id, as group records say.
-        epochs: the first record by log partition and leader epoch.
-        divisors: by log partition: every number of partitions divides it that puts its groups there.
+        counts: the counts by key.
+        names: topics by id, from commits.
+        named: topics by id, from group records.
+        epochs: position of the first record by log partition and leader epoch.
+        divisors: a number for each log partition that every possible partition count divides.
     """
 
     counts: dict[CountKey, Count] = field(default_factory=dict)
@@ -128,9 +129,9 @@ class Tally:
         """Count a batch of staged rows.
 
         Args:
-            what: what they are.
-            rows: in the columns of STAGED for that.
-            audited: positions that earlier runs have read, which are counted separately.
+            what: the sort of the rows.
+            rows: the rows, in the columns of STAGED for this sort.
+            audited: offsets that earlier runs have read; their records are counted separately.
         """
         columns = {name: rows.column(name) for name in ("log_partition", "log_offset", "log_timestamp")}
         counted = pa.table(columns | {"is_audited": pa.array(is_audited(rows, audited))})
@@ -151,11 +152,11 @@ class Tally:
         if key in self.counts:
             self.counts[key].add(count)
         else:
-            # Not the other tally's own: what is added here must not be added there.
+            # A new object: additions here must not change the other tally.
             self.counts[key] = replace(count)
 
     def merge(self, other: "Tally") -> None:
-        """Add what another task has counted."""
+        """Add the counts of another task."""
         for key, count in other.counts.items():
             self.count(key, count)
         for into, topics in ((self.names, other.names), (self.named, other.named)):
@@ -172,7 +173,7 @@ class Tally:
         return {key.log_partition for key in self.counts if key.log_partition is not None}
 
     def by_partition(self, *, only_new: bool = False) -> dict[int, Count]:
-        """Return what was counted of each log partition.
+        """Return the counts of each log partition.
 
         Args:
             only_new: whether positions that earlier runs have read are left out.
@@ -188,7 +189,7 @@ class Tally:
         return sum(count.records for count in self.counts.values())
 
     def end(self) -> datetime | None:
-        """Return the latest time of any record, in quarantine or not; None where none carries one."""
+        """Return the latest time of any record, quarantined or not; None if no record has a time."""
         return max((count.end for count in self.counts.values() if count.end is not None), default=None)
 
     def _begin_epochs(self, rows: pa.RecordBatch) -> None:
@@ -201,7 +202,7 @@ class Tally:
             self._begin_epoch((int(partitions[row]), int(epochs[row])), (int(offsets[row]), at))
 
     def _begin_epoch(self, key: tuple[int, int], place: Place) -> None:
-        # A record has one time: the offset decides.
+        # Positions with equal offsets are of one record, so the offset alone decides.
         self.epochs[key] = min(place, self.epochs.get(key, place), key=lambda pair: pair[0])
 
     def _divide_hashes(self, rows: pa.RecordBatch) -> None:
@@ -258,7 +259,7 @@ def kinds_of(what: str, rows: pa.RecordBatch) -> pa.Array:
 
 
 def is_audited(rows: pa.RecordBatch, audited: Audited) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Return which rows stand where earlier runs have read, by log_partition and log_offset."""
+    """Return which rows lie at offsets that earlier runs have read."""
     partitions, offsets = (numbers_of(rows.column(name), -1) for name in ("log_partition", "log_offset"))
     is_in = np.zeros(rows.num_rows, np.bool_)
     for partition, ranges in audited.items():
@@ -268,6 +269,6 @@ def is_audited(rows: pa.RecordBatch, audited: Audited) -> np.ndarray[Any, np.dty
 
 
 def audited_in(ranges: Ranges) -> Audited:
-    """Return ranges as they are looked up."""
+    """Return ranges in the form for look-ups."""
     read = {partition: some for partition, some in ranges.items() if some}
     return {partition: SkipRanges([(start, end - 1) for start, end in some]) for partition, some in read.items()}
