@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any
 
-from coordinator_replay.analysis.coordinator_changes import CoordinatorChange, row_of
+from coordinator_replay.analysis.coordinator_changes import CoordinatorChange
 from coordinator_replay.analysis.findings.evaluate import FINDINGS, Evaluator
 from coordinator_replay.analysis.findings.evidence import Evidence
+from coordinator_replay.analysis.findings.evidence_rows import Content, Loading, LogRange
 from coordinator_replay.analysis.reasons.topic_changes import REMOVED as TOPIC_REMOVED
 from coordinator_replay.pipeline.bucket import BucketResult
 from coordinator_replay.pipeline.bucket_files import Changes, TableWriter
@@ -164,15 +164,24 @@ def take_findings(job: Job, evaluated: Sequence[EvaluationResult], log: Log, new
     return Changes([*added, *writer.close()], [*job.files(FINDINGS), *job.files(TOTALS)])
 
 
-def _of_log(run: Run, log: Log) -> Iterator[tuple[Evidence, dict[str, Any]]]:
+def _of_log(run: Run, log: Log) -> Iterator[tuple[Evidence, Content]]:
     """Yield evidence about the log itself, as far as this run and earlier runs have read it."""
     gaps, lost = unread(log.history.ranges, run), lost_ranges([run, *log.history.runs])
     for kind, ranges in ((Evidence.GAP, gaps), (Evidence.LOST, lost)):
         for log_partition, low, high in ranges:
-            yield kind, {"log_partition": log_partition, "from_offset": low, "to_offset": high}
+            log_range: LogRange = {"log_partition": log_partition, "from_offset": low, "to_offset": high}
+            yield kind, log_range
     for change in log.coordinators:
         if change.loaded_at is not None:
-            yield Evidence.LOADING, row_of(change)
+            loading: Loading = {
+                "log_partition": change.log_partition,
+                "leader_epoch": change.leader_epoch,
+                "broker": change.broker,
+                "loading_ms": change.loading_ms,
+                "loaded_at": change.loaded_at,
+                "sources": list(change.sources),
+            }
+            yield Evidence.LOADING, loading
     if log.moves:
         yield Evidence.MOVED, evidence_of(log.moves)
 

@@ -12,12 +12,13 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from coordinator_replay.analysis.findings.evidence_rows import MovedGroups, NamedMove
 from coordinator_replay.columns import Bools, Numbers, numbers_of, plain_rows
 from coordinator_replay.int64 import LARGEST_INT64
 from coordinator_replay.java_strings import positive_hash
@@ -33,7 +34,7 @@ SEQ_OF_MOVE = 1 << 32
 """After each move, a group's events are numbered from the next multiple of this, so that they sort by move first."""
 
 _PLACES = ("group_id", "log_partition", "log_offset")
-_NAMED, _MOST_NAMED = ("group_id", "log_partition", "to_log_partition", "moved_at"), 50
+_MOST_NAMED = 50
 _PLACE_ROWS = table("offset_commits").arrow_schema(_PLACES).remove_metadata()
 _COUNTED = pa.schema([("group_id", pa.string()), ("log_partition", pa.int32())])
 _READ = ("group_id", "log_partition", "log_offset", "log_timestamp", "is_tombstone", "kind", "member_id", "value_json")
@@ -337,11 +338,19 @@ def moved_note(moves: Sequence[GroupMove]) -> str | None:
     )
 
 
-def evidence_of(moves: Sequence[GroupMove]) -> dict[str, Any]:
+def evidence_of(moves: Sequence[GroupMove]) -> MovedGroups:
     """Return moves as evidence of a finding; only some of them are named."""
     times = [move.moved_at for move in moves if move.moved_at is not None]
     open_until = [move.overlaps_until for move in moves if move.overlaps_until is not None]
-    named = [{name: getattr(move, name) for name in _NAMED} for move in moves[:_MOST_NAMED]]
+    named: list[NamedMove] = [
+        {
+            "group_id": move.group_id,
+            "log_partition": move.log_partition,
+            "to_log_partition": move.to_log_partition,
+            "moved_at": move.moved_at,
+        }
+        for move in moves[:_MOST_NAMED]
+    ]
     return {
         "moves": named,
         "groups": len({move.group_id for move in moves}),

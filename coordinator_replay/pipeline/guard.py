@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
 
+from coordinator_replay.analysis.findings.evidence_rows import FailedStep
 from coordinator_replay.errors import CoordinatorReplayError
 
 _UNGUARDED = (CoordinatorReplayError, OSError, MemoryError)
@@ -37,6 +38,16 @@ class GroupFailure(NamedTuple):
     where: str
     log_partition: int | None = None
     log_offset: int | None = None
+
+    def evidence(self) -> FailedStep:
+        """Return it as evidence."""
+        return {
+            "step": self.step,
+            "error": self.error,
+            "where": self.where,
+            "log_partition": self.log_partition,
+            "log_offset": self.log_offset,
+        }
 
 
 class GroupGuard:

@@ -4,8 +4,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from operator import itemgetter
 
-from coordinator_replay.analysis.findings.context import GroupContext, Row
+from coordinator_replay.analysis.findings.context import GroupContext
 from coordinator_replay.analysis.findings.ended_rules import epoch_of
+from coordinator_replay.analysis.findings.evidence_rows import (
+    Burst,
+    PartitionCommits,
+    PositionLosses,
+    Rewinds,
+    Stall,
+)
 from coordinator_replay.analysis.findings.observation import (
     MOST_NAMED,
     Observation,
@@ -15,15 +22,15 @@ from coordinator_replay.analysis.findings.observation import (
     of_partitions,
 )
 from coordinator_replay.analysis.findings.thresholds import MINUTE_MS
-from coordinator_replay.analysis.findings.totals import BURST_MS, Sum, bursts_of, mean_interval_ms
+from coordinator_replay.analysis.findings.totals import BURST_MS, bursts_of, mean_interval_ms
 from coordinator_replay.listing import counted
 from coordinator_replay.times import latest_ms, time_order, time_text
 
 
-def look_for_stall(context: GroupContext, topic: "TopicCommits", row: Row) -> None:
+def look_for_stall(context: GroupContext, topic: "TopicCommits", row: PartitionCommits) -> None:
     """Look for a stall: others of the group went on committing long after this one, whose owner is still there."""
-    last_ms, limits, commits = row["last_at"], context.limits, context.commits
-    if last_ms is None or commits is None or commits["last_at"] is None:
+    first_ms, last_ms, limits, commits = row["first_at"], row["last_at"], context.limits, context.commits
+    if first_ms is None or last_ms is None or commits is None:
         return
     stalled_ms = commits["last_at"] - last_ms
     if stalled_ms < limits.stall_ms or not row["is_last_known"] or not context.is_stable:
@@ -31,11 +38,20 @@ def look_for_stall(context: GroupContext, topic: "TopicCommits", row: Row) -> No
     owner = context.owned.get((row["topic"], row["partition"]))
     if owner is None or time_order(owner.at_ms) > last_ms:
         return
-    usual_ms = mean_interval_ms(0, context.active_time(row).elapsed_ms(row["first_at"], last_ms), row["commits"])
+    active = context.active_time([first_ms, last_ms, row["commits"]])
+    usual_ms = mean_interval_ms(0, active.elapsed_ms(first_ms, last_ms), row["commits"])
     if usual_ms is None or stalled_ms < limits.patience * usual_ms:
         return
-    kept = {name: row[name] for name in ("partition", "last_at", "committed_offset", "from_offset", "topic_id")}
-    topic.stalls.setdefault(owner.member_id, []).append(kept | {"usual_ms": usual_ms, "owned_from": owner.at_ms})
+    stall: Stall = {
+        "partition": row["partition"],
+        "last_at": last_ms,
+        "committed_offset": row["committed_offset"],
+        "from_offset": row["from_offset"],
+        "topic_id": row["topic_id"],
+        "usual_ms": usual_ms,
+        "owned_from": owner.at_ms,
+    }
+    topic.stalls.setdefault(owner.member_id, []).append(stall)
 
 
 def commit_stall(context: GroupContext, topic: "TopicCommits") -> Iterator[Observation]:
@@ -78,7 +94,7 @@ def commit_stall(context: GroupContext, topic: "TopicCommits") -> Iterator[Obser
         )
 
 
-def offset_rewind(context: GroupContext, row: Row) -> Iterator[Observation]:
+def offset_rewind(context: GroupContext, row: Rewinds) -> Iterator[Observation]:
     """Yield commits below the one before, while the group had members, or in a group without members on record.
 
     An Empty group that has had members is left to ``offset_reset``, and so are commits before the first member joined.
@@ -123,7 +139,7 @@ def offset_rewind(context: GroupContext, row: Row) -> Iterator[Observation]:
     )
 
 
-def position_lost(context: GroupContext, row: Row) -> Iterator[Observation]:
+def position_lost(context: GroupContext, row: PositionLosses) -> Iterator[Observation]:
     """Yield commits of negative offsets, which brokers store and consumers take for none.
 
     Those of a topic that follow each other closely are one.
@@ -160,10 +176,7 @@ def position_lost(context: GroupContext, row: Row) -> Iterator[Observation]:
     )
 
 
-_LAST_INTO_EMPTY = ("from_offset", "valid_from", "committed_offset", "previous_offset")
-
-
-def look_for_reset(context: GroupContext, topic: "TopicCommits", row: Row) -> None:
+def look_for_reset(context: GroupContext, topic: "TopicCommits", row: PartitionCommits) -> None:
     """Look for a reset: commits of a partition into a group without members that has members at other times.
 
     Two kinds: into a group that is Empty after it has had members, and before the group's first member joined, where
@@ -172,7 +185,8 @@ def look_for_reset(context: GroupContext, topic: "TopicCommits", row: Row) -> No
     records.
     """
     status, last_ms = context.status, row["empty_valid_from"]
-    if status is None or not status["has_had_members"] or not row["empty_count"] or last_ms is None:
+    last_offset, committed = row["empty_from_offset"], row["empty_committed_offset"]
+    if status is None or not status["has_had_members"] or last_ms is None or last_offset is None or committed is None:
         return
     since, members_from = row["empty_first_at"], status["members_from"]
     if last_ms >= time_order(members_from):
@@ -181,15 +195,21 @@ def look_for_reset(context: GroupContext, topic: "TopicCommits", row: Row) -> No
         when = "before the group's first member joined"
     else:
         return
-    burst = {
+    burst: Burst = {
         "log_partition": row["log_partition"],
         "count": row["empty_count"],
         "first_at": since,
         "last_at": last_ms,
-        "first_offset": row["empty_from_offset"],
+        "first_offset": last_offset,
         "furthest": 0,
         "partitions": [row["partition"]],
-        "last": {"partition": row["partition"], **{name: row[f"empty_{name}"] for name in _LAST_INTO_EMPTY}},
+        "last": {
+            "partition": row["partition"],
+            "from_offset": last_offset,
+            "valid_from": last_ms,
+            "committed_offset": committed,
+            "previous_offset": row["empty_previous_offset"],
+        },
     }
     topic.resets.setdefault(when, []).append(burst)
 
@@ -225,7 +245,7 @@ def offset_reset(context: GroupContext, topic: "TopicCommits") -> Iterator[Obser
             )
 
 
-def _committer(row: Row) -> str:
+def _committer(row: Rewinds) -> str:
     """Return who may have moved an offset back in a group without members.
 
     A consumer commits the leader epoch of the last record it read. kafka-consumer-groups and MirrorMaker's checkpoints
@@ -270,10 +290,10 @@ class TopicCommits:
     partitions: int = 0
     metadata_bytes: int = 0
     is_last_known: bool = True
-    stalls: dict[str, list[Row]] = field(default_factory=dict)
-    resets: dict[str, list[Sum]] = field(default_factory=dict)
+    stalls: dict[str, list[Stall]] = field(default_factory=dict)
+    resets: dict[str, list[Burst]] = field(default_factory=dict)
 
-    def add(self, row: Row) -> None:
+    def add(self, row: PartitionCommits) -> None:
         """Add one more partition."""
         self.partitions += bool(row["has_offset"])
         self.is_last_known &= row["is_last_known"]
@@ -378,7 +398,7 @@ def never_committed(context: GroupContext) -> Iterator[Observation]:
 def silent_group(context: GroupContext) -> Iterator[Observation]:
     """Yield a Stable group with members whose last record of any kind lies long before the end of the log."""
     status, commits = context.status, context.commits
-    if status is None or not context.is_stable or commits is None or commits["last_at"] is None:
+    if status is None or not context.is_stable or commits is None:
         return
     since = max(commits["last_at"], time_order(status["at"]))
     usual_ms = mean_interval_ms(commits["first_at"], commits["last_at"], commits["commits"])

@@ -1,21 +1,30 @@
 """What rules over a group's evidence look at: its status, its owners and sums, and never the rows of evidence."""
 
 from collections import deque
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple, cast
 
 from coordinator_replay.analysis.findings.evidence import Evidence
-from coordinator_replay.analysis.findings.thresholds import Thresholds
-from coordinator_replay.analysis.findings.totals import (
+from coordinator_replay.analysis.findings.evidence_rows import (
     ABANDONED,
     STALL,
-    ActiveTime,
-    mean_interval_ms,
+    Content,
+    EndedExpiry,
+    EndedStall,
+    GroupCommits,
+    LargeRecord,
+    LastStatus,
+    LongTransaction,
+    OffsetExpiry,
+    PartitionCommits,
+    QuietTime,
+    Range,
+    RebalanceTimes,
+    UncommittedTime,
 )
+from coordinator_replay.analysis.findings.thresholds import Thresholds
+from coordinator_replay.analysis.findings.totals import ActiveTime, mean_interval_ms
 from coordinator_replay.times import elapsed_ms, latest_ms, time_order
-
-Row = Mapping[str, Any]
 
 _MOST_REBALANCES = 10_000
 
@@ -70,41 +79,43 @@ class GroupContext:
     group_id: str
     end_ms: int
     limits: Thresholds
-    commits: Row | None = None
-    status: Row | None = None
+    commits: GroupCommits | None = None
+    status: LastStatus | None = None
     owned: dict[tuple[str, int], PartitionOwner] = field(default_factory=dict)
     released: dict[tuple[str, int], PartitionOwner] = field(default_factory=dict)
     committed: set[tuple[str, int]] = field(default_factory=set)
-    largest: Row | None = None
-    transactions: list[Row] = field(default_factory=list)
+    largest: LargeRecord | None = None
+    transactions: list[LongTransaction] = field(default_factory=list)
     expiries: dict[tuple[str, str, str, int | None, bool], ExpiringOffsets] = field(default_factory=dict)
     rebalances: deque[tuple[int | None, str]] = field(default_factory=lambda: deque(maxlen=_MOST_REBALANCES))
-    quiet: list[Row] = field(default_factory=list)
-    uncommitted: list[Row] = field(default_factory=list)
-    stalls: list[Row] = field(default_factory=list)
-    abandoned: list[Row] = field(default_factory=list)
+    quiet: list[QuietTime] = field(default_factory=list)
+    uncommitted: list[UncommittedTime] = field(default_factory=list)
+    stalls: list[EndedStall] = field(default_factory=list)
+    abandoned: list[EndedExpiry] = field(default_factory=list)
     active: ActiveTime | None = None
 
-    def add(self, kind: Evidence, row: Row) -> None:
+    def add(self, kind: Evidence, content: Content) -> None:
         """Take a row of evidence but of a partition; most kinds need not be kept."""
         match kind:
             case Evidence.STATUS:
-                self.add_status(row)
+                self.add_status(cast("LastStatus", content))
             case Evidence.REBALANCE:
-                self.rebalances.append((row["started_at"], row["rebalance_id"]))
+                rebalance = cast("RebalanceTimes", content)
+                self.rebalances.append((rebalance["started_at"], rebalance["rebalance_id"]))
             case Evidence.LARGE_RECORD:
-                if self.largest is None or row["record_bytes"] > self.largest["record_bytes"]:
-                    self.largest = row
+                record = cast("LargeRecord", content)
+                if self.largest is None or record["record_bytes"] > self.largest["record_bytes"]:
+                    self.largest = record
             case Evidence.PENDING:
-                self.transactions.append(row)
+                self.transactions.append(cast("LongTransaction", content))
             case Evidence.EXPIRY:
-                self._add_expiry(row)
+                self._add_expiry(cast("OffsetExpiry", content))
             case Evidence.QUIET:
-                self.quiet.append(row)
+                self.quiet.append(cast("QuietTime", content))
             case Evidence.UNCOMMITTED:
-                self.uncommitted.append(row)
+                self.uncommitted.append(cast("UncommittedTime", content))
 
-    def add_status(self, row: Row) -> None:
+    def add_status(self, row: LastStatus) -> None:
         """Take the group at its last record."""
         self.status = row
         for owners, rows in ((self.owned, row["owned"]), (self.released, row["released"])):
@@ -112,27 +123,28 @@ class GroupContext:
                 {(topic, number): PartitionOwner(member_id, at_ms) for topic, number, member_id, at_ms in rows}
             )
 
-    def add_partition(self, row: Row) -> None:
+    def add_partition(self, row: PartitionCommits) -> None:
         """Take a partition that was committed, and what is over of it: times without commits if longer than usual."""
         if (row["topic"], row["partition"]) in self.owned:
             self.committed.add((row["topic"], row["partition"]))
-        if not row["past"]:
+        first_ms, last_ms = row["first_at"], row["last_at"]
+        if not row["past"] or first_ms is None or last_ms is None:
             return
-        about = {name: row[name] for name in ("topic", "partition")}
-        active, last_ms = self.active_time(row), row["last_at"]
-        active_ms = active.elapsed_ms(row["first_at"], last_ms)
+        topic, number = row["topic"], row["partition"]
+        active = self.active_time([first_ms, last_ms, row["commits"]])
+        active_ms = active.elapsed_ms(first_ms, last_ms)
         for summary in row["past"]:
             if summary["status"] == ABANDONED:
-                self.abandoned.append({**summary, **about})
+                self.abandoned.append({**summary, "topic": topic, "partition": number})
             elif summary["status"] == STALL and summary["went_on_ms"] >= self.limits.stall_ms:
                 since, until = summary["pause"]
                 paused_ms = active.elapsed_ms(since, min(until, last_ms))
                 # The pause does not count for what is usual.
                 usual_ms = mean_interval_ms(paused_ms, active_ms, row["commits"] - (since < last_ms))
                 if usual_ms is not None and summary["went_on_ms"] >= self.limits.patience * usual_ms:
-                    self.stalls.append({**summary, **about, "usual_ms": usual_ms})
+                    self.stalls.append({**summary, "topic": topic, "partition": number, "usual_ms": usual_ms})
 
-    def _add_expiry(self, row: Row) -> None:
+    def _add_expiry(self, row: OffsetExpiry) -> None:
         """Take an offset that expired or expires next, if its partition had an owner lately."""
         is_expired, until_ms = row["status"] == "EXPIRED", row.get("until")
         owner = self.owned_until(row["topic"], row["partition"])
@@ -170,20 +182,20 @@ class GroupContext:
     @property
     def log_partition(self) -> int | None:
         """Return the log partition that has the group's records."""
-        row, column = (self.status, "partition") if self.commits is None else (self.commits, "log_partition")
-        partition: int | None = None if row is None else row[column]
-        return partition
+        if self.commits is not None:
+            return self.commits["log_partition"]
+        return None if self.status is None else self.status["partition"]
 
     def owned_until(self, topic: str, number: int) -> PartitionOwner | None:
         """Return the last owner of a partition, and until when it was; None where it never had one."""
         owner = self.owned.get((topic, number))
         return owner._replace(at_ms=self.end_ms) if owner is not None else self.released.get((topic, number))
 
-    def active_time(self, row: Row) -> ActiveTime:
-        """Return when the group committed; without a sum of its commits, from a partition's first to its last one."""
+    def active_time(self, of_partition: Range) -> ActiveTime:
+        """Return when the group committed; without a sum of its commits, the range of a partition's commits."""
         if self.active is None and self.commits is not None and self.commits["active"]:
             self.active = ActiveTime(self.commits["active"])
-        return self.active or ActiveTime([[row["first_at"], row["last_at"], row["commits"]]])
+        return self.active or ActiveTime([of_partition])
 
     def rebalance_before(self, at_ms: int | None) -> str | None:
         """Return the last rebalance that began at or before a time; None where there is none or the time is None."""

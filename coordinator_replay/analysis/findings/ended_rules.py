@@ -4,10 +4,12 @@ A stall, a silence and their kind show in what is not on record. At the end of t
 what ended with a later record is looked for here, and is the same finding with its end.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
+from typing import Any, TypeVar
 
-from coordinator_replay.analysis.findings.context import GroupContext, Row
+from coordinator_replay.analysis.findings.context import GroupContext
+from coordinator_replay.analysis.findings.evidence_rows import LastStatus, QuietTime, Range, Silence
 from coordinator_replay.analysis.findings.observation import (
     MOST_NAMED,
     Observation,
@@ -15,14 +17,16 @@ from coordinator_replay.analysis.findings.observation import (
     lasting,
     of_partitions,
 )
-from coordinator_replay.analysis.findings.totals import Range, mean_interval_ms
+from coordinator_replay.analysis.findings.totals import mean_interval_ms
 from coordinator_replay.listing import counted
 from coordinator_replay.times import latest_ms, time_order, time_text
 
+_Row = TypeVar("_Row", bound=Mapping[str, Any])
 
-def _by(rows: Iterable[Row], *names: str) -> Iterable[tuple[tuple[str, ...], list[Row]]]:
+
+def _by(rows: Iterable[_Row], *names: str) -> Iterable[tuple[tuple[str, ...], list[_Row]]]:
     """Return rows by what some columns hold."""
-    parts: dict[tuple[str, ...], list[Row]] = {}
+    parts: dict[tuple[str, ...], list[_Row]] = {}
     for row in rows:
         parts.setdefault(tuple(row[name] for name in names), []).append(row)
     return parts.items()
@@ -71,7 +75,7 @@ def silent_group_over(context: GroupContext) -> Iterator[Observation]:
     if commits is None or not quiet:
         return
     pauses = _pauses(commits.get("active") or ())
-    silences: dict[int, list[tuple[int, int, Row]]] = {}
+    silences: dict[int, list[tuple[int, int, Silence]]] = {}
     for partition in quiet:
         for before, after, usual_ms in pauses:
             since = max(before, partition["at"])
@@ -98,17 +102,26 @@ def silent_group_over(context: GroupContext) -> Iterator[Observation]:
         )
 
 
-def epoch_of(row: Row) -> str:
+def epoch_of(row: LastStatus | Silence) -> str:
     """Return a group's epoch by the name that it has for its type."""
     return f"{'generation' if row['group_type'] == 'classic' else 'epoch'} {row['epoch']}"
 
 
-def _quiet_at_end(context: GroupContext) -> list[Row]:
+def _quiet_at_end(context: GroupContext) -> list[QuietTime]:
     """Return the time since the group's own last record, up to its last commit."""
     status, commits = context.status, context.commits
     if not context.is_stable or status is None or status["at"] is None or commits is None:
         return []
-    return [{**status, "until": commits["last_at"]}]
+    quiet: QuietTime = {
+        "group_type": status["group_type"],
+        "epoch": status["epoch"],
+        "members": status["members"],
+        "partition": status["partition"],
+        "offset": status["offset"],
+        "at": status["at"],
+        "until": commits["last_at"],
+    }
+    return [quiet]
 
 
 def _pauses(active: Sequence[Range]) -> list[tuple[int, int | None, int]]:

@@ -1,7 +1,7 @@
 """From evidence to findings: one pass over a group's rows, in the order of ``Evidence``."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, cast
 
 from coordinator_replay.analysis.findings.commit_rules import (
     COMMIT_RULES,
@@ -12,9 +12,17 @@ from coordinator_replay.analysis.findings.commit_rules import (
     offset_rewind,
     position_lost,
 )
-from coordinator_replay.analysis.findings.context import GroupContext, Row
+from coordinator_replay.analysis.findings.context import GroupContext
 from coordinator_replay.analysis.findings.ended_rules import ENDED_RULES
 from coordinator_replay.analysis.findings.evidence import Evidence
+from coordinator_replay.analysis.findings.evidence_rows import (
+    Content,
+    FindingRow,
+    Found,
+    GroupCommits,
+    ObservationRow,
+    PartitionCommits,
+)
 from coordinator_replay.analysis.findings.log_rules import (
     LOG_RULES,
     RECORD_RULES,
@@ -30,10 +38,7 @@ from coordinator_replay.times import latest_ms, time_order
 
 FINDINGS = "findings"
 
-FindingRow = dict[str, Any]
-"""A row of ``findings``."""
-
-ROW_RULES = {
+ROW_RULES: Mapping[Evidence, Sequence[Callable[[GroupContext, Any], Iterator[Observation]]]] = {
     Evidence.REBALANCE: (late_topic_change,),
     Evidence.REWIND: (offset_rewind,),
     Evidence.POSITION_LOSS: (position_lost,),
@@ -46,22 +51,20 @@ END_RULES = (*COMMIT_RULES, *RECORD_RULES, *ENDED_RULES)
 """Rules that look at the group after all of its evidence."""
 
 
-def joined(finding_row: FindingRow, other: FindingRow) -> FindingRow:
+def joined(finding: Found, other: Found) -> Found:
     """Return two rows of one finding as one: it is as the later row says, and began with the first.
 
     A partition or a member that only one of them names was not concerned all the time: the row names none then.
     """
-    is_later = time_order(other["last_seen"]) >= time_order(finding_row["last_seen"])
-    first = min(finding_row, other, key=lambda row: time_order(row["first_seen"]))
+    is_later = time_order(other["last_seen"]) >= time_order(finding["last_seen"])
+    first = min(finding, other, key=lambda row: time_order(row["first_seen"]))
     return {
-        **finding_row,
-        **(other if is_later else {}),
-        **{
-            name: finding_row[name] if finding_row[name] == other[name] else None for name in ("partition", "member_id")
-        },
+        **(other if is_later else finding),
+        "partition": finding["partition"] if finding["partition"] == other["partition"] else None,
+        "member_id": finding["member_id"] if finding["member_id"] == other["member_id"] else None,
         "first_seen": first["first_seen"],
         "is_begin_open": first["is_begin_open"],
-        "occurrences": finding_row["occurrences"] + other["occurrences"],
+        "occurrences": finding["occurrences"] + other["occurrences"],
     }
 
 
@@ -77,7 +80,7 @@ class Evaluator:
         group_id: str,
         end_ms: int,
         limits: Thresholds,
-        commits: Row | None = None,
+        commits: GroupCommits | None = None,
         spans: Sequence[ExactSpan] = (),
     ) -> None:
         """Begin a group.
@@ -93,17 +96,17 @@ class Evaluator:
         self.spans = spans
         self.context = GroupContext(cluster, group_id, end_ms, limits, commits)
         self.topic: TopicCommits | None = None
-        self.finding: FindingRow | None = None
-        self.by_id: dict[str, FindingRow] = {}
+        self.finding: Found | None = None
+        self.by_id: dict[str, Found] = {}
 
-    def add(self, kind: Evidence, evidence: Row) -> Iterable[FindingRow]:
+    def add(self, kind: Evidence, evidence: Content) -> Iterable[FindingRow]:
         """Take the next row of evidence; returns rows of ``findings``."""
         if kind is Evidence.OFFSETS:
-            self._add_partition(evidence)
+            self._add_partition(cast("PartitionCommits", evidence))
             return ()
         self.context.add(kind, evidence)
         if kind is Evidence.OBSERVATION:
-            return map(self._doubted, self._merge(evidence))
+            return map(self._doubted, self._merge(cast("ObservationRow", evidence)))
         return [
             self._doubted(self._row(rule, observation, is_of_log=kind in LOG_RULES))
             for rule in ROW_RULES.get(kind, ())
@@ -122,7 +125,7 @@ class Evaluator:
         yield from map(self._doubted, self.by_id.values())
         self.by_id = {}
 
-    def _doubted(self, finding: FindingRow) -> FindingRow:
+    def _doubted(self, finding: Found) -> FindingRow:
         """Return a finding with whether it may have begun earlier, have gone on, or have been seen more often."""
         partition = finding["log_partition"] if finding["log_partition"] is not None else self.context.log_partition
         spans = [span for span in self.spans if span.log_partition == partition]
@@ -133,18 +136,19 @@ class Evaluator:
         is_begin_open = bool(finding["is_begin_open"]) or is_begin_open
         last_ms, joins_ms = finding["last_seen"], finding["joins_ms"]
         is_whole = not is_begin_open and is_all_proven(spans, since_ms, last_ms, joins_ms=joins_ms)
-        return finding | {
+        return {
+            **finding,
             "is_begin_open": is_begin_open,
             "is_end_open": bool(finding["is_end_open"]) or is_end_open,
             "is_at_least": not is_whole,
         }
 
-    def _keep(self, finding: FindingRow) -> None:
+    def _keep(self, finding: Found) -> None:
         """Keep a finding until what is over of the same is there, too."""
         before = self.by_id.get(finding["finding_id"])
         self.by_id[finding["finding_id"]] = finding if before is None else joined(before, finding)
 
-    def _add_partition(self, evidence: Row) -> None:
+    def _add_partition(self, evidence: PartitionCommits) -> None:
         self.context.add_partition(evidence)
         if self.topic is None or self.topic.name != evidence["topic"]:
             self._end_topic()
@@ -161,23 +165,23 @@ class Evaluator:
                     self._keep(self._row(rule, observation))
             self.topic = None
 
-    def _merge(self, observed: Row) -> Iterator[FindingRow]:
+    def _merge(self, observed: ObservationRow) -> Iterator[Found]:
         """Merge observations of one finding; one that is still open counts if it has lasted long enough."""
         end_ms = self.context.end_ms
         if observed["is_open"] and not has_lasted(observed["needed_ms"] or 0, observed["first_seen"], end_ms):
             return
         last_seen = latest_ms(end_ms if observed["is_open"] else observed["last_seen"], observed["first_seen"])
         ended_at = None if observed["is_open"] else ended_ms(last_seen, observed["goes_on_ms"], end_ms)
-        about = {"last_seen": last_seen, "ended_at": ended_at, "is_proven": True}
+        found: Found = {**observed, "last_seen": last_seen, "ended_at": ended_at, "is_proven": True}
         finding = self.finding
         if finding is None or finding["finding_id"] != observed["finding_id"]:
             if finding is not None:
                 yield finding
-            self.finding = {**observed, **about, "cluster": self.context.cluster, "group_id": self.context.group_id}
+            self.finding = found
             return
-        self.finding = joined(finding, {**observed, **about})
+        self.finding = joined(finding, found)
 
-    def _row(self, function: Callable[..., object], observation: Observation, *, is_of_log: bool = False) -> FindingRow:
+    def _row(self, function: Callable[..., object], observation: Observation, *, is_of_log: bool = False) -> Found:
         rule, group_id = rule_of(function), "" if is_of_log else self.context.group_id
         return {
             **row(Scope(self.context.cluster, group_id), rule, observation),

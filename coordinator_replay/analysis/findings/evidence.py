@@ -7,8 +7,8 @@ finding. So rules keep sums, and never the rows. What a group's own records show
 
 from collections.abc import Mapping
 from enum import IntEnum
-from typing import Any
 
+from coordinator_replay.analysis.findings.evidence_rows import Content
 from coordinator_replay.analysis.rows import Row, Scope
 from coordinator_replay.engine.model import GroupState, GroupType
 
@@ -62,7 +62,7 @@ class Evidence(IntEnum):
 
 
 def evidence_row(
-    scope: Scope, kind: Evidence, content: dict[str, Any] | None, *, at: int | None = 0, name: str = "", seq: int = 0
+    scope: Scope, kind: Evidence, content: Content | None, *, at: int | None = 0, name: str = "", seq: int = 0
 ) -> Row:
     """Return evidence as a row of ``group_evidence``.
 

@@ -1,18 +1,28 @@
 """Rules over single records, transactions, expired offsets and rebalances, and over what is missing in the log."""
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from coordinator_replay.analysis.expiring import ExpiryRule
-from coordinator_replay.analysis.findings.context import GroupContext, Row
+from coordinator_replay.analysis.findings.context import GroupContext
 from coordinator_replay.analysis.findings.evidence import Evidence
+from coordinator_replay.analysis.findings.evidence_rows import (
+    FailedStep,
+    Loading,
+    LogRange,
+    LongTransaction,
+    MovedGroups,
+    RebalanceTimes,
+    UnreadableRecords,
+)
 from coordinator_replay.analysis.findings.observation import MOST_NAMED, Observation, at, lasting
 from coordinator_replay.listing import counted, listed
 from coordinator_replay.times import elapsed_ms, time_text
 
 
-def late_topic_change(context: GroupContext, row: Row) -> Iterator[Observation]:
+def late_topic_change(context: GroupContext, row: RebalanceTimes) -> Iterator[Observation]:
     """Yield the time between a change of topics and the rebalance that it caused."""
-    delay_ms = row.get("metadata_delay_ms")
+    delay_ms = row["metadata_delay_ms"]
     if delay_ms is None or delay_ms < context.limits.metadata_delay_ms:
         return
     yield Observation(
@@ -47,18 +57,18 @@ def group_near_record_limit(context: GroupContext) -> Iterator[Observation]:
 def open_transaction(context: GroupContext) -> Iterator[Observation]:
     """Yield commits pending at the end of the log for longer than a transaction may last."""
     for transaction in context.transactions:
-        if transaction["settled_at"] is None:
+        if transaction["ended_at"] is None:
             yield from _transaction(context, transaction, context.end_ms, "has been open since")
 
 
 def long_transaction(context: GroupContext) -> Iterator[Observation]:
     """Yield commits that were pending for longer than a transaction may last, and then finished."""
     for transaction in context.transactions:
-        if transaction["settled_at"] is not None:
-            yield from _transaction(context, transaction, transaction["settled_at"], "was open from")
+        if transaction["ended_at"] is not None:
+            yield from _transaction(context, transaction, transaction["ended_at"], "was open from")
 
 
-def _transaction(context: GroupContext, row: Row, until_ms: int, verb: str) -> Iterator[Observation]:
+def _transaction(context: GroupContext, row: LongTransaction, until_ms: int, verb: str) -> Iterator[Observation]:
     since, producer_id = row["pending_since"], row["producer_id"]
     if until_ms - since < context.limits.pending_ms:
         return
@@ -71,7 +81,7 @@ def _transaction(context: GroupContext, row: Row, until_ms: int, verb: str) -> I
         row["log_partition"],
         row["from_offset"],
         {name: row[name] for name in ("producer_id", "producer_epoch", "ended_by")} | {"pending_ms": until_ms - since},
-        goes_on_ms=None if row["settled_at"] is None else 0,
+        goes_on_ms=None if row["ended_at"] is None else 0,
         occurrences=row["partitions"],
         topic=row["topic"],
     )
@@ -129,12 +139,12 @@ def _expiries(context: GroupContext, status: str, what: str) -> Iterator[Observa
         )
 
 
-def log_gap(context: GroupContext, row: Row) -> Iterator[Observation]:
+def log_gap(context: GroupContext, row: LogRange) -> Iterator[Observation]:
     """Yield a range of offsets that no audit has read."""
     yield _range(row, "was not read")
 
 
-def group_not_evaluated(context: GroupContext, row: Row) -> Iterator[Observation]:
+def group_not_evaluated(context: GroupContext, row: FailedStep) -> Iterator[Observation]:
     """Yield a step that failed on the records of the group."""
     yield Observation(
         (),
@@ -148,12 +158,12 @@ def group_not_evaluated(context: GroupContext, row: Row) -> Iterator[Observation
     )
 
 
-def log_truncated(context: GroupContext, row: Row) -> Iterator[Observation]:
+def log_truncated(context: GroupContext, row: LogRange) -> Iterator[Observation]:
     """Yield a range of offsets that an election of a leader has truncated after audits had read it."""
     yield _range(row, "lost what audits had read of it")
 
 
-def _range(row: Row, what: str) -> Observation:
+def _range(row: LogRange, what: str) -> Observation:
     partition, start, end = row["log_partition"], row["from_offset"], row["to_offset"]
     return Observation(
         (partition, start, end),
@@ -167,7 +177,7 @@ def _range(row: Row, what: str) -> Observation:
     )
 
 
-def slow_loading(context: GroupContext, row: Row) -> Iterator[Observation]:
+def slow_loading(context: GroupContext, row: Loading) -> Iterator[Observation]:
     """Yield a broker that took long to load a log partition."""
     loading_ms, partition = row["loading_ms"], row["log_partition"]
     if loading_ms is None or loading_ms < context.limits.loading_ms:
@@ -184,7 +194,7 @@ def slow_loading(context: GroupContext, row: Row) -> Iterator[Observation]:
     )
 
 
-def group_moved(context: GroupContext, row: Row) -> Iterator[Observation]:
+def group_moved(context: GroupContext, row: MovedGroups) -> Iterator[Observation]:
     """Yield groups whose records moved to another log partition."""
     moves = row["moves"]
     shown = [f"{move['group_id']} from {move['log_partition']} to {move['to_log_partition']}" for move in moves]
@@ -201,7 +211,7 @@ def group_moved(context: GroupContext, row: Row) -> Iterator[Observation]:
     )
 
 
-def unreadable_records(context: GroupContext, row: Row) -> Iterator[Observation]:
+def unreadable_records(context: GroupContext, row: UnreadableRecords) -> Iterator[Observation]:
     """Yield records in quarantine, by their error."""
     yield Observation(
         (row["log_partition"], row["error_class"]),
@@ -216,7 +226,7 @@ def unreadable_records(context: GroupContext, row: Row) -> Iterator[Observation]
     )
 
 
-def unknown_records(context: GroupContext, row: Row) -> Iterator[Observation]:
+def unknown_records(context: GroupContext, row: UnreadableRecords) -> Iterator[Observation]:
     """Yield records of a kind that this release does not know, by kind."""
     groups = row["groups"]
     of_groups = f" of {counted(len(groups), 'group')}: {listed(groups, MOST_NAMED)}" if groups else ""
@@ -233,7 +243,7 @@ def unknown_records(context: GroupContext, row: Row) -> Iterator[Observation]:
     )
 
 
-LOG_RULES: Mapping[Evidence, Callable[[GroupContext, Row], Iterator[Observation]]] = {
+LOG_RULES: Mapping[Evidence, Callable[[GroupContext, Any], Iterator[Observation]]] = {
     Evidence.UNREADABLE: unreadable_records,
     Evidence.UNKNOWN_KIND: unknown_records,
     Evidence.GAP: log_gap,

@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from coordinator_replay.analysis.findings.evidence_rows import ObservationRow
 from coordinator_replay.analysis.findings.rules import RULES
 from coordinator_replay.analysis.findings.thresholds import DAY_MS
 from coordinator_replay.analysis.rows import Scope
@@ -129,8 +130,8 @@ def threshold_shown(name: str, value: int) -> tuple[str, str]:
     return name.removesuffix("_ms").replace("_", "-"), shown
 
 
-def row(scope: Scope, rule: str, observation: Observation) -> dict[str, Any]:
-    """Return an observation of a rule in the columns of ``findings`` but three, with its other times."""
+def row(scope: Scope, rule: str, observation: Observation, *, is_open: bool = False) -> ObservationRow:
+    """Return an observation of a rule, and whether it still is so at the group's last record, as a row."""
     return {
         "cluster": scope.cluster,
         "group_id": scope.group_id,
@@ -152,4 +153,5 @@ def row(scope: Scope, rule: str, observation: Observation) -> dict[str, Any]:
         "log_offset": observation.offset,
         "is_begin_open": observation.is_begin_open,
         "is_end_open": observation.is_end_open,
+        "is_open": is_open,
     }

@@ -10,6 +10,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from coordinator_replay.analysis.findings.evidence import Evidence, evidence_row, state_row
+from coordinator_replay.analysis.findings.evidence_rows import LastStatus, Owned, QuietTime, RebalanceTimes
 from coordinator_replay.analysis.findings.observation import Observation, has_lasted, row
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
 from coordinator_replay.analysis.members import MemberReplay, OpenMemberInterval
@@ -227,8 +228,7 @@ class StepRules:
                 yield self._row(rule.__name__, observation, self.exact_from, is_open=True)
         if step is None:
             return
-        content = self._status_content(step.now) | {"proven_from": proven_ms, "has_gap": has_gap}
-        yield evidence_row(self.scope, Evidence.STATUS, content)
+        yield evidence_row(self.scope, Evidence.STATUS, self._status_content(step.now, proven_ms, has_gap=has_gap))
 
     def _step(self, events: Sequence[Event], now: GroupStatus) -> Step:
         kinds = frozenset([event.kind for event in events])
@@ -247,7 +247,7 @@ class StepRules:
         started_at = rebalance["started_at"]
         if started_at is None:
             started_at = elapsed_ms(rebalance["duration_ms_min"], at)
-        content = {
+        content: RebalanceTimes = {
             "at": at,
             "is_over": is_over,
             "rebalance_id": rebalance["rebalance_id"],
@@ -263,17 +263,18 @@ class StepRules:
             return
         if before.state is not GroupState.STABLE or not before.member_count:
             return
-        if has_lasted(self.limits.silent_ms, before.at_ms, now.at_ms):
-            content = {
+        since, until = before.at_ms, now.at_ms
+        if since is not None and until is not None and until - since >= self.limits.silent_ms:
+            content: QuietTime = {
                 "group_type": str(before.group_type),
                 "epoch": before.epoch,
                 "members": before.member_count,
                 "partition": before.partition,
                 "offset": before.offset,
-                "at": before.at_ms,
-                "until": now.at_ms,
+                "at": since,
+                "until": until,
             }
-            yield evidence_row(self.scope, Evidence.QUIET, content, at=before.at_ms, name="quiet", seq=before.offset)
+            yield evidence_row(self.scope, Evidence.QUIET, content, at=since, name="quiet", seq=before.offset)
 
     def _states(self, events: Sequence[Event], at_ms: int | None) -> Iterator[Row]:
         """Yield where the group's state or type changed, for the metrics."""
@@ -282,18 +283,18 @@ class StepRules:
                 yield state_row(self.scope, event.group_type, event.to_state, at=at_ms, seq=self.states)
                 self.states += 1
 
-    def _status_content(self, now: GroupStatus) -> dict[str, Any]:
+    def _status_content(self, now: GroupStatus, proven_ms: int | None, *, has_gap: bool) -> LastStatus:
         """Return the group at its last record, with those topics whose names are known."""
         shown, ownership = self.topics.shown, self.ownership
-        owned = [
-            [name, partition, holding.member_id, holding.from_ms]
+        owned: list[Owned] = [
+            (name, partition, holding.member_id, holding.from_ms)
             for (topic, partition), holders in ownership.holders.items()
             for holding in list(holders.values())[:1]
             for _, name in shown(holding.group_type, topic)
             if name is not None and holding.group_type is not GroupType.SHARE
         ]
-        released = [
-            [name, partition, gap.holding.member_id, gap.to_ms]
+        released: list[Owned] = [
+            (name, partition, gap.holding.member_id, gap.to_ms)
             for (_, partition), gap in ownership.gaps.items()
             for _, name in shown(gap.holding.group_type, gap.topic)
             if name is not None and gap.holding.group_type is not GroupType.SHARE
@@ -318,13 +319,15 @@ class StepRules:
             "subscribed": [] if None in topics else sorted(subscribed),
             "owned": sorted(owned, key=_PARTITION_AND_OWNER),
             "released": sorted(released, key=_PARTITION_AND_OWNER),
+            "proven_from": proven_ms,
+            "has_gap": has_gap,
         }
 
     def _row(self, rule: str, observation: Observation, exact_from: int | None, *, is_open: bool) -> Row:
         """Return an observation as evidence; what began with the first proven step may have begun before it."""
         if exact_from is not None and time_order(observation.first_ms) <= exact_from:
             observation = observation._replace(is_begin_open=True)
-        content = row(self.scope, rule, observation) | {"is_open": is_open}
+        content = row(self.scope, rule, observation, is_open=is_open)
         seq = time_order(observation.first_ms)
         return evidence_row(self.scope, Evidence.OBSERVATION, content, name=content["finding_id"], seq=seq)
 

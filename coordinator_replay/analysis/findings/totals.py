@@ -5,8 +5,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import nsmallest
 from itertools import accumulate, pairwise
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
+from coordinator_replay.analysis.findings.evidence_rows import (
+    Burst,
+    GroupCommits,
+    LastCommit,
+    PastExpiry,
+    PastStall,
+    Range,
+)
 from coordinator_replay.analysis.findings.thresholds import MINUTE_MS, Thresholds
 from coordinator_replay.times import elapsed_ms, latest_ms, time_order
 
@@ -39,12 +47,12 @@ _MOST_BURSTS = 100
 """So many bursts are kept; of more, the oldest become one."""
 
 
-def bursts_of(bursts: Iterable[Sum]) -> list[Sum]:
+def bursts_of(bursts: Iterable[Burst]) -> list[Burst]:
     """Return bursts in order of time, those that follow each other closely as one.
 
     The result does not depend on the order of the additions.
     """
-    joined: list[list[Sum]] = []
+    joined: list[list[Burst]] = []
     until_ms: int | None = None
     for burst in sorted(bursts, key=lambda burst: (time_order(burst["first_at"]), burst["first_offset"])):
         if joined and _follows(until_ms, burst["first_at"]):
@@ -63,7 +71,7 @@ def _follows(until_ms: int | None, at_ms: int | None) -> bool:
     return until_ms is at_ms is None if since_ms is None else since_ms <= BURST_MS
 
 
-def _one_burst(bursts: Sequence[Sum]) -> Sum:
+def _one_burst(bursts: Sequence[Burst]) -> Burst:
     """Return bursts, the oldest first, as one."""
     return {
         "log_partition": bursts[0]["log_partition"],
@@ -76,9 +84,6 @@ def _one_burst(bursts: Sequence[Sum]) -> Sum:
         "last": max((burst["last"] for burst in bursts), key=lambda last: last["from_offset"]),
     }
 
-
-Range = list[int]
-"""The first and the last time of some commits without a pause, in milliseconds, and how many these are."""
 
 _MOST_PAUSES = 100
 """So many pauses of a group are kept, the longest."""
@@ -248,14 +253,10 @@ POSITION_LOSS = SummaryKind("position_loss", _BURSTS)
 _MOST_PAST = 20
 
 
-def last_past(rows: Iterable[Sum]) -> list[Sum]:
+def last_past(rows: Iterable[PastStall | PastExpiry]) -> list[PastStall | PastExpiry]:
     """Return what was of a partition before the end of the log, the last of it."""
     return sorted(rows, key=itemgetter("from_offset", "at", "status"))[-_MOST_PAST:]
 
-
-STALL, ABANDONED = "STALL", "ABANDONED"
-"""What is over, by ``status``: a time in which a partition was not committed though its owner stayed, and one in which
-an offset was not committed and no member subscribed to its topic."""
 
 PAST = SummaryKind("past", {"past": lambda pasts, other: last_past([*pasts, *other])})
 """What rules about the end of the log would have shown of a partition at times before it; the last of these."""
@@ -297,7 +298,7 @@ def _burst(row: Mapping[str, Any], furthest: int, kept: Sequence[str]) -> Sum:
         furthest: how far it went back.
         kept: the columns that a burst has of its last commit.
     """
-    burst = {
+    burst: Burst = {
         "log_partition": row["log_partition"],
         "count": 1,
         "first_at": row["valid_from"],
@@ -305,7 +306,7 @@ def _burst(row: Mapping[str, Any], furthest: int, kept: Sequence[str]) -> Sum:
         "first_offset": row["from_offset"],
         "furthest": furthest,
         "partitions": [row["partition"]],
-        "last": {name: row[name] for name in kept},
+        "last": cast("LastCommit", {name: row[name] for name in kept}),
     }
     return {"bursts": [burst]}
 
@@ -333,10 +334,9 @@ class Totals:
                 group["active"] = ranges
         return ranges
 
-    def first_at(self) -> int | None:
-        """Return when the group first committed, in milliseconds; None if it never has."""
-        commits = self.every[GROUP.name].get(WHOLE)
-        return None if commits is None else commits["first_at"]
+    def commits(self) -> GroupCommits | None:
+        """Return the sum of all commits of the group; None if it has none."""
+        return cast("GroupCommits | None", self.every[GROUP.name].get(WHOLE))
 
     def kept(self) -> Iterator[tuple[str, Key, Sum]]:
         """Yield the sums that the next run begins with: the summary's name, the key, and the sum."""

@@ -7,29 +7,40 @@ from dataclasses import dataclass, field
 from itertools import chain, groupby
 from math import ceil
 from operator import attrgetter, itemgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict, cast
 
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_replay.analysis.findings.evidence import Evidence
+from coordinator_replay.analysis.findings.evidence_rows import (
+    ABANDONED,
+    STALL,
+    Burst,
+    Content,
+    LongTransaction,
+    OffsetExpiry,
+    PartitionCommits,
+    PastExpiry,
+    PastStall,
+    PositionLosses,
+    Range,
+    Rewinds,
+    UncommittedTime,
+)
 from coordinator_replay.analysis.findings.thresholds import Thresholds
 from coordinator_replay.analysis.findings.totals import (
-    ABANDONED,
     EMPTY_REWIND,
     GROUP,
     PARTITION,
     PAST,
     POSITION_LOSS,
     REWIND,
-    STALL,
     SUMMARIES,
     WHOLE,
     ActiveTime,
     Key,
-    Range,
-    Sum,
     SummaryKind,
     Totals,
     bursts_of,
@@ -39,12 +50,6 @@ from coordinator_replay.analysis.findings.totals import (
 )
 from coordinator_replay.analysis.rows import encode
 from coordinator_replay.engine.model import GroupState
-from coordinator_replay.pipeline.commit_sums import (
-    GROUP_SUMS,
-    LOSS_SUMS,
-    PARTITION_SUMS,
-    REWIND_SUMS,
-)
 from coordinator_replay.times import time_order
 
 TOTALS = "commit_totals"
@@ -69,14 +74,99 @@ class EvidenceRow(NamedTuple):
     at: int
     name: str
     seq: int
-    content: Row
+    content: Content
 
 
-@dataclass(slots=True)
+class _Tagged(TypedDict):
+    """A row of ``group_evidence``."""
+
+    tag: int
+    at: int | None
+    name: str
+    seq: int
+    detail: str
+
+
+class _Total(TypedDict):
+    """A row of ``commit_totals``."""
+
+    what: str
+    topic: str | None
+    partition: int | None
+    sums: str
+
+
+class _Pause(TypedDict):
+    """A pause of a partition that its owner lived through, see ``statements.stalls``."""
+
+    topic: str
+    partition: int
+    log_partition: int
+    member_id: str
+    owned_from: int | None
+    from_offset: int
+    committed_offset: int | None
+    at: int
+    until: int
+    pause_until: int
+    is_over: bool
+
+
+class _Endangered(PastExpiry):
+    """An offset that no longer is to expire, see ``statements.endangered_offsets``."""
+
+    topic: str
+    partition: int
+    is_over: bool
+
+
+class _Current(TypedDict):
+    """An offset that is current at the end of the log."""
+
+    topic: str
+    partition: int
+    is_exact: bool
+
+
+class _Expiring(TypedDict):
+    """An offset that retention removed or removes; times in microseconds."""
+
+    topic: str
+    partition: int
+    status: str
+    rule: str
+    confidence: str
+    last_owner_member_id: str | None
+    tombstone_at: int | None
+    tombstone_offset: int | None
+    expire_at: int | None
+    is_exact: bool | None
+
+
+class _Removed(TypedDict):
+    """A tombstone; the time in microseconds."""
+
+    ended_by: str
+    valid_to: int | None
+
+
+@dataclass(slots=True, kw_only=True)
 class GroupEvidence:
-    """Rows about one group, by source."""
+    """Rows about one group, each list by the name of its source."""
 
-    rows: defaultdict[str, list[Row]] = field(default_factory=lambda: defaultdict(list))
+    group_evidence: list[_Tagged] = field(default_factory=list)
+    group_sums: list[Row] = field(default_factory=list)
+    partition_sums: list[Row] = field(default_factory=list)
+    rewinds: list[Row] = field(default_factory=list)
+    position_losses: list[Row] = field(default_factory=list)
+    commit_totals: list[_Total] = field(default_factory=list)
+    stalls: list[_Pause] = field(default_factory=list)
+    endangered: list[_Endangered] = field(default_factory=list)
+    uncommitted: list[UncommittedTime] = field(default_factory=list)
+    offset_history: list[_Current] = field(default_factory=list)
+    pending_offsets: list[LongTransaction] = field(default_factory=list)
+    expired_offsets: list[_Expiring] = field(default_factory=list)
+    removed_offsets: list[_Removed] = field(default_factory=list)
 
     def totals(self, limits: Thresholds) -> Totals:
         """Return what its commits come to.
@@ -85,38 +175,58 @@ class GroupEvidence:
             limits: from when on their absence is a pause.
         """
         totals = Totals()
-        for row in self.rows[GROUP_SUMS]:
+        for row in self.group_sums:
             totals.add(GROUP, WHOLE, row, is_over=row.pop("is_over"))
-        for row in self.rows[PARTITION_SUMS]:
+        for row in self.partition_sums:
             totals.add(PARTITION, _key(row), row, is_over=row.pop("is_over"))
-        for row in self.rows[REWIND_SUMS]:
+        for row in self.rewinds:
             kind = EMPTY_REWIND if row["group_state"] == str(GroupState.EMPTY) else REWIND
             added = rewind(row)
             totals.add(kind, _key(row), added, is_over=row["is_over"])
-        for row in self.rows[LOSS_SUMS]:
+        for row in self.position_losses:
             added = position_loss(row)
             totals.add(POSITION_LOSS, _key(row), added, is_over=row["is_over"])
-        for row in self.rows[TOTALS]:
-            key = WHOLE if row["topic"] is None else _key(row)
-            totals.add(SUMMARIES[row["what"]], key, orjson.loads(row["sums"]), is_over=True)
+        for total in self.commit_totals:
+            topic, partition = total["topic"], total["partition"]
+            key = WHOLE if topic is None or partition is None else (topic, partition)
+            totals.add(SUMMARIES[total["what"]], key, orjson.loads(total["sums"]), is_over=True)
         for (key, is_over), rows in self._past(totals.active(limits)).items():
             totals.add(PAST, key, {"past": last_past(rows)}, is_over=is_over)
         return totals
 
-    def _past(self, active: Sequence[Range]) -> Mapping[tuple[Key, bool], Sequence[Row]]:
+    def _past(self, active: Sequence[Range]) -> Mapping[tuple[Key, bool], Sequence[PastStall | PastExpiry]]:
         """Return findings on the end of the log in earlier logs, by partition and whether later commits change them."""
-        past = defaultdict[tuple[Key, bool], list[Row]](list)
-        stalls = self.rows[STALLS]
-        last_before = ActiveTime(active if stalls else ()).last_before
-        for row in stalls:
-            at, until, is_over = row["at"], row.pop("pause_until"), row.pop("is_over")
-            last_ms = last_before(row["until"])
-            if last_ms is not None and last_ms > at:
-                key = _key(row), is_over
-                row |= {"status": STALL, "pause": [at, until], "went_on_ms": last_ms - at}
-                past[key].append(row)
-        for row in self.rows[ENDANGERED]:
-            past[_key(row), row.pop("is_over")].append(row)
+        past = defaultdict[tuple[Key, bool], list[PastStall | PastExpiry]](list)
+        last_before = ActiveTime(active if self.stalls else ()).last_before
+        for pause in self.stalls:
+            last_ms = last_before(pause["until"])
+            if last_ms is not None and last_ms > pause["at"]:
+                stall: PastStall = {
+                    "log_partition": pause["log_partition"],
+                    "member_id": pause["member_id"],
+                    "owned_from": pause["owned_from"],
+                    "from_offset": pause["from_offset"],
+                    "committed_offset": pause["committed_offset"],
+                    "at": pause["at"],
+                    "until": pause["until"],
+                    "status": STALL,
+                    "pause": [pause["at"], pause["pause_until"]],
+                    "went_on_ms": last_ms - pause["at"],
+                }
+                past[(pause["topic"], pause["partition"]), pause["is_over"]].append(stall)
+        for row in self.endangered:
+            expiry: PastExpiry = {
+                "log_partition": row["log_partition"],
+                "from_offset": row["from_offset"],
+                "status": row["status"],
+                "rule": row["rule"],
+                "since": row["since"],
+                "until": row["until"],
+                "at": row["at"],
+                "log_offset": row["log_offset"],
+                "confidence": row["confidence"],
+            }
+            past[(row["topic"], row["partition"]), row["is_over"]].append(expiry)
         return past
 
     def ordered(self, totals: Totals) -> Iterator[EvidenceRow]:
@@ -125,16 +235,18 @@ class GroupEvidence:
             EvidenceRow(
                 Evidence(row["tag"]), time_order(row["at"]), row["name"], row["seq"], orjson.loads(row["detail"])
             )
-            for row in self.rows[EVIDENCE]
+            for row in self.group_evidence
         ]
         rows += _rewinds(totals)
         rows += self._position_losses(totals)
-        rows += (EvidenceRow(Evidence.PENDING, row["from_offset"], "", 0, row) for row in self.rows[PENDING])
+        rows += (EvidenceRow(Evidence.PENDING, row["from_offset"], "", 0, row) for row in self.pending_offsets)
         rows += (
             EvidenceRow(Evidence.EXPIRY, expiry["at"], expiry["topic"], expiry["at"], expiry)
             for expiry in self.expiries()
         )
-        rows += (EvidenceRow(Evidence.UNCOMMITTED, row["at"], row["topic"], 0, row) for row in self.rows[UNCOMMITTED])
+        rows += (
+            EvidenceRow(Evidence.UNCOMMITTED, time_order(row["at"]), row["topic"], 0, row) for row in self.uncommitted
+        )
         rows += _past(totals)
         rows = _in_order(rows)
         of_partitions = bisect_left(rows, Evidence.OFFSETS, key=attrgetter("tag"))
@@ -143,7 +255,7 @@ class GroupEvidence:
 
     def _of_partitions(self, totals: Totals) -> Iterator[EvidenceRow]:
         """Yield what the history of each partition comes to, in order."""
-        open_keys = {(row["topic"], row["partition"]): bool(row["is_exact"]) for row in self.rows[OFFSETS]}
+        open_keys = {(row["topic"], row["partition"]): bool(row["is_exact"]) for row in self.offset_history}
         past = totals.every[PAST.name]
         for key, sums in sorted(totals.every[PARTITION.name].items(), key=itemgetter(0)):
             topic, partition = key
@@ -155,11 +267,11 @@ class GroupEvidence:
                 "is_last_known": open_keys.get(key, not sums["is_lost"]),
                 "past": past[key]["past"] if key in past else (),
             }
-            yield EvidenceRow(Evidence.OFFSETS, 0, topic, partition, content)
+            yield EvidenceRow(Evidence.OFFSETS, 0, topic, partition, cast("PartitionCommits", content))
 
     def _position_losses(self, totals: Totals) -> Iterator[EvidenceRow]:
         """Yield commits of negative offsets, in bursts, with whether a partition still has no other offset."""
-        open_keys = {(row["topic"], row["partition"]) for row in self.rows[OFFSETS]}
+        open_keys = {(row["topic"], row["partition"]) for row in self.offset_history}
         newest = totals.every[PARTITION.name]
         for topic, seq, burst in _bursts(totals, POSITION_LOSS):
             lasting = [
@@ -169,28 +281,37 @@ class GroupEvidence:
                 and (newest[topic, number]["committed_offset"] or 0) < 0
                 and burst["first_offset"] <= newest[topic, number]["from_offset"] <= burst["last"]["from_offset"]
             ]
-            yield EvidenceRow(Evidence.POSITION_LOSS, 0, topic, seq, burst | {"topic": topic, "lasting": lasting})
+            content: PositionLosses = {**burst, "topic": topic, "lasting": lasting}
+            yield EvidenceRow(Evidence.POSITION_LOSS, 0, topic, seq, content)
 
-    def expiries(self) -> Iterator[Row]:
+    def expiries(self) -> Iterator[OffsetExpiry]:
         """Yield what retention removed or removes of partitions that ever had an owner, as far as the log proves it."""
-        for row in self.rows[EXPIRED]:
+        for row in self.expired_offsets:
             if row["is_exact"] is False:
                 continue
             at = row["expire_at"] if row["tombstone_at"] is None else row["tombstone_at"]
             if row["last_owner_member_id"] is not None and at is not None:
-                yield {**row, "at": at // 1000, "log_offset": row["tombstone_offset"]}
+                yield {
+                    "topic": row["topic"],
+                    "partition": row["partition"],
+                    "status": row["status"],
+                    "rule": row["rule"],
+                    "confidence": row["confidence"],
+                    "at": at // 1000,
+                    "log_offset": row["tombstone_offset"],
+                }
 
     def tombstones(self) -> Iterator[tuple[int, str]]:
         """Return when each of its tombstones was written, in milliseconds, and its kind."""
-        for row in self.rows[REMOVED]:
+        for row in self.removed_offsets:
             if row["valid_to"] is not None:
                 counter = "expired_offsets" if row["ended_by"] == "EXPIRED" else "deleted_offsets"
                 yield row["valid_to"] // 1000, counter
 
 
-def _bursts(totals: Totals, kind: SummaryKind) -> Iterator[tuple[str, int, Sum]]:
+def _bursts(totals: Totals, kind: SummaryKind) -> Iterator[tuple[str, int, Burst]]:
     """Yield the bursts of each topic, each with its number."""
-    topics = defaultdict[str, list[Sum]](list)
+    topics = defaultdict[str, list[Burst]](list)
     for (topic, _), sums in totals.every[kind.name].items():
         topics[topic] += sums["bursts"]
     for topic, bursts in topics.items():
@@ -203,9 +324,13 @@ def _rewinds(totals: Totals) -> Iterator[EvidenceRow]:
     for kind in (REWIND, EMPTY_REWIND):
         for topic, seq, burst in _bursts(totals, kind):
             of_partition = totals.every[PARTITION.name].get((topic, burst["last"]["partition"]), {})
-            about = {"topic": topic, "is_empty": kind is EMPTY_REWIND}
-            about["with_leader_epoch"] = of_partition.get("with_leader_epoch")
-            yield EvidenceRow(Evidence.REWIND, 0, topic, seq, burst | about)
+            content: Rewinds = {
+                **burst,
+                "topic": topic,
+                "is_empty": kind is EMPTY_REWIND,
+                "with_leader_epoch": of_partition.get("with_leader_epoch"),
+            }
+            yield EvidenceRow(Evidence.REWIND, 0, topic, seq, content)
 
 
 def _past(totals: Totals) -> Iterator[EvidenceRow]:
@@ -214,7 +339,7 @@ def _past(totals: Totals) -> Iterator[EvidenceRow]:
         for past in sums["past"]:
             if past["status"] not in (STALL, ABANDONED):
                 content = {**past, "topic": topic, "partition": partition}
-                yield EvidenceRow(Evidence.EXPIRY, past["at"], topic, partition, content)
+                yield EvidenceRow(Evidence.EXPIRY, past["at"], topic, partition, cast("OffsetExpiry", content))
 
 
 def _place(row: EvidenceRow) -> tuple[Any, ...]:
@@ -257,16 +382,13 @@ def chunks(tables: Chunk) -> Iterator[Chunk]:
 
 def by_group(chunk: Chunk) -> dict[str, GroupEvidence]:
     """Return the rows of a chunk by group; states are looked at as columns."""
-    groups = defaultdict[str, GroupEvidence](GroupEvidence)
+    groups = defaultdict[str, dict[str, list[Any]]](dict)
     for name, every in chunk.items():
         rows = every
         if name == EVIDENCE:
             rows = every.filter(pc.not_equal(every.column("tag"), int(Evidence.STATE)))
             for group_id in pc.unique(every.column("group_id")).to_pylist():
-                groups.setdefault(group_id, GroupEvidence())
-        rows_by_group = defaultdict[str, list[Row]](list)
+                groups.setdefault(group_id, {})
         for row in rows.to_pylist():
-            rows_by_group[row.pop("group_id")].append(row)
-        for group_id, some in rows_by_group.items():
-            groups[group_id].rows[name] = some
-    return groups
+            groups[row.pop("group_id")].setdefault(name, []).append(row)
+    return {group_id: GroupEvidence(**sources) for group_id, sources in groups.items()}

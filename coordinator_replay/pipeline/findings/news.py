@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from coordinator_replay.analysis.findings.evaluate import FINDINGS, FindingRow
+from coordinator_replay.analysis.findings.evaluate import FINDINGS
+from coordinator_replay.analysis.findings.evidence_rows import DatedFinding, FindingRow
 from coordinator_replay.pipeline.ledger import Run
 from coordinator_replay.store.scan import read_paths
 from coordinator_replay.store.snapshot import TableFile
@@ -36,13 +37,13 @@ class News:
             runs.update(zip(*(column.to_pylist() for column in conform(batch, schema).columns), strict=True))
         return runs
 
-    def dated(self, findings: Iterable[FindingRow], first_runs: dict[str, str | None]) -> list[FindingRow]:
+    def dated(self, findings: Iterable[FindingRow], first_runs: dict[str, str | None]) -> list[DatedFinding]:
         """Return findings, each with the run that first stored it."""
-        return [{**finding, FOUND_IN_RUN: first_runs.get(finding["finding_id"], self.run_id)} for finding in findings]
+        return [{**finding, "found_in_run": first_runs.get(finding["finding_id"], self.run_id)} for finding in findings]
 
-    def count(self, findings: Iterable[FindingRow]) -> Counter[str]:
+    def count(self, findings: Iterable[DatedFinding]) -> Counter[str]:
         """Return the number of new findings, by severity."""
-        return Counter(finding["severity"] for finding in findings if (finding[FOUND_IN_RUN] or "") >= self.since)
+        return Counter(finding["severity"] for finding in findings if (finding["found_in_run"] or "") >= self.since)
 
     def count_earlier(self) -> Counter[str]:
         """Return the number of stored findings that are new, by severity."""

@@ -8,14 +8,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_replay.analysis.expiring import Retention
-from coordinator_replay.analysis.findings.evaluate import FINDINGS, Evaluator, FindingRow
+from coordinator_replay.analysis.findings.evaluate import FINDINGS, Evaluator
 from coordinator_replay.analysis.findings.evidence import Evidence
+from coordinator_replay.analysis.findings.evidence_rows import FindingRow, GroupCommits, RebalanceTimes
 from coordinator_replay.analysis.findings.thresholds import Thresholds
 from coordinator_replay.analysis.findings.totals import (
     EMPTY_REWIND,
@@ -25,7 +26,6 @@ from coordinator_replay.analysis.findings.totals import (
     POSITION_LOSS,
     REWIND,
     WHOLE,
-    Sum,
     Totals,
 )
 from coordinator_replay.analysis.rows import encode
@@ -135,7 +135,9 @@ class EvaluationContext:
     horizon_ms: int
     news: News
 
-    def evaluator(self, group_id: str, commits: Sum | None = None, spans: Sequence[ExactSpan] = ()) -> Evaluator:
+    def evaluator(
+        self, group_id: str, commits: GroupCommits | None = None, spans: Sequence[ExactSpan] = ()
+    ) -> Evaluator:
         """Return the rules for a group, with the sum of its commits."""
         return Evaluator(self.place.cluster, group_id, milliseconds(self.end), self.limits, commits, spans)
 
@@ -284,9 +286,9 @@ class Evaluation:
             totals = evidence.totals(self.context.limits)
             removed = list(evidence.tombstones())
             yield from ((group_id, at_ms, counter) for at_ms, counter in removed)
-            if (first_at := totals.first_at()) is not None:
-                yield group_id, first_at, BEGAN
-                if removed and not evidence.rows[OFFSETS]:
+            if (commits := totals.commits()) is not None:
+                yield group_id, commits["first_at"], BEGAN
+                if removed and not evidence.offset_history:
                     yield group_id, max(at_ms for at_ms, _ in removed), ENDED
             rebalances = self._evaluate_group(group_id, evidence, totals)
             yield from ((group_id, at_ms, "rebalance_count") for at_ms in rebalances)
@@ -299,18 +301,17 @@ class Evaluation:
         guard, rebalances, is_replayed = GroupGuard("evaluating findings"), list[int](), True
         findings: list[FindingRow] = []
         with guard:
-            evaluator = self.context.evaluator(group_id, totals.every[GROUP.name].get(WHOLE), self.spans)
+            evaluator = self.context.evaluator(group_id, totals.commits(), self.spans)
             for row in evidence.ordered(totals):
                 is_replayed &= row.tag != Evidence.FAILURE
-                # What has no time happened in no minute.
-                if row.tag == Evidence.REBALANCE and row.content["is_over"] and row.content["at"] is not None:
-                    rebalances.append(row.at)
+                if row.tag == Evidence.REBALANCE:
+                    rebalances += _ended_at(cast("RebalanceTimes", row.content))
                 findings += evaluator.add(row.tag, row.content)
             findings += evaluator.finish()
         if findings:
             self._find(findings)
         if guard.failure is not None:
-            self._find(self.context.evaluator(group_id).add(Evidence.FAILURE, guard.failure._asdict()))
+            self._find(self.context.evaluator(group_id).add(Evidence.FAILURE, guard.failure.evidence()))
         if guard.failure is not None or not is_replayed:
             self.result.failed.append(group_id)
         return rebalances
@@ -335,6 +336,11 @@ class Evaluation:
             schema = table(TOTALS).arrow_schema([*_READ[TOTALS], "until"])
             rows = pa.RecordBatch.from_arrays([*map(pa.array, zip(*totals, strict=True))], _READ[TOTALS])
             self.writer.add(TOTALS, conform(rows, schema, until=self.context.sums.until))
+
+
+def _ended_at(rebalance: RebalanceTimes) -> list[int]:
+    """Return when a rebalance was over; what has no time happened in no minute."""
+    return [rebalance["at"]] if rebalance["is_over"] and rebalance["at"] is not None else []
 
 
 def evaluate_bucket(files: BucketFiles, context: EvaluationContext) -> EvaluationResult:

@@ -5,8 +5,9 @@ from datetime import datetime
 import pyarrow as pa
 
 from coordinator_replay.analysis.expiring import ExpiryRule, Retention, expiring_offsets
+from coordinator_replay.analysis.findings.evidence_rows import ABANDONED
 from coordinator_replay.analysis.findings.thresholds import Thresholds
-from coordinator_replay.analysis.findings.totals import ABANDONED, PARTITION
+from coordinator_replay.analysis.findings.totals import PARTITION
 from coordinator_replay.records.damage import ErrorClass
 from coordinator_replay.store.duckdb_connection import select
 from coordinator_replay.times import later, milliseconds
@@ -14,7 +15,7 @@ from coordinator_replay.times import later, milliseconds
 _LONG_TRANSACTIONS = """
 SELECT group_id, producer_id, first(producer_epoch ORDER BY from_offset) AS producer_epoch,
     first(log_partition ORDER BY from_offset) AS log_partition, min(from_offset) AS from_offset,
-    min(epoch_ms(pending_since)) AS pending_since, first(epoch_ms(valid_to) ORDER BY from_offset) AS settled_at,
+    min(epoch_ms(pending_since)) AS pending_since, first(epoch_ms(valid_to) ORDER BY from_offset) AS ended_at,
     first(ended_by ORDER BY from_offset) AS ended_by, count(*) AS partitions,
     CASE WHEN count(DISTINCT topic) = 1 THEN min(topic) END AS topic
 FROM pending WHERE is_exact

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from coordinator_replay.analysis.findings.evidence import Evidence, evidence_row
+from coordinator_replay.analysis.findings.evidence_rows import LargeRecord
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
 from coordinator_replay.analysis.group_life import VERSION, GroupReplay
 from coordinator_replay.analysis.reasons.topic_changes import TopicChanges
@@ -42,8 +43,6 @@ STATE_TABLE = "group_state"
 
 NO_SNAPSHOT = 0
 """The snapshot's version where there is none, because a step for the group failed."""
-
-_LARGE_RECORD = ("kind", "record_bytes", "timestamp_ms", "log_partition", "log_offset")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,7 +222,7 @@ class _GroupRun:
                 rows += self.life.finish()
         if self.guard.failure is not None:
             scope = Scope(self.context.cluster, self.key[0])
-            name, row = evidence_row(scope, Evidence.FAILURE, self.guard.failure._asdict())
+            name, row = evidence_row(scope, Evidence.FAILURE, self.guard.failure.evidence())
             rows = [self._state(None), (name, {**row, "settled_at_offset": None})]
         return rows
 
@@ -307,6 +306,12 @@ def _json(snapshot: Mapping[str, Any]) -> str:
 
 
 def _large_record(row: InputRow, cluster: str) -> Row:
-    about = {name: getattr(row, name) for name in _LARGE_RECORD}
+    about: LargeRecord = {
+        "kind": row.kind,
+        "record_bytes": row.record_bytes,
+        "timestamp_ms": row.timestamp_ms,
+        "log_partition": row.log_partition,
+        "log_offset": row.log_offset,
+    }
     table, made = evidence_row(Scope(cluster, row.group_id), Evidence.LARGE_RECORD, about, at=row.log_offset)
     return table, {**made, "settled_at_offset": row.log_offset}

@@ -231,7 +231,8 @@ def test_a_commit_into_an_empty_group_is_a_reset_if_it_has_had_members(members_f
 def test_a_commit_without_members_is_told_where_no_ordinary_progress_explains_it(
     group: dict[str, Any], commit: dict[str, Any], words: str | None
 ):
-    into_empty = {**NO_COMMITS, "count": 1, "first_at": 5000, "valid_from": 5000, "committed_offset": 7, **commit}
+    last = {"from_offset": 77, "valid_from": 5000, "committed_offset": 7}
+    into_empty = {**NO_COMMITS, "count": 1, "first_at": 5000, **last, **commit}
     found = evaluate(
         [group_status(state="Empty", members=0, owned=[], **group), offsets(into_empty=into_empty)], end_ms=9000
     )
@@ -321,7 +322,7 @@ def transaction(**changes: Any) -> tuple[Evidence, dict[str, Any]]:
         "topic": "orders",
         "ended_by": None,
         "pending_since": 1000,
-        "settled_at": None,
+        "ended_at": None,
     }
     return Evidence.PENDING, {**row, **changes}
 
@@ -335,10 +336,10 @@ def test_a_transaction_that_is_open_for_longer_than_it_may_last_is_an_error():
 
 
 @pytest.mark.parametrize(
-    ("settled_at", "is_told"), [(1000 + DEFAULTS.pending_ms, True), (999 + DEFAULTS.pending_ms, False)]
+    ("ended_at", "is_told"), [(1000 + DEFAULTS.pending_ms, True), (999 + DEFAULTS.pending_ms, False)]
 )
-def test_a_transaction_that_was_open_for_long_is_told_after_its_end(settled_at: int, is_told: bool):
-    ended = transaction(settled_at=settled_at, ended_by="ABORT")
+def test_a_transaction_that_was_open_for_long_is_told_after_its_end(ended_at: int, is_told: bool):
+    ended = transaction(ended_at=ended_at, ended_by="ABORT")
     assert rules(evaluate([ended], end_ms=9 * DAY_MS)) == (["long_transaction"] if is_told else [])
 
 

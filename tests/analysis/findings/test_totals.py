@@ -128,12 +128,12 @@ def test_of_very_many_bursts_the_oldest_become_one_in_whatever_order_they_come()
 
 def test_what_is_not_over_is_left_to_the_next_run():
     totals = Totals()
-    assert totals.first_at() is None
+    assert totals.commits() is None
     first, second = ({**dict.fromkeys(GROUP.columns, at), "active": [[at, at, 1]]} for at in (4, 3))
     totals.add(GROUP, WHOLE, first, is_over=True)
     totals.add(GROUP, WHOLE, second, is_over=False)
     totals.add(PARTITION, ("t", 1), dict.fromkeys(PARTITION.columns, 3), is_over=False)
-    assert totals.first_at() == 3
+    assert (totals.commits() or {}).get("first_at") == 3
     assert totals.every["group"][WHOLE]["commits"] == 7
     assert list(totals.kept()) == [("group", WHOLE, first)]
 

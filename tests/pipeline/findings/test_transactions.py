@@ -34,7 +34,7 @@ def evidence(*commits: dict[str, Any], end: datetime = BEGIN + timedelta(hours=1
 def test_commits_of_one_transaction_are_one_row_that_begins_with_the_first() -> None:
     (row,) = evidence(commit(1, 51, producer_epoch=1), commit(0, 50))
     assert (row["partitions"], row["topic"], row["from_offset"], row["producer_epoch"]) == (2, "orders", 50, 0)
-    assert (row["settled_at"] - row["pending_since"], row["ended_by"]) == (300_000 - 50, "COMMIT")
+    assert (row["ended_at"] - row["pending_since"], row["ended_by"]) == (300_000 - 50, "COMMIT")
     (mixed,) = evidence(commit(0, 50), commit(0, 51, topic="audit"))
     assert (mixed["partitions"], mixed["topic"]) == (2, None)
 
@@ -42,7 +42,7 @@ def test_commits_of_one_transaction_are_one_row_that_begins_with_the_first() -> 
 def test_another_producer_or_another_end_is_another_transaction() -> None:
     open_one = commit(0, 70, minutes=None)
     rows = evidence(commit(0, 50), commit(1, 60, producer_id=8), open_one)
-    assert [(row["producer_id"], row["settled_at"] is None) for row in rows] == [(9, False), (8, False), (9, True)]
+    assert [(row["producer_id"], row["ended_at"] is None) for row in rows] == [(9, False), (8, False), (9, True)]
 
 
 def test_short_ones_and_those_that_are_not_proven_are_left_out() -> None:

@@ -1,0 +1,468 @@
+"""The rows of evidence, by kind, and the rows of findings: the columns that makers and rules of them agree on.
+
+They are plain dicts at run time, because some of them are kept as JSON. Times are in milliseconds.
+"""
+
+from collections.abc import Sequence
+from typing import Final, Literal, NotRequired, TypedDict
+
+Range = list[int]
+"""The first and the last time of some commits without a pause, and how many these are."""
+
+Owned = tuple[str, int, str, int | None]
+"""Topic, partition and member id of an owner, with the time since when or until when it owned the partition."""
+
+STALL: Final = "STALL"
+"""Status of a time in which a partition was not committed though its owner stayed, and that is over."""
+
+ABANDONED: Final = "ABANDONED"
+"""Status of a time in which an offset was not committed and no member subscribed to its topic, and that is over."""
+
+
+class LastStatus(TypedDict):
+    """The group at its last record: ``Evidence.STATUS``.
+
+    Attributes:
+        members_from: when its first member joined; None where no record says.
+        subscribed: topics that members subscribe to; none where a subscription can't be read.
+        owned: the owner of each partition.
+        released: the last owner of each partition that has none.
+        proven_from: from when on no record is missing; None where none is.
+        has_gap: whether records are missing that may have been anything.
+    """
+
+    group_type: str
+    state: str
+    epoch: int
+    members: int
+    has_had_members: bool
+    members_from: int | None
+    is_beginning_known: bool
+    is_exact: bool
+    at: int | None
+    partition: int
+    offset: int
+    subscribed: list[str]
+    owned: Sequence[Owned]
+    released: Sequence[Owned]
+    proven_from: int | None
+    has_gap: bool
+
+
+class RebalanceTimes(TypedDict):
+    """One rebalance: ``Evidence.REBALANCE``.
+
+    Attributes:
+        at: when it was over; when it began where it is not.
+        started_at: when it began, or the latest time at which it had begun.
+        metadata_delay_ms: how long a change of topics waited for it; None where that is not proven.
+    """
+
+    at: int | None
+    is_over: bool
+    rebalance_id: str
+    epoch: int | None
+    started_at: int | None
+    metadata_delay_ms: int | None
+
+
+class LargeRecord(TypedDict):
+    """A record near the topic's limit: ``Evidence.LARGE_RECORD``."""
+
+    kind: str
+    record_bytes: int
+    timestamp_ms: int | None
+    log_partition: int
+    log_offset: int
+
+
+class QuietTime(TypedDict):
+    """A time between two records of a Stable group with members: ``Evidence.QUIET``."""
+
+    group_type: str
+    epoch: int
+    members: int
+    partition: int
+    offset: int
+    at: int
+    until: int
+
+
+class Silence(QuietTime):
+    """A time without a record of any kind, with the usual time between two commits before it."""
+
+    usual_ms: int
+
+
+class GroupCommits(TypedDict):
+    """Commits of a group: a sum of kind ``totals.GROUP``.
+
+    Attributes:
+        unproven: those of which the input doesn't show whether they were made in a transaction; an earlier release kept
+            sums without it.
+        most_a_minute: of each partition.
+        active: ranges without a pause.
+    """
+
+    log_partition: int
+    commits: int
+    bytes: int
+    unproven: NotRequired[int]
+    first_at: int
+    last_at: int
+    last_offset: int
+    most_a_minute: int
+    hot_minutes: int
+    hot_from: int | None
+    hot_to: int | None
+    active: list[Range]
+
+
+class PastStall(TypedDict):
+    """A time in which a partition was not committed though its owner stayed.
+
+    Attributes:
+        at: the last commit before it.
+        until: the next commit, or the end of the ownership.
+        pause: the commits before and after.
+        went_on_ms: for how long the group went on committing.
+    """
+
+    status: Literal["STALL"]
+    log_partition: int
+    from_offset: int
+    committed_offset: int | None
+    member_id: str
+    owned_from: int | None
+    at: int
+    until: int
+    pause: list[int]
+    went_on_ms: int
+
+
+class PastExpiry(TypedDict):
+    """A time in which an offset was to expire, or was past retention, or its topic was left.
+
+    Attributes:
+        at: when it was to expire.
+        since: from when on that was so.
+        until: when it no longer was.
+    """
+
+    status: Literal["EXPIRING", "DUE", "ABANDONED"]
+    log_partition: int
+    log_offset: int | None
+    from_offset: int
+    rule: str
+    confidence: str
+    at: int
+    since: int
+    until: int
+
+
+class PartitionCommits(TypedDict):
+    """The sums of one partition's commits, and what is over of its offsets: ``Evidence.OFFSETS``.
+
+    Columns that begin with ``empty_`` are of commits into the group while it was Empty.
+
+    Attributes:
+        from_offset: log offset of the newest commit, which ``committed_offset`` and ``topic_id`` are of.
+        is_lost: whether records begin to be missing in which the newest commit ended.
+        has_offset: whether the partition has a committed offset.
+        is_last_known: whether no commit can be missing behind the newest one.
+        past: what rules about the end of the log would have shown before it.
+    """
+
+    topic: str
+    partition: int
+    log_partition: int
+    commits: int
+    first_at: int | None
+    last_at: int | None
+    metadata_bytes: int | None
+    with_leader_epoch: int
+    from_offset: int
+    committed_offset: int | None
+    is_lost: bool
+    topic_id: str | None
+    empty_count: int
+    empty_first_at: int | None
+    empty_from_offset: int | None
+    empty_valid_from: int | None
+    empty_committed_offset: int | None
+    empty_previous_offset: int | None
+    has_offset: bool
+    is_last_known: bool
+    past: Sequence[PastStall | PastExpiry]
+
+
+class Stall(TypedDict):
+    """A partition whose commits have stopped, with the usual time between two."""
+
+    partition: int
+    last_at: int
+    committed_offset: int | None
+    from_offset: int
+    topic_id: str | None
+    usual_ms: int
+    owned_from: int | None
+
+
+class EndedStall(PastStall):
+    """A stall that is over, with its partition and the usual time between two commits."""
+
+    topic: str
+    partition: int
+    usual_ms: int
+
+
+class EndedExpiry(PastExpiry):
+    """What is over of the expiry of an offset, with its partition."""
+
+    topic: str
+    partition: int
+
+
+class LastCommit(TypedDict):
+    """The newest commit of a burst; what is None or missing no record shows, or the kind of burst does not need it."""
+
+    partition: int
+    from_offset: int
+    committed_offset: int
+    previous_offset: NotRequired[int | None]
+    replaced_offset: NotRequired[int | None]
+    leader_epoch: NotRequired[int | None]
+    is_transactional: NotRequired[bool | None]
+    owner_member_id: NotRequired[str | None]
+    group_state: NotRequired[str | None]
+    valid_from: int | None
+
+
+class Burst(TypedDict):
+    """Commits that follow each other closely.
+
+    Attributes:
+        furthest: how far they went back at most.
+        partitions: their numbers.
+    """
+
+    log_partition: int
+    count: int
+    first_at: int | None
+    last_at: int | None
+    first_offset: int
+    furthest: int
+    partitions: list[int]
+    last: LastCommit
+
+
+class Rewinds(Burst):
+    """A burst of commits of a topic that are below the one before: ``Evidence.REWIND``.
+
+    Attributes:
+        is_empty: whether the group was Empty or had no records of its own.
+        with_leader_epoch: how many commits of the last one's partition have a leader epoch; None where no sum says.
+    """
+
+    topic: str
+    is_empty: bool
+    with_leader_epoch: int | None
+
+
+class PositionLosses(Burst):
+    """A burst of commits of a topic with negative offsets: ``Evidence.POSITION_LOSS``.
+
+    Attributes:
+        lasting: partitions that still have no other offset.
+    """
+
+    topic: str
+    lasting: list[int]
+
+
+class LongTransaction(TypedDict):
+    """A transaction of which commits waited long for its marker: ``Evidence.PENDING``.
+
+    Attributes:
+        ended_at: when a marker ended it; None where none has.
+        partitions: of how many partitions it had commits.
+        topic: the one that it had commits of; None of several.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    log_partition: int
+    from_offset: int
+    pending_since: int
+    ended_at: int | None
+    ended_by: str | None
+    partitions: int
+    topic: str | None
+
+
+class OffsetExpiry(TypedDict):
+    """An offset that expired, is past retention or expires next: ``Evidence.EXPIRY``.
+
+    Attributes:
+        at: when it expired or is to expire.
+        since: from when on that was so, and ``until`` when it no longer was, where it no longer is.
+    """
+
+    topic: str
+    partition: int
+    status: str
+    rule: str
+    confidence: str
+    at: int
+    log_offset: int | None
+    since: NotRequired[int]
+    until: NotRequired[int]
+
+
+class UncommittedTime(TypedDict):
+    """A time in which a partition had an owner and no commit yet, and that is over: ``Evidence.UNCOMMITTED``."""
+
+    topic: str
+    partition: int
+    member_id: str
+    log_partition: int
+    at: int | None
+    until: int
+
+
+class ObservationRow(TypedDict):
+    """An observation of a rule in columns of ``findings``, with its other times: ``Evidence.OBSERVATION``.
+
+    Attributes:
+        needed_ms: see ``observation.Observation`` for this time and the next two.
+        is_open: whether it still is so at the group's last record.
+    """
+
+    cluster: str
+    group_id: str | None
+    finding_id: str
+    rule: str
+    severity: str
+    topic: str | None
+    partition: int | None
+    member_id: str | None
+    first_seen: int | None
+    last_seen: int | None
+    occurrences: int
+    message: str
+    detail: str
+    needed_ms: int
+    goes_on_ms: int | None
+    joins_ms: int
+    log_partition: int | None
+    log_offset: int | None
+    is_begin_open: bool
+    is_end_open: bool
+    is_open: bool
+
+
+class Found(ObservationRow):
+    """A finding, as far as the group's evidence tells.
+
+    Attributes:
+        ended_at: when it was over; None where it still is so.
+        is_proven: whether it rests on nothing that may have been aborted.
+    """
+
+    ended_at: int | None
+    is_proven: bool
+
+
+class FindingRow(Found):
+    """A finding that was held against missing records.
+
+    Attributes:
+        is_at_least: whether there may be more of it.
+    """
+
+    is_at_least: bool
+
+
+class DatedFinding(FindingRow):
+    """A row of ``findings``.
+
+    Attributes:
+        found_in_run: the run that first stored it; None if a release without this column stored it.
+    """
+
+    found_in_run: str | None
+
+
+class UnreadableRecords(TypedDict):
+    """Records of a log partition that were not read: ``Evidence.UNREADABLE`` and ``Evidence.UNKNOWN_KIND``."""
+
+    log_partition: int | None
+    error_class: str
+    error_message: str
+    records: int
+    first_at: int | None
+    last_at: int | None
+    log_offset: int | None
+    groups: list[str]
+
+
+class LogRange(TypedDict):
+    """A range of log offsets that was not read or was lost: ``Evidence.GAP`` and ``Evidence.LOST``."""
+
+    log_partition: int
+    from_offset: int
+    to_offset: int
+
+
+class FailedStep(TypedDict):
+    """A step for the group that failed: ``Evidence.FAILURE``; the place is that of the record at hand."""
+
+    step: str
+    error: str
+    where: str
+    log_partition: int | None
+    log_offset: int | None
+
+
+class Loading(TypedDict):
+    """A coordinator that loaded a log partition: ``Evidence.LOADING``."""
+
+    log_partition: int
+    leader_epoch: int
+    broker: int | None
+    loading_ms: int | None
+    loaded_at: int
+    sources: list[str]
+
+
+class NamedMove(TypedDict):
+    """A move of a group to another log partition."""
+
+    group_id: str
+    log_partition: int
+    to_log_partition: int
+    moved_at: int | None
+
+
+class MovedGroups(TypedDict):
+    """Groups whose records moved to another log partition: ``Evidence.MOVED``.
+
+    Attributes:
+        moves: some of the moves.
+        groups: how many groups moved.
+        overlaps_until: until when brokers with the old and with the new partition count wrote; None where they didn't.
+    """
+
+    moves: list[NamedMove]
+    groups: int
+    first_at: int | None
+    last_at: int | None
+    overlaps_until: int | None
+
+
+Content = (
+    LastStatus | RebalanceTimes | LargeRecord | PartitionCommits | LongTransaction | OffsetExpiry | ObservationRow
+    | UnreadableRecords | LogRange | Rewinds | FailedStep | Loading | QuietTime | UncommittedTime | PositionLosses
+    | MovedGroups
+)  # fmt: skip
+"""What a row of evidence says; its kind tells which of these it is."""
