@@ -1,7 +1,7 @@
-"""The groups of one bucket: those with new records continue from their snapshots, or all are replayed again.
+"""The groups of one bucket: groups with new records continue from their snapshots, or all are replayed again.
 
-A run adds rows that no later record changes and exchanges the bucket's open ones: those of groups without new records
-are copied.
+A run adds rows that no later record changes, and replaces the bucket's open rows. Open rows of groups without new
+records are copied.
 """
 
 from collections import defaultdict
@@ -53,13 +53,13 @@ _RECORDS, _QUARANTINE, _COMMITS = "group_records", "quarantine", "offset_commits
 _STATE_COLUMNS = ("group_id", "log_partition", "snapshot", "to_offset")
 _TOPICS_OF_MEMBERS = ("assigned", "target", "pending_revocation")
 _CHUNK_ROWS = 1_000
-"""How many rows wait to be handed to the writer together."""
+"""Number of rows that are passed to the writer together."""
 
 
 def _snapshots(
     files: BucketFiles, groups: Collection[str], partitions: Collection[int]
 ) -> dict[GroupKey, GroupSnapshot]:
-    """Return the states that some groups, and all of some log partitions, continue from."""
+    """Return the snapshots of some groups, and of all groups of some log partitions."""
     snapshots: dict[GroupKey, GroupSnapshot] = {}
     wanted = pc.field("group_id").isin(pa.array(sorted(groups), pa.string()))
     wanted |= pc.field("log_partition").isin(pa.array(sorted(partitions), pa.int32()))
@@ -70,7 +70,7 @@ def _snapshots(
 
 
 def groups_not_to_continue(files: BucketFiles, names: Mapping[str, str], renamed: Collection[str]) -> list[str]:
-    """Return why the groups of a bucket can't continue from their snapshots; nothing where they can.
+    """Return why the groups of a bucket can't continue from their snapshots; nothing if they can.
 
     Args:
         files: the bucket's.
@@ -91,7 +91,7 @@ def groups_not_to_continue(files: BucketFiles, names: Mapping[str, str], renamed
 
 
 def _names_are_old(files: BucketFiles, names: Mapping[str, str], renamed: Collection[str]) -> bool:
-    """Return whether rows of the bucket lack the name of a topic that has one now, or have another.
+    """Return whether rows of the bucket lack the present name of a topic.
 
     Args:
         files: the bucket's.
@@ -110,7 +110,7 @@ def _names_are_old(files: BucketFiles, names: Mapping[str, str], renamed: Collec
 
 
 def _shown_topics(files: BucketFiles) -> Iterator[pa.Table]:
-    """Yield the ids of topics in rows of the bucket, and their names there: owned, assigned, or only a target."""
+    """Yield ids and names of topics in rows of the bucket: owned, assigned, or only in a target."""
     texts = ["topic_id", "topic"]
     for batch in read_paths([file.uri for file in files.old("partition_ownership")], texts, dictionaries=texts):
         yield pa.table({name: batch.column(name).cast(pa.string()) for name in texts})
@@ -122,13 +122,13 @@ def _shown_topics(files: BucketFiles) -> Iterator[pa.Table]:
 
 @dataclass(frozen=True, slots=True)
 class GroupStep:
-    """Replays the groups of a bucket.
+    """The step that replays the groups of a bucket.
 
     Attributes:
-        files: the bucket's; records that are new stand in it already.
-        context: what the replay needs in addition to the records.
-        partitions: what is proven of the bucket's log partitions.
-        moves: of groups into its log partitions, or out of them.
+        files: the bucket's files, which include new records already.
+        context: what the replay needs besides the records.
+        partitions: proofs about the bucket's log partitions.
+        moves: moves of groups into or out of its log partitions.
     """
 
     files: BucketFiles
@@ -192,9 +192,9 @@ class GroupStep:
         return LastCommits(records)
 
     def _copy_rebalances(self, groups: Collection[str], writer: TableWriter) -> None:
-        """Hand on rebalances of all other groups that are not over; the others are written with their pause.
+        """Pass on open rebalances of all other groups; rebalances that are over are written with their pause.
 
-        A rebalance without an epoch is known from a broker's log alone.
+        A rebalance without an epoch is known only from a broker's log.
         """
         replayed = pa.array(sorted(groups), pa.string())
         uris = [file.uri for file in self.files.old(REBALANCES, is_open=True)]
@@ -216,9 +216,9 @@ class GroupStep:
 
 
 def write_rows(rows: Iterator[Row], writer: TableWriter) -> None:
-    """Write what a replay gives; what no record settles is open.
+    """Write the rows of a replay; rows that a later record may change are open.
 
-    Rebalances are written with their pause, when the commits around them were followed.
+    Rebalances are written later, with their pause, when the commits around them are known.
     """
     while some := list(islice(rows, _CHUNK_ROWS)):
         parts: dict[tuple[str, bool], list[Mapping[str, Any]]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""Group records as a replay takes them: rows of ``group_records`` in DuckDB, sorted, and what becomes of each."""
+"""Group records in the form for a replay: rows of ``group_records``, sorted by DuckDB."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -28,13 +28,13 @@ RECORDS = (
     )
     .remove_metadata()
 )
-"""What is read of ``group_records``."""
+"""Columns of ``group_records`` that are read."""
 
 UNREADABLE = ""
-"""Stands for the JSON of a value that can't be read."""
+"""Placeholder for the JSON of a value that can't be read."""
 
 QUARANTINED = ("group_id", "log_partition", "log_offset", "log_timestamp", "kind", "key_json")
-"""What is read of ``quarantine``."""
+"""Columns of ``quarantine`` that are read."""
 
 _COMMITS = pa.array(sorted(COMMIT_KINDS))
 
@@ -43,9 +43,9 @@ class InputRow(NamedTuple):
     """A group record to replay.
 
     Attributes:
-        timestamp_ms: None where the record has no time.
-        value_json: None for a tombstone, UNREADABLE where it can't be read.
-        missing_before: offsets before it in its log partition at which no record stood.
+        timestamp_ms: time of the record; None if it has none.
+        value_json: None for a tombstone, UNREADABLE if the value can't be read.
+        missing_before: number of lower offsets of its log partition without a record.
     """
 
     group_id: str
@@ -60,7 +60,7 @@ class InputRow(NamedTuple):
     record_bytes: int
 
     def record(self) -> Record:
-        """Return the record as the engine takes it."""
+        """Return the record for the engine."""
         kind, key, value = self.kind, orjson.loads(self.key_json), None
         if self.value_json == UNREADABLE:
             place = self.log_partition, self.log_offset, self.timestamp_ms
@@ -68,7 +68,7 @@ class InputRow(NamedTuple):
         if self.value_json is not None:
             value = open_blobs(kind, orjson.loads(self.value_json))
         version = None if value is None else self.value_version
-        # By place: with names it takes twice as long, and this is done for every record.
+        # Positional arguments: keywords take twice as long, and this runs for every record.
         return Record(
             kind, key, value, self.log_partition, self.log_offset, self.timestamp_ms, self.missing_before, version
         )
@@ -83,9 +83,9 @@ FROM records
 
 
 def unreadable_records(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield records of groups of which the key can be read and the value can't, in RECORDS.
+    """Yield group records whose key can be read and whose value can't, in RECORDS.
 
-    Records of unknown kinds are not among them: the broker passes over kinds that it doesn't know.
+    Records of unknown kinds are left out, as the broker skips kinds that it doesn't know.
 
     Args:
         batches: rows in QUARANTINED.
@@ -98,7 +98,7 @@ def unreadable_records(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
 
 @contextmanager
 def group_records(batches: Iterable[pa.RecordBatch]) -> Iterator[DuckDBPyConnection]:
-    """Return DuckDB with the table ``records``; rows that do not fit into memory go to disk.
+    """Yield a DuckDB connection with the table ``records``; rows that do not fit into memory go to disk.
 
     Args:
         batches: rows of ``group_records`` and ``unreadable_records``, which are read once.
@@ -116,7 +116,7 @@ def groups_of(connection: DuckDBPyConnection) -> list[str]:
 
 
 def records_in_order(connection: DuckDBPyConnection) -> Iterator[InputRow]:
-    """Yield the rows of ``records`` by group, log partition and log offset; DuckDB does nothing else meanwhile."""
+    """Yield the rows of ``records`` by group, log partition and log offset; the connection can't be used meanwhile."""
     rows = connection.sql(f"{AS_INPUT} ORDER BY group_id, log_partition, log_offset")
     for batch in rows.to_arrow_reader(BATCH_ROWS):
         yield from input_rows(batch)

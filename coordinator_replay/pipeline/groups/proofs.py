@@ -30,7 +30,7 @@ GROUP BY group_id
 
 
 def last_proofs(step: PartitionStep) -> GroupProofs:
-    """Return what is proven of groups that appear behind everything that earlier runs have read."""
+    """Return the proofs for groups whose first record comes after everything that earlier runs have read."""
     ranges = _open_ranges(step)
     times = {
         (partition, len(of_partition) - 1): (None, step.complete_ms(partition))
@@ -42,7 +42,7 @@ def last_proofs(step: PartitionStep) -> GroupProofs:
 
 
 def _open_ranges(step: PartitionStep) -> dict[int, Sequence[CompleteRange]]:
-    """Return the history of log partitions of which records are missing."""
+    """Return the complete ranges of log partitions with missing records."""
     return {partition: step.completeness.ranges[partition] for partition in step.completeness.open_partitions()}
 
 
@@ -54,7 +54,7 @@ def _new_gaps(step: PartitionStep, partition: int) -> list[Break]:
 
 
 def group_proofs(step: PartitionStep, records: DuckDBPyConnection) -> GroupProofs:
-    """Return what the history of a bucket's log partitions proves of its groups.
+    """Return what the complete ranges of a bucket's log partitions prove about its groups.
 
     Args:
         step: the log partitions.
@@ -83,7 +83,7 @@ def group_proofs(step: PartitionStep, records: DuckDBPyConnection) -> GroupProof
 
 
 def _confirmed(proofs: GroupProofs, records: DuckDBPyConnection) -> dict[Part, list[Record]]:
-    """Return the records from which ranges continue behind a gap: the last of each key, as the cleaner leaves it."""
+    """Return the records with which ranges continue after a gap: the last of each key, as the cleaner leaves it."""
     by_part: dict[Part, list[Record]] = {}
     broken = {partition for partition, ranges in proofs.ranges.items() if any(not span.is_gap for span in ranges[1:])}
     for partition in broken:

@@ -1,7 +1,7 @@
-"""Every group's records through the engine, in log order, and the rows of the tables that come of it.
+"""The replay: it feeds each group's records to the engine in log order, and makes the rows of the tables.
 
-Plain Python over sorted rows: the audit runs it bucket by bucket, a notebook may run it for a single group. Rows come
-as a stream, so a group of any size takes no more memory than its state.
+It is plain Python over sorted rows: the audit runs it bucket by bucket, a notebook may run it for a single group. Rows
+are a stream, so a group of any size takes no more memory than its state.
 """
 
 import json
@@ -39,10 +39,10 @@ GROUP_TABLES = (
 """The tables that a replay fills."""
 
 STATE_TABLE = "group_state"
-"""The table of snapshots, which a replay fills too."""
+"""The table of snapshots, which a replay fills as well."""
 
 NO_SNAPSHOT = 0
-"""The snapshot's version where there is none, because a step for the group failed."""
+"""Version in a row without a snapshot, because a step for the group failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,11 +51,11 @@ class ReplayContext:
 
     Attributes:
         cluster: the cluster's name.
-        run_id: the run that the groups' new states are from.
-        topic_names: topic name by id, where a source has it.
-        topic_changes: when topics changed, by name, where a source has it.
-        limits: from when on something is a finding.
-        is_rebuild: groups begin at the first record of the log.
+        run_id: the run that makes the groups' new states.
+        topic_names: topic name by id, as far as a source has it.
+        topic_changes: times at which topics changed, by name, as far as a source has them.
+        limits: the thresholds of findings.
+        is_rebuild: whether groups begin at the first record of the log.
     """
 
     cluster: str
@@ -70,7 +70,7 @@ GroupKey = tuple[str, int]
 """A group by id and log partition."""
 
 _GROUP_OF = attrgetter("group_id", "log_partition")
-"""The key of the group that a row is of."""
+"""Function that returns the GroupKey of a row."""
 
 
 class GroupSnapshot(NamedTuple):
@@ -78,7 +78,7 @@ class GroupSnapshot(NamedTuple):
 
     Attributes:
         state: its state as JSON.
-        to_offset: log offset behind its last record.
+        to_offset: the log offset after its last record.
     """
 
     state: str
@@ -93,10 +93,10 @@ class _GroupRun:
 
     Attributes:
         key: the group.
-        at: log offset of the last record that it was fed.
-        breaks: where its history breaks behind that, oldest first.
-        left: its move to another log partition; None where it stays.
-        complete: from where on it is proven, and since when; None where it is already, or never is.
+        at: log offset of its last record so far.
+        breaks: later breaks of its history, oldest first.
+        left: its move to another log partition; None if it stays.
+        complete: the offset and time from which it is proven; None if it is proven already or never will be.
         guard: keeps a failure of the group from ending the run.
     """
 
@@ -134,11 +134,11 @@ class _GroupRun:
             self.life.replay.is_cleaned = not beginning.is_gap
             self._prove_from(beginning)
         if self.left is not None:
-            # Nothing that is missing behind the move concerns the group.
+            # Records missing after the move don't concern the group.
             self.breaks = [gap for gap in self.breaks if snapshot is None and gap.offset < self.left.end_offset]
 
     def _begins(self, first_offset: int) -> list[Break]:
-        """Return where the history of the group begins, and where it breaks behind its first record."""
+        """Return the beginning of the group's history, and its breaks after the first record."""
         if not self.context.is_rebuild:
             return self.proofs.after(self.key[1], first_offset)
         breaks = self.proofs.breaks(*self.key)
@@ -147,12 +147,13 @@ class _GroupRun:
 
     def _prove_from(self, gap: Break) -> None:
         self.life.replay.prove_from(LARGEST_INT64 if gap.proven_from is None else gap.proven_from)
-        # Where nothing proves the group, it has no time either: nights don't know the one that a rebuild finds.
+        # If nothing proves the group, it has no time either: single nights would not know the time that a rebuild
+        # finds.
         self.life.proven_ms = None if gap.proven_from is None else gap.proven_ms
         self.complete = None if gap.proven_from is None else (gap.proven_from, gap.proven_ms)
 
     def _pass(self, gap: Break) -> Iterator[Row]:
-        """Pass a place where records begin to be missing."""
+        """Tell the replay that records begin to be missing here."""
         yield from self._find_complete(gap.offset)
         place = self.key[1], gap.offset, gap.at_ms
         if gap.is_gap:
@@ -165,26 +166,26 @@ class _GroupRun:
         yield from rows
 
     def _find_complete(self, before: int) -> Iterator[Row]:
-        """Note from where on the group is proven, if that is at or before some offset."""
+        """Tell the replay that the group is proven from here, if that offset is reached."""
         if self.complete is None or self.complete[0] > before:
             return
         (offset, at_ms), self.complete = self.complete, None
-        # A copy that turned out to be of several moments since proves nothing.
+        # A copy that has since turned out to be from several moments proves nothing.
         if self.life.replay.proven_from != LARGEST_INT64:
             yield from self.life.find_complete(self.key[1], offset, at_ms)
 
     def _advance(self, row: InputRow, record: Record) -> Iterator[Row]:
-        """Pass what lies between the last record and the next one."""
+        """Pass the breaks and proofs between the last record and the next one."""
         while self.breaks and self.breaks[0].offset <= row.log_offset:
             yield from self._pass(self.breaks.pop(0))
         if self.complete is not None and not self.life.replay.continues(record):
             yield from self._find_complete(row.log_offset)
 
     def feed(self, row: InputRow, signs: LastCommits | None) -> list[Row]:
-        """Take the group's next record; where one before it failed, nothing follows from it.
+        """Take the group's next record; if an earlier record failed, it has no effect.
 
         Raises:
-            RuntimeError: records do not come in log order; whoever sorted them is wrong, not the log.
+            RuntimeError: records are not in log order; this is a fault of the sorting, not of the log.
         """
         if row.log_offset <= self.at:
             raise RuntimeError(
@@ -192,7 +193,7 @@ class _GroupRun:
                 f"log partition {row.log_partition}"
             )
         self.at = row.log_offset
-        # Not guarded: what can't be read here was written by a broken decoder.
+        # Not guarded: a record that can't be read here was written by a broken decoder.
         record = row.record()
         rows: list[Row] = []
         if self.guard.failure is not None:
@@ -208,7 +209,7 @@ class _GroupRun:
         return rows
 
     def finish(self) -> list[Row]:
-        """Return the group's state, then what is not over as it stands; of a group that failed, that it did."""
+        """Return the group's state and its open rows; for a failed group, the failure."""
         rows: list[Row] = []
         if self.guard.failure is None:
             with self.guard:
@@ -229,7 +230,7 @@ class _GroupRun:
     def _state(self, snapshot: str | None) -> Row:
         """Return the group's row of STATE_TABLE.
 
-        Without a snapshot, the next run begins with the group's first record.
+        Without a snapshot, the next run begins at the group's first record.
         """
         group = self.life.replay.group
         state = {
@@ -245,9 +246,9 @@ class _GroupRun:
 
 
 def _begins_open(begins: Sequence[Break], came: GroupMove | None) -> list[Break]:
-    """Return where the history of a group begins, and breaks, given the move that brought it into its log partition.
+    """Return the begin and the breaks of a group's history, given the move that brought it into its log partition.
 
-    As long as brokers with the old number of partitions wrote, too, nothing proves what the group was.
+    While brokers with the old partition count also wrote, nothing proves the group's state.
     """
     if came is None or came.overlaps_until is None:
         return list(begins)
@@ -267,19 +268,19 @@ def replay_groups(
     proofs: GroupProofs = NO_PROOFS,
     moves: GroupMoves = NO_MOVES,
 ) -> Iterator[Row]:
-    """Replay groups and give the rows that come of it.
+    """Replay groups and yield the rows that result.
 
     Args:
-        rows: records of whole groups, or those that follow their snapshots, sorted by group, log partition and offset.
-        context: what the replay needs in addition to the records.
-        snapshots: the states that groups go on from, those without records too; a group without one begins at its
+        rows: records of whole groups, or the records after their snapshots, sorted by group, log partition and offset.
+        context: what the replay needs besides the records.
+        snapshots: snapshots from which groups continue, also of groups without new records; other groups begin at their
             first record.
-        signs: the last commits before records that may show a departure; None does without.
-        proofs: what is proven of groups of which records are missing.
-        moves: of groups to other log partitions; the records behind them are left out of the rows.
+        signs: the last commits before records that may show a departure; None to do without.
+        proofs: proofs about groups with missing records.
+        moves: moves of groups to other log partitions; ``rows`` must not have records after them.
 
     Raises:
-        RuntimeError: records of a group do not come in log order.
+        RuntimeError: records of a group are not in log order.
         SnapshotError: a snapshot is of another version, or damaged.
     """
     by_group = dict(snapshots or {})
@@ -301,7 +302,7 @@ def _json(snapshot: Mapping[str, Any]) -> str:
     try:
         return orjson.dumps(snapshot, option=orjson.OPT_NON_STR_KEYS).decode()
     except TypeError:
-        # A hostile log can bring numbers above 64 bits, which only the standard library writes.
+        # A hostile log can have numbers above 64 bits, which only the standard library can write.
         return json.dumps(snapshot, separators=(",", ":"))
 
 

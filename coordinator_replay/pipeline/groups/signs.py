@@ -1,7 +1,7 @@
-"""Commits as signs of life: the last ones before a record that may show that a member has left.
+"""Commits as signs of life: the last commits before a record that may show the departure of a member.
 
-Commits are nearly all of a log, and few of them stand near a departure. Which record a commit comes before is a matter
-of the commit alone, so commits are joined with the records that follow them, and the last of each partition is kept.
+Nearly all records of a log are commits, and few of them are near a departure. Each commit is joined with the record
+that follows it, and for each partition the last commit is kept.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from coordinator_replay.tables.definition import table
 from coordinator_replay.times import EPOCH, LATEST_MS
 
 MINUTE_MS = 60_000
-"""Commits are picked by whole minutes."""
+"""Commits are selected by whole minutes."""
 
 COMMITS = (
     table("offset_commits")
@@ -24,7 +24,7 @@ COMMITS = (
     )
     .remove_metadata()
 )
-"""What is read of ``offset_commits``."""
+"""Columns of ``offset_commits`` that are read."""
 
 _MAY_SHOW = " OR ".join(f"(kind = '{kind}' AND is_tombstone = {is_so})" for kind, is_so in DEPARTURES.items())
 
@@ -57,33 +57,34 @@ ORDER BY group_id, log_partition, departed_at, topic, partition
 """  # noqa: S608 - our own numbers
 """SQL for the last commits of each partition before each of the ``departures``.
 
-Those near no departure of their group, by whole SIGNS_WITHIN_MS, are left out before the rest is sorted by offset.
+Commits far from any departure of their group, by multiples of SIGNS_WITHIN_MS, are left out before the rest is sorted
+by offset.
 """
 
 RecordKey = tuple[str, int, int]
 """A record by group, log partition and log offset."""
 
 LastCommit = tuple[str, int, int, int, int]
-"""Topic, partition, time in milliseconds, log partition and log offset of a commit, as a group's replay takes it."""
+"""Topic, partition, time in milliseconds, log partition and log offset of a commit, as a replay takes it."""
 
 
 def find_departures(connection: DuckDBPyConnection) -> datetime | None:
-    """Make the table ``departures`` of those of the ``records`` that may show one.
+    """Make the table ``departures`` from the ``records`` that may show a departure.
 
     Returns:
-        the time before which no commit is a sign of life; None where there is no departure.
+        The time before which no commit is a sign of life; None if there is no departure.
     """
     connection.execute(_DEPARTURES)
     [(first,)] = connection.execute("SELECT min(at_ms) FROM departures").fetchall()
     if first is None:
         return None
-    # A whole minute before: that is how commits are picked.
+    # A minute earlier, because commits are selected by whole minutes.
     before_ms = first - SIGNS_WITHIN_MS - MINUTE_MS
     return EPOCH + timedelta(milliseconds=min(max(before_ms, 0), LATEST_MS))
 
 
 class LastCommits:
-    """The last commit of each partition before each record that may show a departure, since the one before.
+    """The last commit of each partition between a record that may show a departure and the one before it.
 
     Args:
         connection: DuckDB with ``departures``, and with ``commits`` in the columns of COMMITS.
@@ -101,10 +102,10 @@ class LastCommits:
                 yield (group_id, log_partition, departed_at), (topic, partition, at_ms, log_partition, offset)
 
     def before(self, record: RecordKey) -> Iterator[LastCommit] | None:
-        """Return the last commits before a record, ordered by topic and partition; None where there are none.
+        """Return the last commits before a record, ordered by topic and partition; None if there are none.
 
         Args:
-            record: one behind those asked for before, in the order of ``records_in_order``.
+            record: a record later than those asked for before, in the order of ``records_in_order``.
         """
         while self._next is not None and self._next[0] < record:
             self._next = next(self._by_record, None)

@@ -1,9 +1,9 @@
-"""Topic names by id, from every source at hand: a file, the cluster's metadata log, group records, commits.
+"""Topic names by id, from all sources: a file, the cluster's metadata log, group records, commits.
 
-KIP-848 records name topics by id alone. Where sources differ, the one nearer to the cluster's own truth counts: what
-the user says, then the metadata log, then records that carry both, then commits. Of two records that name one id
-differently, the one with the highest place in the log counts (by log offset, then by log partition), however the log
-was sliced into runs: its place is kept with the name. All of it is as much as a cluster has topics and partitions.
+KIP-848 records name topics by id only. If sources differ, this order decides: the user's file, the metadata log,
+records that have both name and id, commits. If two records give an id different names, the one at the higher position
+counts (by log offset, then by log partition). The position is kept with the name, so the result does not depend on how
+the log was split into runs. The amount of data grows only with the cluster's topics and partitions.
 """
 
 import json
@@ -24,7 +24,7 @@ TABLE = "topics"
 _MOST_PARTITIONS = 2**31 - 1
 
 SOURCES = ("file", "cluster_metadata", "record", "commit")
-"""Where a name can come from; an earlier one counts before a later one."""
+"""Sources of names; an earlier source takes precedence over a later one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,9 +32,9 @@ class ClusterTopic:
     """Facts of one source on a topic, in the columns of table ``topics``; times in milliseconds.
 
     Attributes:
-        changes: when it changed, oldest first; None where the source does not have them.
-        log_partition: of the record that names it; None where no record of the log does.
-        log_offset: of that record.
+        changes: its changes, oldest first; None if the source does not have them.
+        log_partition: log partition of the record that names it; None if no record of the log does.
+        log_offset: log offset of that record.
     """
 
     topic_id: str
@@ -58,7 +58,7 @@ class ClusterTopic:
 
 
 COLUMNS = tuple(field.name for field in fields(ClusterTopic))
-"""What is read of table ``topics``."""
+"""Columns of table ``topics`` that are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class ClusterTopics:
         return {topic_id: topic.topic for topic_id, topic in self.topics.items()}
 
     def partition_count(self, topic: str) -> int | None:
-        """Return how many partitions a topic has; None where no source says it."""
+        """Return the partition count of a topic; None if no source has it."""
         counts = [
             topic_change.partition_count
             for topic_change in self.topics.values()
@@ -96,7 +96,7 @@ class ClusterTopics:
 
     @property
     def lives(self) -> list[TopicLife]:
-        """Return the topics whose creation is on record, from then to their deletion."""
+        """Return the lives of topics whose creation is on record."""
         lives: list[TopicLife] = []
         for topic_id, topic in sorted(self.topics.items()):
             created, removed = (
@@ -110,13 +110,13 @@ class ClusterTopics:
         return lives
 
     def renamed(self, before: "ClusterTopics") -> frozenset[str]:
-        """Return ids that had no name before, or another one."""
+        """Return ids whose name is new or has changed."""
         names = before.names
         return frozenset(topic_id for topic_id, name in self.names.items() if names.get(topic_id) != name)
 
 
 def from_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[ClusterTopic]:
-    """Yield topics as table ``topics`` has them.
+    """Yield topics from rows of table ``topics``.
 
     Args:
         rows: in COLUMNS, times in milliseconds.
@@ -130,7 +130,7 @@ def from_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[ClusterTopic]:
 
 
 def from_tally(tally: Tally) -> Iterator[ClusterTopic]:
-    """Yield topics as records of the dump name them: group records and, since 4.1, commits."""
+    """Yield topics that records of the dump name: group records and, since 4.1, commits."""
     for source, topics in (("record", tally.named), ("commit", tally.names)):
         for topic_id, named in topics.items():
             yield ClusterTopic(
@@ -171,7 +171,7 @@ def _named_topic(line: str, where: str) -> ClusterTopic | None:
         else:
             topic_id, name, count = [*(part.strip().strip('"') for part in line.split(",")), None][:3]
         partitions = int(count) if count not in (None, "") else None
-        # Text that is no UTF-8, which JSON can spell, ends here as well.
+        # JSON can also have text that is no UTF-8; that ends here as well.
         if len(topic_id.encode()) != 22 or not name.encode() or not 0 <= (partitions or 0) <= _MOST_PARTITIONS:
             raise ValueError(line)
         return ClusterTopic(topic_id=topic_id, topic=name, source="file", partition_count=partitions)
@@ -211,7 +211,7 @@ def _time(choose: Any, records: Iterable[TopicRecord], kind: str) -> int | None:
 def _changes(records: Iterable[TopicRecord]) -> tuple[DatedTopicChange, ...] | None:
     """Return the changes of a topic, oldest first.
 
-    Its first partitions are written with it; a further record about one of them is no change of the topic.
+    Its first partitions are written with its creation; a later record about one of them is no change of the topic.
     """
     first: dict[int | None, int] = {}
     changes: list[DatedTopicChange] = []
@@ -230,7 +230,7 @@ def _changes(records: Iterable[TopicRecord]) -> tuple[DatedTopicChange, ...] | N
 
 
 def best_topics(sources: Iterable[ClusterTopic]) -> ClusterTopics:
-    """Return one topic an id: the source that counts most, and the longest history of changes that any has."""
+    """Return one topic for each id: from the best source, with the longest list of changes that any source has."""
     by_id: dict[str, list[ClusterTopic]] = defaultdict(list)
     for topic in sources:
         by_id[topic.topic_id].append(topic)
@@ -244,7 +244,7 @@ def _length(topic: ClusterTopic) -> int:
 def _best(topics: Sequence[ClusterTopic]) -> ClusterTopic:
     def rank(topic: ClusterTopic) -> tuple[int, int, int, int, int, str]:
         place = (-1 if number is None else number for number in (topic.log_offset, topic.log_partition))
-        # Partitions are only ever added: of two counts the larger is the newer.
+        # Partitions can only be added, so the larger count is the newer one.
         count = -1 if topic.partition_count is None else topic.partition_count
         offset, partition = place
         return SOURCES.index(topic.source), -_length(topic), -offset, -partition, -count, topic.topic

@@ -1,13 +1,13 @@
-"""Why offsets were removed: a tombstone names no cause, so it is inferred from what else happened at its time.
+"""Causes of removed offsets. A tombstone names no cause, so the cause is inferred from other events at its time.
 
-Retention removes every offset of a group that is past ``offsets.retention.minutes``, and the group with the last of
-them. DeleteGroups removes all offsets of a group whatever their age, a deleted topic takes its offsets from many groups
-at once, and DeleteOffsets removes what an admin names. So one offset that is too young proves that its operation was
-not retention's; where all are old enough, how soon after their time they were removed decides how sure retention is.
-Some releases of Kafka expired offsets that were not due, or that a member's subscription or an open transaction keeps:
-where one of these faults leaves the same records, it is named with the releases that have it.
+Retention removes every offset of a group that is past ``offsets.retention.minutes``, and with the last offset the
+group. DeleteGroups removes all offsets of a group, whatever their age. A deleted topic removes its offsets from many
+groups at once. DeleteOffsets removes the offsets that an admin names. So one offset that is too young proves that its
+operation was not retention. If all offsets are old enough, the confidence in retention depends on how soon after their
+time they were removed. Some releases of Kafka expired offsets that were not due, or that a member's subscription or an
+open transaction should have kept. If such a bug leaves the same records, it is named with its releases.
 
-This is the one step that looks across buckets: a topic is deleted in all of them, and retention is the same for all.
+Only this step looks across buckets: a topic is deleted in all of them, and retention is the same for all.
 """
 
 from collections.abc import Iterator, Sequence
@@ -41,18 +41,19 @@ from coordinator_replay.tables.definition import table
 from coordinator_replay.times import microseconds, moment_of_ms
 
 TOPIC_DELETION_SPREAD_MS = 30_000
-"""A deleted topic's offsets are removed from all log partitions at about the same time: at most so far apart."""
+"""A deleted topic's offsets are removed from all log partitions at about the same time, at most this far apart."""
 
 OPEN_FOR = timedelta(days=7)
-"""For how long, counted back from the end of the log, the cause of a tombstone may still change."""
+"""The cause of a tombstone may still change if the tombstone is at most this old at the end of the log."""
 
 SEVERAL_GROUPS = 3
-"""A topic was deleted where so many groups lost offsets of it that were too young for retention, and a retention check
-removed what so many groups lost at once, all of it due since the check before; what one group or another does to its
-own offsets is no evidence of either."""
+"""Number of groups that are evidence together. If this many groups lost offsets of a topic that were too young for
+retention, the topic was deleted. If this many groups lost offsets at once that all came due since the check before, a
+retention check removed them. Removals in one or two groups are no evidence of either."""
 
 SURVIVORS = pa.schema([("group_id", pa.string()), ("at_risk_ms", pa.int64())])
-"""For how long each group has kept an offset that could expire by age, in milliseconds, at the end of the log."""
+"""The longest time for which each group has kept an offset that could expire by age, in milliseconds, at the end of the
+log."""
 
 HISTORY, REMOVED, EXPIRED = "offset_history", "removed_offsets", "expired_offsets"
 COMMITS, GROUP_RECORDS, REBALANCES = "offset_commits", "group_records", "rebalances"
@@ -61,7 +62,7 @@ _REBALANCES = table(REBALANCES).arrow_schema(["group_id", "completed_at", "durat
 
 _MINUTE_MS = 60_000
 _ROUND_MS = (24 * 60 * _MINUTE_MS, 60 * _MINUTE_MS, 10 * _MINUTE_MS, _MINUTE_MS)
-"""What people set: whole days before hours before minutes."""
+"""Units in which people set the retention: days are tried first, then hours and minutes."""
 
 _BY_AGE = ", ".join(
     f"'{rule}'" for rule in (ExpiryRule.EMPTY_SINCE, ExpiryRule.SIMPLE_GROUP, ExpiryRule.UNSUBSCRIBED_TOPIC)
@@ -78,16 +79,16 @@ class CausesShare:
 
     Attributes:
         removed: files of removed offsets whose cause may still change, in STAGED.
-        closed: files of ``removed_offsets`` whose causes stay: they count for the retention.
-        survivors: files of the ages of offsets that are current, in SURVIVORS.
-        coordinators: log partitions, since when each leader epoch of them is on record, in milliseconds, the epoch, and
+        closed: files of ``removed_offsets`` whose causes are final; they still count for the retention.
+        survivors: files with ages of current offsets, in SURVIVORS.
+        coordinators: tuples of log partition, first time of a leader epoch on record in milliseconds, the epoch, and
             whether that is the time of the election.
         rebalances: files of ``rebalances``.
         lines: files of ``broker_log``.
-        commits: files of the records of offsets, where there are lines.
-        group_records: files of the records of groups, where there are lines.
-        deletions: topics and when they were deleted, in milliseconds, as far as the dump has the cluster's metadata.
-        retention_ms: offsets.retention.minutes as given; None to infer it, or else to take Kafka's default.
+        commits: files of offset records, if there are lines.
+        group_records: files of group records, if there are lines.
+        deletions: topics and times of their deletion in milliseconds, as far as the dump has the cluster's metadata.
+        retention_ms: offsets.retention.minutes as given; None to infer it, or to use Kafka's default.
         end: timestamp of the last record of the log.
         as_of: the time that expiry is evaluated at; None for the end.
         place: where rows go.
@@ -159,21 +160,21 @@ SELECT retention_ms FROM rounded WHERE retention_ms IS NOT NULL ORDER BY groups 
 
 
 def infer_retention(removed: pa.Table, survivors: pa.Table) -> int | None:
-    """Return what the retention must have been, from the ages at which offsets of several groups were removed.
+    """Return the retention inferred from the ages at which offsets of several groups were removed.
 
-    Retention is at most the age of each offset it removed, and at least the age of each offset it left, less one check.
-    Where several groups lost offsets at ages that agree with both and with one another, it lies between; whole days,
-    hours or minutes are taken before odd values. An offset is at risk since its own time, its record's or that of its
-    rule, whichever is the latest: a commit may name any time as its own, and one that names a time long before its
-    record's has no age. A group that kept an offset for longer than others agree on dissents; it takes one for each
-    two that agree to outvote them.
+    Retention is at most the age of each offset that it removed. It is at least the age of each offset that it left,
+    minus one check interval. If several groups lost offsets at ages that agree with both bounds and with each other,
+    retention lies between them; whole days, hours or minutes are preferred to odd values. The age of an offset counts
+    from the latest of its own time, the time of its record and the time of its rule. A commit may name any time as its
+    own; an offset whose own time is long before its record has no age. A group that kept an offset for longer
+    contradicts the groups that agree. One contradicting group for every two agreeing groups outvotes them.
 
     Args:
         removed: removed offsets, in the columns of STAGED about their age.
-        survivors: for how long each group has kept an offset that could expire by age, in SURVIVORS.
+        survivors: how long each group has kept an offset that could expire by age, in SURVIVORS.
 
     Returns:
-        The retention in milliseconds; None where nothing can be inferred.
+        The retention in milliseconds; None if it can't be inferred.
     """
     [inferred] = select(_INFERENCE, {"check": DEFAULT_CHECK_INTERVAL_MS}, removed=removed, survivors=survivors).columns
     return next((int(value) for value in inferred.to_pylist()), None)
@@ -198,7 +199,7 @@ def _retention(share: CausesShare, removed: pa.Table) -> Retention:
 
 
 def _texts(*texts: str) -> str:
-    """Return SQL for a list of sentences; a column between braces stands for its value."""
+    """Return SQL for a list of sentences; a column in braces is replaced by its value."""
     parts = (text.replace("'", "''").replace("{", "' || ").replace("}", " || '") for text in texts)
     return "[" + ", ".join(f"'{part}'" for part in parts) + "]"
 
@@ -259,12 +260,12 @@ _WHY_EARLY = f"""CASE
     WHEN $is_known THEN {_texts(_REMOVED_YOUNG)}
     ELSE {_texts(_REMOVED_YOUNGER)}
 END"""
-"""What speaks against retention, of an offset removed with one that was not past it."""
+"""SQL for the evidence against retention, if another offset of the same operation was not past it."""
 
 _REBALANCING, _HELD, _UPGRADED, _LOADING = "REBALANCING", "HELD", "UPGRADED", "LOADING"
-"""Faults of brokers that remove offsets which are not to expire.
+"""Bugs of brokers that remove offsets which should not expire.
 
-Each was looked up in the classes of Kafka's own releases:
+Each was verified in the classes of Kafka's releases:
 
 - REBALANCING (KAFKA-13636): ``GroupMetadata.removeExpiredOffsets`` went by subscriptions also while the group was not
   Stable, from 2.4.0 (which has subscriptions first) to 2.8.1, in 3.0.0 and 3.1.0.
@@ -381,7 +382,7 @@ END"""
 
 _SPARED_UNTIL = f"""CASE WHEN rule = '{ExpiryRule.NEVER_WHILE_ACTIVE}'
     THEN commit_timestamp + to_milliseconds(CAST($retention AS BIGINT)) END"""
-"""SQL for when the retention of an offset is over that a member's subscription keeps."""
+"""SQL for the end of retention of an offset that a member's subscription keeps."""
 
 _CAUSES = f"""
 WITH timed AS (
@@ -462,7 +463,7 @@ CAUSES = pa.schema(
         *table(REMOVED).arrow_schema(["ended_by", "ended_confidence", "ended_alternatives", "ended_evidence"]),
     ]
 )
-"""Removed offsets with their causes."""
+"""Columns of removed offsets with their causes."""
 
 
 def tombstone_causes(
@@ -473,14 +474,14 @@ def tombstone_causes(
     coordinators: Sequence[tuple[int, int, int, bool]] = (),
     rebalanced: pa.Table | None = None,
 ) -> Batches:
-    """Yield the cause of each tombstone that removed an offset, or what else it may have been: batches in CAUSES.
+    """Yield the cause of each tombstone that removed an offset, with its alternatives: batches in CAUSES.
 
     Args:
         removed: removed offsets, in STAGED.
         retention: for how long offsets are kept.
         deletions: topics and when they were deleted, in milliseconds.
         logged: removals that brokers' logs name.
-        coordinators: since when leader epochs are on record, as ``CausesShare`` has them.
+        coordinators: first times of leader epochs, as in ``CausesShare``.
         rebalanced: classic rebalances of their groups, in REBALANCED.
     """
     asked = {
@@ -516,11 +517,11 @@ _COORDINATORS = pa.schema(
 )
 
 REBALANCED = pa.schema([("of_group", pa.string()), ("rebalanced_at", TIMESTAMP), ("rebalance_ms", pa.int64())])
-"""When rebalances of classic groups were over, and for how long each lasted at most."""
+"""Ends of classic groups' rebalances, and the longest possible duration of each."""
 
 
 def _coordinators(changes: Sequence[tuple[int, int, int, bool]]) -> pa.Table:
-    """Return a table of the times since when leader epochs are on record."""
+    """Return a table of the first times of leader epochs."""
     rows = [
         dict(zip(_COORDINATORS.names, (partition, moment_of_ms(at_ms), epoch, is_exact), strict=True))
         for partition, at_ms, epoch, is_exact in changes
@@ -529,7 +530,7 @@ def _coordinators(changes: Sequence[tuple[int, int, int, bool]]) -> pa.Table:
 
 
 def _rebalanced(uris: Sequence[str], removed: pa.Table) -> pa.Table:
-    """Return rebalances of classic groups that lost an offset which a member's subscription keeps."""
+    """Return rebalances of classic groups that lost an offset which a member's subscription should have kept."""
     is_spared = pc.equal(removed.column("rule"), str(ExpiryRule.NEVER_WHILE_ACTIVE))
     groups = pc.unique(removed.filter(is_spared).column("group_id"))
     if not len(groups):
@@ -578,7 +579,7 @@ def _expired_rows(causes: pa.RecordBatch, as_of: datetime | None, retention: Ret
 
 
 def _by_bucket(rows: pa.RecordBatch, share: CausesShare) -> Iterator[tuple[int, bool, pa.RecordBatch]]:
-    """Yield rows by bucket, and whether their cause may still change."""
+    """Yield rows by bucket and by whether their cause may still change."""
     buckets = numbers_of(rows.column("log_partition"), 0) % share.buckets
     is_open = np.ones(rows.num_rows, np.bool_)
     if share.end is not None and share.as_of is None:
@@ -592,10 +593,10 @@ def _by_bucket(rows: pa.RecordBatch, share: CausesShare) -> Iterator[tuple[int, 
 
 
 def find_causes(share: CausesShare) -> CausesResult:
-    """Find the causes of all tombstones that are open, and write what follows from them.
+    """Find the causes of all open tombstones, and write the rows that follow from them.
 
     Args:
-        share: what causes are inferred from.
+        share: the inputs.
 
     Returns:
         The retention, and files of rows of ``offset_history``, ``removed_offsets`` and ``expired_offsets``.

@@ -1,8 +1,8 @@
-"""Commits, markers and tombstones of a bucket to the intervals in which each offset was current.
+"""Derivation of the intervals in which each offset was current, from a bucket's commits, markers and tombstones.
 
-Commits are followed in log order, a chunk at a time: each continues from the offsets that were current and the commits
-that waited at the end of the one before, just as a run continues from the open rows that the last run left. So a bucket
-of any size takes no more memory than a chunk and the offsets that are current at one time.
+Commits are followed in log order, one chunk after the other. Each chunk continues from the offsets that were current
+and the commits that were pending at the end of the chunk before, just as a run continues from the open rows of the last
+run. So a bucket of any size takes no more memory than a chunk and the offsets that are current at one time.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ from coordinator_replay.store.scan import Batches, read_paths
 from coordinator_replay.store.writer import some
 
 CHUNK_ROWS = 1_500_000
-"""How many commits are followed at a time."""
+"""Number of commits in a chunk."""
 
 _TEXTS = ("group_id", "topic")
 _NO_EVENTS: pa.Table = events.UNSORTED.empty_table()
@@ -35,15 +35,15 @@ _NO_EVENTS: pa.Table = events.UNSORTED.empty_table()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """Files with all about the offsets of a bucket, as paths or URIs.
+    """Files with all facts about the offsets of a bucket, as paths or URIs.
 
     Attributes:
-        commits: rows of ``offset_commits``: those that no earlier run has followed.
-        commit_rows: how many these are.
-        markers: rows of ``control_records`` likewise.
-        quarantine: rows of ``quarantine`` likewise.
+        commits: rows of ``offset_commits`` that no earlier run has followed.
+        commit_rows: number of these rows.
+        markers: rows of ``control_records`` that no earlier run has followed.
+        quarantine: rows of ``quarantine`` that no earlier run has followed.
         current: open rows of ``offset_history``: offsets that were current where the commits begin.
-        waiting: open rows of ``pending_offsets``: what waited for a marker there.
+        waiting: open rows of ``pending_offsets``: commits that waited for a marker there.
         ownership: all rows of ``partition_ownership``.
         timeline: all rows of ``group_timeline``.
         rules: all rows of ``expiry_rules``.
@@ -64,21 +64,21 @@ class Chunk(NamedTuple):
     """A part of the log of a bucket.
 
     Attributes:
-        ranges: log partition, first offset, end (not included).
-        but: all of any other log partition than these is in it, too; None for no such.
+        ranges: tuples of log partition, first offset, end (not included).
+        but: if given, the chunk also has all of every log partition that is not in this list.
     """
 
     ranges: Sequence[tuple[int, int, int]]
     but: Sequence[int] | None = None
 
     def has(self, log_partition: int, offset: int) -> bool:
-        """Return whether a position lies in it."""
+        """Return whether an offset lies in the chunk."""
         if any(partition == log_partition and start <= offset < end for partition, start, end in self.ranges):
             return True
         return self.but is not None and log_partition not in self.but
 
     def where(self) -> ds.Expression:
-        """Return the condition of records that lie in it."""
+        """Return a filter for records in the chunk."""
         condition = None if self.but is None else ~pc.field("log_partition").isin(list(self.but))
         for partition, start, end in self.ranges:
             gap = (
@@ -92,11 +92,11 @@ class Chunk(NamedTuple):
 
 
 def chunks(sources: Sources, most: int = CHUNK_ROWS) -> list[Chunk | None]:
-    """Return the log of a bucket in chunks of about so many commits; a single None is all of it.
+    """Return the log of a bucket in chunks of a limited number of commits; a single None means all of it.
 
     Args:
-        sources: what to follow.
-        most: how many commits a chunk has.
+        sources: the files.
+        most: number of commits in a chunk.
     """
     if sources.commit_rows <= most:
         return [None]
@@ -117,13 +117,13 @@ def chunks(sources: Sources, most: int = CHUNK_ROWS) -> list[Chunk | None]:
             until = LARGEST_INT64 if is_over else int(offsets[end])
             ranges.append((partition, starts[partition], until))
             starts[partition] = until
-        # Where nothing was committed there may still be markers of commits that wait.
+        # A log partition without commits may still have markers of waiting commits.
         parts.append(Chunk(ranges, sorted(starts) if end == len(order) else None))
     return parts
 
 
 def _context(sources: Sources) -> list[pa.RecordBatch]:
-    """Return states, rules and owners of groups and their partitions, for lookups: batches of events."""
+    """Return states, rules and owners for look-ups, as batches of events."""
     kinds = (
         (sources.ownership, events.OWNER, _TEXTS, events.owners),
         (sources.timeline, events.STATE, _TEXTS[:1], events.states),
@@ -144,17 +144,17 @@ def _groups(batches: Sequence[pa.RecordBatch]) -> pa.Array:
 
 @dataclass(slots=True)
 class Derivation:
-    """Follows the commits of a bucket.
+    """Derivation of the intervals of a bucket.
 
     Attributes:
         sources: the files.
-        before: as if the log ended before these offsets, by log partition; None for its real end.
-        proofs: what is proven of log partitions of which records are missing.
-        lives: ids of topics, for commits that carry none.
-        moves: of groups to other log partitions.
+        before: offsets by log partition at which the log is taken to end; None for its real end.
+        proofs: proofs about log partitions with missing records.
+        lives: ids of topics, for commits without an id.
+        moves: moves of groups to other log partitions.
         current: offsets that are current where the next chunk begins.
         waiting: commits that wait there.
-        context: what commits are looked up in.
+        context: events with states, rules and owners.
     """
 
     sources: Sources
@@ -167,7 +167,7 @@ class Derivation:
     context: list[pa.RecordBatch] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Read what the commits begin with."""
+        """Read the offsets and commits that are open where the commits begin."""
         is_open = pc.field("to_offset").is_null()
         opened = read_paths(self.sources.current, events.OPEN_HISTORY, is_open, _TEXTS)
         self.current = list(map(events.open_offsets, opened))
@@ -175,7 +175,7 @@ class Derivation:
         self.context = _context(self.sources)
 
     def run(self) -> Batches:
-        """Follow all of it: batches in STAGED, those of kind OPEN and open ones of kind PENDING at the end alone."""
+        """Yield all intervals, in STAGED. Rows of kind OPEN and open rows of kind PENDING come only at the end."""
         if self.before is not None:
             for partition, end in sorted(self.before.items()):
                 yield from self._follow(Chunk([(partition, 0, end)]), is_last=True, before=end)
@@ -231,7 +231,7 @@ class Derivation:
         return [*rows, *self._context_of(groups, before)] if len(groups) else []
 
     def _before_moves(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return events without those behind a move of their group; the others end there at the latest."""
+        """Return events without events after a move of their group; other events end at the move at the latest."""
         rows = some(batch, ~self.moves.are_over(batch, "at_offset", "log_offset"))
         ends = self.moves.ends_of(rows)
         place = rows.schema.get_field_index("lost_at")
@@ -241,7 +241,7 @@ class Derivation:
         )
 
     def _moved(self, rows: Sequence[pa.RecordBatch], chunk: Chunk | None) -> list[pa.RecordBatch]:
-        """Return where groups leave their log partitions within a chunk, for each key that has an offset there."""
+        """Return an event for each key whose group leaves its log partition within a chunk."""
         return [
             events.lost_keys(
                 rows,
@@ -256,7 +256,7 @@ class Derivation:
         ]
 
     def _with_open(self, staged: pa.RecordBatch) -> pa.RecordBatch:
-        """Return staged rows as not exact that begin while brokers with the old number of partitions wrote, too."""
+        """Return staged rows; rows that begin while brokers with the old partition count also wrote are not exact."""
         is_open = self.moves.are_open(staged, "from_offset") if self.moves.begins else None
         if is_open is None or not is_open.any():
             return staged
@@ -274,7 +274,7 @@ class Derivation:
                 yield some(batch, is_wanted)
 
     def _without_marker(self, waiting: pa.Table) -> list[pa.RecordBatch]:
-        """Return commits whose marker no dump has, although the cleaner would have removed them if not committed."""
+        """Return commits without a marker in any dump that the cleaner would have removed if they were aborted."""
         partitions = waiting.column("log_partition").to_pylist() if self.proofs.times else []
         if not self.proofs.ranges.keys() & set(partitions):
             return []
@@ -296,7 +296,7 @@ class Derivation:
         return list(events.committed_without_marker(waiting, offsets, times).to_batches())
 
     def _lost(self, rows: Sequence[pa.RecordBatch], chunk: Chunk | None) -> list[pa.RecordBatch]:
-        """Return where records begin to be missing within a chunk, for each key that had one before."""
+        """Return an event for each key with a record before the place in a chunk where records begin to be missing."""
         if not self.proofs.times or not rows:
             return []
         return [
@@ -307,7 +307,7 @@ class Derivation:
 
 
 def _waits(batch: pa.RecordBatch) -> bool:
-    """Return whether a batch holds commits that wait for a marker; all rows of a batch are of one sort."""
+    """Return whether a batch has commits that wait for a marker; all rows of a batch are of one kind."""
     kind = batch.column("kind")[0].as_py()
     return kind in (int(OffsetEvent.OPENED), int(OffsetEvent.WAITING))
 

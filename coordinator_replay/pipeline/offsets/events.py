@@ -1,9 +1,9 @@
-"""All records about committed offsets as events of one form, in the order in which one pass takes them.
+"""All records about committed offsets as events of one form, sorted for a single pass.
 
-A key is a group, log partition, topic and partition: a group that moved is another one in each log partition. Before
-the events of a key come those that its commits are looked up in: the group's states and expiry rules at the beginning
-of the group, owners at the beginning of a topic's partition. All lookups are by log offset: a group's records and
-commits stand in one log partition. Its order is the coordinator's own, while timestamps of two brokers may disagree.
+A key is a group, log partition, topic and partition: a group that moved counts as another group in each log partition.
+The context for look-ups comes before the events of a key: the group's states and expiry rules at the beginning of the
+group, owners at the beginning of a topic's partition. All look-ups are by log offset, because a group's records and
+commits are in one log partition. Its order is the coordinator's own, while timestamps of two brokers may disagree.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ COMMIT = (
     *("producer_id", "producer_epoch", "committed_offset", "leader_epoch", "metadata"),
     *("commit_timestamp", "expire_timestamp", "is_tombstone", "topic_id", "value_version"),
 )
-"""What is read of ``offset_commits``."""
+"""Columns of ``offset_commits`` that are read."""
 
 _COMMITS = table("offset_commits").arrow_schema(COMMIT)
 EVENTS = pa.schema(
@@ -49,17 +49,17 @@ EVENTS = pa.schema(
         ("is_begin_open", pa.bool_()),
     ]
 )
-"""A row is one ``OffsetEvent``. Where an event takes effect is at_offset and at_timestamp, which for a transactional
-commit are its marker's, and while it waits those of its transaction's first commit of the key; log_offset and
-log_timestamp are its record's own. ``name`` is the owner, the state or the rule; a rule's base is in commit_timestamp,
-the end of an ownership in until_offset. A commit of an earlier batch or run has its ``previous_offset``,
-``replaced_offset`` and ``is_begin_open``, as in ``offset_history``. ``lost_at`` is where records begin to be missing
-and a newer dump lacks the commit's."""
+"""A row is one ``OffsetEvent``. It takes effect at at_offset and at_timestamp. For a transactional commit these are the
+marker's; while the commit waits, they are those of its transaction's first commit of the key. log_offset and
+log_timestamp are the record's own. ``name`` is the owner, the state or the rule. A rule's base is in commit_timestamp,
+the end of an ownership in until_offset. A commit of an earlier batch or run has ``previous_offset``,
+``replaced_offset`` and ``is_begin_open`` as in ``offset_history``. ``lost_at`` is the offset at which records begin to
+be missing, if a newer dump lacks the commit's record."""
 
 UNKNOWN_STATE = "Unknown"
 
 RECORDS_MISSING, GROUP_MOVED = "RECORDS_MISSING", "GROUP_MOVED"
-"""Why offsets end that no record ends."""
+"""Reasons for the end of offsets that no record ends."""
 
 _TEXTS = ("group_id", "topic")
 _DICTIONARY = pa.dictionary(pa.int32(), pa.string())
@@ -70,10 +70,10 @@ UNSORTED = pa.schema(
         *((name, pa.int64()) for name in _SORT),
     ]
 )
-"""EVENTS with groups and topics as dictionaries, and two columns that events of a key are sorted by."""
+"""EVENTS with groups and topics as dictionaries, and two columns by which events of a key are sorted."""
 
 QUARANTINED = ("kind", "key_json", "log_partition", "log_offset", "log_timestamp", "producer_id", "producer_epoch")
-"""What is read of ``quarantine``."""
+"""Columns of ``quarantine`` that are read."""
 
 OPEN_HISTORY = (
     *("group_id", "topic", "partition", "log_partition", "committed_offset", "leader_epoch", "metadata"),
@@ -81,32 +81,32 @@ OPEN_HISTORY = (
     *("valid_from", "record_offset", "is_transactional", "owner_member_id", "is_begin_open"),
     *("topic_id", "value_version", "replaced_offset"),
 )
-"""What is read of open rows of ``offset_history``."""
+"""Columns of open rows of ``offset_history`` that are read."""
 
 WAITING = (
     *("group_id", "topic", "partition", "log_partition", "committed_offset", "leader_epoch", "metadata"),
     *("commit_timestamp", "expire_timestamp", "group_state", "from_offset", "valid_from", "owner_member_id"),
     *("producer_id", "producer_epoch", "pending_since", "pending_since_offset", "topic_id", "value_version"),
 )
-"""What is read of open rows of ``pending_offsets``."""
+"""Columns of open rows of ``pending_offsets`` that are read."""
 
 _QUARANTINED = table("quarantine").arrow_schema(QUARANTINED)
 _KEY = pa.schema([("group", pa.string()), ("topic", pa.string()), ("partition", pa.int32())])
 
 MARKER = ("log_partition", "log_offset", "log_timestamp", "producer_id", "control_type")
-"""What is read of ``control_records``."""
+"""Columns of ``control_records`` that are read."""
 
 OWNER = ("group_id", "log_partition", "topic", "partition", "member_id", "from_offset", "to_offset", "is_exact")
-"""What is read of ``partition_ownership``."""
+"""Columns of ``partition_ownership`` that are read."""
 
 STATE = ("group_id", "log_partition", "from_state", "to_state", "seq", "log_offset", "is_exact", "is_state_exact")
-"""What is read of ``group_timeline``."""
+"""Columns of ``group_timeline`` that are read."""
 
 RULE = (
     *("group_id", "log_partition", "log_offset", "log_timestamp", "rule", "base_timestamp"),
     *("group_state", "spared_topics", "is_group_tombstone"),
 )
-"""What is read of ``expiry_rules``."""
+"""Columns of ``expiry_rules`` that are read."""
 
 
 def _typed(rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -121,7 +121,7 @@ def _typed(rows: pa.RecordBatch) -> pa.RecordBatch:
 def _shaped(rows: pa.RecordBatch, kind: pa.Array | pa.Scalar, at_offset: Any, **values: Any) -> pa.RecordBatch:
     """Return events that take effect at an offset.
 
-    Events of one key have the order of these offsets, unless ``second`` gives another order.
+    Events of one key are sorted by these offsets, unless ``second`` gives another order.
     """
     order = {"first": at_offset, "second": at_offset}
     return conform(_typed(rows), UNSORTED, **{**order, "kind": kind, "at_offset": at_offset, **values})
@@ -132,10 +132,10 @@ def _kind(event: OffsetEvent) -> pa.Scalar:
 
 
 def unreadable_commits(records: pa.RecordBatch) -> pa.RecordBatch:
-    """Return commits whose value can't be read, as rows in COMMIT without an offset: it is not on record.
+    """Return commits whose value can't be read, as rows in COMMIT without an offset.
 
     Args:
-        records: rows in QUARANTINED; of a table of before they lack the kind.
+        records: rows in QUARANTINED; rows of an older table lack the kind.
     """
     rows = conform(records, _QUARANTINED)
     rows = rows.filter(pc.is_in(rows.column("kind"), value_set=pa.array(sorted(COMMIT_KINDS))))
@@ -145,7 +145,7 @@ def unreadable_commits(records: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def waiting_commits(pending: pa.RecordBatch) -> pa.RecordBatch:
-    """Return commits that wait already where the events begin, with what was looked up for each when it was made.
+    """Return commits that wait already where the events begin, with the results of their look-ups.
 
     Args:
         pending: open rows in WAITING.
@@ -163,7 +163,7 @@ def waiting_commits(pending: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def open_offsets(history: pa.RecordBatch) -> pa.RecordBatch:
-    """Return offsets that are current where the events begin, with what was looked up for each when it was committed.
+    """Return offsets that are current where the events begin, with the results of their look-ups.
 
     Args:
         history: open rows in OPEN_HISTORY.
@@ -184,9 +184,9 @@ def open_offsets(history: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def owners(ownership: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the records between which a member owned a partition; a topic without a name has no commits.
+    """Return ownerships of partitions as events; topics without a name are left out, because they have no commits.
 
-    If the log does not prove that it was that member, the owner has no name.
+    If the log does not prove the owner, the event has no name.
 
     Args:
         ownership: rows in OWNER.
@@ -207,9 +207,9 @@ def owners(ownership: pa.RecordBatch) -> pa.RecordBatch:
 def states(timeline: pa.RecordBatch) -> pa.RecordBatch:
     """Return each change of a group's state, and the state that it begins with.
 
-    Unknown where the log does not prove it.
+    A state that the log does not prove is Unknown.
 
-    ``lost_at`` is where the group's first step stands, if the log does not prove that there was nothing before it.
+    ``lost_at`` is the offset of the group's first event, if the log does not prove that the group began there.
 
     Args:
         timeline: rows in STATE.
@@ -235,7 +235,7 @@ def states(timeline: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def rules(expiry_rules: pa.RecordBatch) -> pa.RecordBatch:
-    """Return each change of how a group's offsets expire, and its tombstones.
+    """Return the changes of a group's expiry rule, and the group's tombstones.
 
     Args:
         expiry_rules: rows in RULE.
@@ -262,15 +262,15 @@ def lost_keys(
     ended_by: str = RECORDS_MISSING,
     group_id: str | None = None,
 ) -> pa.RecordBatch:
-    """Return an event for each key of a log partition that has a record below the offset where they end.
+    """Return an event that ends the offset of each key of a log partition, if the key has a record before it.
 
     Args:
         events: in UNSORTED.
         log_partition: the log partition.
-        offset: the first offset that is missing, or doesn't count.
+        offset: the first offset that is missing or doesn't count.
         at_us: the time up to which no record is missing.
-        ended_by: why they end.
-        group_id: only keys of this group; those of all groups if None.
+        ended_by: the reason for the end.
+        group_id: only keys of this group; keys of all groups if None.
     """
     names = ["group_id", "topic", "partition", "log_partition"]
     below_offset = []
@@ -297,12 +297,12 @@ def lost_keys(
 def committed_without_marker(
     waiting: pa.Table, at_offsets: Sequence[int | None], at_us: Sequence[int | None]
 ) -> pa.Table:
-    """Return commits that wait and are proven to be committed, from an offset on that no marker stands at.
+    """Return waiting commits that are proven to be committed without a marker.
 
     Args:
         waiting: events of kinds OPENED and WAITING, in UNSORTED.
-        at_offsets: for each, from where on it is proven; None where nothing proves it.
-        at_us: the times of that.
+        at_offsets: the offset from which each commit is proven; None if nothing proves it.
+        at_us: the times of these offsets.
     """
     offsets, times = pa.array(at_offsets, pa.int64()), pa.array(at_us, pa.int64()).cast(TIMESTAMP)
     kinds = pa.repeat(_kind(OffsetEvent.COMMITTED), waiting.num_rows)
@@ -328,14 +328,14 @@ ORDER BY row
 def ended_commits(waiting: pa.Table, markers: pa.Table) -> Iterator[pa.RecordBatch]:
     """Yield the end of pending commits: the next marker of their producer and partition commits or aborts them.
 
-    The producer's epoch does not count: with KIP-890 the marker's is a newer one.
+    The producer's epoch is ignored: with KIP-890, the marker's epoch is newer.
 
     Args:
         waiting: events of kinds OPENED and WAITING, in UNSORTED.
         markers: rows in MARKER.
 
     Yields:
-        events of kinds COMMITTED and ABORTED, none for commits whose transaction is still open.
+        Events of kinds COMMITTED and ABORTED; none for commits whose transaction is still open.
     """
     rows = waiting.select(["log_partition", "producer_id", "log_offset"])
     ended = select(_ENDED, {}, waiting=rows.append_column("row", pa.array(range(waiting.num_rows))), markers=markers)
@@ -356,13 +356,13 @@ def _ranks(column: pa.DictionaryArray) -> Numbers:
 
 
 def _from_null(column: pa.Array) -> Numbers:
-    """Return numbers, with the one below all of them for null."""
+    """Return numbers, with a number below all of them for null."""
     present = numbers_of(column.drop_null())
     return numbers_of(column, int(present.min()) - 1 if len(present) else 0)
 
 
 def _order(events: pa.Table) -> Numbers:
-    """Return indices that sort events by key, then by what they are sorted by within it; null comes first."""
+    """Return indices that sort events by key and then within the key; null comes first."""
     columns = {name: events.column(name).chunk(0) for name in events.column_names}
     group, topic = (_ranks(columns[name]) for name in _TEXTS)
     partition, log_partition = (_from_null(columns[name]) for name in ("partition", "log_partition"))
@@ -372,11 +372,11 @@ def _order(events: pa.Table) -> Numbers:
 
 
 def _within_keys(kinds: Numbers, within: Sequence[Numbers]) -> Numbers:
-    """Return indices that sort events of the same key; most commits are in order as their files have them."""
+    """Return indices that sort events of the same key; most commits are sorted in their files already."""
     order: list[Numbers] = []
     is_commit = kinds > OffsetEvent.OWNER
     is_state = kinds == OffsetEvent.STATE
-    # Within a key the states of a group come before its rules, and owners before commits.
+    # Within a key, states of the group come before its rules, and owners before commits.
     for [rows] in (np.nonzero(is_state), np.nonzero(~is_commit & ~is_state), np.nonzero(is_commit)):
         first, second = (values[rows] for values in within)
         is_behind = (first[1:] > first[:-1]) | ((first[1:] == first[:-1]) & (second[1:] >= second[:-1]))
@@ -385,7 +385,7 @@ def _within_keys(kinds: Numbers, within: Sequence[Numbers]) -> Numbers:
 
 
 def in_order(batches: Sequence[pa.RecordBatch]) -> Batches:
-    """Yield events in the order in which the pass takes them: batches in EVENTS.
+    """Yield events sorted for the pass: batches in EVENTS.
 
     Args:
         batches: in UNSORTED.
@@ -402,7 +402,7 @@ def in_order(batches: Sequence[pa.RecordBatch]) -> Batches:
 def split_commits(commits: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """Yield commits as events of kinds PLAIN and TOMBSTONE, then OPENED: batches in UNSORTED."""
     is_tombstone = commits.column("is_tombstone").fill_null(False)
-    # Those of an export without producers wait for no marker.
+    # Commits of an export, without a producer, wait for no marker.
     waits = as_bools(pc.and_(pc.not_equal(commits.column("producer_id"), -1), pc.invert(is_tombstone)))
     for rows, kind in ((some(commits, ~waits), OffsetEvent.PLAIN), (some(commits, waits), OffsetEvent.OPENED)):
         if rows.num_rows:

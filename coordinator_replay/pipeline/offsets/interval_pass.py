@@ -1,7 +1,7 @@
-"""The pass over sorted events: batch by batch to staged rows, each an interval of an offset or a pending commit.
+"""The pass over sorted events. Batch by batch, it makes staged rows: intervals of offsets and pending commits.
 
-``find_intervals`` works on numbers; the rest of a row is fetched by its index. What the last key of a batch remembers
-is put in front of the next batch as rows, so memory is bounded by the batch and by the context of one group.
+``find_intervals`` works on numbers; the rest of a row is fetched by its index. The state of the last key of a batch is
+put in front of the next batch as rows. So memory is bounded by the batch and by the context of one group.
 """
 
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ _EMPTY = "Empty"
 
 
 def _rows(indices: Numbers) -> pa.Array:
-    """Return indices to take by, null where there is no such row."""
+    """Return indices for ``take``; null for NOWHERE."""
     is_nowhere = indices < 0
     return pa.array(indices, pa.int64(), mask=is_nowhere if is_nowhere.any() else None)
 
@@ -66,7 +66,7 @@ class _Batch:
             fields[field] = numbers_of(events.column(name), nothing)
         self.fields = fields
         groups = numbers_of(events.column("group_id").dictionary_encode().indices, NOWHERE)
-        # A group that moved is another one in each log partition; events of both come one after the other.
+        # A group that moved counts as another group in each log partition; the events of both follow each other.
         is_next = np.zeros(n, np.bool_)
         for codes in (groups, fields[EventField.LOG_PARTITION]):
             is_next[1:] |= codes[1:] != codes[:-1]
@@ -88,7 +88,7 @@ class _Batch:
         self.replaced[self.intervals[Interval.NEXT, by_commit]] = self.intervals[Interval.ROW, by_commit]
 
     def _begins(self) -> npt.NDArray[np.int8]:
-        """Return where keys, topics with their partition, and groups begin."""
+        """Return the rows at which keys, partitions of topics, and groups begin."""
         begins = np.zeros(self.events.num_rows, np.int8)
         levels = (
             (Begin.CONSUMED, numbers_of(self.events.column("partition"), NOWHERE)),
@@ -105,10 +105,10 @@ class _Batch:
         return self.events.column(name).take(at)
 
     def carry(self) -> pa.RecordBatch:
-        """Return rows for the front of the next batch: what the last key of this one remembers."""
+        """Return rows for the front of the next batch: the state of the last key of this batch."""
         rows, since, since_offset = self.carried
         kinds = self.fields[EventField.KIND, rows]
-        # A commit that its marker has committed is a plain one from now on; one that waits keeps since when.
+        # A commit that its marker has committed is a plain commit from now on; a waiting commit keeps its begin.
         kinds = np.where(kinds == OffsetEvent.COMMITTED, OffsetEvent.PLAIN, kinds)
         times = np.where(since == UNKNOWN, self.fields[EventField.AT_TIME, rows], since)
         offsets = np.where(since_offset == NOWHERE, self.fields[EventField.AT_OFFSET, rows], since_offset)
@@ -127,9 +127,9 @@ class _Batch:
         return remembered.take(pa.array(np.argsort(at_offset, kind="stable")))
 
     def _states(self, rows: Numbers) -> pa.Array:
-        """Return the group's state at commits; without a record Kafka makes a simple group, which is Empty."""
+        """Return the group's state at commits; a group without a record is a simple group, which is Empty."""
         at = self.lookups[Lookup.STATE, rows]
-        # Of what was open when the run began, an earlier run has looked up the state.
+        # For commits that were open when the run began, an earlier run has looked up the state.
         is_carried = ((at == rows) & (at >= 0)) | (at == NOWHERE)
         states = self.take("name", _rows(at))
         if is_carried.any():
@@ -145,7 +145,7 @@ class _Batch:
         return pc.if_else(pa.array(is_empty | (is_unseen & is_absent)), _EMPTY, states)
 
     def _are_absent(self, offsets: Numbers, rows: Numbers) -> npt.NDArray[np.bool_]:
-        """Return at which offsets groups without an earlier state are proven to be absent."""
+        """Return whether groups without an earlier state are proven to have been absent at these offsets."""
         first, is_begin_open = self._first_states
         return self.proofs.are_absent(
             self.fields[EventField.LOG_PARTITION, rows], offsets, first[rows], are_begins_open=is_begin_open[rows]
@@ -156,7 +156,7 @@ class _Batch:
         """Return for each row the log offset of the first state of its group on record; LARGEST_INT64 for none.
 
         Returns:
-            the offsets, and where the group did not begin with it, as far as the log shows.
+            The offsets, and whether the group may have existed before.
         """
         codes = self.groups
         first = np.full(int(codes.max(initial=0)) + 1, LARGEST_INT64, np.int64)
@@ -168,9 +168,9 @@ class _Batch:
         return first[codes], is_begin_open[codes]
 
     def _are_begins_open(self, rows: Numbers) -> pa.Array:
-        """Return whether what was committed before is not on record.
+        """Return whether there may have been an earlier commit that is not on record.
 
-        The cleaner takes it for any later record of its key, also for one that waited for its marker then.
+        The cleaner removes it for any later record of its key, even for a commit that waited for its marker then.
         """
         first, partitions = self.lookups[Lookup.FIRST, rows], self.fields[EventField.LOG_PARTITION, rows]
         is_open = (first != NOWHERE) & self.proofs.are_unproven(partitions, first)
@@ -179,10 +179,10 @@ class _Batch:
 
     @cached_property
     def _hides_previous(self) -> npt.NDArray[np.bool_]:
-        """Return which commits follow one on record that need not be the one that they replaced.
+        """Return which commits may have replaced another offset than the one before them on record.
 
-        There may have been others in a gap between the two, one of an export may have been aborted, and one that can't
-        be read has no offset.
+        There may be other commits in a gap between the two, a commit of an export may have been aborted, and a commit
+        that can't be read has no offset.
         """
         partitions, at = self.fields[EventField.LOG_PARTITION], self.fields[EventField.AT_OFFSET]
         is_hidden: npt.NDArray[np.bool_] = self.proofs.have_gap(partitions, at[self.replaced], at)
@@ -193,28 +193,28 @@ class _Batch:
         return is_hidden
 
     def _are_exact(self, rows: Numbers, following: Numbers) -> pa.Array:
-        """Return whether offsets are proven in the whole interval: the cleaner removes one only for a later one.
+        """Return whether offsets are proven in the whole interval: the cleaner removes a commit only for a later one.
 
-        The marker of a transactional commit may stand in a gap before the one that is on record.
+        The marker of a transactional commit may be in a gap before the marker on record.
         """
         begins, partitions = self.fields[EventField.LOG_OFFSET, rows], self.fields[EventField.LOG_PARTITION, rows]
         ends = np.where(following == NOWHERE, LARGEST_INT64, self.fields[EventField.AT_OFFSET, following])
         return pa.array(self.is_readable[rows] & ~self.proofs.have_gap(partitions, begins, ends))
 
     def _replaced_offsets(self, rows: Numbers) -> pa.Array:
-        """Return the offsets that commits replaced; null where these are not on record."""
+        """Return the offsets that commits replaced; null if they are not on record."""
         shown = np.where(self._hides_previous[rows], NOWHERE, self.replaced[rows])
         return pc.coalesce(self.take("committed_offset", _rows(shown)), self.take("replaced_offset", _rows(rows)))
 
     def _previous(self, rows: Numbers) -> pa.Array:
-        """Return the offsets that commits replaced, those that can be compared with the commit's own."""
+        """Return the offsets that commits replaced; null if they can't be compared with the commit's own offset."""
         is_hidden = self._hides_previous[rows] | ~self._are_comparable[rows]
         compared = self.take("committed_offset", _rows(np.where(is_hidden, NOWHERE, self.replaced[rows])))
         return pc.coalesce(compared, self.take("previous_offset", _rows(rows)))
 
     @cached_property
     def _are_of_other_topics(self) -> Bools:
-        """Return commits of a topic id that the commit before them is not known to have had."""
+        """Return whether commits have a topic id that the commit before them is not known to have had."""
         ids = self.events.column("topic_id").dictionary_encode()
         codes = numbers_of(ids.indices, NOWHERE)
         is_other: Bools = (self.replaced != NOWHERE) & (codes != NOWHERE) & (codes != codes[self.replaced])
@@ -222,12 +222,12 @@ class _Batch:
 
     @cached_property
     def _are_comparable(self) -> Bools:
-        """Return commits whose offset can be compared with the one that they replaced: a negative offset is none."""
+        """Return whether commits can be compared with the offset that they replaced; a negative offset can't."""
         offsets = numbers_of(self.events.column("committed_offset"), -1)
         return (offsets >= 0) & (offsets[self.replaced] >= 0) & ~self._are_of_other_topics
 
     def _commit_columns(self, rows: Numbers) -> dict[str, pa.Array]:
-        """Return columns of commits: what they say, who owned the partition, and the group's state."""
+        """Return columns of commits: their own fields, the owner of the partition, and the group's state."""
         at = _rows(rows)
         as_written = {name: self.take(name, at) for name in HISTORY.names if name in _AS_WRITTEN}
         return as_written | {
@@ -239,7 +239,7 @@ class _Batch:
         }
 
     def history(self) -> Iterator[pa.RecordBatch]:
-        """Yield staged rows of intervals: those that a commit ended, then the others with what decides about expiry."""
+        """Yield staged rows of intervals: first those that a commit ended, then others with columns on expiry."""
         is_closed = np.isin(self.intervals[Interval.END], (End.COMMIT, End.LOST))
         closed, others = self.intervals[:, is_closed], self.intervals[:, ~is_closed]
         for intervals in (closed, others):
@@ -262,7 +262,7 @@ class _Batch:
             yield _staged(columns if intervals is closed else columns | self._expiry_columns(intervals))
 
     def _expiry_columns(self, intervals: Numbers) -> dict[str, pa.Array]:
-        """Return what decides about expiry, of intervals that no commit ended."""
+        """Return the columns on expiry for intervals that no commit ended."""
         rows, rules = _rows(intervals[Interval.ROW]), _rows(intervals[Interval.RULE])
         is_spared = self._is_spared(intervals[Interval.ROW], intervals[Interval.RULE])
         by_group = pc.coalesce(self.take("name", rules), str(ExpiryRule.SIMPLE_GROUP))
@@ -283,7 +283,7 @@ class _Batch:
         }
 
     def _last_states(self, intervals: Numbers) -> pa.Array:
-        """Return the group's state where intervals end; Unknown where it has none on record, and may have had one."""
+        """Return the group's state at the end of intervals; Unknown if it may have had one that is not on record."""
         at, following, rows = intervals[Interval.LAST_STATE], intervals[Interval.NEXT], intervals[Interval.ROW]
         ends = np.where(following == NOWHERE, LARGEST_INT64 - 1, self.fields[EventField.AT_OFFSET, following])
         is_unknown = (at < 0) & ~self._are_absent(ends, rows)
@@ -300,7 +300,7 @@ class _Batch:
         return np.isin(of_offsets, pairs[codes != NOWHERE])
 
     def _ended_by(self, codes: Numbers, words: dict[Any, str], is_lost: Bools, by: pa.Array) -> pa.Array:
-        """Return how something ended, given the rows that ended it: a row that no record is behind has the word."""
+        """Return the words for ends, given the rows that ended something; a row without a record has its own word."""
         ended = _words(codes, words)
         return pc.if_else(pa.array(is_lost), self.take("name", by), ended) if is_lost.any() else ended
 
@@ -369,13 +369,13 @@ def find_offset_intervals(
 
     Args:
         batches: in EVENTS, whole keys in order.
-        proofs: what is proven of log partitions of which records are missing.
+        proofs: proofs about log partitions with missing records.
 
     Yields:
-        batches in STAGED.
+        Batches in STAGED.
 
     Raises:
-        RuntimeError: events do not come in order; the plan of the job is broken, not the log.
+        RuntimeError: events are not sorted; this is a fault of the program, not of the log.
     """
     carried: list[pa.RecordBatch] = []
     for batch, is_last in _with_last(batches):

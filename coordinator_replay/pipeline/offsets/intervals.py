@@ -1,9 +1,9 @@
-"""Commits, markers and tombstones of many keys to the intervals in which each offset was current: the compiled loop.
+"""The compiled loop that turns commits, markers and tombstones of many keys into intervals of current offsets.
 
-The same rules as ``engine.offsets``, over columns of numbers: a row is an index, and everything else about it
-stays in Arrow. A key (group, topic, partition, log partition) remembers the row that is stored and the rows that
-wait for a marker. Before its own events come those that it is looked up in: states of the group and rules of
-its expiry at the group's beginning, owners at the beginning of a group's topic and partition.
+It has the same rules as ``engine.offsets``, over columns of numbers: a row is an index, and everything else about it
+stays in Arrow. The state of a key (group, topic, partition, log partition) is the stored row and the rows that wait for
+a marker. The context for look-ups comes before a key's own events: states and expiry rules at the group's beginning,
+owners at the beginning of a group's topic and partition.
 """
 
 from enum import IntEnum
@@ -35,9 +35,9 @@ class OffsetEvent(IntEnum):
 class EventField(IntEnum):
     """Rows of the matrix of events.
 
-    If a commit waits for a marker, AT is when its transaction first touched the key. UNTIL is the log offset of an
-    ownership's end, LOST_AT the log offset from which on a commit is not proven to be current: records begin to be
-    missing there, and a newer dump lacks the commit's. LARGEST_INT64: none.
+    If a commit waits for a marker, AT is the offset at which its transaction first touched the key. UNTIL is the log
+    offset of an ownership's end. LOST_AT is the log offset from which a commit is not proven to be current: records
+    begin to be missing there, and a newer dump lacks the commit's record. LARGEST_INT64 means none.
     """
 
     KIND = 0
@@ -61,10 +61,10 @@ class Begin(IntEnum):
 
 
 class Lookup(IntEnum):
-    """Rows of the matrix of lookups at commits: indices of OWNER and STATE rows, NOWHERE or NO_STATES.
+    """Rows of the matrix of look-ups at commits: indices of OWNER and STATE rows, NOWHERE or NO_STATES.
 
-    FIRST is where the first record of the commit's key stands, itself or one of a transaction that waits for a marker;
-    NOWHERE where one was in force before.
+    FIRST is the offset of the first record of the commit's key: the commit itself, or a commit that waits for a marker.
+    It is NOWHERE if an offset was in force before.
     """
 
     OWNER = 0
@@ -73,7 +73,7 @@ class Lookup(IntEnum):
 
 
 class Interval(IntEnum):
-    """Rows of the matrix of intervals; those after END decide about expiry at the interval's end."""
+    """Rows of the matrix of intervals; the rows after END are about expiry at the interval's end."""
 
     ROW = 0
     NEXT = 1
@@ -116,7 +116,7 @@ class PendingEnd(IntEnum):
 
 
 class _At(IntEnum):
-    """Places of what the loop remembers."""
+    """Indices of the loop's memory."""
 
     STORED = 0
     WAITING = 1
@@ -132,7 +132,7 @@ class _At(IntEnum):
 
 
 PLACES = len(_At)
-"""How much the loop remembers."""
+"""Size of the loop's memory."""
 _STATES, _RULES, _OWNERS = int(_At.STATES), int(_At.RULES), int(_At.OWNERS)
 NOWHERE = -1
 """No such row."""
@@ -190,7 +190,7 @@ def _first(events: Any, memory: Any, waiting: Any, row: Any) -> Any:
 
 @inlined
 def _look_up(events: Any, lookups: Any, memory: Any, waiting: Any, row: Any) -> Any:
-    """Look up who owned the partition, and the group's state, at a commit's own record."""
+    """Look up the owner of the partition and the group's state at a commit's own record."""
     offset = events[EventField.LOG_OFFSET, row]
     owner = _owner(events, memory, offset)
     if owner != NOWHERE and events[EventField.UNTIL, owner] <= offset:
@@ -202,7 +202,7 @@ def _look_up(events: Any, lookups: Any, memory: Any, waiting: Any, row: Any) -> 
 
 @inlined
 def _end(events: Any, memory: Any, intervals: Any, by: Any, end: Any) -> Any:
-    """End what is stored, if anything is; for a tombstone, and at the end, with what decides about expiry."""
+    """End the stored offset, if there is one; for a tombstone and at the end, with facts on expiry."""
     row = memory[_At.STORED]
     if row == NOWHERE:
         return
@@ -251,7 +251,7 @@ def _settle_all(memory: Any, waiting: Any, waits: Any, by: Any, how: Any) -> Any
 
 @inlined
 def _wait(events: Any, memory: Any, waiting: Any, waits: Any, row: Any) -> Any:
-    """Return a commit of a producer waits, in the place of the same producer's earlier one."""
+    """Let a commit of a producer wait, in place of the same producer's earlier one."""
     since, since_offset = events[EventField.AT_TIME, row], events[EventField.AT_OFFSET, row]
     place = memory[_At.WAITING]
     for other in range(memory[_At.WAITING]):
@@ -266,7 +266,7 @@ def _wait(events: Any, memory: Any, waiting: Any, waits: Any, row: Any) -> Any:
 
 @inlined
 def _mark(events: Any, memory: Any, waiting: Any, intervals: Any, waits: Any, row: Any) -> Any:
-    """Return a marker ends the transaction of a commit, unless something else has settled it."""
+    """End the transaction of a commit by its marker, unless something else has ended it."""
     for place in range(memory[_At.WAITING]):
         opened = waiting[0, place]
         if events[EventField.PRODUCER, opened] != events[EventField.PRODUCER, row]:
@@ -292,7 +292,7 @@ def _mark(events: Any, memory: Any, waiting: Any, intervals: Any, waits: Any, ro
 
 @inlined
 def _lose(events: Any, memory: Any, waiting: Any, intervals: Any, waits: Any, row: Any) -> Any:
-    """Return the event for missing records: a newer dump lacks records that were replaced, removed or aborted."""
+    """Apply the event for missing records: a newer dump lacks records that were replaced, removed or aborted."""
     at = events[EventField.AT_OFFSET, row]
     stored = memory[_At.STORED]
     if stored != NOWHERE and events[EventField.LOST_AT, stored] <= at:
@@ -300,7 +300,8 @@ def _lose(events: Any, memory: Any, waiting: Any, intervals: Any, waits: Any, ro
     kept = 0
     for place in range(memory[_At.WAITING]):
         if events[EventField.LOST_AT, waiting[0, place]] <= at:
-            # Only where it never came into force does the record before it outlive it.
+            # The earlier record is still there, so the commit never came into force: the cleaner would have removed the
+            # earlier one.
             how = PendingEnd.ABORT if memory[_At.STORED] != NOWHERE else PendingEnd.LOST
             _settle(memory, waiting, waits, place, row, how)
         else:
@@ -313,7 +314,7 @@ def _lose(events: Any, memory: Any, waiting: Any, intervals: Any, waits: Any, ro
 
 @inlined
 def _extend_context(memory: Any, first: Any, row: Any) -> Any:
-    """Let a range of context rows end after a row; ``first`` is the place of its beginning."""
+    """Let a range of context rows end after a row; ``first`` is the index of its beginning in memory."""
     if memory[first] == memory[first + 1]:
         memory[first] = row
     memory[first + 1] = row + 1
@@ -356,14 +357,14 @@ def _apply(events: Any, memory: Any, waiting: Any, intervals: Any, waits: Any, r
 
 @inlined
 def _close(events: Any, memory: Any, waiting: Any, intervals: Any, waits: Any) -> Any:
-    """End a key: what it remembers stays open."""
+    """End a key; its stored offset and waiting commits stay open."""
     _end(events, memory, intervals, NOWHERE, End.OPEN)
     _settle_all(memory, waiting, waits, NOWHERE, PendingEnd.OPEN)
 
 
 @inlined
 def _carry(memory: Any, waiting: Any, carried: Any) -> Any:
-    """Write down what the last key remembers: its context, what is stored, what waits and since when."""
+    """Write down the state of the last key: its context, the stored row, the waiting rows and since when they wait."""
     n = 0
     for first in (_STATES, _RULES, _OWNERS):
         for row in range(memory[first], memory[first + 1]):
@@ -400,12 +401,12 @@ def find_intervals(
         lookups: to be filled, ``Lookup`` by row.
         intervals: to be filled, ``Interval`` by interval; as long as there are rows.
         waits: to be filled, ``Wait`` by pending commit; as long as there are rows.
-        carried: to be filled with the rows that the last key remembers, and since when those wait that wait.
+        carried: to be filled with the rows of the last key's state, and since when waiting rows wait.
         memory: ``PLACES`` zeros to work with.
         waiting: as ``carried`` with room for one more, to work with.
 
     Returns:
-        How many intervals, pending commits and carried rows there are, and the first row that is out of order.
+        The numbers of intervals, pending commits and carried rows, and the first row that is out of order.
     """
     n = events.shape[1]
     memory[_At.STORED] = NOWHERE

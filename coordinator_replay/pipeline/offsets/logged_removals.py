@@ -1,4 +1,4 @@
-"""Removals of offsets that the brokers' logs name, see ``analysis.logged_removals``: lines and writes of the tables."""
+"""Removals of offsets that brokers' logs name, see ``analysis.logged_removals``: inputs from the tables."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ _COLUMNS = (*(name for name in GroupLogLine._fields if name != "at_ms"), "log_pa
 def removals_of(
     lines: Sequence[str], removed: pa.Table, commits: Sequence[str], group_records: Sequence[str]
 ) -> list[LoggedRemoval]:
-    """Return the writes of tombstones that lines are about.
+    """Return the removals that lines are about, with their tombstones.
 
     Args:
         lines: files of ``broker_log``.
@@ -66,12 +66,12 @@ def _tombstones_near(removals: Sequence[Removed]) -> ds.Expression:
 def _writes(
     removals: Sequence[Removed], commits: Sequence[str], group_records: Sequence[str]
 ) -> Mapping[Write, Tombstones]:
-    """Return how many tombstones were written at once, as far as lines may be about them."""
+    """Return the number of tombstones written at once, as far as lines may be about them."""
     writes: dict[Write, Tombstones] = defaultdict(Tombstones)
     if not removals:
         return writes
     where = _tombstones_near(removals)
-    # All tombstones count, those too whose commit is not on record.
+    # All tombstones count, even if their commit is not on record.
     for batch in read_paths(commits, _WRITTEN, where):
         for write, count in _counted(batch):
             writes[write].offsets += count
@@ -82,7 +82,7 @@ def _writes(
 
 
 def _named(removals: Sequence[Removed], commits: Sequence[str]) -> Named:
-    """Return how many offsets of what lines name were removed at once."""
+    """Return the number of offsets removed at once, for the groups, topics and partitions that lines name."""
     named: dict[tuple[Removal, str], dict[Write, int]] = defaultdict(lambda: defaultdict(int))
     wanted = {(removal.removal, name) for removal in removals for name in removal.names}
     if not wanted:

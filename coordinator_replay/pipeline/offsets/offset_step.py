@@ -1,4 +1,4 @@
-"""The committed offsets of one bucket: history and pending commits, and what later stages need to know of them."""
+"""The committed offsets of one bucket: history, pending commits, and staged rows for later stages."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -44,7 +44,7 @@ from coordinator_replay.times import microseconds
 HISTORY, PENDING, REMOVED, EXPIRED = "offset_history", "pending_offsets", "removed_offsets", "expired_offsets"
 
 SURVIVOR_ROWS = "survivors"
-"""Staged ages of offsets that are current, in SURVIVORS."""
+"""Name of staged rows with ages of current offsets, in SURVIVORS."""
 
 _BY_AGE = pa.array(
     [str(rule) for rule in (ExpiryRule.EMPTY_SINCE, ExpiryRule.SIMPLE_GROUP, ExpiryRule.UNSUBSCRIBED_TOPIC)]
@@ -56,11 +56,11 @@ class OffsetContext:
     """Context for deriving the offsets of every bucket.
 
     Attributes:
-        end: timestamp of the last record of the log; None where none has one.
+        end: timestamp of the last record of the log; None if no record has a time.
         sums: which commits are added up.
         as_of: the time that expiry is evaluated at; None for the end of the log.
-        history_every_ms: keep only the last commit of each such time range; None keeps all.
-        topic_lives: of topics of which the cluster's metadata has them.
+        history_every_ms: keep only the last commit of each time range of this length; None keeps all.
+        topic_lives: lives of topics that the cluster's metadata has.
     """
 
     end: datetime | None
@@ -72,18 +72,18 @@ class OffsetContext:
 
 @dataclass(slots=True)
 class OffsetStep:
-    """Derives the offsets of a bucket.
+    """The step that derives the offsets of a bucket.
 
     Attributes:
         share: the bucket.
-        files: its files; records and rows about groups that are new stand in them already.
-        context: what every bucket is derived with.
-        partitions: what is proven of its log partitions.
+        files: its files, which include new records and new rows about groups already.
+        context: what the derivation needs in every bucket.
+        partitions: proofs about its log partitions.
         pauses: takes the times between commits.
-        moves: of groups into its log partitions, or out of them.
-        proofs: what is proven of its offsets.
+        moves: moves of groups into or out of its log partitions.
+        proofs: proofs about its offsets.
         lives: ids of topics over time.
-        intervals: adds up what its history came to in this run.
+        intervals: sums of the history of this run.
     """
 
     share: BucketShare
@@ -97,7 +97,7 @@ class OffsetStep:
     intervals: IntervalSums = field(init=False, default_factory=IntervalSums)
 
     def __post_init__(self) -> None:
-        """Look at what is proven."""
+        """Read the proofs."""
         self.proofs = offset_proofs(self.partitions, with_times=self.share.is_rebuild)
         self.lives = TopicLives(self.context.topic_lives)
 
@@ -111,7 +111,7 @@ class OffsetStep:
             kinds = numbers_of(staged.column("kind"))
             self._write_pending(some(staged, kinds == Staged.PENDING), writer)
             history = some(staged, kinds != Staged.PENDING)
-            # What a move ended says nothing about the pause around a rebalance in the other log partition.
+            # An offset that a move ended tells nothing about the pause around a rebalance in the other log partition.
             is_moved = as_bools(pc.equal(staged.column("ended_by"), GROUP_MOVED))
             is_pause = (kinds == Staged.CLOSED) & ~as_bools(staged.column("is_topic_over")) & ~is_moved
             self.pauses.add(some(staged, is_pause))
@@ -131,7 +131,7 @@ class OffsetStep:
         for name in (HISTORY, PENDING, REMOVED, EXPIRED):
             self.files.remove(name, is_open=None if self.share.is_rebuild else True)
         if self.context.as_of is not None:
-            # What counts as expired depends on the time asked about: all of it is derived again.
+            # Expiry depends on the time that it is evaluated at, so everything is derived again.
             self.files.remove(REMOVED)
             self.files.remove(EXPIRED)
 
@@ -150,7 +150,7 @@ class OffsetStep:
         )
 
     def _all_sources(self) -> Sources:
-        """Return all about the bucket's offsets, from the first commit on."""
+        """Return files with all facts about the bucket's offsets, from the first commit on."""
         rows = sum(file.rows or 0 for file in self.files.old("offset_commits"))
         return Sources(
             commits=self.files.uris("offset_commits"),
@@ -195,7 +195,7 @@ class OffsetStep:
             writer.stage(REMOVED_ROWS, conform(_with_group_tombstones(removed, tombstones), STAGED))
 
     def _stage_interval_sums(self, rows: pa.RecordBatch, writer: TableWriter) -> None:
-        """Add up intervals that began in this run; earlier ones are in the tables' sums."""
+        """Add up intervals that began in this run; earlier intervals are in the tables' sums."""
         if self.context.sums is None:
             return
         begun = rows if self.share.is_rebuild else some(rows, _at_least(rows, self.share.ends, "from_offset"))
@@ -204,7 +204,7 @@ class OffsetStep:
                 writer.stage(name, sums)
 
     def _group_tombstones(self) -> pa.Table:
-        """Return when and where each group was deleted."""
+        """Return the time and log offset of each group's deletion."""
         names = ["group_id", "log_partition", "log_timestamp", "log_offset"]
         schema = table("expiry_rules").arrow_schema(names).remove_metadata()
         tombstones = rows_of(read_paths(self.files.uris("expiry_rules"), names, pc.field("is_group_tombstone")), schema)
@@ -279,7 +279,7 @@ class OffsetStep:
 
 
 def _readable(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return offsets of commits that can be read: of others it is not known when they expire."""
+    """Return offsets of readable commits; of others it is not known when they expire."""
     return some(rows, as_bools(rows.column("committed_offset").is_valid()))
 
 
@@ -323,7 +323,7 @@ def _with_group_tombstones(removed: pa.RecordBatch, tombstones: pa.Table) -> pa.
 def _survivors(rows: pa.RecordBatch, end: datetime) -> pa.RecordBatch:
     """Return how long groups have kept offsets that could expire by age: rows in SURVIVORS.
 
-    An offset is at risk since the latest of its own time, its record's, and when its rule came into force.
+    The age of an offset counts from the latest of its own time, the time of its record, and the time of its rule.
     """
     is_by_age = pc.and_(pc.is_in(rows.column("rule"), value_set=_BY_AGE), pc.is_null(rows.column("expire_timestamp")))
     rows = rows.filter(pc.and_(is_by_age, pc.invert(rows.column("is_protected"))).fill_null(False))
@@ -366,13 +366,14 @@ FROM kept
 def _thinned(history: pa.Table, every_ms: int) -> Iterator[pa.RecordBatch]:
     """Keep the last commit of each time range, see ``--history-every``.
 
-    What is kept is exact, but for valid_to and to_offset, which move to the next row that is kept, so that every time
-    has an answer: the last kept commit at or before it. The first commit after none was current, the last one before a
-    tombstone, and one that went backwards are kept whatever their time. ``commits_merged`` counts those left out.
+    Kept rows are exact, except valid_to and to_offset: these move to the next kept row, so that every time has an
+    answer, the last kept commit at or before it. Some commits are always kept: the first one after no offset was
+    current, the last one before a tombstone, and any that went backwards. ``commits_merged`` counts the commits left
+    out.
 
     Args:
         history: rows of the history, in STAGED.
-        every_ms: the length of the ranges, which begin at multiples of it since 1970, UTC.
+        every_ms: the length of the time ranges, which begin at its multiples since 1970, UTC.
     """
     kept = select(_THINNED, {"every": every_ms}, history=history)
     return (batch for batch in rows_of(kept.to_batches(), STAGED).to_batches() if batch.num_rows)

@@ -1,11 +1,11 @@
-"""Proofs of the offsets of a bucket's log partitions, with the times that they need."""
+"""Proofs about the offsets of a bucket's log partitions, with the times that they need."""
 
 from coordinator_replay.completeness.offsets import OffsetProofs
 from coordinator_replay.pipeline.log_partitions import PartitionStep
 
 
 def offset_proofs(step: PartitionStep, *, with_times: bool) -> OffsetProofs:
-    """Return what is proven of the offsets of a bucket's log partitions.
+    """Return the proofs about the offsets of a bucket's log partitions.
 
     Args:
         step: the log partitions.
