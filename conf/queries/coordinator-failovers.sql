@@ -1,4 +1,4 @@
--- Was it a failover? Each change of the coordinator of a partition of __consumer_offsets: who led it before and since, how long loading took, and which groups of the partition rebalanced within a minute. The new leader needs audit --cluster-metadata or --broker-log, loading times need --broker-log.
+-- Was it a failover? Each change of the coordinator of a partition of __consumer_offsets, its first election left out: who led it before and since, how long loading took, and which groups of the partition rebalanced within a minute. The new leader needs audit --cluster-metadata or --broker-log, loading times need --broker-log.
 -- param partition number: only this partition of __consumer_offsets
 -- param from time: changes from this time on
 WITH changes AS (
@@ -26,6 +26,6 @@ SELECT changes.log_partition, changes.elected_at, changes.broker <> changes.brok
 FROM changes LEFT JOIN rebalanced
   ON rebalanced.log_partition = changes.log_partition AND rebalanced.began_at >= changes.elected_at
  AND rebalanced.began_at < changes.elected_at + INTERVAL 1 MINUTE
-WHERE (changes.is_exact OR changes.epoch_before IS NOT NULL) AND ($from IS NULL OR changes.elected_at >= $from)
+WHERE (changes.epoch_before IS NOT NULL OR changes.is_exact AND changes.leader_epoch > 0) AND ($from IS NULL OR changes.elected_at >= $from)
 GROUP BY ALL
 ORDER BY changes.elected_at, changes.log_partition, changes.leader_epoch

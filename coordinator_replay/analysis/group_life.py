@@ -16,6 +16,7 @@ from coordinator_replay.analysis.expiry_rules import ExpiryRules
 from coordinator_replay.analysis.findings.progress import PROGRESS_RULES
 from coordinator_replay.analysis.findings.shape import SHAPE_RULES
 from coordinator_replay.analysis.findings.steps import StepRules
+from coordinator_replay.analysis.findings.subscribed import SUBSCRIPTION_RULES
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
 from coordinator_replay.analysis.members import FIELDS as MEMBERS
 from coordinator_replay.analysis.members import MemberReplay, members_after
@@ -89,9 +90,9 @@ class GroupReplay:
     def _begin_rebalances(self) -> None:
         """Begin the folds that look back: over rebalances, and over what rules remember."""
         self._rebalances = Rebalances(self._scope, self._topics, self._members, self._ownership, self._topic_changes)
-        self._step_rules = StepRules(
-            self._scope, (*PROGRESS_RULES, *SHAPE_RULES), self._members, self._ownership, self._topics, self._limits
-        )
+        rules = (*PROGRESS_RULES, *SHAPE_RULES, *SUBSCRIPTION_RULES)
+        folds = self._members, self._ownership, self._topics
+        self._step_rules = StepRules(self._scope, rules, *folds, self._limits, self._topic_changes)
 
     def feed(self, record: Record) -> list[Row]:
         """Take the group's next record; returns the rows that are final by it, each with its table's name."""

@@ -44,6 +44,7 @@ class Subscriptions:
         regexes: the topics that expressions were resolved to.
         counts: how many members subscribe to a topic; None counts those that may subscribe to any.
         expressions: how many members subscribe to an expression.
+        kinds: how many members subscribe to the very same.
         has_changed: whether the last operation changed any of it.
     """
 
@@ -52,6 +53,7 @@ class Subscriptions:
     regexes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     counts: Counter[str | None] = field(default_factory=Counter)
     expressions: Counter[str] = field(default_factory=Counter)
+    kinds: Counter[Asked] = field(default_factory=Counter)
     has_changed: bool = False
 
     def fold(self, events: Sequence[Event], changed: Changed) -> None:
@@ -66,7 +68,7 @@ class Subscriptions:
 
     def begin(self, members: Iterable[Member]) -> None:
         """Begin with the members that there are."""
-        self.members, self.counts, self.expressions = {}, Counter(), Counter()
+        self.members, self.counts, self.expressions, self.kinds = {}, Counter(), Counter(), Counter()
         for member in members:
             self._set(member.member_id, _asked(member))
 
@@ -86,6 +88,35 @@ class Subscriptions:
         if self.counts[None]:
             return True
         return any(name is None or self._is_subscribed(name) for _, name in self.topics.shown(group_type, key))
+
+    def named(self) -> set[str]:
+        """Return the topics that members are known to subscribe to, by name."""
+        resolved = (self.regexes.get(regex, ()) for regex in self.expressions)
+        return {name for name in self.counts if name is not None}.union(*resolved)
+
+    def of(self, member_id: str) -> frozenset[str]:
+        """Return the topics that a member is known to subscribe to, by name."""
+        asked = self.members.get(member_id)
+        return frozenset() if asked is None else self._known(asked)
+
+    def _known(self, asked: Asked) -> frozenset[str]:
+        return frozenset((*(asked.topics or ()), *self.regexes.get(asked.regex, ())))
+
+    def disjoint_topics(self) -> list[frozenset[str]]:
+        """Return topics in sets, such that no member subscribes to topics of two sets.
+
+        There is no set if a member may subscribe to topics that are not known. Members without a topic don't count.
+        """
+        if self.counts[None] or any(regex not in self.regexes for regex in self.expressions):
+            return []
+        sets: list[frozenset[str]] = []
+        for asked in self.kinds:
+            topics = self._known(asked)
+            if not topics:
+                continue
+            joined = [other for other in sets if not topics.isdisjoint(other)]
+            sets = [*(other for other in sets if topics.isdisjoint(other)), topics.union(*joined)]
+        return sets
 
     def _is_subscribed(self, name: str) -> bool:
         if self.counts[name]:
@@ -116,6 +147,7 @@ class Subscriptions:
     def _count(self, asked: Asked | None, step: int) -> None:
         if asked is None:
             return
+        _add(self.kinds, asked, step)
         for topic in (None,) if asked.topics is None else set(asked.topics):
             _add(self.counts, topic, step)
         if asked.regex:

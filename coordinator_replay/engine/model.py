@@ -187,6 +187,11 @@ class Current(NamedTuple):
     draft: Mapping[str, Any] | None = None
     missing: int = 0
 
+    @property
+    def has_bytes(self) -> bool:
+        """Return whether a classic member's assignment has any bytes: one that is meant to be empty has a version."""
+        return bool(self.assignment_bytes or self.assigned)
+
     def owned(self) -> Assignment:
         """Return the partitions that the member owns: assigned and pending ones, as in the broker's describe."""
         if not self.pending:

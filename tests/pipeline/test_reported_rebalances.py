@@ -70,6 +70,9 @@ def test_a_static_member_that_comes_back_with_other_topics_begins_no_rebalance(f
     assert any(note.startswith("Subscriptions changed without a rebalance: w2 at ") for note in reasons.notes)
     changed = [one.summary for one in warehouse.timeline("k12759") if one.event == "SUBSCRIPTION_CHANGED"]
     assert changed == ["subscribed to refunds as well, without a rebalance (KAFKA-12759)"]
+    (unread,) = [row for row in warehouse.findings(group="k12759") if row.rule == "topic_unowned"]
+    assert (unread.topic, str(unread.severity)) == ("refunds", "warning")
+    assert "though w2 subscribed to it at the last change, possibly KAFKA-12759" in unread.message
     early = warehouse.why("k12759", end="2001-09-09T01:48:00Z")
     assert not any("without a rebalance" in note for note in early.notes)
 
@@ -97,6 +100,10 @@ def test_an_assignment_of_no_bytes_is_one_that_the_leader_did_not_make(folder: P
     assert "has an assignment of 0 bytes (__consumer_offsets-8, offset 21): the leader's SyncGroup named no" in evidence
     assert "possibly KAFKA-9801 (brokers 2.3.0 to 2.4.1)" in evidence
     assert "KAFKA-9801" in page(warehouse, folder, "k9801")
+    findings = {row.rule: row for row in warehouse.findings(group="k9801")}
+    assert findings.keys() >= {"empty_assignment", "partition_unowned"}
+    assert "possibly KAFKA-9801 (brokers 2.3.0 to 2.4.1)" in findings["empty_assignment"].message
+    assert findings["partition_unowned"].message.endswith("had an assignment of 0 bytes at the last change")
 
 
 def test_an_assignor_that_does_not_settle_is_no_members_doing(folder: Path) -> None:

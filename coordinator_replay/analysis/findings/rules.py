@@ -1,8 +1,8 @@
 """Every rule: its name, its severity, what it says and what to do about it.
 
 They stand in ``schemas/findings/rules.json``, the only place that has a rule's severity and words; the documentation is
-made of it. A rule's function has the rule's name: those over a group's steps are in ``progress`` and ``shape``, the
-others in ``commit_rules`` and ``log_rules``.
+made of it. A rule's function has the rule's name: those over a group's steps are in ``progress``, ``shape`` and
+``subscribed``, the others in ``commit_rules`` and ``log_rules``.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +13,7 @@ import orjson
 
 from coordinator_replay.schemas_folder import schemas_folder
 
-VERSION = 7
+VERSION = 8
 """Of the rules and their words: findings that others made are made again."""
 
 

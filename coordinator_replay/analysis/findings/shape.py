@@ -5,9 +5,11 @@ from typing import Any, NamedTuple
 
 from coordinator_replay.analysis.findings.observation import MOST_NAMED, Observation, of_partitions
 from coordinator_replay.analysis.findings.steps import GroupRule, Memory, Step
+from coordinator_replay.analysis.findings.subscribed import without_assignment
 from coordinator_replay.analysis.ownership import Unowned
 from coordinator_replay.engine.events import EventKind
 from coordinator_replay.engine.model import GroupState, GroupType
+from coordinator_replay.listing import listed
 from coordinator_replay.times import latest_ms, time_text
 
 _ENDS = frozenset({EventKind.GROUP_DELETED, EventKind.GROUP_EMPTIED})
@@ -49,12 +51,19 @@ def partition_unowned(step: Step, memory: Memory) -> Iterator[Observation]:
         topic_id, topic_name = step.topics.shown(now.group_type, topic)[0]
         since = memory.since(name, latest_ms(gap.since_ms, step.exact_from))
         shown = of_partitions(str(topic_name or topic_id), partitions)
+        without = [member.member_id for member in without_assignment(step)]
+        words = f"; {listed(without, 3)} had an assignment of 0 bytes at the last change" if without else ""
         memory.hold(
             name,
             now,
             since,
-            f"no member of the Stable group has owned {shown} since {time_text(since)}",
-            {"topic_id": topic_id, "partitions": partitions[:MOST_NAMED], "partition_count": len(partitions)},
+            f"no member of the Stable group has owned {shown} since {time_text(since)}{words}",
+            {
+                "topic_id": topic_id,
+                "partitions": partitions[:MOST_NAMED],
+                "partition_count": len(partitions),
+                "without_assignment": without[:MOST_NAMED],
+            },
             step.limits.unowned_ms,
             subject=(topic, now.partition, gap.to_offset, gap.since_ms),
             topic=topic_name,

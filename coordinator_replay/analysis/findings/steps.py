@@ -15,6 +15,7 @@ from coordinator_replay.analysis.findings.observation import Observation, has_la
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
 from coordinator_replay.analysis.members import MemberReplay, OpenMemberInterval
 from coordinator_replay.analysis.ownership import OwnershipReplay
+from coordinator_replay.analysis.reasons.topic_changes import NO_CHANGES, TopicChanges
 from coordinator_replay.analysis.rows import RecordTopics, Row, Scope
 from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import GroupState, GroupType
@@ -48,6 +49,7 @@ class Step(NamedTuple):
         members: the group's members.
         ownership: which partitions they own, and which have no owner.
         exact_from: since when the group is proven; None where it is from the beginning.
+        topic_changes: when topics changed, as far as known.
     """
 
     events: Sequence[Event]
@@ -58,6 +60,7 @@ class Step(NamedTuple):
     topics: RecordTopics
     limits: Thresholds
     exact_from: int | None
+    topic_changes: TopicChanges = NO_CHANGES
 
     @property
     def is_end(self) -> bool:
@@ -137,6 +140,7 @@ class StepRules:
         ownership: who owns partitions after it.
         topics: topics by name.
         limits: from when on something is a finding.
+        topic_changes: when topics changed, as far as known.
         memories: what each rule keeps, by the rule's name.
         applied: the rules, each with its memory.
         status: the group after its last step; None before the first.
@@ -153,6 +157,7 @@ class StepRules:
     ownership: OwnershipReplay
     topics: RecordTopics
     limits: Thresholds = DEFAULTS
+    topic_changes: TopicChanges = field(default_factory=dict)
     memories: dict[str, Memory] = field(init=False)
     applied: list[tuple[GroupRule, Memory]] = field(init=False)
     status: GroupStatus | None = None
@@ -233,7 +238,7 @@ class StepRules:
     def _step(self, events: Sequence[Event], now: GroupStatus) -> Step:
         kinds = frozenset([event.kind for event in events])
         shown = self.members.stays, self.ownership, self.topics, self.limits
-        return Step(events, kinds, now, *shown, self.exact_from)
+        return Step(events, kinds, now, *shown, self.exact_from, self.topic_changes)
 
     def rebalance(self, rebalance: Mapping[str, Any]) -> Row:
         """Return a rebalance as evidence.

@@ -24,6 +24,7 @@ class Thresholds:
         flapping_window_ms: the time in which flapping-returns are counted.
         unbalanced_ms: for how long an assignment may be lopsided.
         unowned_ms: for how long a partition may have no owner in a group that reads the rest of its topic.
+        disjoint_ms: for how long members of a group may have no topic in common.
         mixed_protocols_ms: how long the migration of a group from one protocol to the other may take.
         size_percent: how much of a limit on a group's size may be used.
         group_max_size: group.max.size and its twins for consumer and streams groups; 0 for no limit, Kafka's default.
@@ -51,6 +52,7 @@ class Thresholds:
     flapping_window_ms: int = HOUR_MS
     unbalanced_ms: int = 10 * MINUTE_MS
     unowned_ms: int = 10 * MINUTE_MS
+    disjoint_ms: int = HOUR_MS
     mixed_protocols_ms: int = DAY_MS
     size_percent: int = 90
     group_max_size: int = 0

@@ -6,7 +6,7 @@ from coordinator_replay.analysis.broker_faults import KAFKA_7610, KAFKA_9801
 from coordinator_replay.analysis.reasons.situation import Situation
 from coordinator_replay.analysis.reasons.together import MemberFact, together
 from coordinator_replay.engine.events import EventKind
-from coordinator_replay.engine.model import GroupType, Member
+from coordinator_replay.engine.model import GroupType
 
 CROWD = 20
 """Members of one client and host that joined in one generation: more than one process is likely to have."""
@@ -25,7 +25,9 @@ def _without_assignment(situation: Situation) -> list[str]:
     The coordinator writes 0 bytes for a member that the leader's SyncGroup does not name. An assignment that is meant
     to be empty has a version and a length.
     """
-    missing = [member for member in situation.opening.members if _has_no_assignment(member)]
+    missing = [
+        member for member in situation.opening.members if member.current is not None and not member.current.has_bytes
+    ]
     if not missing:
         return []
     place = situation.at()
@@ -34,10 +36,6 @@ def _without_assignment(situation: Situation) -> list[str]:
     facts = together(MemberFact(member, predicate) for member in missing)
     is_static = any(member.instance_id is not None and member.member_id in replaced for member in missing)
     return [*facts, KAFKA_9801.as_possible] if is_static else facts
-
-
-def _has_no_assignment(member: Member) -> bool:
-    return member.current is not None and not (member.current.assignment_bytes or member.current.assigned)
 
 
 def _crowd(situation: Situation) -> list[str]:

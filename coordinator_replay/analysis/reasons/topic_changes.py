@@ -1,6 +1,6 @@
 """When topics changed, as far as the cluster's metadata is at hand."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from coordinator_replay.listing import counted
@@ -32,7 +32,7 @@ NO_CHANGES: TopicChanges = {}
 def sentence(changes: TopicChanges, topic: str, change: DatedTopicChange) -> str:
     """Return the change in words.
 
-    >>> orders = [TopicChange(0, "created", 3), TopicChange(9, "partitions_added", 5)]
+    >>> orders = [DatedTopicChange(0, "created", 3), DatedTopicChange(9, "partitions_added", 5)]
     >>> [sentence({"orders": orders}, "orders", one) for one in orders]
     ['topic orders was created with 3 partitions', 'partitions of orders increased from 3 to 5']
     """
@@ -56,8 +56,8 @@ def between(
 
     A moment that is not on record is before all changes.
 
-    >>> between({"a": [TopicChange(5, "created", 1), TopicChange(9, "removed", 0)]}, ["a", "b"], 5, 9)
-    [('a', TopicChange(at_ms=9, change='removed', partition_count=0))]
+    >>> between({"a": [DatedTopicChange(5, "created", 1), DatedTopicChange(9, "removed", 0)]}, ["a", "b"], 5, 9)
+    [('a', DatedTopicChange(at_ms=9, change='removed', partition_count=0))]
     """
     changed = [
         (topic, change)
@@ -66,3 +66,43 @@ def between(
         if time_order(after_ms) < change.at_ms <= time_order(until_ms)
     ]
     return sorted(changed, key=lambda pair: (pair[1].at_ms, pair[0]))
+
+
+def partition_count(changes: Sequence[DatedTopicChange], at_ms: int | None) -> int | None:
+    """Return how many partitions a topic has at a time: 0 if it does not exist, None if that is not on record.
+
+    >>> orders = [DatedTopicChange(5, "created", 3), DatedTopicChange(9, "removed", 0)]
+    >>> [partition_count(orders, at_ms) for at_ms in (4, 5, 9)], partition_count([], 5), partition_count(orders, None)
+    ([0, 3, 0], None, None)
+    """
+    if not changes or at_ms is None:
+        return None
+    past = [change for change in changes if change.at_ms <= at_ms]
+    if past:
+        return past[-1].partition_count
+    return 0 if changes[0].change == CREATED else None
+
+
+def partitions_since(
+    changes: Sequence[DatedTopicChange], until_ms: int | None
+) -> Iterator[tuple[DatedTopicChange, range]]:
+    """Yield the partitions that a topic has, with the change that it got them with.
+
+    Args:
+        changes: of the topic, oldest first.
+        until_ms: later changes don't count; None counts all.
+
+    >>> orders = [DatedTopicChange(5, "created", 3), DatedTopicChange(9, "partitions_added", 5)]
+    >>> [(change.at_ms, list(numbers)) for change, numbers in partitions_since(orders, None)]
+    [(5, [0, 1, 2]), (9, [3, 4])]
+    >>> removed = DatedTopicChange(12, "removed", 0)
+    >>> list(partitions_since([*orders, removed], None)), len(list(partitions_since(orders, 8)))
+    ([], 1)
+    """
+    past = [change for change in changes if until_ms is None or change.at_ms <= until_ms]
+    begin = max((place + 1 for place, change in enumerate(past) if change.change == REMOVED), default=0)
+    count = 0
+    for change in past[begin:]:
+        if change.partition_count > count:
+            yield change, range(count, change.partition_count)
+            count = change.partition_count

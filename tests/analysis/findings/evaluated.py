@@ -9,6 +9,7 @@ from coordinator_replay.analysis.findings.evidence import TABLE, Evidence
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
 from coordinator_replay.analysis.findings.totals import ranges_of
 from coordinator_replay.analysis.group_life import GroupReplay
+from coordinator_replay.analysis.reasons.topic_changes import NO_CHANGES, TopicChanges
 from coordinator_replay.engine.model import Record
 from tests.engine.lives import GROUP
 
@@ -55,9 +56,10 @@ def evidence_of(
     limits: Thresholds = DEFAULTS,
     names: Mapping[str, str] | None = None,
     gap_ms: int | None = None,
+    changes: TopicChanges = NO_CHANGES,
 ) -> list[tuple[Evidence, Mapping[str, Any]]]:
     """The evidence of a group's records; with ``gap_ms`` no dump has those from that time on."""
-    life = GroupReplay("test", GROUP, names, limits=limits)
+    life = GroupReplay("test", GROUP, names, changes, limits)
     rows = [row for record in records for row in life.feed(record)]
     if gap_ms is not None:
         rows += life.lose_track(records[-1].partition, records[-1].offset + 2, gap_ms)
@@ -74,9 +76,10 @@ def life_findings(
     limits: Thresholds = DEFAULTS,
     names: Mapping[str, str] | None = None,
     gap_ms: int | None = None,
+    changes: TopicChanges = NO_CHANGES,
 ) -> list[FindingRow]:
     """Findings of a group by its own records; that none of these lives commits offsets is no matter here."""
-    found = evaluate(evidence_of(records, limits, names, gap_ms), end_ms=end_ms, limits=limits)
+    found = evaluate(evidence_of(records, limits, names, gap_ms, changes), end_ms=end_ms, limits=limits)
     return [one for one in found if one["rule"] != "never_committed"]
 
 

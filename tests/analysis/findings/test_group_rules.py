@@ -37,10 +37,10 @@ def stable(members: int = 1) -> Coordinator:
 
 
 def assigned(partitions: Iterable[int]) -> str:
-    """The assignment of a classic member: partitions of topic x; no bytes where there are none."""
+    """The assignment of a classic member: partitions of topic x."""
     numbers = list(partitions)
     if not numbers:
-        return ""
+        return base64.b64encode(struct.pack(">hii", 0, 0, -1)).decode()
     blob = struct.pack(f">hih1si{len(numbers)}ii", 0, 1, 1, b"x", len(numbers), *numbers, -1)
     return base64.b64encode(blob).decode()
 

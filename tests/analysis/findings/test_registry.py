@@ -11,12 +11,14 @@ from coordinator_replay.analysis.findings.observation import finding_id
 from coordinator_replay.analysis.findings.progress import PROGRESS_RULES
 from coordinator_replay.analysis.findings.rules import RULES
 from coordinator_replay.analysis.findings.shape import SHAPE_RULES
+from coordinator_replay.analysis.findings.subscribed import SUBSCRIPTION_RULES
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS, THRESHOLD_NAMES
 from coordinator_replay.errors import UsageError
 
 FUNCTIONS = [
     *PROGRESS_RULES,
     *SHAPE_RULES,
+    *SUBSCRIPTION_RULES,
     *TOPIC_RULES,
     *(rule for rule in END_RULES if rule not in ENDED_RULES),
     *(rule for rules in ROW_RULES.values() for rule in rules),
