@@ -19,6 +19,7 @@ from coordinator_replay.report.fleet_page import fleet_page
 from coordinator_replay.report.group_page import group_page
 from coordinator_replay.report.site import write_site
 from coordinator_replay.report.wording import cause_colour
+from tests.nightly import rest_at_night
 from tests.query.small_warehouse import at
 from tests.report.hostile import EVIL, GROUP
 from tests.simulation.what_if.variants import write_variants
@@ -125,7 +126,7 @@ def box_of(opened: Opened, name: str) -> dict[str, float]:
     return opened.model(name, ask)
 
 
-@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize("size", rest_at_night(SIZES, [WIDE, NARROW]), ids=str)
 def test_a_groups_page_shows_its_marks(open_page: Open, warehouse: Tables, size: tuple[int, int, str]):
     opened = open_page(group_page(warehouse, "payments")[0], "group", size)
     assert opened.complaints == []
@@ -327,7 +328,7 @@ def site(warehouse: Tables, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize("size", rest_at_night(SIZES, [WIDE, NARROW]), ids=str)
 def test_pages_of_a_site_are_drawn_and_linked(open_page: Open, site: Path, size: tuple[int, int, str]):
     opened = open_page(site / "index.html", "site", size)
     assert opened.fits()
@@ -388,7 +389,7 @@ def test_groups_can_be_sorted(open_page: Open, site: Path):
     assert names == sorted(names, key=str.lower)
 
 
-@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize("size", rest_at_night(SIZES, [WIDE, NARROW]), ids=str)
 def test_the_fleets_page_is_drawn(open_page: Open, warehouse: Tables, size: tuple[int, int, str]):
     opened = open_page(fleet_page(warehouse)[0], "fleet", size)
     assert opened.complaints == []
@@ -406,7 +407,7 @@ def test_on_paper_there_are_no_controls(open_page: Open, warehouse: Tables):
     assert opened.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
 
 
-@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize("size", rest_at_night(SIZES, [WIDE, NARROW]), ids=str)
 def test_both_lives_are_drawn_on_one_time_axis(open_page: Open, what_if_html: str, size: tuple[int, int, str]):
     opened = open_page(what_if_html, "what-if", size)
     assert opened.complaints == []
