@@ -35,7 +35,7 @@ class _Group:
         ends: Where they end.
         headers: Their headers.
         skipped_before: How many records of the file were hopped over before each.
-        failures: Reasons, by index, for batches whose records can't be read at all.
+        failures: Reasons by index, for batches whose records can't be read.
     """
 
     data: np.ndarray
@@ -105,7 +105,7 @@ class Batches:
         yield _joined(bodies, headers[:, first:], skipped_before[first:], failures)
 
     def _plain(self, run: EntryRun, header: np.ndarray) -> tuple[memoryview, tuple[DamageClass, str] | None]:
-        """Return the plain records of a batch, or none of them and why."""
+        """Return the plain records of a batch, or no bytes and the reason."""
         start = int(header[HeaderField.POSITION])
         body = run.window.view[start + BATCH_OVERHEAD : start + int(header[HeaderField.SIZE])]
         codec = int(header[HeaderField.ATTRIBUTES]) & Attribute.CODEC
@@ -139,7 +139,7 @@ class Batches:
             yield in_file_order(parts)
 
     def _read_in_slices(self, run: EntryRun, group: _Group, count: int) -> Iterator[pa.RecordBatch]:
-        """Read a batch of very many records twice: first to see that all of it is in order, then for its rows."""
+        """Read a batch with very many records twice: first to check that it is intact, then for its rows."""
         most = MOST_RECORDS // 2  # while one slice is made, whoever reads still holds the one before
         for for_rows in (False, True):
             position, after, left = group.starts, np.array([-1]), count
@@ -208,7 +208,7 @@ def _joined(
     failures: dict[int, tuple[DamageClass, str]],
 ) -> _Group:
     arrays = [np.frombuffer(body, np.uint8) for body in bodies]
-    # The compiled scan asks for memory that could be written to; a large body is such already and stays where it is.
+    # The compiled scan needs writable memory. A large body has it already and is not copied.
     data = arrays[0] if len(arrays) == 1 and arrays[0].flags.writeable else np.concatenate(arrays)
     ends = np.cumsum([len(array) for array in arrays])
     starts = np.concatenate([[0], ends[:-1]])

@@ -1,12 +1,12 @@
 """The codecs of record batches and message sets, each with a limit on what may come out.
 
-What clients really write differs from the formats' names in two places. Snappy from Java clients is snappy-java's
-stream of blocks (the "xerial" framing); other clients write one raw block. LZ4 is the LZ4 frame format. But Java
-clients of the magic 0 era included the magic number in the header checksum, so other libraries find it wrong
-(KAFKA-3160). Both forms are accepted in every magic.
+Clients' data differs from the named formats in two cases. Snappy from Java clients is snappy-java's stream of blocks
+(the "xerial" framing); other clients write one raw block. LZ4 is the LZ4 frame format. But Java clients of the magic 0
+era included the magic number in the header checksum, so other libraries find it wrong (KAFKA-3160). Both forms are
+accepted in every magic.
 
-A batch of a few bytes may claim or produce gigabytes. Output goes into memory that was reserved but not touched, so
-it costs what is really written, and never more than the limit.
+A batch of a few bytes may claim or produce gigabytes. Output goes into reserved memory that was not touched yet, so it
+costs only what is really written, and never more than the limit.
 """
 
 import struct
@@ -65,7 +65,7 @@ def decompress(codec: Codec, compressed: memoryview, limit_bytes: int = DEFAULT_
 
 
 def with_true_lz4_header(compressed: memoryview) -> memoryview:
-    """Return the same frame with the header check byte of old Java clients replaced by the one the format asks for."""
+    """Return the frame with the header check byte of old Java clients replaced by the correct one."""
     frame = bytes(compressed[:19])
     if len(frame) < 7 or frame[:4] != LZ4_FRAME_MAGIC:
         return compressed
@@ -134,6 +134,6 @@ def _expand(codec: ModuleType, compressed: memoryview, limit_bytes: int) -> memo
             if room == limit_bytes:
                 raise
         else:
-            # A small result must not keep the roomy memory around it alive: many of them wait side by side.
+            # A small result must not keep the large memory block alive: many results wait at the same time.
             return plain.data[:written] if 2 * written > room else memoryview(plain[:written].tobytes())
     raise AssertionError("the loop ends in a return or an error")

@@ -8,11 +8,11 @@ import numpy as np
 
 _NO_EPOCH = -1
 _MOST_EPOCHS = 1000
-"""Where a file has more, its headers are not those of a log."""
+"""A file with more leader epochs has headers that are no log's."""
 
 
 def note(text: str, position: int) -> str:
-    """Return a remark on a file that is none on damage: a sentence to show, and where in the file that is."""
+    """Return a note on a file that is not about damage: a sentence with the position in the file."""
     return f"{text} (byte {position})"
 
 
@@ -20,8 +20,8 @@ class EpochStart(NamedTuple):
     """A batch of another leader epoch than the one before it.
 
     Attributes:
-        leader_epoch: of the batch.
-        after: the last offset of the batch before it; -1 where the file begins with it.
+        leader_epoch: leader epoch of the batch.
+        after: the last offset of the batch before it; -1 if the file begins with it.
         first: its own first offset.
     """
 
@@ -33,7 +33,7 @@ class EpochStart(NamedTuple):
 class SkipRanges:
     """Closed ranges of offsets that were audited before.
 
-    However many there are, each look at them is a search; so one of these serves all files of a log partition.
+    A look-up is a binary search, so one object with many ranges can serve all files of a log partition.
     """
 
     def __init__(self, ranges: Sequence[tuple[int, int]] = ()) -> None:
@@ -47,7 +47,7 @@ class SkipRanges:
         self._lasts = np.array([last for _, last in merged], np.int64)
 
     def cover(self, firsts: np.ndarray, lasts: np.ndarray) -> np.ndarray:
-        """Return which of the ranges ``firsts`` to ``lasts`` lie wholly inside one of these."""
+        """Return which of the ranges ``firsts`` to ``lasts`` lie entirely inside one of the ranges."""
         if not len(self._firsts):
             return np.zeros(len(firsts), np.bool_)
         nearest = np.searchsorted(self._firsts, firsts, "right") - 1
@@ -55,7 +55,7 @@ class SkipRanges:
         return inside
 
     def have(self, offsets: np.ndarray) -> np.ndarray:
-        """Return which offsets lie inside one of these."""
+        """Return which offsets lie inside one of the ranges."""
         return self.cover(offsets, offsets)
 
 
@@ -64,12 +64,12 @@ NOTHING_SKIPPED = SkipRanges()
 
 @dataclass(slots=True)
 class SegmentCoverage:
-    """Counts of the offsets that a file covers and of what became of them.
+    """Counts of the offsets that a file covers, and of its records.
 
     Attributes:
         base_offset: The offset that its first batch header claims; None: there are no batches.
         first_offset: The lowest offset that a batch header claims.
-        last_offset: The highest one; compaction keeps it when the record of it is removed.
+        last_offset: The highest offset that a batch header claims; compaction keeps it even if it removes the record.
         records: Records read.
         skipped: Records hopped over as already audited, as their headers count them.
         damaged: Ranges of bytes that became rows of damage.
@@ -89,7 +89,7 @@ class SegmentCoverage:
 
     @property
     def epochs(self) -> list[EpochStart]:
-        """Return where leader epochs begin, as the headers of all batches say; messages of magic 0 and 1 have none."""
+        """Return where leader epochs begin, by the headers of all batches; messages of magic 0 and 1 have none."""
         return [epoch for epoch in self._epochs if epoch.leader_epoch > _NO_EPOCH]
 
     def see(self, firsts: np.ndarray, lasts: np.ndarray, positions: np.ndarray) -> None:
@@ -137,7 +137,7 @@ class SegmentCoverage:
         return offsets - expected
 
     def notes(self) -> list[str]:
-        """Return the remarks that follow from the sums."""
+        """Return the notes that follow from the counts."""
         notes = []
         if self._empty_at is not None:
             batches = "batch" if self._empty == 1 else "batches"

@@ -1,4 +1,4 @@
-"""A dump: which files an input names, and what each of them is, by content rather than by name.
+"""A dump: the files that an input names, each recognised by its content rather than by its name.
 
 A broker's folder has much that is no record: indexes, snapshots, checkpoints, other topics. Those
 are ignored; files that were once part of the log, or are to become so, are skipped with a note
@@ -27,7 +27,7 @@ from coordinator_replay.secret_text import without_secrets
 
 TOPIC = "__consumer_offsets"
 BASE_DIGITS = 20
-"""So many digits the offset in the name of a segment has."""
+"""Number of digits of the offset in a segment's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class FileStamp(NamedTuple):
 
     Attributes:
         size: in bytes.
-        modified_ns: in nanoseconds since 1970; None where the filesystem has no such time.
+        modified_ns: in nanoseconds since 1970; None if the filesystem has no such time.
     """
 
     size: int
@@ -74,7 +74,7 @@ class DumpSearch(NamedTuple):
 
 
 def base_offset(file: DumpFile) -> int | None:
-    """Return the offset in a segment's name, below which it has none; None where the file has another name."""
+    """Return the offset in a segment's name, its lowest possible offset; None if the name has none."""
     base, _, rest = file.uri.rpartition("/")[2].partition(".")
     return int(base) if len(base) == BASE_DIGITS and base.isdecimal() and rest.startswith("log") else None
 
@@ -86,7 +86,7 @@ class Dump:
     Attributes:
         format: the one form they all have.
         segments: the files to read, for segments.
-        paths: what to hand to Spark, for the other forms.
+        paths: the paths for Spark, for the other forms.
         notes: what was skipped, one sentence each.
         indexed: base offsets of segments that have an index or a snapshot in a folder, by folder.
         companions: files in the folders of segments that describe the log: the topic's id, the leader epochs.
@@ -122,7 +122,7 @@ _WILDCARD = re.compile(r"[*?\[]")
 _HEAD_BYTES = 4096
 GONE = "was there when the dump was listed and is not there now; audit a copy that nothing changes"
 _ENVELOPE = (b'"partition"', b'"offset"', b'"key"')
-"""What the first lines of an export name; another JSON file is no dump."""
+"""Fields in the first lines of an export; any other JSON file is no dump."""
 
 
 class _Listed(NamedTuple):
@@ -131,8 +131,8 @@ class _Listed(NamedTuple):
     Attributes:
         uri: in the form of the input that it was found under.
         named: whether the user named the file itself.
-        leads_out: whether it is a link to what lies elsewhere.
-        modified_ns: when it was last written to; None where the filesystem does not say.
+        leads_out: whether it is a link to a file outside the folder.
+        modified_ns: when it was last written to; None if the filesystem does not say it.
     """
 
     uri: str
@@ -187,7 +187,7 @@ def _base(path: str) -> str:
 
 
 def _list_local(uri: str, prefix: str, path: str) -> Iterator[_Listed]:
-    """Yield the same of this machine's files, where a name that exists is no glob, whatever it holds."""
+    """Yield these for files of this machine. A name that exists is not read as a glob, whatever characters it has."""
     is_glob = _WILDCARD.search(path) is not None and not os.path.lexists(path)
     roots = [path]
     if is_glob:
@@ -395,7 +395,7 @@ def find_dump(inputs: Sequence[str], *, form: Format | None = None, include_dele
 
 
 def _unread_exports(listed: Sequence[_Listed]) -> dict[str, str]:
-    """Return folders of exports that are not read, each with why; with nothing where another folder has all of it."""
+    """Return folders of exports that are not read, each with the reason; empty if another folder has all of it."""
     folders: dict[str, set[str]] = {}
     for file in listed:
         folders.setdefault(_folder(file.uri), set()).add(file.name)

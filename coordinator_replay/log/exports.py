@@ -1,9 +1,9 @@
 """The folders that ``export`` writes into a dump, by their names.
 
-``export-20261123T22-000041`` has what the batch 41 has read; it was begun in the hour from 22:00 UTC on.
-``export-20261123T22-000041-000100`` has the batches 41 to 100 in fewer files, and counts in their place. Spark puts a
-file ``_SUCCESS`` into a folder when everything is in it: without that a folder is being written, or its export was
-killed and will be done again.
+``export-20261123T22-000041`` has the records of batch 41, which began in the hour from 22:00 UTC on.
+``export-20261123T22-000041-000100`` has the batches 41 to 100 in fewer files, and replaces their folders. Spark puts a
+file ``_SUCCESS`` into a folder when it is complete. A folder without this file is being written, or its export was
+killed and will be repeated.
 """
 
 import re
@@ -18,12 +18,12 @@ _NAME = re.compile(r"^export-(\d{8}T\d{2})-(\d{6,})(?:-(\d{6,}))?$")
 
 @dataclass(frozen=True, slots=True, order=True)
 class ExportFolder:
-    """A folder's name, taken apart.
+    """The parts of a folder's name.
 
     Attributes:
         first: number of its first batch.
-        last: number of its last batch; the same where it has one.
-        hour: in which its batches were begun, as ``20261123T22``, UTC.
+        last: number of its last batch; equal to ``first`` if it has one batch.
+        hour: the hour in which its batches began, as ``20261123T22``, UTC.
     """
 
     first: int
@@ -51,7 +51,7 @@ class ExportFolder:
 
 
 def superseded(complete: Iterable[ExportFolder]) -> set[ExportFolder]:
-    """Return folders whose batches are in another one of the complete folders of a dump too."""
+    """Return folders whose batches are all in another complete folder of the dump."""
     folders = sorted(complete, key=lambda folder: (folder.first, -folder.last))
     covered: set[ExportFolder] = set()
     widest: ExportFolder | None = None

@@ -1,7 +1,7 @@
 """Counts of offsets of a log partition that hold no record, over all files of a dump.
 
 A single file shows only the offsets missing since its own first batch. If a log partition has several files, offsets
-missing from earlier files count too: a record of any group may have stood there.
+missing from earlier files count as well: they may have held a record of any group.
 """
 
 from collections import defaultdict
@@ -22,7 +22,7 @@ def missing_before_files(files: Sequence[DumpFile]) -> list[int]:
         files: what a dump holds; files of one log partition do not overlap.
 
     Returns:
-        by place in ``files``, what to add to ``missing_before`` of its records.
+        For each file, the number to add to ``missing_before`` of its records.
     """
     partitions: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for place, file in enumerate(files):
@@ -41,7 +41,7 @@ def missing_before_files(files: Sequence[DumpFile]) -> list[int]:
 
 
 def _base_offset(file: DumpFile) -> int | None:
-    """Return the offset that a file's ``missing_before`` counts from; None where it has no records."""
+    """Return the offset from which a file's ``missing_before`` counts; None if it has no records."""
     for part in read_file(file):
         missing = part.records.column("missing_before")
         if missing.null_count < len(missing):

@@ -24,13 +24,14 @@ BATCH_OVERHEAD = 61
 MESSAGE_OVERHEAD = (26, 34)
 """A message of magic 0 or 1 without key and value."""
 OFFSET_LIMIT = 1 << 56
-"""Offsets at or above this are damage: nobody has written that many records, and text read as a header lies above."""
+"""Offsets at or above this are damage: no log has that many records, and text misread as a header gives larger
+offsets."""
 
 _BATCH_HEADER = struct.Struct(">qiibIhiqqqhii")
 
 
 class HeaderField(IntEnum):
-    """Rows of a header matrix; those from LEADER_EPOCH on, but magic, checksum and attributes, are 0 below magic 2."""
+    """Rows of a header matrix. Below magic 2, all from LEADER_EPOCH on but magic, checksum and attributes are 0."""
 
     POSITION = 0
     SIZE = 1
@@ -63,17 +64,17 @@ class Stop(IntEnum):
     LIMIT = 0
     """As many entries were read as were asked for."""
     NEEDS_BYTES = 1
-    """The next entry is not there to its end."""
+    """The next entry is not complete in the given bytes."""
     OTHER_FORMAT = 2
-    """The next entry is of the other family of formats (batches / messages)."""
+    """The next entry has the other family of formats (batches / messages)."""
     NO_HEADER = 3
-    """What follows can't be the header of an entry."""
+    """The next bytes can't be the header of an entry."""
 
 
 @inlined
 def _number(data: Any, at: Any, size: Any) -> Any:
-    """Return an unsigned big-endian number; one of eight bytes is signed."""
-    # Unsigned positions spare the question whether one counts from the end.
+    """Return an unsigned big-endian number; a number of eight bytes is signed."""
+    # Unsigned positions spare the check for negative indices, which count from the end.
     place, number = np.uint64(at), np.uint64(0)
     for step in range(np.uint64(size)):
         number = number << np.uint64(8) | np.uint64(data[place + step])
@@ -147,7 +148,7 @@ def hop(data: Any, position: Any, end: Any, headers: Any, limit: Any) -> Any:
 
 
 def is_plausible(view: memoryview, position: int) -> bool:
-    """Return whether an entry may begin here, by its header: used where the walk looks for the next entry after damage.
+    """Return whether an entry may begin here, by its header; used to look for the next entry after damage.
 
     Bytes that are cut off before the end of the header count as plausible.
     """
@@ -193,9 +194,9 @@ def _is_plausible_batch(view: memoryview, position: int) -> bool:
 def plausible_positions(data: np.ndarray, start: int, stop: int, size_limit: int) -> list[int]:
     """Return where between two positions an entry of at most ``size_limit`` bytes may begin, in order.
 
-    A coarse sieve over all positions at once, then ``is_plausible`` on what is left.
+    A coarse filter runs over all positions at once, then ``is_plausible`` on the remaining positions.
     """
-    # Single bytes are looked at first: they rule out nearly every position, and zeros are common.
+    # Single bytes are checked first: they rule out nearly every position, and zeros are common.
     window = data[start : min(stop, len(data) - SHORTEST_HEADER + 1) + SHORTEST_HEADER - 1]
     span = len(window) - SHORTEST_HEADER + 1
     if span <= 0 or not window.any():

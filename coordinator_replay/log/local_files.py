@@ -1,4 +1,4 @@
-"""Files below a folder of this machine, each once, however many links lead to it.
+"""Files below a folder of this machine, each listed once, however many links lead to it.
 
 A folder that somebody sent may hold links that lead back into it, so that each file has endlessly many paths. It may
 hold links to private files of the reader, and pipes or devices, which never end.
@@ -21,7 +21,7 @@ class LocalFile(NamedTuple):
         path: path by which it was found, from the folder on.
         size: in bytes.
         is_regular: False for a pipe, a socket or a device, which is not to be opened.
-        leads_out: True for a link to what lies elsewhere, which is not looked at.
+        leads_out: True for a link that leads out of the folder; its target is not looked at.
         modified_ns: when it was last written to, in nanoseconds since 1970.
     """
 
@@ -49,13 +49,13 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
 
 
 def _is_below(path: str, folder: str) -> bool:
-    """Return whether what a path leads to lies in a folder, whose path has no links, or is it."""
+    """Return whether the target of a path is a folder, or lies in it; the folder's path must have no links."""
     real = os.path.realpath(path)
     return real == folder or real.startswith(folder if folder.endswith(os.sep) else f"{folder}{os.sep}")
 
 
 def _is_open(path: str, status: os.stat_result, root: str) -> bool:
-    """Return whether a path is a folder to be looked into."""
+    """Return whether a path is a folder whose files are listed."""
     return stat.S_ISDIR(status.st_mode) and _is_below(path, root)
 
 
@@ -68,14 +68,14 @@ def _file(path: str, status: os.stat_result, root: str) -> LocalFile:
 def files_below(path: str, within: str | None = None) -> Iterator[LocalFile]:
     """Yield a file, or every file below a folder; no file comes twice.
 
-    Paths without links come first, so that a file that has one does not get the path of a link.
+    Paths without links come first, so that a file is listed by such a path if it has one.
 
     Args:
         path: the file or folder; it may be a link itself.
         within: no link is followed out of this folder; the folder of the path if None.
 
     Raises:
-        InputError: there is nothing, or a folder can't be read.
+        InputError: the path does not exist, or a folder can't be read.
     """
     status = _status(path)
     if status is None:

@@ -1,4 +1,4 @@
-"""Messages of magic 0 and 1, alone or wrapped: what brokers wrote before 0.11.
+"""Messages of magic 0 and 1, alone or wrapped, as brokers wrote them before 0.11.
 
 A message is: crc uint32, magic int8, attributes int8, in magic 1 a timestamp int64, then key and value with int32
 lengths (-1 is null). With a codec in its attributes it is a wrapper: its value is a compressed set of messages of the
@@ -30,7 +30,7 @@ class MessageError(Exception):
 
 
 class Message(NamedTuple):
-    """One message; the offset is absolute, but within a wrapper as it is written there."""
+    """One message. Its offset is absolute; in a wrapper, it is as written there."""
 
     offset: int
     magic: int
@@ -41,7 +41,7 @@ class Message(NamedTuple):
 
 
 def read_messages(entry: memoryview, limit_bytes: int) -> list[Message]:
-    """Return the messages of an entry with a right checksum: itself, or those that it wraps.
+    """Return the messages of an entry with a correct checksum: the entry itself, or the messages that it wraps.
 
     Raises:
         MessageError: The entry, or any message in it, can't be read; then none of its messages counts.

@@ -1,4 +1,4 @@
-"""From runs of messages (magic 0 and 1) to rows."""
+"""Rows of messages (magic 0 and 1)."""
 
 from collections.abc import Iterator
 
@@ -12,9 +12,10 @@ from coordinator_replay.log.rows import Damage, Records, SegmentRows, in_file_or
 from coordinator_replay.log.walk import EntryRun
 
 MOST_MESSAGES = 1 << 15
-"""Messages after which a part is closed."""
+"""Number of messages after which a part is closed."""
 MOST_PLAIN_BYTES = 32 << 20
-"""Messages are objects while they wait, many times their size: a wrapper may not hold as much as a batch."""
+"""Limit of a wrapper's plain bytes. It is lower than a batch's, because waiting messages are objects of many times
+their size."""
 
 
 class Messages:

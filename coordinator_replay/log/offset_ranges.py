@@ -1,6 +1,7 @@
-"""What the names of segments prove: which offsets a file can hold, without a look into it.
+"""Ranges of offsets that segment files can have, by their names alone.
 
-A broker names a segment by its base offset and begins the next one above all that is in it; compaction keeps to that.
+A broker names a segment by its base offset, and the next segment begins above all offsets in it. Compaction keeps this
+order.
 """
 
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ def offset_ranges(files: Sequence[DumpFile]) -> dict[int, tuple[int, int]]:
         files: what a dump holds.
 
     Returns:
-        half-open ranges by place in ``files``.
+        Half-open ranges by index in ``files``.
     """
     folders: dict[str, list[tuple[int, int]]] = {}
     for place, file in enumerate(files):

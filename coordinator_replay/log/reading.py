@@ -1,4 +1,4 @@
-"""One segment file of a dump as log records, opened wherever it lies.
+"""One segment file of a dump as log records, on any file system.
 
 The audit's decode stage, the command ``decode`` and the Spark data source all read segments through here.
 """
@@ -18,10 +18,10 @@ from coordinator_replay.log.segment import SegmentPart, read_segment
 from coordinator_replay.secret_text import without_secrets
 
 BATCH_ROWS = 60_000
-"""How many records are decoded at a time; fewer cost more each, more only memory."""
+"""Number of records that are decoded at a time: fewer make each record more expensive, more only take memory."""
 
 BATCH_BYTES = 8 << 20
-"""How many bytes of keys and values are decoded at a time: as JSON they may take ten times as many."""
+"""Bytes of keys and values that are decoded at a time; as JSON they may take ten times as many."""
 
 
 def read_file(file: DumpFile, skip: SkipRanges = NOTHING_SKIPPED) -> Iterator[SegmentPart]:
@@ -32,7 +32,7 @@ def read_file(file: DumpFile, skip: SkipRanges = NOTHING_SKIPPED) -> Iterator[Se
         skip: offsets that are not wanted, see ``read_segment``.
 
     Raises:
-        InputError: the file is not there any more.
+        InputError: the file no longer exists.
     """
     filesystem, path = open_filesystem(file.uri)
     try:
@@ -48,7 +48,7 @@ def read_file(file: DumpFile, skip: SkipRanges = NOTHING_SKIPPED) -> Iterator[Se
 
 
 def gather_records(parts: Iterable[SegmentPart]) -> Iterator[pa.RecordBatch]:
-    """Yield the records of parts in batches large enough that the cost of a batch does not show, see ``bounded``."""
+    """Yield the records of parts in batches so large that the overhead of a batch does not matter, see ``bounded``."""
     gathered: list[pa.RecordBatch] = []
     rows = size = 0
     for part in parts:
@@ -69,7 +69,7 @@ def gather_records(parts: Iterable[SegmentPart]) -> Iterator[pa.RecordBatch]:
 def bounded(records: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """Yield a batch of log records, cut into slices with at most BATCH_BYTES of keys and values.
 
-    A larger record is alone.
+    A larger record is a batch of its own.
 
     Args:
         records: in ``LOG_RECORD``.

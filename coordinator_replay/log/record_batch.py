@@ -4,9 +4,9 @@ A record is: length varint, attributes int8, timestamp delta varlong, offset del
 value length varint, value, header count varint, headers. Varints are zigzag; a length of -1 is null. Source:
 DefaultRecord, ByteUtils.
 
-The scan trusts no number. A batch counts only as a whole. Its records must be as many as its header says, end exactly
-where it ends, and have rising offsets within its range. Otherwise the batch is malformed and none of its records is
-kept. Java's reader asks for less (it lets offsets repeat), but no broker has ever stored such a batch.
+The scan trusts no number. A batch is accepted only as a whole. Its records must be as many as its header says, end
+exactly where it ends, and have rising offsets within its range. Otherwise the batch is malformed and none of its
+records is kept. Java's reader is less strict (it lets offsets repeat), but no broker has ever stored such a batch.
 """
 
 from typing import Any
@@ -42,7 +42,7 @@ def _long_varint(data: Any, position: Any, end: Any, last_shift: Any) -> Any:
 def _varint(data: Any, position: Any, end: Any, last_shift: Any) -> Any:
     """Read a zigzag number of at most 32 (last shift 28) or 64 bits (63): the number and where it ends, -1 if bad.
 
-    Nearly all have one byte or two.
+    Nearly all numbers have one or two bytes.
     """
     if 0 <= position < end:
         low = np.int64(data[np.uint64(position)])
@@ -57,7 +57,7 @@ def _varint(data: Any, position: Any, end: Any, last_shift: Any) -> Any:
 
 @inlined
 def _after(length: Any, position: Any, end: Any) -> Any:
-    """Return where the bytes end that a length (-1 for null) in front of them measures, -1 if it is bad."""
+    """Return the end of bytes, given their length (-1 for null) and their position; -1 if the length is bad."""
     if position < 0 or length < -1 or length > end - position:
         return np.int64(-1)
     return position + max(length, 0)
@@ -112,14 +112,14 @@ def scan(
 
     Args:
         data: uint8 array with the plain records of all batches.
-        batches: int64 matrix, one column for each batch: start, end, how many records to read, the offset delta that
-            the first must exceed, the one that the last may not, 1 if they must end where the batch ends, base offset,
-            base timestamp, 1 if records have timestamps of their own, position in the file. The scan
-            overwrites the first row with where it stopped (-1 for a malformed batch) and the third with the number
-            of records read.
+        batches: int64 matrix with one column for each batch. Its rows: start; end; number of records to read; the
+            offset delta that the first record must exceed; the offset delta that the last must not exceed; 1 if the
+            records must end where the batch ends; base offset; base timestamp; 1 if records have their own timestamps;
+            position in the file. The scan overwrites the first row with the position at which it stopped (-1 for a
+            malformed batch), and the third row with the number of records read.
         numbers: int64 matrix to fill: offset and timestamp of each record, base offset and position of its batch.
         keys: uint8 array to fill.
-        key_ends: int32 array to fill: where each key ends in ``keys``, after the 0 that stands there.
+        key_ends: int32 array to fill with the end of each key in ``keys``, after an initial 0.
         values: As ``keys``.
         value_ends: As ``key_ends``.
         present: uint8 matrix to fill: 1 where the record has a key, a value.
@@ -167,7 +167,8 @@ def scan(
 def scan_records(data: np.ndarray, batches: np.ndarray) -> tuple[Records, np.ndarray]:
     """Read records of batches into Arrow arrays; a malformed batch yields none and stops at -1.
 
-    The caller has made sure that the counts are possible (``SHORTEST_RECORD``): they decide how much memory is taken.
+    The caller must check that the counts are possible (``SHORTEST_RECORD``), because they decide how much memory is
+    reserved.
 
     Args:
         data: As ``scan`` takes it.

@@ -1,7 +1,6 @@
 """Rows of ``LOG_RECORD`` for one segment file, built from the headers of its entries and its records.
 
-Most columns say something about a whole batch, so they are kept one value for each entry and repeated by its number of
-records at the very end.
+Most columns are about a whole batch. So one value is kept for each entry, and repeated for its records at the very end.
 """
 
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from coordinator_replay.log.header import Attribute, HeaderField
 from coordinator_replay.log.schema import LOG_RECORD, ControlType, DamageClass
 
 DAMAGE_VALUE_LIMIT = 1 << 20
-"""How many bytes of a damaged range are kept."""
+"""Number of bytes of a damaged range that are kept."""
 
 _CODEC_NAMES = pa.array([codec.name.lower() for codec in Codec], pa.string())
 _CONTROL_NAMES = pa.array([ControlType.ABORT.value, ControlType.COMMIT.value, ControlType.OTHER.value], pa.string())
@@ -30,7 +29,7 @@ class Records:
     Attributes:
         batch_offsets: Base offset of the batch of each record (message sets: offset of the set's first record).
         batch_positions: Position in the file of the batch or message set of each record.
-        counts: How many of them each entry has.
+        counts: Number of records of each entry.
     """
 
     offsets: np.ndarray
@@ -49,8 +48,8 @@ class Damage:
     Attributes:
         position: Where it begins in the file.
         size: How many bytes it is long.
-        offset: The offset that its header claims, None if there is no believable one.
-        head: Its bytes, or as many of them as are kept; None if they can't be had.
+        offset: The offset that its header claims; None if no claim is credible.
+        head: Its first bytes, as many as are kept; None if they are not available.
     """
 
     error_class: DamageClass
@@ -74,7 +73,7 @@ class SegmentRows:
         Args:
             headers: The entries of the records, ``HeaderField`` by entry.
             records: The records.
-            missing_before: How many offsets before each of them have no record.
+            missing_before: For each record, the number of lower offsets without a record.
         """
         counts = records.counts
         attributes = headers[HeaderField.ATTRIBUTES]

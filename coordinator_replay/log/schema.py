@@ -1,4 +1,4 @@
-"""The shape that every input form is brought to: one row for each log record, or for each range of damaged bytes."""
+"""The common form of all inputs: one row for each log record, and one for each range of damaged bytes."""
 
 from enum import StrEnum
 
@@ -6,7 +6,7 @@ import pyarrow as pa
 
 
 class ControlType(StrEnum):
-    """Types of control records; types that this package has no use for are ``OTHER``."""
+    """Types of control records; types that this package does not need are ``OTHER``."""
 
     COMMIT = "COMMIT"
     ABORT = "ABORT"
@@ -57,4 +57,4 @@ _ABOUT: dict[str, tuple[pa.DataType, str]] = {
 }
 
 LOG_RECORD = pa.schema([pa.field(name, type_, metadata={"about": about}) for name, (type_, about) in _ABOUT.items()])
-"""One row of a log: what each column means stands in the field's metadata under ``about``."""
+"""Columns of a row; the metadata of each field explain it under ``about``."""

@@ -30,12 +30,12 @@ _MOST_DAMAGES = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentPart:
-    """A range of a segment file, in file order; the last part has no rows but the counts of the whole file.
+    """A range of a segment file, in file order. The last part has no rows, but the counts of the whole file.
 
     Attributes:
         records: Rows of ``LOG_RECORD``: records, and damaged ranges between them.
         notes: Remarks on the file; only with the last part.
-        coverage: Which offsets the file covers; None but in the last part.
+        coverage: The offsets that the file covers; only in the last part, else None.
     """
 
     records: pa.RecordBatch
@@ -56,18 +56,18 @@ def read_segment(
     """Read the records of a segment file, plain or gzip'ed; bytes that can't be read become rows of damage.
 
     Args:
-        file: Anything with ``readinto``, from where it stands to its end.
-        source: What the rows say they are from.
+        file: Anything with ``readinto``; it is read from its current position to its end.
+        source: The name of the file in the rows.
         log_partition: The partition that the file belongs to.
-        window_bytes: How many bytes of the file are in memory at once, as long as batches are smaller.
+        window_bytes: Number of bytes of the file in memory at once, unless a batch is larger.
         max_batch_bytes: A larger batch is damage.
         max_plain_bytes: A batch that decompresses to more is damage.
-        skip: Offsets that were audited before. Batches wholly inside one are hopped over without a
-            look at their checksums (the coverage counts them); messages of magic 0 and 1 are read and then left out.
+        skip: Offsets that were audited before. Batches entirely inside one range are skipped without a check of their
+            checksums; the coverage counts them. Messages of magic 0 and 1 are read and then left out.
 
     Yields:
-        The records in parts, then one last part without rows but with notes and coverage. Nothing is raised for bad
-        bytes; errors of reading ``file`` pass through.
+        The records in parts, then one last part with notes and coverage instead of rows. Bad bytes raise no error;
+        errors from reading ``file`` pass through.
     """
     window = FileWindow(file, window_bytes)
     rows = SegmentRows(source, log_partition)
@@ -102,7 +102,7 @@ def read_segment(
 def looks_like_segment(first_bytes: bytes) -> bool:
     """Return whether a file whose plain form begins like this looks like a segment; an empty file is an empty segment.
 
-    A hundred bytes are enough.
+    A hundred bytes are enough for the check.
     """
     if not any(first_bytes):  # empty, or reserved at its full size and not written yet
         return True
@@ -115,7 +115,7 @@ def looks_like_segment(first_bytes: bytes) -> bool:
 def _gather(walk: Iterable[EntryRun | Damage | str], part_bytes: int) -> Iterator[EntryRun | list[Damage] | str]:
     """Yield the parts of a walk, with adjoining damage gathered.
 
-    A file that is wrong all through would be many parts otherwise.
+    Otherwise a file that is damaged throughout would become many parts.
     """
     damages: list[Damage] = []
     kept_bytes = 0

@@ -1,4 +1,4 @@
-"""A check that a dump stayed as it was while a run read it.
+"""A check that a dump did not change while a run read it.
 
 A folder in which a broker is at work changes all the time: segments grow, roll and are deleted. A run that reads such
 a folder sees no single point in time, so missing records prove nothing.
@@ -19,7 +19,7 @@ _WAY_OUT = (
 
 @contextmanager
 def unchanged(dump: Dump) -> Iterator[None]:
-    """Raise an error if a file of the dump changes while the block reads it, whatever the block itself fails with.
+    """Raise an error if a file of the dump changes while the block reads it, even if the block itself fails.
 
     Raises:
         InputError: a file was deleted, added, or written to.
@@ -42,7 +42,7 @@ def _check(dump: Dump) -> None:
 
 
 def _stamps_now(dump: Dump) -> Mapping[str, FileStamp]:
-    """Return the stamps of the files that the dump has now; none if there is no dump any more."""
+    """Return the stamps of the dump's present files; none if the dump no longer exists."""
     assert dump.search is not None  # noqa: S101 - the caller has looked
     try:
         return find_dump(dump.search.inputs, form=dump.search.form, include_deleted=dump.search.include_deleted).stamps

@@ -1,4 +1,4 @@
-"""The walk over the entries of a segment: runs of intact ones, and how to go on after damage.
+"""The walk over the entries of a segment: runs of intact entries, and the search for the next entry after damage.
 
 While headers follow each other and checksums are right, the next entry begins where the size says. If an entry is
 wrong, nothing in it can be trusted. A size that is too large would even swallow its neighbours. So the walk looks for
@@ -59,8 +59,8 @@ class EntryRun:
 
     Attributes:
         headers: ``HeaderField`` by entry; positions count from the first byte of the window.
-        skipped: Which of them were audited before: nobody looked at what is in them.
-        window: Where their bytes are.
+        skipped: Which of them were audited before; their content was not read.
+        window: The bytes in which they lie.
     """
 
     headers: np.ndarray
@@ -83,7 +83,7 @@ class _Fault:
     size: int | None
 
     def reaches_beyond(self, size: int) -> bool:
-        """Return whether this is an entry in order that is merely longer than what is left of the file."""
+        """Return whether this entry may be intact and is only longer than the rest of the file."""
         cut_off = (DamageClass.TORN_BATCH, DamageClass.BATCH_TOO_LARGE)
         return self.error_class in cut_off and self.size is not None and self.size > size
 
@@ -93,7 +93,7 @@ class Walk:
 
     Args:
         window: The file.
-        max_batch_bytes: What is larger is damage; also how far the window may grow.
+        max_batch_bytes: A larger entry is damage; also the limit of the window.
         skip: Offsets audited before.
     """
 
@@ -131,11 +131,11 @@ class Walk:
             limit = _FEWEST_ENTRIES
 
     def _check(self, headers: np.ndarray) -> tuple[EntryRun | None, _Fault | None]:
-        """Return the intact entries up to the first damaged one, and what is wrong with that."""
+        """Return the intact entries up to the first damaged entry, and the fault of that entry."""
         count = headers.shape[1]
         skipped = self._covered(headers)
         checked = ~skipped
-        checked[-1] = True  # where the last one ends decides where the next is looked for
+        checked[-1] = True  # the end of the last entry decides where to look for the next
         rows = np.flatnonzero(checked)
         starts = headers[HeaderField.POSITION, rows]
         ends = starts + headers[HeaderField.SIZE, rows]
@@ -160,7 +160,7 @@ class Walk:
     def _covered(self, headers: np.ndarray) -> np.ndarray:
         """Return which entries were audited before.
 
-        Messages always count as not, since a wrapper hides its first offset.
+        Messages never count as audited, because a wrapper hides its first offset.
         """
         firsts = headers[HeaderField.OFFSET]
         deltas = headers[HeaderField.LAST_OFFSET_DELTA]
@@ -169,7 +169,7 @@ class Walk:
         return covered
 
     def _load(self, at: int) -> bool:
-        """Bring the rest of the entry at ``at`` into the window, which then begins with it; False if it can't be."""
+        """Load the rest of the entry at ``at`` into the window, which then begins there; return False if that fails."""
         window = self._window
         if window.at_end:
             return False
@@ -207,7 +207,7 @@ class Walk:
         )
 
     def _find_footing(self, at: int, fault: _Fault) -> Generator[Damage | str, None, int | None]:
-        """Look for the next entry after a faulty one; where it begins in the window, None at the end of the file."""
+        """Look for the next entry after a faulty one; return its position in the window, or None at the end."""
         window = self._window
         near = fault.size if fault.size is not None and fault.size <= self._max_batch_bytes else 0
         wanted = max(near, DAMAGE_VALUE_LIMIT) + BATCH_OVERHEAD
@@ -248,7 +248,7 @@ class Walk:
         return offset
 
     def _believe(self, offset: int) -> None:
-        """Take an offset as the last one so far; base offsets are in no checksum, so not if it is far above."""
+        """Take an offset as the last one so far, unless it is far above the last: no checksum covers base offsets."""
         if self._last_offset < 0 or offset - self._last_offset < _LARGEST_STEP:
             self._last_offset = offset
 
@@ -260,7 +260,7 @@ class Walk:
         return offset if len(view) == 8 and 0 < offset - self._last_offset < largest else -1
 
     def _is_entry(self, damaged_to: int, damaged_offset: int, at: int, size: int) -> bool:
-        """Return whether a whole entry with a right checksum stands here, and no message from within a damaged wrapper.
+        """Return whether a whole entry with a correct checksum begins here, and not a message of a damaged wrapper.
 
         Args:
             damaged_to: how far the damaged entry claims to reach in the file.
@@ -278,7 +278,7 @@ class Walk:
         return self._is_intact(at, size)
 
     def _is_intact(self, at: int, size: int) -> bool:
-        """Return whether the checksum of the entry here is right."""
+        """Return whether the checksum of the entry here is correct."""
         allowed = _FREE_CHECKSUM_BYTES + _CHECKSUM_BYTES_PER_BYTE * (self._window.position + at)
         if size > _SMALL_ENTRY and self._checksum_bytes + size > allowed:
             return False
@@ -291,10 +291,10 @@ class Walk:
 
 
 class _Search:
-    """The search for the next footing, block by block, moving the window on when it is used up.
+    """The search for the next entry, block by block; the window moves on when all of it has been searched.
 
     Attributes:
-        is_zero: Whether nothing but zeros was seen.
+        is_zero: Whether all bytes so far were zeros.
     """
 
     def __init__(
@@ -356,7 +356,7 @@ class _Search:
         return int.from_bytes(self._window.view[at + 8 : at + LOG_OVERHEAD], "big") + LOG_OVERHEAD
 
     def _move_to(self, at: int, needed: int) -> None:
-        """Let the window begin at ``at``, from where the search goes on."""
+        """Move the window to ``at``, where the search goes on."""
         if self._saved is None:
             self._saved = bytes(self._window.view[self._start : self._start + DAMAGE_VALUE_LIMIT])
         self._window.advance(at, needed)
@@ -364,5 +364,5 @@ class _Search:
         self._landing = None if self._landing is None else self._landing - at
 
     def _lands(self, at: int) -> bool:
-        """Return whether a header stands where the damaged entry claims to end, or nothing but zeros."""
+        """Return whether a header, or only zeros, follow the claimed end of the damaged entry."""
         return not self._window.data[at : at + BATCH_OVERHEAD].any() or is_plausible(self._window.view, at)

@@ -1,6 +1,6 @@
-"""A window over a segment file: as many of its bytes as are needed at once, whatever the file's size.
+"""A window over a segment file: the bytes that are needed at once, whatever the file's size.
 
-A file may be gzip'ed as a whole (people pack dumps before they send them); positions are then those of the plain file.
+A file may be gzip'ed as a whole, because people pack dumps before they send them. Positions are then in the plain file.
 """
 
 import zlib
@@ -15,14 +15,14 @@ _PACKED_READ_BYTES = 1 << 18
 
 
 class Readable(Protocol):
-    """All that is asked of a file: local, pyarrow's, fsspec's."""
+    """The interface that a file must have: local, pyarrow's or fsspec's."""
 
     def readinto(self, memory: memoryview, /) -> int | None:
-        """Fill memory from its begin; how many bytes were read, none at the end of the file."""
+        """Fill memory from its begin; return the number of bytes read, 0 at the end of the file."""
 
 
 class _Gunzipped:
-    """The plain form of a gzip'ed file; where its stream breaks, it ends, and says why."""
+    """The plain form of a gzip'ed file. If the stream is broken, the file ends there, with a reason."""
 
     def __init__(self, file: Readable, first_bytes: bytes) -> None:
         self._file = file
@@ -52,7 +52,7 @@ class _Gunzipped:
         return bytes(packed[: self._file.readinto(memoryview(packed)) or 0])
 
     def _begin_member(self) -> bool:
-        """Begin another member of the file, if what is next is more than the zeros that may follow one."""
+        """Begin another member of the file, if more than padding zeros follow."""
         self._packed = self._packed.lstrip(b"\0")
         self._is_inside = bool(self._packed)
         self._member = zlib.decompressobj(wbits=31)
@@ -71,7 +71,7 @@ class _Gunzipped:
 
 
 def _up_to_failure(member: "zlib._Decompress", packed: bytes, size: int) -> bytes:
-    """Return the bytes that a stream yields before it breaks; a failing call does not return them."""
+    """Return the bytes that a stream yields before its damage; the failed call did not return them."""
     plain = bytearray()
     try:
         for at in range(len(packed)):
@@ -88,7 +88,7 @@ class FileWindow:
 
     Args:
         file: The file, from where it stands.
-        size: How many bytes are in memory, as long as no entry is larger.
+        size: Number of bytes in memory, unless an entry is larger.
 
     Attributes:
         position: Where in the file its bytes begin.
@@ -131,7 +131,7 @@ class FileWindow:
         return None if self._gunzipped is None else self._gunzipped.failure
 
     def advance(self, consumed: int, needed: int) -> None:
-        """Let go of the first bytes, then reads until the window is full, holds ``needed`` bytes or the file ends."""
+        """Drop the first bytes, then read until the window is full, has ``needed`` bytes, or the file ends."""
         left = self._end - consumed
         size = max(self._size, needed, left)
         moved = self._memory if size == len(self._memory) else np.empty(size, np.uint8)

@@ -1,4 +1,4 @@
-"""Writes record batches of magic 2 byte by byte as Kafka and its clients do, for simulated logs.
+"""A writer of record batches of magic 2, byte by byte as Kafka and its clients write them, for simulated logs.
 
 For millions of records see ``scripts/benchmarks/bulk_writer.py``.
 """
@@ -25,7 +25,7 @@ class LogEntry:
 def write_records(
     records: Sequence[LogEntry], *, producer_id: int = -1, producer_epoch: int = -1, control: int = 0
 ) -> bytes:
-    """Write one batch, which is a transaction's where it has a producer.
+    """Write one batch, which is transactional if it has a producer.
 
     Args:
         records: In order of their offsets.

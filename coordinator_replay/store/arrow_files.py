@@ -1,4 +1,4 @@
-"""Files that DuckDB opens through Python, for reading alone.
+"""Files that DuckDB opens through Python, only for reading.
 
 DuckDB has no file system that only reads: where a statement may read, it may write. A file system in Python decides
 for itself. It also reaches what DuckDB can't open: files of object stores, and names that look like patterns.
@@ -47,7 +47,7 @@ class _LocalFile:
 
 def _elsewhere(uri: str) -> tuple[Any, str]:
     """Return the filesystem of pyarrow that has a file of another machine, and the file's path within it."""
-    # The files of this machine do without pyarrow, which takes longer to import than many answers take.
+    # Files of this machine need no pyarrow, whose import takes longer than many answers.
     from coordinator_replay.filesystem import open_filesystem
 
     return open_filesystem(uri)
@@ -90,14 +90,14 @@ class ArrowFiles(AbstractFileSystem):  # type: ignore[misc]
     cachable = False
 
     def glob(self, path: str, **_options: Any) -> list[str]:
-        """Return the file of that very name: nothing in it is a pattern."""
+        """Return the file of exactly that name; no character in it is a pattern."""
         return [path]
 
     def open(self, path: str, mode: str = "rb", **_options: Any) -> ReadHandle:
         """Open a file.
 
         Raises:
-            PermissionError: the file is to be written.
+            PermissionError: the mode is not for reading.
         """
         if mode != "rb":
             raise PermissionError(f"{path} can be read, not written")
@@ -122,5 +122,5 @@ class ArrowFiles(AbstractFileSystem):  # type: ignore[misc]
         return _UNCHANGED
 
     def uri_of(self, path: str) -> str:
-        """Return the path or URI that a name of DuckDB's stands for."""
+        """Return the path or URI of a file, given its name in DuckDB."""
         return path.removeprefix(f"{SCHEME}://")

@@ -1,6 +1,6 @@
-"""What a run does first: make sure that the tables hold what finished runs wrote, undo what a killed one has left.
+"""The begin of a run: a check that the tables are as finished runs left them, and the undoing of a killed run.
 
-From then on nobody else has to ask.
+No later step of the run has to check this again.
 """
 
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ class Begun:
 
     Attributes:
         last: the newest run that is done.
-        versions: the version of each table that is there.
+        versions: the version of each existing table.
         undone: tables that a killed run had changed, and that were restored.
     """
 
@@ -66,7 +66,7 @@ def _states(store: Store, last: Finished, *, is_ledger_there: bool) -> list[Tabl
                 f"restore a backup, or audit into a new warehouse"
             )
         if opened is None or compared.damage or compared.is_ahead:
-            # A table that an unfinished run has left is restored, and restoring looks for the files itself.
+            # A table that an unfinished run changed will be restored, and restoring checks the files itself.
             return compared
         return replace(compared, damage=_lost(store.path(name), opened))
 
@@ -75,14 +75,14 @@ def _states(store: Store, last: Finished, *, is_ledger_there: bool) -> list[Tabl
 
 
 def begin(store: Store, *, except_derived: bool = False, undoes: bool = True) -> Begun:
-    """Make sure that the tables hold what finished runs wrote; undo what a killed run has left in them.
+    """Make sure that the tables are as finished runs left them; undo the changes of a killed run.
 
-    Whoever calls this holds the lock of the warehouse.
+    The caller must hold the lock of the warehouse.
 
     Args:
         store: the warehouse; it may be empty.
-        except_derived: leave tables as they are that are going to be rebuilt, as ``--full`` does.
-        undoes: restore tables that a killed run has changed; otherwise return their earlier versions.
+        except_derived: don't check tables that will be rebuilt, as with ``--full``.
+        undoes: restore tables that a killed run has changed; if False, only return their earlier versions.
 
     Raises:
         WarehouseError: a table is missing, lacks files, was rolled back, or was changed by somebody else; or the
@@ -92,7 +92,7 @@ def begin(store: Store, *, except_derived: bool = False, undoes: bool = True) ->
     with connected() as connection:
         last = last_finished(connection, ledger)
     states = _states(store, last, is_ledger_there=ledger is not None)
-    # All are looked at before any is touched.
+    # All tables are checked before any is changed.
     for state in states:
         if not (except_derived and state.name not in RECORD_TABLES):
             refuse(state)

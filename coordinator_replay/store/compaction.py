@@ -19,10 +19,10 @@ from coordinator_replay.store.writer import DataFile, FileWriter, Purge, conform
 from coordinator_replay.tables.definition import Table
 
 LARGE_FILE = 64 << 20
-"""A file of so many bytes is not touched again."""
+"""A file of at least this size is not rewritten again."""
 
 _TOGETHER = 2 * LARGE_FILE
-"""So many bytes are sorted together at most."""
+"""Largest number of bytes that are sorted together."""
 
 
 def groups_of_small(files: Iterable[TableFile]) -> Iterator[list[TableFile]]:

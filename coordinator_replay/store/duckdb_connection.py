@@ -20,11 +20,11 @@ import duckdb
 import pyarrow as pa
 
 MEMORY = "1GB"
-"""Enough to sort a bucket; what is larger is sorted on disk."""
+"""Memory limit of a database: enough to sort a bucket; larger inputs are sorted on disk."""
 
 
 class _Database:
-    """One in-memory database; its folder is there only while a cursor is open, as a killed worker removes nothing."""
+    """One in-memory database. Its folder exists only while a cursor is open: a killed worker removes nothing."""
 
     def __init__(self, threads: int | None) -> None:
         self._folder = Path(mkdtemp(prefix="coordinator-replay-duckdb-"))
@@ -38,7 +38,7 @@ class _Database:
             config["threads"] = threads
         self._connection = duckdb.connect(config=config)
         self._connection.execute("SET GLOBAL TimeZone = 'UTC'")
-        # DuckDB takes a stream, whose length it does not know, for a short one, and would compare all pairs.
+        # DuckDB doesn't know a stream's length, takes it for short, and would compare all pairs.
         self._connection.execute("SET GLOBAL asof_loop_join_threshold = 0")
         atexit.register(self._close)
 
@@ -63,7 +63,7 @@ class _Database:
 
 @cache
 def _database(process: int, threads: int | None) -> _Database:
-    # `process` is the key of the cache only: a forked process must not use its parent's database.
+    # `process` is only a key of the cache: a forked process must not use its parent's database.
     return _Database(threads)
 
 
@@ -72,7 +72,7 @@ def connected(*, threads: int | None = 1) -> Iterator[duckdb.DuckDBPyConnection]
     """Open a cursor that knows no table yet; its time zone is UTC.
 
     Args:
-        threads: how many it may use; None for as many as there are cores.
+        threads: largest number of threads; None for the number of cores.
     """
     with _database(os.getpid(), threads).cursor() as cursor:
         yield cursor
@@ -83,7 +83,7 @@ def select(sql: str, parameters: Mapping[str, Any], /, **relations: pa.Table | p
 
     Args:
         sql: the query; it names parameters as ``$name``.
-        parameters: what they stand for.
+        parameters: the values of the parameters.
         relations: the rows that it selects from, by name.
     """
     with connected() as connection:

@@ -1,4 +1,4 @@
-"""Names by which DuckDB opens files: most files of this machine by itself, others through pyarrow."""
+"""Names by which DuckDB opens files: most files of this machine directly, other files through pyarrow."""
 
 import re
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ import duckdb
 from coordinator_replay.errors import WarehouseError
 
 THROUGH_ARROW = "arrow://"
-"""Before the name of a file that DuckDB reaches through pyarrow's filesystems."""
+"""Prefix of the name of a file that DuckDB opens through pyarrow's filesystems."""
 
 _GLOB = re.compile(r"[*?\[\]]")
 _RAISED = re.compile(r"^\w*(?:Error|Exception): (.+)$", re.MULTILINE)
@@ -23,7 +23,7 @@ def quoted(text: str) -> str:
 
 
 def local_path(uri: str) -> str | None:
-    """Return the path of something on this machine, None for what is elsewhere."""
+    """Return the path of a file on this machine; None for a file elsewhere."""
     if uri.startswith("file://"):
         return unquote(urlparse(uri).path)
     return None if _SCHEME.match(uri) else uri
@@ -32,11 +32,11 @@ def local_path(uri: str) -> str | None:
 def file_names(connection: duckdb.DuckDBPyConnection, uris: Iterable[str]) -> list[str]:
     """Return files as DuckDB can open them.
 
-    Those on this machine it opens by itself; a name that it would take for a pattern, and what lies in an object
-    store, it reaches through pyarrow's filesystems.
+    DuckDB opens files of this machine directly. It opens files in object stores, and names that it would take for
+    patterns, through pyarrow's filesystems.
 
     Args:
-        connection: where they are going to be read.
+        connection: the connection that will read them.
         uris: the files, as paths or URIs.
     """
     paths = [(uri, local_path(uri)) for uri in uris]
@@ -69,7 +69,7 @@ def read_file(connection: duckdb.DuckDBPyConnection, select: str, uri: str) -> l
 
 
 def read_bytes(connection: duckdb.DuckDBPyConnection, uri: str) -> bytes | None:
-    """Return the bytes of a small file; None where there is none.
+    """Return the bytes of a small file; None if it does not exist.
 
     Raises:
         WarehouseError: it can't be read.
@@ -77,7 +77,7 @@ def read_bytes(connection: duckdb.DuckDBPyConnection, uri: str) -> bytes | None:
     try:
         contents = read_file(connection, "SELECT content FROM read_blob", uri)
     except WarehouseError as problem:
-        # Errors that pyarrow's filesystems raise for it.
+        # These errors of pyarrow's filesystems mean that the file does not exist.
         if "FileNotFoundError" in str(problem.__cause__):
             return None
         raise

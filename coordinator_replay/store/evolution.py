@@ -1,4 +1,4 @@
-"""Tables that an older release has made are given what is new in the contract."""
+"""New columns for tables that an older release has made."""
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema
@@ -12,7 +12,7 @@ def missing_columns(opened: DeltaTable, table: Table, path: str) -> list[str]:
     """Return columns of the contract that a table lacks, in the contract's order.
 
     Raises:
-        WarehouseError: every row has a value in one of them, and rows of the older release would have none.
+        WarehouseError: one of them is required, and rows of the older release have no value for it.
     """
     there = {field.name for field in opened.schema().fields}
     lacking = [column for column in table.columns if column.name not in there]
@@ -25,15 +25,15 @@ def missing_columns(opened: DeltaTable, table: Table, path: str) -> list[str]:
 
 
 def evolve(opened: DeltaTable, table: Table, path: str) -> None:
-    """Give a table the columns that are new in the contract, with their comments, and say which have bounds.
+    """Add the new columns of the contract to a table, with their comments, and update the list of columns with bounds.
 
     Args:
-        opened: the table; it is at its newest version afterwards.
+        opened: the table, which is at its newest version afterwards.
         table: its definition.
-        path: where it lies.
+        path: its folder.
 
     Raises:
-        WarehouseError: an older release has made it, whose rows would lack what each row has.
+        WarehouseError: rows of the older release lack a required value.
     """
     names = missing_columns(opened, table, path)
     if names:

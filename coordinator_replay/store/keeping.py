@@ -1,13 +1,13 @@
-"""Retention of our own history: which tables may lose old rows, and how these rows stay lost.
+"""Retention of our own history: the tables that may lose old rows, and how purged rows stay away.
 
-Only tables that nothing is derived from may lose rows. The others are read again:
+A table may lose rows only if nothing is derived from it. The others are read again:
 
 - records: by ``--full``, by late dumps, and by whatever is rebuilt;
 - timelines and ownership: by the history of offsets, which names a commit's owner and the group's state;
 - the history of offsets: by the rules of findings; one rule asks whether a group has ever committed;
 - the ledger: by the next run, which learns from it which records are new.
 
-If some of their rows were gone, later audits would change what they say about the rest.
+Without some of their rows, later audits would derive different rows from the rest.
 
 The time before which rows were purged is a property of the table. Rows that are derived again later are compared with
 this time before they are written, so no audit brings purged rows back. Questions about the time before it are
@@ -23,19 +23,19 @@ from coordinator_replay.tables.definition import table
 from coordinator_replay.tables.migrations import KEPT_SINCE_PROPERTY
 
 PURGED_BY = {"rebalances": "completed_at", "member_timeline": "valid_to", "group_metrics": "bucket"}
-"""The tables that may lose old rows, each with the column that says when a row was over."""
+"""The tables that may lose old rows, each with the column that has the end of a row."""
 
 _SETTLED = "settled_at_offset"
 
 
 def kept_since(properties: Mapping[str, str]) -> datetime | None:
-    """Return the time before which a table's rows were purged; None where all are kept."""
+    """Return the time before which a table's rows were purged; None if all are kept."""
     written = properties.get(KEPT_SINCE_PROPERTY)
     return None if written is None else datetime.fromisoformat(written).astimezone(UTC)
 
 
 def purge_of(snapshot: Snapshot) -> Purge | None:
-    """Return which rows a table has purged; None where it has kept all.
+    """Return which rows a table has purged; None if it has kept all.
 
     Args:
         snapshot: the table.
@@ -48,6 +48,6 @@ def purge_of(snapshot: Snapshot) -> Purge | None:
 
 
 def may_have_purged_rows(file: TableFile, purge: Purge) -> bool:
-    """Return whether a file may have rows to purge: none that is open, nor any that was over later."""
+    """Return whether a file may have rows to purge; open rows and rows that ended later stay."""
     lowest = file.lowest.get(purge.over)
     return not file.is_open and (lowest is None or lowest < purge.before)

@@ -28,21 +28,21 @@ from coordinator_replay.errors import LockedError, WarehouseError
 from coordinator_replay.filesystem import FAILURES, make_folder, open_filesystem
 
 LOCK_FILE = ".lock"
-"""What is locked on a file system of this machine; it stays when the lock is released."""
+"""The locked file on a file system of this machine; it stays when the lock is released."""
 
 HOLDER_FILE = ".lock-holder.json"
-"""Who holds the lock, for those who wait: the lock itself doesn't name its holder."""
+"""The file that names the holder of the lock for others, because the lock itself doesn't."""
 
 LEASE_FILE = "_lease.json"
-"""The lease, where there are no locks."""
+"""The lease, for stores without locks."""
 
 LEASE_LASTS = timedelta(minutes=2)
-"""How long the lease of a run that died keeps others waiting, where there are no locks."""
+"""How long the lease of a dead run keeps others waiting."""
 
 _POLL_SECONDS = 0.5
 _HOLDER_FILE_SECONDS = 1.0
 _ALL_WRITTEN_SECONDS = 1.0
-"""After so long, any other run that saw no lease when we did has written its own."""
+"""After this time, any other run that saw no lease at the same time as we did has written its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class Holder:
 
     @staticmethod
     def this(command: str) -> "Holder":
-        """Return the holder that stands for this process."""
+        """Return this process as a holder."""
         now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
         return Holder(
             command=command, process=os.getpid(), host=socket.gethostname(), since=now, token=uuid.uuid4().hex
@@ -98,7 +98,7 @@ class FileGuard:
     def holder(self) -> Holder | None:
         """Return who has the lock.
 
-        A holder that has just taken it writes its name a moment later; None if it doesn't.
+        A holder writes its name a moment after taking the lock; None if it doesn't.
         """
         until = time.monotonic() + _HOLDER_FILE_SECONDS
         while True:
@@ -115,7 +115,7 @@ class FileGuard:
 
 
 class Lease:
-    """An object that says who is at work on a warehouse and until when.
+    """An object in the store that says who works on a warehouse, and until when.
 
     A lease is weaker than a lock. Not every object store can refuse to overwrite an object, so two runs that begin in
     the same second may both write a lease. Each run then waits and reads the lease; the run that does not find its
@@ -126,7 +126,7 @@ class Lease:
     Args:
         uri: the warehouse.
         this: the process that asks.
-        lasts: for how long it is good without being renewed.
+        lasts: how long it is valid without renewal.
     """
 
     def __init__(self, uri: str, this: Holder, lasts: timedelta = LEASE_LASTS) -> None:
@@ -162,7 +162,7 @@ class Lease:
             self._filesystem.delete_file(self._path)
 
     def _read(self) -> dict[str, Any] | None:
-        """Return the lease as it stands; one that is being written is nobody's yet, and lasts."""
+        """Return the lease in the store; a lease that is still being written has no holder yet, and counts as valid."""
         if self._filesystem.get_file_info(self._path).type == fs.FileType.NotFound:
             return None
         try:
@@ -185,7 +185,7 @@ class Lease:
 
     def _renew(self) -> None:
         while not self._ended.wait(self.lasts / 3):
-            # A store that can't be reached now may be again before the lease has run out.
+            # The store may be reachable again before the lease runs out.
             with suppress(*FAILURES):
                 if not self._is_ours():
                     self.is_lost = True
@@ -194,7 +194,7 @@ class Lease:
 
 
 Guard = FileGuard | Lease
-"""What keeps others out."""
+"""A guard that keeps other runs out."""
 
 
 def guard_of(uri: str, this: Holder) -> Guard:
@@ -223,13 +223,13 @@ def one_at_a_time(
 
     Args:
         uri: the warehouse.
-        command: what is going to be done, for those who have to wait.
+        command: the command, named for others that have to wait.
         wait: how long to wait for a run that is at work.
         say: called with a sentence that names the run waited for.
-        guard: what keeps others out; chosen by the place of the warehouse if None.
+        guard: the guard; chosen by the store of the warehouse if None.
 
     Raises:
-        LockedError: another run is at work on it, or took it over because this one seemed dead.
+        LockedError: another run works on the warehouse, or took it over because this run seemed dead.
         WarehouseError: the place can't be written.
     """
     guard = guard or guard_of(uri, Holder.this(command))

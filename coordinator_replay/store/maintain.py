@@ -1,4 +1,4 @@
-"""Upkeep of a warehouse: what a killed run left is undone, old history purged, files compacted and removed.
+"""Upkeep of a warehouse: undo killed runs, purge old history, compact files, and remove files that are not needed.
 
 All of it goes through the Delta library, on every store, and needs no JVM.
 """
@@ -26,15 +26,15 @@ from coordinator_replay.tables.definition import table
 from coordinator_replay.tables.migrations import KEPT_SINCE_PROPERTY
 
 SAFE_RETENTION = timedelta(days=7)
-"""Delta's own limit: files that left a table later than this may still be read by somebody who opened it before."""
+"""Delta's own limit: files that left a table within this time may still be read by somebody who opened it before."""
 
 STAGING_KEPT = timedelta(days=1)
-"""Intermediate files younger than this may be those of a run that takes no lock: one of an older release."""
+"""Younger intermediate files may be of a running audit of an older release, which takes no lock."""
 
 _TABLES_AT_ONCE = 2
 _HOUR = timedelta(hours=1)
 _NO_DATA = re.compile(r"/_delta_log/|/\.[^/]*$")
-"""Files that are no data: Delta's log, a checksum file of Hadoop's for each data file."""
+"""Files that are not data: Delta's log, and Hadoop's checksum files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,7 @@ class Kept:
 
 
 def check_upkeep(upkeep: Upkeep) -> None:
-    """Make sure that what is asked can't harm anybody who reads at the same time.
+    """Make sure that the options can't harm anybody who reads at the same time.
 
     Raises:
         UsageError: files would be removed that somebody may be reading.
@@ -103,14 +103,14 @@ def check_upkeep(upkeep: Upkeep) -> None:
 
 
 def _files(uri: str) -> list[fs.FileInfo]:
-    """Return the data files under a folder; none where there is no folder."""
+    """Return the data files under a folder; none if the folder does not exist."""
     filesystem, path = open_filesystem(uri)
     infos = filesystem.get_file_info(fs.FileSelector(path, recursive=True, allow_not_found=True))
     return [info for info in infos if info.type == fs.FileType.File and not _NO_DATA.search(info.path)]
 
 
 def _size(folder: str, files: Sequence[TableFile] = ()) -> Size:
-    """Return how much a folder takes, and the table in it, if it is one."""
+    """Return the space that a folder takes, and the space of the table's present files."""
     stored, size = _files(folder), sum(file.size for file in files)
     return Size(files=len(files), size=size, stored_files=len(stored), stored=sum(info.size for info in stored))
 
@@ -124,7 +124,7 @@ class _Upkeep:
         self.store = Store(upkeep.warehouse)
 
     def table(self, name: str) -> Kept:
-        """Do what is to be done to a table.
+        """Do all upkeep of a table.
 
         Raises:
             WarehouseError: it is damaged, or can't be written.
@@ -152,14 +152,14 @@ class _Upkeep:
         return snapshot
 
     def purge(self, snapshot: Snapshot) -> int:
-        """Take rows of history that were over long ago out of their files; returns how many."""
+        """Remove rows of old history from files, and return the number of removed rows."""
         if self.upkeep.keep is None or snapshot.table not in PURGED_BY:
             return 0
         purged_before = kept_since(snapshot.properties)
-        # Purged rows do not come back because a later run would keep them for longer.
+        # Purged rows do not come back if a later run would keep rows for longer.
         since = max(filter(None, (purged_before, self.now - self.upkeep.keep)))
         if since != purged_before:
-            # First: from now on nothing older is written, and questions about it are refused.
+            # The property comes first: from now on nothing older is written, and questions about it are refused.
             self._set_property(snapshot.table, KEPT_SINCE_PROPERTY, since.isoformat())
             snapshot = self.snapshot(snapshot.table)
         purge = purge_of(snapshot)
@@ -189,7 +189,7 @@ class _Upkeep:
             )
 
     def compact(self, snapshot: Snapshot) -> None:
-        """Make large files of small ones."""
+        """Merge small files into large ones."""
         added: list[DataFile] = []
         removed: list[TableFile] = []
         for small in groups_of_small(snapshot.every):
@@ -214,14 +214,14 @@ class _Upkeep:
                 commit_properties=CommitProperties(custom_metadata={UPKEEP_PROPERTY: "vacuumed"}),
                 full=True,
             )
-            # Once a week is often enough for whoever opens the table to read little of its log.
+            # A checkpoint once a week is enough to keep the log short for everybody who opens the table.
             opened.create_checkpoint()
             opened.cleanup_metadata()
         except (DeltaError, OSError, ValueError) as problem:
             raise WarehouseError(f"{snapshot.uri}: files that are not needed can't be removed: {problem}") from problem
 
     def sweep(self) -> Kept:
-        """Remove what runs that died have left between reading and writing."""
+        """Remove intermediate files of dead runs."""
         root = self.store.path(STAGING)
         before = _size(root)
         newest: dict[str, datetime] = {}
@@ -244,16 +244,16 @@ def run_maintain(
     """Keep a warehouse in good order; the caller holds its lock.
 
     Args:
-        upkeep: what is asked.
+        upkeep: the options.
         report: called with each step that begins.
-        now: what ages are counted from; the clock if None.
+        now: the time from which ages are counted; the clock if None.
 
     Returns:
-        What was done, table by table; intermediate files of dead runs last.
+        The results, table by table; intermediate files of dead runs last.
 
     Raises:
-        UsageError: what is asked could harm readers.
-        WarehouseError: there is no warehouse, one of another release, or one that was changed by somebody else.
+        UsageError: the options could harm readers.
+        WarehouseError: there is no warehouse, or it is of another release, or somebody else changed it.
     """
     check_upkeep(upkeep)
     work = _Upkeep(upkeep, now or datetime.now(UTC))

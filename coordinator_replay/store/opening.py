@@ -1,4 +1,4 @@
-"""Opening a table: where it lies in the Delta library's words, and whether this release can use it.
+"""Opening a table: its URI for the Delta library, and the check that this release can use it.
 
 Needs no pyarrow, so that questions begin at once.
 """
@@ -18,13 +18,13 @@ _ENCODED = re.compile("%[0-9A-Fa-f]{2}")
 
 
 def check_place(uri: str) -> None:
-    """Make sure that a warehouse can lie somewhere.
+    """Make sure that a warehouse can be at a path or URI.
 
     Args:
         uri: a path or URI.
 
     Raises:
-        WarehouseError: the Delta library reads the place as another.
+        WarehouseError: the Delta library would read another path.
     """
     path = str(Path(uri).absolute()) if "://" not in uri else uri
     if _ENCODED.search(unquote(uri) if uri.startswith("file://") else path):
@@ -40,14 +40,14 @@ def delta_uri(uri: str) -> str:
 
 
 def open_table(path: str, version: int | None = None) -> DeltaTable | None:
-    """Return a table, at its newest version or at another; None where there is none.
+    """Return a table at its newest version or at a given version; None if it does not exist.
 
     Args:
         path: the table's folder, as a path or URI.
         version: the newest if None.
 
     Raises:
-        WarehouseError: something is there that can't be read as a Delta table, or another release has made it.
+        WarehouseError: the folder can't be read as a Delta table, or another release has made it.
     """
     try:
         opened = DeltaTable(delta_uri(path), version=version)
@@ -72,7 +72,7 @@ def check_layout(opened: DeltaTable, path: str) -> None:
         path: where it lies.
 
     Raises:
-        WarehouseError: a newer release has made it, or one that knew no buckets.
+        WarehouseError: a newer release has made it, or an old one without buckets.
     """
     properties = properties_of(opened)
     version = version_of(properties)

@@ -1,4 +1,4 @@
-"""Rows of files, for tasks: Parquet on any file system, column by column, row groups passed over by their bounds."""
+"""Rows of Parquet files for tasks, on any file system: only some columns, and no row groups that bounds exclude."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -12,7 +12,7 @@ from coordinator_replay.store.snapshot import TableFile
 from coordinator_replay.store.writer import conform
 
 BATCH_ROWS = 50_000
-"""How many rows a batch has at most."""
+"""Largest number of rows of a batch."""
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -27,8 +27,8 @@ def read_paths(
 
     Args:
         uris: the files, as paths or URIs.
-        columns: what to read; all that a file has if None.
-        where: which rows; a row group whose bounds prove that it has none is not read.
+        columns: the columns to read; all columns of a file if None.
+        where: condition on rows; a row group is not read if its bounds prove that it has no such row.
         dictionaries: text columns that come as dictionaries.
 
     Raises:
@@ -50,7 +50,7 @@ def read_paths(
 
 
 def _bytes_of(fragment: ds.ParquetFileFragment, columns: Sequence[str], where: ds.Expression | None) -> int:
-    """Return the compressed bytes of some columns, without row groups that a condition passes over."""
+    """Return the compressed bytes of some columns, without row groups that a condition excludes."""
     wanted = set(columns)
     kept = fragment if where is None else fragment.subset(where)
     groups = [fragment.metadata.row_group(group.id) for group in kept.row_groups]

@@ -12,19 +12,19 @@ from coordinator_replay.store.opening import properties_of
 
 @dataclass(frozen=True, slots=True)
 class TableFile:
-    """A file that belongs to a table; small enough to be handed to tasks.
+    """A file that belongs to a table; this object is small enough to be passed to tasks.
 
     Attributes:
         table: the table's name.
         uri: the file, as a path or URI.
-        action_path: the same as Delta's log names it: relative to the table, encoded as a URL's path is.
+        action_path: its name in Delta's log: relative to the table, encoded like a URL's path.
         size: its bytes.
-        rows: how many it has; None where the log does not say.
-        cluster: its value of that partition column.
-        bucket: likewise; None for a table without buckets.
-        is_open: likewise; None for a table that does not keep open rows apart.
-        lowest: lower bounds by column, where the log has them.
-        highest: upper bounds likewise.
+        rows: number of its rows; None if the log does not say it.
+        cluster: value of the partition column ``cluster``.
+        bucket: value of the partition column ``bucket``; None for a table without buckets.
+        is_open: value of the partition column ``is_open``; None for a table that does not separate open rows.
+        lowest: lower bounds by column, as far as the log has them.
+        highest: upper bounds by column, as far as the log has them.
     """
 
     table: str
@@ -74,7 +74,7 @@ class Snapshot:
         return cls(name, uri, opened.version(), properties_of(opened), tuple(_files_of(name, uri, opened)))
 
     def files(self, *, cluster: str | None = None) -> list[TableFile]:
-        """Return those files that hold rows of a cluster; None takes any."""
+        """Return the files with rows of a cluster; of all clusters if None."""
         return [file for file in self.every if cluster is None or file.cluster == cluster]
 
     def rows(self, cluster: str) -> int:
@@ -100,7 +100,7 @@ def _files_of(name: str, uri: str, opened: DeltaTable) -> Iterator[TableFile]:
 
 
 def _bounds(action: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    """Return the bounds of one kind that Delta's log has of a file, by column."""
+    """Return the lower or upper bounds of a file in Delta's log, by column."""
     return {
         column.removeprefix(kind): bound
         for column, bound in action.items()

@@ -1,6 +1,6 @@
-"""All files of an engine that runs statements of users: the tables, to be read, and scratch space without names.
+"""All files of an engine that runs statements of users: the tables, read-only, and scratch space without names.
 
-Both are file systems in Python, so it is this module that decides what a statement can open, not DuckDB.
+Both are file systems in Python, so this module decides what a statement can open, and not DuckDB.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ SCRATCH = "scratch"
 """The scheme of names in ``ScratchFiles``."""
 
 _SPILLED = "duckdb_temp_"
-"""The beginning of the names that DuckDB gives files for what does not fit into memory."""
+"""Prefix of DuckDB's names for files with data that does not fit into memory."""
 
 
 class TableFiles(ArrowFiles):
@@ -106,7 +106,7 @@ class _ScratchHandle(ReadHandle):
 
 
 class ScratchFiles(AbstractFileSystem):  # type: ignore[misc]
-    """Space for what does not fit into memory. Its names stand for files that have none on disk."""
+    """Scratch space for data that does not fit into memory. Its files have names only for DuckDB, not on disk."""
 
     protocol = SCRATCH
     cachable = False
@@ -116,10 +116,10 @@ class ScratchFiles(AbstractFileSystem):  # type: ignore[misc]
         self._files: dict[str, _ScratchFile] = {}
 
     def open(self, path: str, mode: str = "rb", **_options: Any) -> _ScratchHandle:
-        """Open a file; make it where it is to be written.
+        """Open a file; create it if the mode is for writing.
 
         Raises:
-            FileNotFoundError: there is nothing to read under this name.
+            FileNotFoundError: there is no file of this name to read.
             PermissionError: DuckDB gives its scratch files other names.
         """
         if not PurePosixPath(path).name.startswith(_SPILLED):
@@ -142,7 +142,7 @@ class ScratchFiles(AbstractFileSystem):  # type: ignore[misc]
         return True
 
     def ls(self, _path: str, _detail: bool = True, **_options: Any) -> list[Any]:
-        """Return nothing: no file of another process is there to be removed."""
+        """Return nothing: there are no files of other processes to remove."""
         return []
 
     def glob(self, path: str, **_options: Any) -> list[str]:
@@ -159,7 +159,7 @@ class ScratchFiles(AbstractFileSystem):  # type: ignore[misc]
             self._files.pop(path).remove()
 
     def touch(self, _path: str, **_options: Any) -> None:
-        """Leave a file as long as it is: the call does not say which part of it DuckDB still needs."""
+        """Keep the length of a file: the call does not say which part DuckDB still needs."""
 
     def close(self) -> None:
         """Remove all files."""

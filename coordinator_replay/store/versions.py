@@ -1,4 +1,4 @@
-"""Versions of tables that count: those that finished runs left, and later ones that only moved rows.
+"""Versions of tables that count: versions that finished runs left, and later versions that only moved rows.
 
 Delta commits one table at a time, and a run commits all of its tables at its end, the ledger last. A run that is
 killed in between leaves tables that are ahead of the ledger. So the ledger decides: its newest row holds the version
@@ -7,7 +7,7 @@ of every table when that run ended. Later commits say themselves what they are:
 - a commit with a run's id belongs to a run that is not in the ledger: it is at work now, or was killed;
 - a commit that changes no data (OPTIMIZE, VACUUM, properties, new columns) and one of our own upkeep leave the table
   as good as it was;
-- whatever else changed data is somebody else's, and no audit can go on from it.
+- any other change of data is by somebody else, and no audit can continue from it.
 
 An audit restores tables that are ahead before it begins. A question, which may not write, reads the version that
 counts.
@@ -26,7 +26,7 @@ from coordinator_replay.store.layout import LEDGER, RESTORED_PROPERTY, RUN_PROPE
 from coordinator_replay.store.snapshot import Snapshot
 
 RECORD_TABLES = frozenset({"offset_commits", "group_records", "control_records", "quarantine", LEDGER})
-"""Tables that no other is made from; all others can be rebuilt by ``--full``."""
+"""Tables of records, and the ledger; all other tables can be rebuilt by ``--full``."""
 
 _LEDGER_ROWS = "SELECT run_id, status, table_versions FROM read_parquet"
 
@@ -46,11 +46,11 @@ class Finished(NamedTuple):
 
 
 NOTHING_FINISHED = Finished("", {})
-"""What the ledger says of a warehouse that no run has finished in."""
+"""The ledger's answer for a warehouse in which no run has finished."""
 
 
 def has_new_records(records_decoded: int | None, records_quarantined: int | None, control_records: int | None) -> bool:
-    """Return whether a run read records that no run before had read: the counts of its row in the ledger."""
+    """Return whether a run read records that no earlier run had read, by the counts in its row of the ledger."""
     return bool(records_decoded or records_quarantined or control_records)
 
 
@@ -60,8 +60,8 @@ class TableState:
 
     Attributes:
         name: the table.
-        newest: its newest version; None where it is missing.
-        counts: the newest version that holds what finished runs wrote, and nothing else.
+        newest: its newest version; None if it is missing.
+        counts: the newest version that has only data of finished runs.
         is_ahead: whether an unfinished run has committed after that.
         damage: a sentence that names the table and its damage; empty if there is none.
     """
@@ -88,13 +88,13 @@ class _Commit:
 
 
 def last_finished(connection: duckdb.DuckDBPyConnection, ledger: Snapshot | None) -> Finished:
-    """Return the newest run that is done, by the ledger, if there is one.
+    """Return the newest finished run, by the ledger, if there is one.
 
     Raises:
         WarehouseError: the ledger can't be read.
     """
     newest = NOTHING_FINISHED
-    # The files that may hold the newest run come first: each with the highest id that it can hold.
+    # Files that may have the newest run come first, sorted by the highest id that each can have.
     bounded = [(str(file.highest.get("run_id", "~")), file.uri) for file in (ledger.every if ledger else ())]
     for highest, uri in sorted(bounded, reverse=True):
         if highest <= newest.run_id:
@@ -106,7 +106,7 @@ def last_finished(connection: duckdb.DuckDBPyConnection, ledger: Snapshot | None
 
 
 def _commit(connection: duckdb.DuckDBPyConnection, path: str, version: int) -> _Commit | None:
-    """Return a commit of a table's log; None where the log does not go back to it any more."""
+    """Return a commit of a table's log; None if the log no longer has it."""
     written = read_bytes(connection, f"{path}/_delta_log/{version:020}.json")
     if written is None:
         return None
@@ -124,7 +124,7 @@ def state_of(
         path: the table's folder.
         name: its name.
         newest: its newest version; None where it is missing.
-        last: the newest run that is done.
+        last: the newest finished run.
 
     Raises:
         WarehouseError: its log can't be read.
@@ -169,13 +169,13 @@ def _after(connection: duckdb.DuckDBPyConnection, path: str, name: str, newest: 
 
 
 def refuse(state: TableState) -> None:
-    """Make sure that a table is what finished runs wrote, or is only ahead of that.
+    """Make sure that a table is as finished runs left it, or only ahead of that.
 
     Args:
-        state: how it compares with the ledger.
+        state: the state of the table.
 
     Raises:
-        WarehouseError: it is not; the sentence says what to do.
+        WarehouseError: it is damaged; the message says what to do.
     """
     if not state.damage:
         return

@@ -30,10 +30,10 @@ class Store:
     """The tables under one path or object-store URI.
 
     Args:
-        uri: where each table is a folder of its own name.
+        uri: the folder in which each table is a folder of its own name.
 
     Raises:
-        WarehouseError: no warehouse can lie there.
+        WarehouseError: no warehouse can be there.
     """
 
     def __init__(self, uri: str) -> None:
@@ -41,35 +41,35 @@ class Store:
         check_place(self.uri)
 
     def path(self, name: str) -> str:
-        """Return where a table lies."""
+        """Return the path of a table."""
         return f"{self.uri}/{name}"
 
     def staging(self, run_id: str) -> str:
-        """Return where a run keeps what no table holds yet; a run removes it when it ends."""
+        """Return the folder for a run's intermediate files; the run removes it at its end."""
         return f"{self.uri}/{STAGING}/{run_id}"
 
     def open(self, name: str, version: int | None = None) -> DeltaTable | None:
-        """Return a table at its newest version, or at another; None where there is none.
+        """Return a table at its newest version or at a given version; None if it does not exist.
 
         Raises:
-            WarehouseError: something is there that can't be read as a Delta table, or another release has made it.
+            WarehouseError: the folder can't be read as a Delta table, or another release has made it.
         """
         return open_table(self.path(name), version)
 
     def snapshot(self, name: str) -> Snapshot | None:
-        """Return a table's newest version; None where there is no such table."""
+        """Return a table's newest version; None if the table does not exist."""
         opened = self.open(name)
         return None if opened is None else Snapshot.of(name, self.path(name), opened)
 
     def create(self, name: str, buckets: int) -> Snapshot:
-        """Make a table as its definition says; one that is there gets the columns that are new in the contract.
+        """Create a table by its definition; an existing table gets the new columns of the contract.
 
         Args:
-            name: of a table of the contract.
+            name: name of a defined table.
             buckets: how many buckets the warehouse has.
 
         Raises:
-            WarehouseError: something else lies in its place, or a table of an older release that can't be used.
+            WarehouseError: something else is in its folder, or a table of an older release that can't be used.
         """
         table, opened = declared(name), self.open(name)
         if opened is None:
@@ -112,15 +112,15 @@ class Store:
         """Add files to a table and remove others, in one commit.
 
         Args:
-            snapshot: the table as it was opened: if somebody has changed it since, the commit is refused.
+            snapshot: the table as it was opened; if somebody has changed it since, the commit is refused.
             added: files that were written into the table's folder.
             removed: files of the snapshot.
-            info: kept in the commit's information: the run, or the kind of upkeep. After upkeep, audits continue from
-                the new version as from the one before.
-            changes_data: False where the same rows only lie in other files.
+            info: entries for the commit's information: the run, or the kind of upkeep. After upkeep, audits continue
+                from the new version as from the one before.
+            changes_data: False if the same rows only move to other files.
 
         Returns:
-            The table's version after that; the snapshot's where there is nothing to commit.
+            The table's version after the commit; the snapshot's version if there is nothing to commit.
 
         Raises:
             WarehouseError: the table was changed since the snapshot, or can't be written.

@@ -1,4 +1,4 @@
-"""Parquet files that workers write, with what Delta's log has to know about each.
+"""Parquet files that workers write, each with its facts for Delta's log.
 
 A file does not count until a commit of its table names it. So files of a killed worker are never read, and a task
 that runs twice adds its rows once.
@@ -26,10 +26,10 @@ from coordinator_replay.store.layout import partition_text
 from coordinator_replay.tables.definition import Table
 
 _PLAIN_ROWS = 10_000
-"""So many rows of plain values wait, to become columns at once."""
+"""Number of rows of plain values that wait to be converted to columns together."""
 _GROUP_ROWS = 50_000
 _GROUP_BYTES = 32 << 20
-"""Rows of so many bytes are written as a row group too: whoever reads them holds a row group at a time."""
+"""Bytes of rows that are written as a row group even if they are few rows: readers hold a row group in memory."""
 _FILE_ROWS = 4_000_000
 _LONGEST_TEXT = 32
 _LAST_CHARACTER = chr(sys.maxunicode)
@@ -44,7 +44,7 @@ class DataFile:
         part: the name of the part that it belongs to.
         table: the table that it is meant for; None for a staged file.
         path: the file, as a path or URI.
-        rows: how many it has.
+        rows: number of its rows.
         size: its bytes.
         stats: number of rows, bounds and nulls of its columns, in the JSON of Delta's log.
         partition: values of the table's partition columns, as Delta's log writes them.
@@ -60,12 +60,12 @@ class DataFile:
 
 
 class Purge(NamedTuple):
-    """Rows that a table has purged: what was over before a time, and no record can change any more.
+    """Rows that a table has purged: rows that ended before a time and that no record can change any more.
 
     Attributes:
-        over: the column that says when a row was over.
+        over: the column with the end of a row.
         before: that time.
-        settled: the column that says by which record a row became final; None where all are.
+        settled: the column with the record by which a row became final; None if all rows are final.
     """
 
     over: str
@@ -86,15 +86,15 @@ class Part:
     """A destination of rows: a folder and the columns of its files.
 
     Attributes:
-        name: a writer has one part of a name.
+        name: its name, unique in a writer.
         folder: a path or URI.
         schema: the columns of its files.
-        bounded: columns whose bounds help readers to pass over a file.
-        required: columns that may hold no null.
-        compression: of its files; staged files need none.
+        bounded: columns whose bounds help readers to skip a file.
+        required: columns that must not have nulls.
+        compression: compression of its files; staged files need none.
         table: the table that the files are meant for; None for staged files.
         partition: values of the table's partition columns.
-        purge: old rows that the table no longer takes; None where it takes all.
+        purge: old rows that the table no longer accepts; None if it accepts all.
     """
 
     name: str
@@ -109,7 +109,7 @@ class Part:
 
 
 def staged_part(name: str, folder: str, schema: pa.Schema) -> Part:
-    """Return the destination of rows that live only as long as a run."""
+    """Return the destination of rows that exist only during a run."""
     return Part(name, folder, schema, compression="none")
 
 
@@ -120,7 +120,7 @@ def table_part(table: Table, folder: str, values: Mapping[str, Any], purge: Purg
         table: its definition.
         folder: the table's folder.
         values: values of its partition columns.
-        purge: old rows that the table no longer takes.
+        purge: old rows that the table no longer accepts.
     """
     schema = table.file_schema().remove_metadata()
     names = set(schema.names)
@@ -132,7 +132,7 @@ def table_part(table: Table, folder: str, values: Mapping[str, Any], purge: Purg
 
 
 def _bound(value: Any, *, is_upper: bool) -> Any:
-    """Return a bound as Delta's log writes it: in JSON, no finer than a millisecond, and no longer than needed."""
+    """Return a bound as a JSON value for Delta's log: no finer than a millisecond and no longer than needed."""
     if isinstance(value, datetime):
         whole = value.replace(microsecond=value.microsecond // 1000 * 1000)
         if is_upper and whole != value:
@@ -144,7 +144,7 @@ def _bound(value: Any, *, is_upper: bool) -> Any:
 
 
 def _above(text: str) -> str:
-    """Return a short text that sorts after every text with the same beginning, as Delta's own writer makes it."""
+    """Return a short text that sorts after every text with the same beginning, in the way of Delta's own writer."""
     end = _LONGEST_TEXT
     while text[end : end + 1] == _LAST_CHARACTER:
         end += 1
@@ -166,7 +166,7 @@ def _stats(written: pq.FileMetaData, bounded: Iterable[str]) -> dict[str, Any]:
         nulls[name] = sum(column.null_count for column in statistics)
         valued = [column for column in statistics if column.num_values]
         if not all(column.has_min_max for column in valued):
-            # Parquet keeps no bounds of texts of some thousand characters; readers take a missing bound for null.
+            # Parquet has no bounds for texts of some thousand characters, and readers take a missing bound for null.
             lowest[name], highest[name] = "", _LAST_CHARACTER
             continue
         if not valued:
@@ -188,12 +188,12 @@ def _value(value: Any, type_: pa.DataType) -> Any:
 
 
 def _plain(type_: pa.DataType) -> pa.DataType:
-    """Return the type that takes a column's values as rows have them, whose times are milliseconds."""
+    """Return the type for a column's plain values, whose times are milliseconds."""
     return pa.int64() if pa.types.is_timestamp(type_) else _in_milliseconds(type_)
 
 
 def _in_milliseconds(type_: pa.DataType) -> pa.DataType:
-    """Return a type whose times, in lists and structs too, are milliseconds."""
+    """Return a type with its times in milliseconds, also in lists and structs."""
     if pa.types.is_timestamp(type_):
         return pa.timestamp("ms", tz=type_.tz)
     if pa.types.is_list(type_):
@@ -216,7 +216,7 @@ def _columns(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> list[pa.Ar
 def batch_of(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
     """Return rows of plain values, times in milliseconds, as a batch; a column that a row does not name is null.
 
-    So is a value that no column of the type can hold, and a time that can't be shown, see ``times``.
+    A value that no column of the type can hold is also null, and so is a time that can't be shown, see ``times``.
     """
     columns = [
         timestamps_of(column).cast(field.type) if pa.types.is_timestamp(field.type) else column.cast(field.type)
@@ -226,12 +226,12 @@ def batch_of(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.RecordB
 
 
 def conform(batch: pa.RecordBatch, schema: pa.Schema, **values: Any) -> pa.RecordBatch:
-    """Return rows in the columns of a schema, by name: the value passed here, else as the batch has it, else null.
+    """Return rows in the columns of a schema, by name: a given value, else the batch's column, else null.
 
     Args:
         batch: the rows.
         schema: the columns to have.
-        values: of columns that differ from the batch, each one for all rows or a whole column.
+        values: values of columns that differ from the batch, each a single value or a whole column.
     """
     columns = []
     for field in schema:
@@ -247,14 +247,14 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema, **values: Any) -> pa.Recor
 
 
 def some(batch: pa.RecordBatch, taken: npt.NDArray[np.bool_]) -> pa.RecordBatch:
-    """Return rows of a batch; without a copy where they are all of them, or none."""
+    """Return some rows of a batch, without a copy if these are all rows or none."""
     if taken.all():
         return batch
     return batch.filter(pa.array(taken)) if taken.any() else batch.slice(0, 0)
 
 
 def _described(part: Part, path: str, written: pq.FileMetaData, size: int) -> DataFile:
-    """Return a file by its own footer.
+    """Return the facts of a file from its footer.
 
     Raises:
         CoordinatorReplayError: a column that must have values lacks one; the decoder is broken, not the dump.
@@ -269,7 +269,7 @@ def _described(part: Part, path: str, written: pq.FileMetaData, size: int) -> Da
 
 
 class _OpenFile:
-    """A part's file that is being written, and the rows that wait: as plain values, and for a row group."""
+    """A part's file that is being written, with rows that wait: as plain values, or for a row group."""
 
     def __init__(self, part: Part) -> None:
         self.part = part
@@ -308,9 +308,9 @@ class _OpenFile:
             self.stream,
             self.part.schema,
             compression=self.part.compression,
-            # Numbers seldom repeat: looking each up costs more than it saves.
+            # Numbers rarely repeat, so a dictionary costs more than it saves.
             use_dictionary=[field.name for field in self.part.schema if pa.types.is_string(field.type)],
-            # Nobody asks for bounds of staged files: they are read whole.
+            # Staged files need no bounds: they are read in full.
             write_statistics=bool(self.part.bounded or self.part.required),
             store_schema=False,
             metadata_collector=self.metadata,
@@ -336,7 +336,7 @@ class _OpenFile:
 
 
 class FileWriter:
-    """Writes rows of several parts, each to files of its own; one writer a task."""
+    """Writer of rows of several parts, each to its own files; a task has one writer."""
 
     def __init__(self) -> None:
         self._open: dict[str, _OpenFile] = {}
@@ -372,7 +372,7 @@ class FileWriter:
             self.done.append(done)
 
     def close(self) -> list[DataFile]:
-        """Finish all files; what was written."""
+        """Finish all files and return them."""
         for file in self._open.values():
             self._add_plain(file)
             self._end(file)

@@ -1,7 +1,7 @@
 """The files of ``schemas/tables`` as typed definitions.
 
-The grammar stands in ``schemas/tables/README.md``; tests hold every file to it. A definition says all there is to know
-of a table's shape; Arrow and Spark schemas, comments and documentation are derived from it and written nowhere else.
+``schemas/tables/README.md`` has the grammar; tests check every file. A definition is the only source of a table's form:
+Arrow and Spark schemas, comments and documentation are derived from it.
 """
 
 import json
@@ -31,7 +31,7 @@ _PLACES = ("cluster", "log_partition", "log_offset", "to_offset", "producer_id",
 
 
 def parse_type(text: str) -> pa.DataType:
-    """Return the Arrow type of a column type; its text is Spark's own, so it goes into DDL as it stands.
+    """Return the Arrow type of a column type, which is written as in Spark's DDL.
 
     >>> parse_type("map<int,bigint>")
     MapType(map<int32, int64>)
@@ -44,7 +44,7 @@ def parse_type(text: str) -> pa.DataType:
     outer, _, inner = text.removesuffix(">").partition("<")
     match outer:
         case "array":
-            # Spark calls the elements so; Arrow's default name would make equal types print differently.
+            # Spark's name of the elements; with Arrow's default name, equal types would print differently.
             return pa.list_(pa.field("element", parse_type(inner)))
         case "map":
             return pa.map_(*map(parse_type, _parts(inner)))
@@ -98,8 +98,8 @@ class Table:
         about: the meaning of a row; the table's comment.
         keys: columns that together identify a row.
         clustering: columns that upkeep orders the rows of a partition by; empty for small tables.
-        partitioned_by: columns whose values stand in Delta's log instead of in the files.
-        is_internal: whether only audits use it, and its form may change with any release.
+        partitioned_by: columns whose values are in Delta's log instead of in the files.
+        is_internal: whether only audits use it, so that its form may change with any release.
     """
 
     name: str
@@ -112,7 +112,7 @@ class Table:
 
     @property
     def bounded(self) -> tuple[str, ...]:
-        """Return columns that questions ask by: the bounds of each file are kept for these, and for no others."""
+        """Return columns that questions filter by. Delta's log has bounds of each file for these columns only."""
         asked = {*self.keys, *self.clustering, *_PLACES}
         return tuple(c.name for c in self.columns if c.name in asked or c.type == "timestamp")
 
@@ -120,7 +120,7 @@ class Table:
         """Return the column of that name.
 
         Raises:
-            DefinitionError: there is none.
+            DefinitionError: there is no such column.
         """
         for column in self.columns:
             if column.name == name:
@@ -131,7 +131,7 @@ class Table:
         """Return the columns as an Arrow schema.
 
         Args:
-            names: only these, in this order; all of them if None.
+            names: only these columns, in this order; all columns if None.
         """
         columns = self.columns if names is None else [self.column(name) for name in names]
         return pa.schema([column.arrow_field() for column in columns])
@@ -170,7 +170,7 @@ def table(name: str) -> Table:
     """Return the table of that name.
 
     Raises:
-        DefinitionError: the contract has none.
+        DefinitionError: there is no such table.
     """
     try:
         return tables()[name]

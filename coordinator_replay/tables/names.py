@@ -1,4 +1,4 @@
-"""The names of the tables alone, for those who must answer fast: no definition is parsed, nothing heavy imported."""
+"""The names of the tables, for code that must be fast: no definition is parsed, and nothing large is imported."""
 
 from functools import cache
 

@@ -18,7 +18,7 @@ class View:
 
     Attributes:
         about: what it is for.
-        sql: the SELECT statement, in words that Spark and DuckDB both read.
+        sql: the SELECT statement, in SQL that both Spark and DuckDB read.
     """
 
     name: str
@@ -34,12 +34,12 @@ def _read_view(path: Traversable) -> View:
 
 
 def words_of(statement: str) -> set[str]:
-    """Return the words of a statement, in lower case; names of tables and views are among them."""
+    """Return the words of a statement in lower case, including names of tables and views."""
     return {word.lower() for word in _WORD.findall(statement)}
 
 
 def views_in(statement: str) -> list[View]:
-    """Return the views that a statement names, each behind the views that it uses."""
+    """Return the views that a statement names, each after the views that it uses."""
     words = words_of(statement)
     named = [view for name, view in views().items() if name in words]
     return list(dict.fromkeys(used for view in named for used in (*views_in(view.sql), view)))
