@@ -1,25 +1,25 @@
-"""Theory of what a compacted log proves, and its rules; every other room asks this one.
+"""Proofs from a compacted log: their theory and rules. Every other room asks this one.
 
 Kafka's cleaner removes a record if a later record of its key is in the offset map (``Cleaner.shouldRetainRecord``). It
 removes a tombstone after ``delete.retention.ms``, and the records of aborted transactions. It keeps the last record of
-each key, and it never touches the active segment or what lies at or behind the last stable offset
-(``LogCleanerManager.cleanableOffsets``). A round goes from low offsets to high ones, so an older record of a key never
-outlives a newer one that the cleaner removed. Four rules follow. In them, C is the offset behind the last missing one
-of a copy, and B is the base offset of its newest segment.
+each key. It never touches the active segment, or offsets at or after the last stable offset
+(``LogCleanerManager.cleanableOffsets``). A round of the cleaner goes from low offsets to high ones. So an older record
+of a key never outlives a newer record of the key that the cleaner removed. Four rules follow. In them, C is the offset
+after the last missing offset of a copy, and B is the base offset of its newest segment.
 
-1. Everything from the later of B and C on is proven. Between C and B a key is proven from its first record on.
+1. Everything is proven from the higher of B and C on. Between C and B, a key is proven from its first record on.
 2. The value of a key is proven from one of its records to the next one that survives in the same copy.
 3. An offset that no file covers is a gap. A gap proves nothing: it may hide a record of any key.
-4. If a copy holds an older record of a key and lacks a newer one that another copy has, the newer one was never in the
-   log of that copy, or its transaction was aborted. Cleaning alone does not leave such a copy.
+4. Assume that a copy has an older record of a key and lacks a newer one that another copy has. Then the newer record
+   was never in the log of the first copy, or its transaction was aborted. Cleaning alone does not leave such a copy.
 
-A *copy* is what one dump has of a log partition in one folder, or what a consumer exported of it. Each copy is a moment
-of its own. Modules, from the bottom:
+A *copy* is the files of a log partition in one folder of a dump, or the records of it that a consumer exported. Each
+copy shows the log at its own moment. Modules, from the bottom:
 
 - ``copies``: the offsets that a copy has;
 - ``ranges``, ``history``: the ranges of a log partition in which nothing is missing, from all its copies;
-- ``spans``: the same as times, for what begins and ends;
-- ``groups``, ``offsets``: from where on groups and committed offsets are proven;
-- ``past``: since when the past of log partitions is complete, for questions;
-- ``anchors``, ``same_log``, ``lost_tail``: whether copies are of one log, and which records an election has lost.
+- ``spans``: these ranges as times, to decide when something began or ended;
+- ``groups``, ``offsets``: the offset from which groups and committed offsets are proven;
+- ``past``: the time since which log partitions are complete, for questions;
+- ``anchors``, ``same_log``, ``lost_tail``: whether copies are of one log, and which records an election discarded.
 """

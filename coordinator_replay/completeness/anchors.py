@@ -1,8 +1,8 @@
-"""Anchors: single records of a log partition by which a later audit recognises that a dump is of the same log.
+"""Anchors: single records of a log partition by which a later audit recognises the same log.
 
-Two clusters have the same offsets, so offsets alone prove nothing. An anchor is what the cleaner never changes of a
-record: its offset, its timestamp, its key and value. The cleaner rewrites batches, so an anchor has nothing of the
-batch but the leader epoch, which stays (``org.apache.kafka.storage.internals.log.Cleaner``).
+Logs of two clusters have the same offsets, so offsets alone prove nothing. An anchor has the parts of a record that the
+cleaner never changes: its offset, its timestamp, a hash of its key and value. The cleaner rewrites batches and keeps
+only their leader epoch (``org.apache.kafka.storage.internals.log.Cleaner``), so an anchor has only that of its batch.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 MOST = 16
-"""How many anchors of a log partition are kept."""
+"""Number of anchors that are kept of a log partition."""
 
 NEWEST = (0, 8, 64, 512, 4096, 32768)
-"""How far below the newest record those lie that bound the place where a truncated log parts from the earlier one."""
+"""Distances from the newest record at which anchors are kept, to bound the offset at which a truncated log diverged."""
 OLDEST = 2
 LIVE = 8
 _NO_EPOCH = -1
@@ -25,11 +25,11 @@ class Anchor(NamedTuple):
     """One record.
 
     Attributes:
-        log_timestamp: None where it has none.
-        hash: of key and value, in hexadecimal digits.
-        leader_epoch: of its batch; None where the input doesn't say.
-        is_live: whether it is likely to outlive the next compaction: nothing newer of its key was near, or it has
-            outlived one; not kept from run to run.
+        log_timestamp: None if it has none.
+        hash: hash of key and value, in hexadecimal digits.
+        leader_epoch: leader epoch of its batch; None if the input doesn't have it.
+        is_live: whether it is likely to outlive the next compaction, because no newer record of its key was near or
+            because it has outlived one; not kept from run to run.
     """
 
     log_offset: int
@@ -39,12 +39,12 @@ class Anchor(NamedTuple):
     is_live: bool = False
 
     def is_same(self, other: "Anchor") -> bool:
-        """Return whether two anchors at one offset are of one record; a time that one of them lacks does not count."""
+        """Return whether two anchors at one offset are of one record; times are compared only if both have one."""
         times = {self.log_timestamp, other.log_timestamp} - {None}
         return self.hash == other.hash and len(times) < 2
 
     def row(self) -> dict[str, Any]:
-        """Return the anchor as ``log_partitions.anchors`` has it."""
+        """Return the anchor as an entry of ``log_partitions.anchors``."""
         row = self._asdict()
         del row["is_live"]
         return row
@@ -60,8 +60,8 @@ class Comparison(NamedTuple):
     """A record of a dump at the offset of an anchor.
 
     Attributes:
-        anchor: what an earlier run has kept.
-        other: the same of the dump's record.
+        anchor: the anchor that an earlier run has kept.
+        other: the dump's record as an anchor.
     """
 
     log_partition: int
@@ -75,11 +75,11 @@ class Comparison(NamedTuple):
 
 
 def choose(anchors: Iterable[Anchor], most: int = MOST) -> list[Anchor]:
-    """Choose anchors of one log partition: some of the newest, the oldest, and of those that may be there for long.
+    """Choose anchors of one log partition: some of the newest, the oldest, and some that may survive for long.
 
     Args:
-        anchors: what there is to choose from; of several at one offset that of the highest leader epoch counts.
-        most: how many are kept at most.
+        anchors: the candidates; of several at one offset, the one with the highest leader epoch counts.
+        most: largest number of anchors to keep.
 
     Returns:
         by offset.
@@ -107,7 +107,7 @@ def _epoch(anchor: Anchor) -> int:
 
 
 def spread(places: Sequence[int], most: int) -> list[int]:
-    """Return so many of some places, evenly."""
+    """Return at most ``most`` of some places, evenly spread."""
     if len(places) <= most:
         return list(places)
     return [places[len(places) * number // most] for number in range(most)]

@@ -1,4 +1,4 @@
-"""Copies of a log partition, as the offsets that they have."""
+"""Copies of a log partition, represented by their offsets."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,10 +18,10 @@ class CopyBounds:
 
     Attributes:
         name: its folder, or the input if it is an export.
-        is_export: it was read through a consumer, which shows no control records.
-        covered_from: the lowest offset that the run looked at in it.
-        cleaned_to: the cleaner may have been at work below this offset, in a log that may go on behind the copy's end.
-        end: the offset behind the last one that it covers.
+        is_export: whether it was read through a consumer, which sees no control records.
+        covered_from: the lowest offset that the run read in it.
+        cleaned_to: the cleaner may have worked below this offset; the log may go on after the copy's end.
+        end: the offset after the last one that it covers.
         gaps: half-open ranges below the end that none of its files covers.
     """
 
@@ -51,9 +51,10 @@ class Copy:
     """A copy with the offsets that it has.
 
     Attributes:
-        starts: where ranges of offsets begin of which it has every one, in order.
-        stops: where they end, not included.
-        gap_before: before which of them an offset is missing that no file covers, or whose record can't be read.
+        starts: the beginnings of the ranges in which it has every offset, in order.
+        stops: the ends of these ranges, not included.
+        gap_before: whether a gap lies before each range: a missing offset that no file covers, or whose record can't be
+            read.
     """
 
     run_id: str
@@ -71,11 +72,11 @@ class Copy:
         return has
 
     def have_gap_between(self, offsets: Numbers, later: Numbers) -> Bools:
-        """Return for which pairs of offsets a gap lies between them, or in the hole that the later one lies in.
+        """Return for which pairs of offsets a gap lies between them, or in a hole that has the later offset.
 
         Args:
-            offsets: the copy has a record at each of them.
-            later: an offset behind each of them.
+            offsets: offsets at which the copy has a record.
+            later: a higher offset for each of them.
         """
         gaps_to = np.append(0, np.cumsum(self.gap_before))
         first, last = (np.searchsorted(self.starts, of_pair, "right") for of_pair in (offsets, later))
@@ -84,7 +85,7 @@ class Copy:
         return have_gap
 
     def missing(self, since: int) -> list[tuple[int, int, bool]]:
-        """Return the ranges of offsets that the copy lacks from an offset on: from, to, and whether it is a gap."""
+        """Return the ranges of offsets that the copy lacks from an offset on: from, to, and whether each is a gap."""
         begins = np.append(self.starts, self.bounds.end)
         ends = np.append(min(self.bounds.covered_from, int(begins[0])), self.stops)
         is_gap = np.append(self.gap_before, False)
@@ -92,7 +93,7 @@ class Copy:
         return [(max(int(ends[at]), since), int(begins[at]), bool(is_gap[at])) for at in lacking.tolist()]
 
     def below(self, limit: int) -> "Copy":
-        """Return the copy without what lies at or behind an offset."""
+        """Return the copy without offsets at or after a limit."""
         kept = self.starts < limit
         starts, stops, gap_before = self.starts[kept], np.minimum(self.stops[kept], limit), self.gap_before[kept]
         if not kept.any():
@@ -106,10 +107,10 @@ def copy_of(run_id: str, bounds: CopyBounds, offsets: CopyOffsets) -> Copy:
 
     Args:
         run_id: the run that reads it.
-        bounds: its folder, its end, and where the cleaner has been.
-        offsets: of its records.
+        bounds: its bounds.
+        offsets: offsets of its records.
     """
-    # No offset comes after the largest there is.
+    # No offset comes after the largest possible one.
     records, unreadable = (
         distinct(of_kind[(of_kind >= bounds.covered_from) & (of_kind < LARGEST_INT64)]) for of_kind in offsets
     )
@@ -118,7 +119,7 @@ def copy_of(run_id: str, bounds: CopyBounds, offsets: CopyOffsets) -> Copy:
     starts = records[np.append(0, breaks + 1)] if len(records) else np.array([end], np.int64)
     stops = records[np.append(breaks, len(records) - 1)] + 1 if len(records) else np.array([end], np.int64)
     if stops[-1] < end:
-        # Behind the last record there may be a gap, too: then an empty range at the end stands behind it.
+        # A gap may also lie after the last record: then an empty range at the end comes after it.
         starts, stops = np.append(starts, end), np.append(stops, end)
     before = np.append(bounds.covered_from, stops[:-1])
     gap_before = np.searchsorted(unreadable, starts) > np.searchsorted(unreadable, before)
@@ -132,11 +133,11 @@ def copy_of(run_id: str, bounds: CopyBounds, offsets: CopyOffsets) -> Copy:
 
 
 def without(copies: Mapping[int, Sequence[Copy]], lost_from: Mapping[int, int]) -> list[Copy]:
-    """Return copies without what the log has lost since.
+    """Return copies without offsets that the log has lost since.
 
     Args:
-        copies: by log partition.
-        lost_from: the first offset that was lost, for log partitions that were truncated.
+        copies: the copies by log partition.
+        lost_from: the first lost offset, for log partitions that were truncated.
     """
     return [
         copy if partition not in lost_from else copy.below(lost_from[partition])

@@ -1,9 +1,9 @@
-"""Proofs of groups by the history of their log partition: where it breaks, and from where on a group is complete.
+"""Proofs about groups from the history of their log partition: its breaks, and the offset from which a group is proven.
 
-A group is complete at an offset if no key of it is open there. Behind the last missing offset a key is open as long as
-its first record is still to come: the cleaner may have removed an earlier one for it. So a group is proven from the
-later of two offsets on. One is behind the last missing offset. The other is behind the first record of the last key
-that appears in the part that the cleaner may have been at work in.
+A group is proven at an offset if none of its keys is open there. After the last missing offset, a key is open until its
+first record, because the cleaner may have removed an earlier record for that one. So a group is proven from the higher
+of two offsets on. The first is the offset after the last missing one. The second comes after the first record of the
+last key that appears in the part where the cleaner may have worked.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,15 +20,15 @@ Part = tuple[str, int, int]
 
 
 class Break(NamedTuple):
-    """A place at which the history of a group begins, or breaks.
+    """The beginning of a group's history, or a break in it.
 
     Attributes:
-        offset: the first offset that is missing; 0 where the history begins.
-        at_ms: the time up to which no record is missing; None where no record has it.
-        is_gap: what is missing was in no copy: it may have been anything.
-        proven_from: from where on the group is proven; None where nothing but its records proves it.
-        proven_ms: the time of that.
-        number: of the range that begins here.
+        offset: the first missing offset; 0 at the beginning of the history.
+        at_ms: the time up to which no record is missing; None if no record has a time.
+        is_gap: whether no copy had the missing records, so that they may have been anything.
+        proven_from: the offset from which the group is proven; None if only its own records prove it.
+        proven_ms: the time of ``proven_from``.
+        number: number of the range that begins here.
     """
 
     offset: int
@@ -41,15 +41,15 @@ class Break(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GroupProofs:
-    """Proofs of the groups of log partitions of which records are missing.
+    """Proofs about the groups of log partitions with missing records.
 
     Attributes:
         ranges: the history of each such log partition.
-        times: for each of its ranges, the times of its beginning, and from when on nothing is missing.
-        appearances: for a group, log partition and range, where the last key appears that may have been there before.
-        new: the gaps behind what earlier runs have read, by log partition; groups pass them as they go on.
-        confirmed: for a group, log partition and range that begins where records are missing, the records below that
-            its own copy has.
+        times: for each range, the time of its beginning and the time from which nothing is missing.
+        appearances: by group, log partition and range, where the last key appears that may have existed before.
+        new: the gaps after the end of earlier runs, by log partition; groups pass them as they continue.
+        confirmed: by group, log partition and range that begins with missing records, the records below it in its own
+            copy.
     """
 
     ranges: Mapping[int, Sequence[CompleteRange]] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class GroupProofs:
     confirmed: Mapping[Part, Sequence[Record]] = field(default_factory=dict)
 
     def breaks(self, group_id: str, log_partition: int) -> list[Break]:
-        """Return where the history of a group begins and breaks, oldest first; nothing where no record is missing."""
+        """Return the beginning and the breaks of a group's history, oldest first; none if no record is missing."""
         breaks = []
         for number, span in enumerate(self.ranges.get(log_partition, ())):
             begins_ms, complete_ms = self.times[log_partition, number]
@@ -74,11 +74,11 @@ class GroupProofs:
         return breaks
 
     def after(self, log_partition: int, first_offset: int) -> list[Break]:
-        """Return what a group begins with that appears behind what earlier runs have read, and the gaps behind that.
+        """Return the beginning and the later gaps of a group whose first record comes after the end of earlier runs.
 
         Args:
             log_partition: the log partition.
-            first_offset: of the group's first record.
+            first_offset: offset of the group's first record.
         """
         ranges = self.ranges.get(log_partition, ())
         if not ranges:
@@ -90,14 +90,14 @@ class GroupProofs:
         return [Break(0, None, ranges[number].is_gap, proven_from, proven_ms, number), *behind]
 
     def confirmed_in(self, log_partition: int, offsets: Numbers) -> Iterator[tuple[int, Bools]]:
-        """Yield the ranges that begin where records are missing, and which records they go on from.
+        """Yield the ranges that begin with missing records, and the records from which each continues.
 
         Args:
             log_partition: the log partition.
-            offsets: of records in it.
+            offsets: offsets of records in it.
 
         Yields:
-            number of the range, and which of the records stand below its beginning and in its own copy.
+            The number of the range, and which records lie below its beginning and are in its own copy.
         """
         for number, span in enumerate(self.ranges.get(log_partition, ())):
             if number and not span.is_gap:

@@ -1,8 +1,8 @@
-"""History of a log partition: the ranges in which nothing is missing, from all its copies.
+"""History of a log partition: the ranges without missing records, from all its copies.
 
-A range goes on as long as newer copies have every offset behind it. If a newer copy lacks some, the cleaner was there
-in between: a new range begins, and what was known holds up to the first missing offset. Offsets that no file of a copy
-covers are a gap, which proves nothing.
+A range goes on as long as newer copies have every offset after it. If a newer copy lacks some, the cleaner worked there
+in between: a new range begins, and the range before it is valid up to the first missing offset. Offsets that no file of
+a copy covers are a gap, which proves nothing.
 """
 
 from collections.abc import Iterable
@@ -22,13 +22,13 @@ def history_of(copies: Iterable[Copy]) -> list[CompleteRange]:
 
 
 def _age(copy: Copy) -> tuple[int, int, int, str]:
-    """Return what copies sort by: how far they go; of two that go as far, the one that lacks more comes last."""
+    """Return the sort key of a copy: its end; of two with the same end, the one that lacks more comes last."""
     missing = sum(high - low for low, high, _ in copy.missing(0))
     return copy.bounds.end, missing, copy.bounds.covered_from, copy.run_id
 
 
 def _add(ranges: list[CompleteRange], copy: Copy) -> None:
-    """Continue the history with a copy, where the older ones end."""
+    """Continue the history with a copy, after the end of the older ones."""
     reached = ranges[-1].to_offset if ranges else 0
     bounds = copy.bounds
     missing = copy.missing(reached)
@@ -48,7 +48,7 @@ def _add(ranges: list[CompleteRange], copy: Copy) -> None:
         exact_from = None if gaps else _exact_from(bounds, behind)
         begins_at = lacking[0][0] if ranges else 0
         if ranges and ranges[-1].to_offset < begins_at:
-            # The newer copy has all before the first offset that is missing.
+            # The newer copy has all offsets before the first missing one.
             _extend(ranges, begins_at)
         ranges.append(_range(behind, exact_from, until, copy, begins_at))
     elif until > reached and ranges:
@@ -65,12 +65,13 @@ def _exact_from(bounds: CopyBounds, behind: int) -> int | None:
 
     Args:
         bounds: of the copy.
-        behind: the offset behind the last one that it lacks.
+        behind: the offset after the last one that it lacks.
     """
     if bounds.cleaned_to > bounds.end:
-        # A record may have been removed because of one behind the copy's end.
+        # A record may have been removed because of a record after the copy's end.
         return None
-    # Offsets that are missing in the newest segment were cleaned elsewhere, so that nothing bounds the cleaner's work.
+    # If offsets are missing in the newest segment, they were cleaned on another broker, and nothing bounds the
+    # cleaner's work.
     return bounds.cleaned_to if behind <= bounds.cleaned_to else bounds.end
 
 
@@ -92,7 +93,7 @@ def _extend(ranges: list[CompleteRange], to_offset: int) -> None:
 
 
 def _continue(ranges: list[CompleteRange], copy: Copy) -> None:
-    """Add a copy that lacks no offset after the history's end: it extends it, and may prove more of the time before."""
+    """Add a copy that lacks no offset after the history's end: extend the history, which may then prove more."""
     bounds = copy.bounds
     missing = copy.missing(0)
     is_from_start = bounds.covered_from == 0 and not any(is_gap for _, _, is_gap in missing)
@@ -110,7 +111,7 @@ def _continue(ranges: list[CompleteRange], copy: Copy) -> None:
     if not ranges:
         ranges.append(_range(behind, exact_from, bounds.end, copy))
     elif ranges[-1].exact_from_offset is None or ranges[-1].exact_from_offset > exact_from:
-        # What older copies lacked without a trace was compacted away in this one, which covers it.
+        # This copy covers the gap of older copies and lacks the offsets as well: they were compacted away.
         ranges[-1] = _range(behind, exact_from, bounds.end, copy, ranges[-1].begins_at)
     else:
         _extend(ranges, bounds.end)

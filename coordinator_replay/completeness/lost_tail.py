@@ -1,22 +1,22 @@
-"""The lost tail: where the logs of two copies diverged, found although the cleaner removed what shows it.
+"""The lost tail: where the logs of two copies diverged, even if the cleaner removed the records that show it.
 
-A leader that is elected without the newest records overwrites their offsets, and the cleaner may remove what it wrote
-there. Then no offset has two different records. But the cleaner removes every older record of a key in the same round
-as a newer one, or earlier; partial rounds, full offset maps, tombstones and ``.swap`` files do not change that. So a
-copy of one moment that holds a record q of a key, and lacks a later record r of it that another copy has, never had r,
-or r was of a transaction that was aborted (``Cleaner.buildOffsetMap`` passes over those).
+A leader that is elected without the newest records overwrites their offsets, and the cleaner may remove its new records
+there. Then no offset has two different records. But the cleaner removes an older record of a key in the same round as a
+newer one, or earlier. Partial rounds, full offset maps, tombstones and ``.swap`` files do not change that. Assume that
+a copy of one moment has a record q of a key and lacks a later record r of the key that another copy has. Then the copy
+never had r, or the transaction of r was aborted (``Cleaner.buildOffsetMap`` skips such records).
 
-- If r is transactional, the other copy must have its COMMIT marker at m: the logs diverged at or below m. Else they
-  diverged at or below r. The lowest such offset bounds the place from above.
-- A log that has the same record at an offset is the same log below it (KIP-101), and so is one that has a record of the
-  same leader epoch there. The highest such offset bounds the place from below.
-- An entry of ``leader-epoch-checkpoint`` says that records of lower epochs at or behind its start are lost. It says
-  nothing of what stands below: a follower that fetched a cleaned log notes too high a start.
-- The branch with the higher leader epoch counts. If one epoch is not known, nothing says which branch counts.
-- If the same record, or one of the same leader epoch, stands at or behind r, the copy is not of one moment: its files
-  were copied one after the other, or a follower fetched across a cleaning.
+- If r is transactional, the other copy must have its COMMIT marker at an offset m: the logs diverged at or below m.
+  Otherwise they diverged at or below r. The lowest such offset is an upper bound of the divergence.
+- Two logs with the same record at an offset are the same below it (KIP-101). So are two logs with records of the same
+  leader epoch there. The highest such offset is a lower bound of the divergence.
+- An entry of ``leader-epoch-checkpoint`` says that records of lower epochs at or after its start are lost. It says
+  nothing about records below: a follower that fetched a cleaned log notes too high a start.
+- The branch with the higher leader epoch counts. If an epoch is not known, it is not known which branch counts.
+- If both have the same record, or a record of the same leader epoch, at or after r, the copy is not of one moment: its
+  files were copied one after the other, or a follower fetched during a cleaning.
 
-In the last two cases no record is lost for sure, and nothing is proven by what the copy lacks.
+In the last two cases, no record is certainly lost, and missing offsets of the copy prove nothing.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ NO_EPOCH = -1
 
 
 class Loser(StrEnum):
-    """The branch whose records don't count from a divergence on."""
+    """The branch whose records don't count after a divergence."""
 
     OTHERS = "OTHERS"
     COPY = "COPY"
@@ -44,16 +44,16 @@ class Loser(StrEnum):
 
 
 class Divergence(NamedTuple):
-    """A place at which the log of a copy diverged from that of other records of its log partition.
+    """A divergence between a copy and other records of its log partition.
 
     Attributes:
-        copy: the copy; None for what earlier runs have read.
-        other: the copy that the other records are of; None for what earlier runs have read.
-        from_offset: below it both are the same.
-        until_offset: at the latest, they diverged there.
-        loser: whose records don't count from there on; NONE if the copy is not of one moment, or if no leader epoch
-            says which branch counts.
-        leader_epoch: of the branch that counts; NO_EPOCH if none does.
+        copy: the copy; None for the records of earlier runs.
+        other: the copy with the other records; None for the records of earlier runs.
+        from_offset: both are the same below this offset.
+        until_offset: both diverged at this offset at the latest.
+        loser: the branch whose records don't count from there on; NONE if the copy is not of one moment, or if no
+            leader epoch shows which branch counts.
+        leader_epoch: leader epoch of the branch that counts; NO_EPOCH if none does.
     """
 
     log_partition: int
@@ -77,13 +77,14 @@ class LogRecords:
     """Records of a log partition, ordered by offset.
 
     Attributes:
-        keys: a hash of the key of each.
-        contents: a hash of its value.
-        times: its timestamp; NONE where it has none.
-        decided: the offset from which on it counts: its own, or that of its COMMIT marker. LARGEST_INT64 if the marker
-            is not there, if an ABORT marker is, or if nothing says whether the record is transactional.
-        lowest_epochs: bounds of the leader epoch at that offset, or at its own if that is LARGEST_INT64.
-        highest_epochs: likewise.
+        keys: a hash of each record's key.
+        contents: a hash of each record's value.
+        times: each record's timestamp; NONE if it has none.
+        decided: the offset from which each record counts: its own, or that of its COMMIT marker. LARGEST_INT64 if there
+            is no marker or an ABORT marker, or if it is not known whether the record is transactional.
+        lowest_epochs: lower bound of the leader epoch at ``decided``; at the record's own offset if that is
+            LARGEST_INT64.
+        highest_epochs: upper bound of the same leader epoch.
     """
 
     offsets: Numbers
@@ -97,15 +98,15 @@ class LogRecords:
 
 @dataclass(frozen=True, slots=True)
 class SegmentCopy:
-    """A copy of segments that other records are held against.
+    """A copy of segments that is compared with other records.
 
     Attributes:
-        name: None for what earlier runs have read.
-        copy: the offsets that it has.
-        records: what is decoded of them.
-        leader_epoch: of its last record.
-        is_moment: whether it is of one moment, as far as its files show it; else its checkpoint alone counts.
-        starts: where leader epochs begin in it.
+        name: its name; None for the records of earlier runs.
+        copy: its offsets.
+        records: its decoded records.
+        leader_epoch: leader epoch of its last record.
+        is_moment: whether it is of one moment, as far as its files show; if not, only its checkpoint counts.
+        starts: the offsets at which leader epochs begin in it.
         checkpoint: leader epochs and their first offsets.
     """
 
@@ -118,7 +119,7 @@ class SegmentCopy:
     checkpoint: Sequence[tuple[int, int]] = ()
 
     def last_offset_of(self, leader_epoch: int, below: int = LARGEST_INT64) -> int:
-        """Return the last offset that it shows to be of a leader epoch, below a limit; -1 if there is none."""
+        """Return the last offset below a limit that it shows to be of a leader epoch; -1 if there is none."""
         records = self.records
         is_of_epoch = (records.lowest_epochs == leader_epoch) & (records.highest_epochs == leader_epoch)
         is_of_epoch &= records.decided == records.offsets
@@ -129,12 +130,12 @@ class SegmentCopy:
 
 
 class _Match(NamedTuple):
-    """Other records held against those of a copy.
+    """Other records compared with the records of a copy.
 
     Attributes:
-        are_same: which of them the copy has.
-        are_replaced: for which it has another record at the same offset.
-        are_lacking: for which it covers the offset, and has nothing there.
+        are_same: whether the copy has the record.
+        are_replaced: whether the copy has a different record at the offset.
+        are_lacking: whether the copy covers the offset and has no record there.
     """
 
     are_same: Bools
@@ -143,12 +144,12 @@ class _Match(NamedTuple):
 
 
 def divergence(copy: SegmentCopy, others: LogRecords, other: str | None) -> Divergence | None:
-    """Return where the log of a copy diverged from that of other records; None if nothing shows that it did.
+    """Return where the log of a copy diverged from the log of other records; None if nothing shows a divergence.
 
     Args:
         copy: a copy of segments.
         others: records of the same log partition.
-        other: the copy that these are of; None for what earlier runs have read.
+        other: the copy with these records; None for the records of earlier runs.
     """
     match = _matched(copy, others)
     shows = np.where(match.are_replaced, others.offsets, others.decided)
@@ -179,18 +180,18 @@ def last_epoch(copy: Copy, records: LogRecords, named: int) -> EpochBounds:
 
     Args:
         copy: the copy.
-        records: what is decoded of it.
+        records: its decoded records.
         named: the highest leader epoch that its headers, its checkpoint or its anchors name; NO_EPOCH if none does.
     """
     lowest = max(named, int(records.lowest_epochs.max(initial=NO_EPOCH)))
-    # Behind the last record another leader may have written what the cleaner has removed since.
+    # After the last record, another leader may have written records that the cleaner has removed since.
     is_at_end = len(records.offsets) > 0 and int(records.offsets[-1]) == copy.bounds.end - 1
     highest = int(records.highest_epochs[-1]) if is_at_end else LARGEST_INT64
     return EpochBounds(lowest, max(lowest, highest))
 
 
 def _loser(copy: EpochBounds, others: EpochBounds) -> tuple[Loser, int]:
-    """Return whose records don't count, and the leader epoch of those that do."""
+    """Return the branch whose records don't count, and the leader epoch of the other branch."""
     if copy.lowest > others.highest:
         return Loser.OTHERS, copy.lowest
     if copy.highest < others.lowest:
@@ -199,7 +200,7 @@ def _loser(copy: EpochBounds, others: EpochBounds) -> tuple[Loser, int]:
 
 
 def _is_torn(copy: SegmentCopy, common: int, until: int, epoch: EpochBounds) -> bool:
-    """Return whether a copy shows what both logs have in common at or behind a place where they should differ."""
+    """Return whether both logs have something in common at or after an offset where they should differ."""
     if common >= until:
         return True
     return epoch.lowest == epoch.highest and copy.last_offset_of(epoch.lowest) >= until
@@ -226,7 +227,7 @@ def _covered(copy: SegmentCopy, offsets: Numbers) -> Bools:
 
 
 def _outlived(copy: SegmentCopy, others: LogRecords, match: _Match) -> Bools:
-    """Return which other records the copy lacks although it has an older one of their key, with no gap in between."""
+    """Return which other records the copy lacks although it has an older one of their key, without a gap between."""
     order = np.lexsort((others.offsets, others.keys))
     keys, offsets = others.keys[order], others.offsets[order]
     places = np.arange(len(order))
@@ -242,7 +243,7 @@ def _outlived(copy: SegmentCopy, others: LogRecords, match: _Match) -> Bools:
 
 
 def _noted(copy: SegmentCopy, others: LogRecords) -> tuple[int, int] | None:
-    """Return the first entry of the copy's checkpoint by which some of the other records are lost."""
+    """Return the first entry of the copy's checkpoint that says that some of the other records are lost."""
     for epoch, start in sorted(copy.checkpoint, key=lambda entry: entry[1]):
         if ((others.offsets >= start) & (others.highest_epochs < epoch)).any():
             return epoch, start

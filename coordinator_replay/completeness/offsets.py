@@ -1,7 +1,7 @@
-"""Proofs of committed offsets by the history of log partitions, for many of them at once.
+"""Proofs about committed offsets from the history of log partitions, for many offsets at once.
 
-A key is proven from each of its records to the next one: the cleaner removes a record only for a later one of its key.
-Before its first record, and across a gap, it is open, but where nothing is missing any more.
+A key is proven from each of its records to the next one, because the cleaner removes a record only for a later one of
+its key. Before its first record and across a gap, a key is open, except where nothing is missing any more.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,18 +17,18 @@ from coordinator_replay.int64 import LARGEST_INT64
 
 @dataclass(frozen=True, slots=True)
 class OffsetProofs:
-    """Proofs in log partitions of which records are missing.
+    """Proofs in log partitions with missing records.
 
     Attributes:
-        ranges: the history of each such log partition; nothing is missing in the others.
-        times: timestamps, in microseconds, of the offsets at which ranges begin, and from which they are complete.
+        ranges: the history of each such log partition; nothing is missing in all others.
+        times: timestamps, in microseconds, of the offsets at which ranges begin and from which they are exact.
     """
 
     ranges: Mapping[int, Sequence[CompleteRange]] = field(default_factory=dict)
     times: Mapping[tuple[int, int], int | None] = field(default_factory=dict)
 
     def _in_ranges(self, partitions: Numbers, offsets: Numbers) -> Iterator[tuple[CompleteRange, Bools]]:
-        """Yield each range, and which of some offsets lie in it."""
+        """Yield each range, and which offsets lie in it."""
         for partition, ranges in self.ranges.items():
             is_own = partitions == partition
             for number, span in enumerate(ranges):
@@ -36,7 +36,7 @@ class OffsetProofs:
                 yield span, is_own & (offsets >= span.begins_at) & (offsets < following)
 
     def are_unproven(self, partitions: Numbers, offsets: Numbers) -> Bools:
-        """Return at which offsets a key without a record so far may have existed all the same."""
+        """Return at which offsets a key without an earlier record may have existed."""
         unproven = np.zeros(len(offsets), np.bool_)
         for span, is_in in self._in_ranges(partitions, offsets):
             unproven |= is_in & (
@@ -45,13 +45,13 @@ class OffsetProofs:
         return unproven
 
     def are_absent(self, partitions: Numbers, offsets: Numbers, first: Numbers, *, are_begins_open: Bools) -> Bools:
-        """Return at which offsets a group is proven not to be there, given the first record that shows it.
+        """Return at which offsets a group is proven not to exist, given the first record that shows it.
 
         Args:
             partitions: the log partitions.
             offsets: the offsets.
-            first: of the records.
-            are_begins_open: which of them the group did not begin with: it may have been there before.
+            first: offsets of the first records.
+            are_begins_open: for which of them the group may have existed before.
         """
         absent = np.ones(len(offsets), np.bool_)
         of_both = zip(self._in_ranges(partitions, offsets), self._in_ranges(partitions, first), strict=True)
@@ -63,7 +63,7 @@ class OffsetProofs:
         return absent
 
     def have_gap(self, partitions: Numbers, begins: Numbers, ends: Numbers) -> Bools:
-        """Return in which ranges of offsets records are missing that no dump has."""
+        """Return which ranges of offsets have a gap."""
         gaps = np.zeros(len(begins), np.bool_)
         for partition, ranges in self.ranges.items():
             for span in ranges:
@@ -72,15 +72,15 @@ class OffsetProofs:
         return gaps
 
     def breaks(self) -> Iterator[tuple[int, CompleteRange]]:
-        """Yield log partitions with the ranges in which newer dumps lack what older ones had."""
+        """Yield the ranges that begin with missing records, each with its log partition."""
         for partition, ranges in self.ranges.items():
             yield from ((partition, span) for span in ranges[1:] if not span.is_gap)
 
     def with_losses(self, events: pa.RecordBatch) -> pa.RecordBatch:
-        """Return events of commits with where a newer dump first lacks their record.
+        """Return events of commits with the offset from which a newer dump lacks their record.
 
         Args:
-            events: with log_partition, log_offset and lost_at.
+            events: rows with log_partition, log_offset and lost_at.
         """
         breaks = list(self.breaks())
         if not breaks or not events.num_rows:
@@ -96,10 +96,10 @@ class OffsetProofs:
         return events.set_column(place, events.schema.field(place), column)
 
     def committed_at(self, partition: int, offset: int) -> int | None:
-        """Return the offset from which on a commit is proven whose transaction has no marker in any dump.
+        """Return the offset from which a commit without a marker in any dump is proven to be committed.
 
-        The cleaner removes aborted commits, and never cleans undecided ones: one that is left where the cleaner was at
-        work is committed, unless the copy is an export, which shows no markers, or has a gap.
+        The cleaner removes aborted commits, and never works where a transaction is still open. So a commit that remains
+        where the cleaner worked is committed. This does not hold for an export, which has no markers, or across a gap.
         """
         for span in self.ranges.get(partition, ()):
             is_own = not span.is_gap and not span.own_copy.bounds.is_export and offset < span.from_offset

@@ -1,7 +1,7 @@
-"""The past of log partitions as tables know it: since when it is complete, and what it proves not to have existed.
+"""The past of log partitions in the tables: the time since which it is complete, and proofs of absence.
 
-Behind a missing offset may have been a record of any key. That no record of a key is left proves that the key did not
-exist only where no offset is missing, and where the cleaner can't have replaced a record by a later one.
+A missing offset may have had a record of any key. So a key without a record is proven not to have existed only if no
+offset is missing, and if the cleaner can't have removed a record for a later one.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,13 +35,13 @@ def _ranges(rows: Sequence[Sequence[Any]] | None) -> tuple[CompleteRange, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogPartition:
-    """A partition of the log, as audits have read it: a row of ``log_partitions``.
+    """The parts of a log partition that audits have read: a row of ``log_partitions``.
 
     Attributes:
-        complete_from_offset: from this offset on nothing is missing and everything is proven; None where that is the
-            end of what was read.
-        complete_since: its time; None behind a gap, too.
-        missing_offsets: offsets below the end at which no record stands: compacted away, or in a gap.
+        complete_from_offset: the offset from which nothing is missing and everything is proven; None if that is the end
+            of the read part.
+        complete_since: the time of that offset; None also after a gap.
+        missing_offsets: number of offsets below the end without a record: compacted away, or in a gap.
         gaps: ranges of offsets that no file covered.
     """
 
@@ -65,18 +65,18 @@ class LogPartition:
 
     @property
     def below(self) -> int:
-        """Return how many offsets there are below those that are complete."""
+        """Return the number of offsets below the complete part."""
         end = self.end_offset if self.complete_from_offset is None else self.complete_from_offset
         return end or 0
 
     def proven_from(self, at: datetime) -> int | None:
-        """Return the offset from which on everything is proven that decides about a point in time.
+        """Return the first offset from which the log proves every key at a point in time.
 
-        A key that has no record by then did not exist if its first one stands there or later, or if it has none: the
-        cleaner replaces records only below that offset.
+        A key without a record by that time did not exist if its first record is at this offset or later, or if it has
+        no record: the cleaner removes records for later ones only below this offset.
 
         Returns:
-            None where nothing proves it, since the key's records may have been removed.
+            The offset; None if there is no proof, because a key's records may have been removed.
         """
         if self.is_whole:
             return 0
@@ -84,16 +84,16 @@ class LogPartition:
         return min((offset for offset in offsets if offset is not None), default=None)
 
     def proven_to(self, proven_from: int) -> int:
-        """Return the end of a part that is proven from an offset on; 0 where nothing is missing."""
+        """Return the end of the part that is proven from an offset on; 0 if nothing is missing."""
         ends = (span.to_offset for span in self.ranges if span.exact_from_offset == proven_from)
         return 0 if self.is_whole else min(ends, default=0)
 
     def proves_absence(self, at: datetime, next_offset: int | None) -> bool:
-        """Return whether a key without a record from before a point in time is proven not to have existed then.
+        """Return whether a key without a record before a point in time is proven not to have existed then.
 
         Args:
             at: the point in time.
-            next_offset: where its next record stands; None where there is none.
+            next_offset: offset of its next record; None if it has none.
         """
         proven_from = self.proven_from(at)
         return proven_from is not None and (next_offset is None or next_offset >= proven_from)
@@ -107,20 +107,20 @@ class LogPartition:
         return self.is_whole or bool(self.complete_at(at))
 
     def _provable(self) -> Iterator[tuple[CompleteRange, bool]]:
-        """Yield the ranges that prove anything, each with whether it is the last one."""
-        # Behind a gap a key is open until its next record: what was in the gap may be its last one.
+        """Yield the ranges that can prove something, each with whether it is the last one."""
+        # After a gap, a key is open until its next record, because its last record may have been in the gap.
         gap = min((first for first, _ in self.gaps), default=None)
         for number, span in enumerate(self.ranges, 1):
             if gap is None or span.from_offset <= gap:
                 yield span, number == len(self.ranges)
 
     def read_to(self, at: datetime) -> int:
-        """Return the end of the part of the log that a point in time lies in; behind a hole, if it lies in that."""
+        """Return the end of the range that has a point in time, or of the range after the hole that has it."""
         parts = ((span, number == len(self.ranges)) for number, span in enumerate(self.ranges, 1))
         return next((span.to_offset for span, is_last in parts if not span.is_over(at, is_last=is_last)), 0)
 
     def has_hole_between(self, since: datetime | None, at: datetime) -> bool:
-        """Return whether offsets are missing between two audits of a time range: what was known may have ended."""
+        """Return whether offsets are missing between two audits of a time range: known values may have ended."""
         if self.gaps:
             return True
         ends = [span.to_timestamp for span in self.ranges[:-1]]
@@ -128,7 +128,7 @@ class LogPartition:
 
 
 class Completeness:
-    """All log partitions of a cluster, as audits have read them.
+    """The read parts of all log partitions of a cluster.
 
     Attributes:
         partitions: by number.
@@ -144,11 +144,11 @@ class Completeness:
 
     @property
     def log_end(self) -> datetime | None:
-        """Return the latest timestamp of a record; None where none carries one."""
+        """Return the latest timestamp of a record; None if no record has one."""
         return max((row.end_timestamp for row in self.partitions.values() if row.end_timestamp), default=None)
 
     def proofs(self, at: datetime) -> tuple[list[int], list[int], list[int]]:
-        """Return log partitions in which absence can be proven at a time, and from where to where each proves it."""
+        """Return log partitions that can prove absence at a time, and the offsets from and to which each proves it."""
         offsets = {number: (row.proven_from(at), row) for number, row in self.partitions.items()}
         proven = [
             (number, offset, row.proven_to(offset)) for number, (offset, row) in offsets.items() if offset is not None
@@ -156,10 +156,10 @@ class Completeness:
         return [number for number, _, _ in proven], [start for _, start, _ in proven], [end for _, _, end in proven]
 
     def since(self, log_partitions: Iterable[int] | None = None) -> "CompleteSince":
-        """Return since when the history of some log partitions is complete.
+        """Return the time since which some log partitions are complete.
 
         Args:
-            log_partitions: which; all if None.
+            log_partitions: the log partitions; all if None.
         """
         lacking = [row for row in self.some(log_partitions) if not row.is_whole]
         times = [row.complete_since for row in lacking]
@@ -168,7 +168,7 @@ class Completeness:
         )
 
     def incomplete_from(self, start: datetime | None) -> list[int]:
-        """Return the log partitions that may lack records from a time on; None stands for the start of the log."""
+        """Return the log partitions that may lack records from a time on; None means the start of the log."""
         return [number for number in self.partitions if not self.since([number]).has_all_from(start)]
 
     def some(self, log_partitions: Iterable[int] | None) -> list[LogPartition]:
@@ -177,7 +177,7 @@ class Completeness:
         return [self.partitions[number] for number in chosen if number in self.partitions]
 
     def history_line(self) -> str:
-        """Return a sentence on since when the history is complete, and what is missing before."""
+        """Return a sentence on the time since which the log is complete, and on what is missing before."""
         count = len(self.partitions)
         where = f"in all {count} log partitions" if count != 1 else "in its log partition"
         if self.is_whole:
@@ -208,7 +208,7 @@ def _proven_since(since: datetime, log_end: datetime | None) -> str:
 
 
 def shown_since(since: datetime, log_end: datetime | None) -> str:
-    """Return the first second from which on a history is complete; empty where that is behind the log's end.
+    """Return the first full second from which the log is complete; empty if that is after the log's end.
 
     >>> from datetime import UTC
     >>> since, end = datetime(2026, 11, 21, 8, 59, 54, 400_000, UTC), datetime(2026, 11, 21, 8, 59, 54, 700_000, UTC)
@@ -235,15 +235,16 @@ class CompleteSince:
     """The time since which some log partitions are complete.
 
     Attributes:
-        is_whole: whether nothing is missing in them at all.
-        since: the latest time since which one of them is complete; None where one is so at its end only, or not at all.
+        is_whole: whether nothing is missing in them.
+        since: the latest of the times since which each is complete; None if one of them is complete only at its end, or
+            never.
     """
 
     is_whole: bool
     since: datetime | None
 
     def has_all_from(self, start: datetime | None) -> bool:
-        """Return whether everything from a time on is there; None stands for the start of the log."""
+        """Return whether nothing is missing from a time on; None means the start of the log."""
         if self.is_whole:
             return True
         return start is not None and self.since is not None and start >= self.since

@@ -1,4 +1,4 @@
-"""Complete ranges: offsets of a log partition of which none is missing, for those who find them and those who ask."""
+"""Complete ranges: ranges of a log partition without a missing offset, for history and for questions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,15 +13,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompleteRange:
-    """Offsets of which none is missing: from ``from_offset`` up to ``to_offset``, which is not included.
+    """A range without a missing offset, from ``from_offset`` to ``to_offset`` (not included).
 
     Attributes:
-        exact_from_offset: everything is proven from here on; before it the cleaner may have replaced records by later
-            ones of this range. None where nothing is proven.
-        begins_at: the end of the range before, which is the first missing offset; 0 for the first range.
-        is_gap: the missing offsets were in no copy, or in none from the beginning: they may have been anything.
-        copy: its records below ``from_offset`` prove something; None for a range that a table has.
-        from_timestamp: the running maximum of the records' timestamps there; None where they carry none.
+        exact_from_offset: the offset from which everything is proven. Before it, the cleaner may have removed records
+            for later ones of this range. None if nothing is proven.
+        begins_at: the first missing offset before the range, which is the end of the range before; 0 for the first
+            range.
+        is_gap: whether the offsets missing before it were in no copy, so that they may have been anything.
+        copy: the copy whose records below ``from_offset`` prove something; None for a range from a table.
+        from_timestamp: the running maximum of the records' timestamps at ``from_offset``; None if they have none.
     """
 
     from_offset: int
@@ -36,7 +37,7 @@ class CompleteRange:
 
     @property
     def own_copy(self) -> "Copy":
-        """Return the copy that proves something; the run that finds a range has it, and no table."""
+        """Return the copy; only the run that finds a range has it, not a range from a table."""
         if self.copy is None:
             raise ValueError("a range that a table has knows no copy")
         return self.copy
@@ -55,7 +56,7 @@ class CompleteRange:
         return self.exact_from_timestamp is not None and self._begins_by(at) and self.exact_from_timestamp <= at
 
     def proven_from(self, at: datetime, *, is_last: bool) -> int | None:
-        """Return the offset from which on everything is proven that decides about a time; None if nothing is."""
+        """Return the first offset from which the range proves every key at a time; None if it proves nothing."""
         if self.exact_from_offset is None or self.is_over(at, is_last=is_last):
             return None
         begins = self.exact_from_offset == 0 or self._begins_by(at) or (is_last and at == LATEST)
@@ -65,22 +66,22 @@ class CompleteRange:
         return self.from_offset == 0 or (self.from_timestamp is not None and self.from_timestamp <= at)
 
     def is_over(self, at: datetime, *, is_last: bool) -> bool:
-        """Return whether it ends before a point in time; the last one of a log partition never does."""
+        """Return whether it ends before a point in time; the last range of a log partition never does."""
         return not is_last and (self.to_timestamp is None or self.to_timestamp <= at)
 
 
 def are_longer(before: Sequence[CompleteRange], now: Sequence[CompleteRange]) -> bool:
-    """Return whether ranges begin where those of before did, and at most the last one goes on."""
+    """Return whether ranges begin where the earlier ones did, so that only the last one may have become longer."""
     return _begins(before) == _begins(now)
 
 
 def gaps_behind(before: Sequence[CompleteRange], end: int, now: Sequence[CompleteRange]) -> list[int]:
-    """Return the numbers of the ranges that begin with a gap behind an end; none where anything before it changed.
+    """Return the numbers of the new ranges that begin with a gap after an end; none if an earlier range changed.
 
     Args:
         before: the ranges of earlier runs.
-        end: of what they have read.
-        now: the ranges of now.
+        end: the end of earlier runs.
+        now: the present ranges.
     """
     count = len(before)
     are_behind = all(span.is_gap and span.begins_at >= end for span in now[count:])

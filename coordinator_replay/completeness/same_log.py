@@ -1,9 +1,9 @@
-"""Decision whether copies are of one log, and which of their records an election of a leader has lost.
+"""The decision whether copies are of one log, and which of their records an election discarded.
 
-Two logs that diverge stay different. So the newest anchor that a dump has decides for all below it. If another record
-stands there, older anchors show whether it was ever the same log. A leader that was elected without the newest records
-begins a higher leader epoch, and what it lacked is lost (KIP-101). ``lost_tail`` finds that even where the cleaner has
-removed what the new leader wrote in its place.
+Two logs that diverge stay different. So the newest anchor in a dump decides for all offsets below it. If the dump has
+another record there, older anchors show whether it was ever the same log. A leader that was elected without the newest
+records begins a higher leader epoch, and the records that it lacked are lost (KIP-101). ``lost_tail`` finds this even
+if the cleaner has removed the new leader's records at these offsets.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,8 +32,8 @@ class EarlierLog:
     """Facts of earlier runs on a log partition.
 
     Attributes:
-        anchors: by offset.
-        topic_id: of the topic; None where no dump had it.
+        anchors: anchors, sorted by offset.
+        topic_id: id of the topic; None if no dump had it.
         end_offset: the offset after the last one that they have read.
     """
 
@@ -42,7 +42,7 @@ class EarlierLog:
     end_offset: int | None = None
 
     def columns(self) -> dict[str, Any]:
-        """Return what ``log_partitions`` keeps of it for the next run."""
+        """Return the columns of ``log_partitions`` that keep it for the next run."""
         return {"topic_id": self.topic_id, "anchors": [anchor.row() for anchor in self.anchors]}
 
     @property
@@ -51,11 +51,11 @@ class EarlierLog:
         return self.anchors[-1].leader_epoch if self.anchors else None
 
     def below(self, limit: int) -> "EarlierLog":
-        """Return it without what the log has lost from an offset on."""
+        """Return the facts without anything at or after an offset."""
         return replace(self, anchors=[anchor for anchor in self.anchors if anchor.log_offset < limit])
 
     def epochs_at(self, offsets: Numbers) -> tuple[Numbers, Numbers]:
-        """Return bounds of the leader epochs at some offsets: those of the anchors around each of them."""
+        """Return bounds of the leader epochs at some offsets: the leader epochs of the anchors around each offset."""
         known = [(anchor.log_offset, anchor.leader_epoch) for anchor in self.anchors if anchor.leader_epoch is not None]
         places = np.array([place for place, _ in known], np.int64)
         epochs = np.array([NO_EPOCH, *(epoch for _, epoch in known), LARGEST_INT64], np.int64)
@@ -65,13 +65,13 @@ class EarlierLog:
 
 @dataclass(slots=True)
 class LogCopy:
-    """The files of a log partition in one folder, or its records in an export, which has no folder; or a part of these.
+    """A copy of a log partition, or a part of it: files in one folder, or records of an export.
 
     Attributes:
-        folder: where the files lie; empty for an export.
-        compared: its records at offsets of anchors.
-        topic_id: of the topic, from ``partition.metadata``; None where the dump doesn't have it.
-        epochs: where leader epochs begin in its current files.
+        folder: the folder of the files; empty for an export.
+        compared: comparisons of its records with anchors.
+        topic_id: id of the topic, from ``partition.metadata``; None if the dump doesn't have it.
+        epochs: the offsets at which leader epochs begin in its current files.
         checkpoint: leader epochs and their first offsets, from ``leader-epoch-checkpoint``.
     """
 
@@ -84,23 +84,23 @@ class LogCopy:
 
     @property
     def key(self) -> tuple[str, int]:
-        """Return what identifies it."""
+        """Return folder and log partition, which identify it."""
         return self.folder, self.log_partition
 
     @property
     def matched(self) -> int:
-        """Return the newest offset at which it has the record of earlier runs; -1 if there is none."""
+        """Return the highest offset at which it has the same record as earlier runs; -1 if there is none."""
         return max((found.anchor.log_offset for found in self.compared if found.is_same), default=_NO_OFFSET)
 
     @property
     def diverged(self) -> Comparison | None:
-        """Return the first comparison above that with another record."""
+        """Return the first comparison above that offset that found a different record; None if there is none."""
         others = [found for found in self.compared if found.anchor.log_offset > self.matched]
         return min(others, key=lambda found: found.anchor.log_offset, default=None)
 
     @property
     def is_settled(self) -> bool:
-        """Return whether it has the record of earlier runs at the newest anchor that was compared."""
+        """Return whether it has the same record as earlier runs at the newest compared anchor."""
         return self.matched > _NO_OFFSET and self.diverged is None
 
     @property
@@ -111,11 +111,11 @@ class LogCopy:
 
     @property
     def place(self) -> str:
-        """Return where it is, for a sentence."""
+        """Return its place in words."""
         return self.folder or "the export"
 
     def add(self, part: "LogCopy") -> None:
-        """Take over what a part of it has."""
+        """Add the facts of a part."""
         self.compared += part.compared
         self.topic_id = self.topic_id or part.topic_id
         self.epochs += part.epochs
@@ -123,13 +123,13 @@ class LogCopy:
 
 
 class Truncation(NamedTuple):
-    """A log partition that lost its newest records at an election of a leader.
+    """A truncation: a log partition lost its newest records at an election.
 
     Attributes:
-        from_offset: what earlier runs had read from there on counts no more.
-        until_offset: at the latest, the log diverged there; the same offset where that is certain.
-        end_offset: the offset after the last one that earlier runs had read; None where no run has kept it.
-        leader_epoch: of the leader that was elected.
+        from_offset: records of earlier runs from this offset on no longer count.
+        until_offset: the log diverged at this offset at the latest; equal to ``from_offset`` if that is certain.
+        end_offset: the offset after the last one that earlier runs had read; None if no run has kept it.
+        leader_epoch: leader epoch of the elected leader.
     """
 
     log_partition: int
@@ -154,12 +154,12 @@ class Truncation(NamedTuple):
 
 
 class StaleCopy(NamedTuple):
-    """A copy that lacks an election: an older dump, or a replica that had not caught up.
+    """A copy from before an election: an older dump, or a replica that had not caught up.
 
     Attributes:
-        place: where it is.
-        from_offset: its records from there on are not part of the log.
-        leader_epoch: of the log's records there.
+        place: its place in words.
+        from_offset: its records from this offset on are not part of the log.
+        leader_epoch: leader epoch of the log's records there.
     """
 
     place: str
@@ -179,13 +179,13 @@ class StaleCopy(NamedTuple):
 
 @dataclass(slots=True)
 class LogComparison:
-    """A dump compared with what earlier runs have kept, and its copies with each other, where they are of the same log.
+    """The comparison of a dump with the facts of earlier runs, and of its copies with each other.
 
     Attributes:
-        truncated: log partitions of which earlier runs have read records that were lost since.
-        stale: copies of which some records don't count, by folder, or file that is not current, and log partition.
-        open: copies that prove nothing by what they lack, with the first offset that shows it, by the same.
-        unknown: log partitions that earlier runs have read, of which the dump has no record to compare.
+        truncated: log partitions that have lost records of earlier runs since.
+        stale: copies with records that don't count, by log partition and by folder (or file, if it is not current).
+        open: copies whose missing offsets prove nothing, each with the first offset that shows it, by the same keys.
+        unknown: log partitions of earlier runs for which the dump has no record to compare.
     """
 
     truncated: dict[int, Truncation] = field(default_factory=dict)
@@ -200,22 +200,22 @@ class LogComparison:
 
     @property
     def lost_from(self) -> dict[int, int]:
-        """Return the first offset from which on earlier runs' records are lost, by log partition."""
+        """Return the first offset from which records of earlier runs are lost, by log partition."""
         return {partition: lost.from_offset for partition, lost in self.truncated.items()}
 
     def limit(self, names: Iterable[str], log_partition: int) -> int | None:
-        """Return the offset from which on the records of a file don't count; None where all of them do.
+        """Return the offset from which the records of a file don't count; None if all count.
 
         Args:
-            names: of the copies that the file belongs to.
-            log_partition: of the file.
+            names: names of the copies that the file belongs to.
+            log_partition: log partition of the file.
         """
         stale = (self.stale.get((name, log_partition)) for name in names)
         return min((copy.from_offset for copy in stale if copy is not None), default=None)
 
     @property
     def notes(self) -> list[str]:
-        """Return sentences about it for the user."""
+        """Return sentences about the comparison for the user."""
         notes = [lost.note for lost in self.truncated.values()] + [copy.note for copy in self.stale.values()]
         notes += [
             f"{name}: log partition {partition} lacks a record at offset {offset} or below, though another copy has it "
@@ -232,10 +232,10 @@ class LogComparison:
         return notes
 
     def with_divergences(self, divergences: Iterable[Divergence], earlier: Mapping[int, EarlierLog]) -> "LogComparison":
-        """Return the comparison with what records of copies show about each other.
+        """Return the comparison with the divergences between copies added.
 
         Args:
-            divergences: of copies from each other, or from what earlier runs have read.
+            divergences: divergences of copies from each other, or from the records of earlier runs.
             earlier: what earlier runs have kept, by log partition.
         """
         joined = LogComparison(dict(self.truncated), dict(self.stale), dict(self.open), self.unknown)
@@ -252,7 +252,7 @@ class LogComparison:
             self.open[place] = min(found.until_offset, self.open.get(place, found.until_offset))
 
     def _lose(self, found: Divergence, name: str | None, earlier: Mapping[int, EarlierLog]) -> None:
-        """Take note of what a copy has lost; without a name, of what earlier runs have read."""
+        """Note which records of a copy are lost; without a name, which records of earlier runs."""
         partition, start, epoch = found.log_partition, found.from_offset, found.leader_epoch
         if name is None:
             self.truncate(Truncation(partition, start, found.until_offset, earlier[partition].end_offset, epoch))
@@ -262,14 +262,14 @@ class LogComparison:
             self.stale[name, partition] = StaleCopy(name, partition, start, epoch)
 
     def truncate(self, lost: Truncation) -> None:
-        """Take note of a truncation; of several of a log partition, that of the newest leader counts."""
+        """Note a truncation; of several in a log partition, the one by the newest leader counts."""
         other = self.truncated.setdefault(lost.log_partition, lost)
         if (lost.leader_epoch, -lost.from_offset) > (other.leader_epoch, -other.from_offset):
             self.truncated[lost.log_partition] = lost
 
 
 def merged(parts: Iterable[LogCopy]) -> list[LogCopy]:
-    """Return the copies that parts are of, in order."""
+    """Return the copies to which some parts belong, in order."""
     copies: dict[tuple[str, int], LogCopy] = {}
     for part in parts:
         copies.setdefault(part.key, LogCopy(*part.key)).add(part)
@@ -277,13 +277,14 @@ def merged(parts: Iterable[LogCopy]) -> list[LogCopy]:
 
 
 def may_have_diverged(copies: Sequence[LogCopy], log: EarlierLog | None) -> bool:
-    """Return whether copies of a log partition may be of different leaders, among them what earlier runs have read.
+    """Return whether copies of a log partition, or the records of earlier runs, may be of different leaders.
 
-    Only leaders of different epochs write different logs. A copy that has the newest record that earlier runs have kept
-    has all that they have read.
+    Only leaders of different epochs write different logs. A copy with the newest anchor of earlier runs has all records
+    that they have read.
 
     Args:
-        copies: of a dump, each with what its headers and its checkpoint say; no header if none is at its end.
+        copies: copies of a dump, each with the facts of its headers and its checkpoint; without headers if none is at
+            its end.
         log: what earlier runs have kept of the log partition; None if none has read it.
     """
     epochs = {copy.leader_epoch for copy in copies}
@@ -295,7 +296,7 @@ def may_have_diverged(copies: Sequence[LogCopy], log: EarlierLog | None) -> bool
 
 
 def check_topic(copy: LogCopy, log: EarlierLog) -> None:
-    """Make sure that a copy is of the topic that earlier runs have read.
+    """Make sure that a copy is of the same topic as the records of earlier runs.
 
     Raises:
         InputError: its topic has another id.
@@ -308,14 +309,14 @@ def check_topic(copy: LogCopy, log: EarlierLog) -> None:
 
 
 def decided(copies: Sequence[LogCopy], earlier: Mapping[int, EarlierLog]) -> LogComparison:
-    """Decide by anchors which of the records of copies, and of earlier runs, count.
+    """Decide by anchors which records of copies and of earlier runs count.
 
     Args:
-        copies: of a dump, each with its records at the offsets of anchors.
+        copies: copies of a dump, each with its comparisons with anchors.
         earlier: what earlier runs have kept, by log partition.
 
     Raises:
-        InputError: the dump is of another log, or nothing says which of two histories counts.
+        InputError: the dump is of another log, or nothing shows which of two histories counts.
     """
     comparison = LogComparison()
     compared = {copy.log_partition for copy in copies if copy.compared}
@@ -343,9 +344,9 @@ def decided(copies: Sequence[LogCopy], earlier: Mapping[int, EarlierLog]) -> Log
 
 
 def _replaced(copy: LogCopy, log: EarlierLog) -> Comparison | None:
-    """Return the first anchor that the log of a copy can't have any more: leader epochs only rise in a log.
+    """Return the first anchor that the log of a copy can no longer have, because leader epochs only rise in a log.
 
-    The copy may be too short to have another record at the anchor's offset.
+    The copy may be too short to have a different record at the anchor's offset.
     """
     if copy.matched == _NO_OFFSET:
         return None
@@ -358,10 +359,10 @@ def _replaced(copy: LogCopy, log: EarlierLog) -> Comparison | None:
 
 
 def _is_newer(copy: LogCopy, log: EarlierLog, diverged: Comparison) -> bool:
-    """Return whether the copy counts where it diverges from what earlier runs have read, by the leader epochs.
+    """Return whether the copy, and not the records of earlier runs, counts after the divergence, by leader epochs.
 
     Raises:
-        InputError: it is another log, or no leader epoch says which of both counts.
+        InputError: it is another log, or no leader epoch shows which of both counts.
     """
     anchor, other = diverged.anchor, diverged.other
     where = (
@@ -380,10 +381,10 @@ def _is_newer(copy: LogCopy, log: EarlierLog, diverged: Comparison) -> bool:
 
 
 def _truncation(copy: LogCopy, diverged: Comparison, log: EarlierLog) -> Truncation:
-    """Return where the copy diverges from what earlier runs have read, as exactly as its leader epochs say it.
+    """Return where the copy diverges from the records of earlier runs, as exactly as its leader epochs show.
 
-    The checkpoint says that what stands at or behind the start of an epoch is lost. It says nothing of what stands
-    below: a follower that fetched a cleaned log notes too high a start.
+    The checkpoint says that records of lower epochs at or after the start of an epoch are lost. It says nothing about
+    records below: a follower that fetched a cleaned log notes too high a start.
     """
     first, last, epoch = copy.matched + 1, diverged.anchor.log_offset, diverged.anchor.leader_epoch or 0
     starts = [start for start in copy.epochs if start.leader_epoch > epoch and first <= start.first <= last]
@@ -401,15 +402,15 @@ def logs_after(
     parts: Iterable[LogCopy],
     comparison: LogComparison,
 ) -> dict[int, EarlierLog]:
-    """Return what a run keeps of the log partitions that it has read; their ends are as before.
+    """Return the facts that a run keeps of the log partitions that it has read; their ends stay as they were.
 
-    Anchors that the dump still has are preferred: what has outlived a compaction may well outlive another one.
+    Anchors that the dump still has are preferred: a record that has outlived one compaction may well outlive another.
 
     Args:
-        earlier: what earlier runs have kept.
+        earlier: the facts of earlier runs.
         anchors_read: candidates among the records that the run has read.
-        parts: what was read of the dump.
-        comparison: the dump compared with what earlier runs have kept.
+        parts: the parts of the dump that were read.
+        comparison: the comparison of the dump with the facts of earlier runs.
     """
     parts = list(parts)
     still = {

@@ -1,7 +1,7 @@
-"""Parts of a log partition in which nothing is missing: what begins or ends in one of them did so at that time.
+"""Parts of a log partition without missing records. Something that begins or ends in such a part did so at that time.
 
-In any other part a record may have been removed, or is in no dump. So what seems to begin or to end there may have
-begun earlier, or have gone on.
+In any other part, a record may have been removed or be in no dump. So something that seems to begin or end there may
+have begun earlier, or gone on.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,10 +13,10 @@ from coordinator_replay.times import milliseconds
 
 
 class ExactSpan(NamedTuple):
-    """A part of a log partition of which every record is proven.
+    """A part of a log partition in which everything is proven.
 
     Attributes:
-        after_ms: the time of its first record: at that time others may still be missing; -1 from the log's start on.
+        after_ms: the time of its first record, at which other records may still be missing; -1 for the log's start.
         to_ms: the time of its last record.
     """
 
@@ -43,13 +43,13 @@ def spans_of(partition: int, ranges: Sequence[CompleteRange]) -> Iterator[ExactS
 
 
 def is_begin_proven(spans: Sequence[ExactSpan], at_ms: int | None, *, recurs: bool, joins_ms: int = 0) -> bool:
-    """Return whether what was first seen at a time was not so before.
+    """Return whether something first seen at a time is proven not to have begun earlier.
 
     Args:
-        spans: of its log partition; none where no record is missing.
-        at_ms: the time; None where no record says it.
-        recurs: whether it may have been so once before, and over in between.
-        joins_ms: what was so no longer than that before would count as the same.
+        spans: the spans of its log partition; none if no record is missing.
+        at_ms: the time; None if no record has it.
+        recurs: whether it may have occurred before, and been over in between.
+        joins_ms: an earlier occurrence within this time would count as the same.
 
     >>> spans = [ExactSpan(0, -1, 50), ExactSpan(0, 70, 90)]
     >>> [is_begin_proven(spans, at_ms, recurs=False) for at_ms in (50, 60, 70, 71)]
@@ -66,13 +66,13 @@ def is_begin_proven(spans: Sequence[ExactSpan], at_ms: int | None, *, recurs: bo
 
 
 def is_all_proven(spans: Sequence[ExactSpan], first_ms: int | None, last_ms: int | None, *, joins_ms: int = 0) -> bool:
-    """Return whether no record is missing of what was so from one time to another.
+    """Return whether no record is missing about something that lasted from one time to another.
 
     Args:
-        spans: of its log partition; none where no record is missing.
-        first_ms: the first time; None where no record says it.
-        last_ms: the last one, likewise.
-        joins_ms: what was so no longer than that before would count as the same.
+        spans: the spans of its log partition; none if no record is missing.
+        first_ms: the first time; None if no record has it.
+        last_ms: the last time; None if no record has it.
+        joins_ms: an earlier occurrence within this time would count as the same.
 
     >>> spans = [ExactSpan(0, -1, 50), ExactSpan(0, 70, 90)]
     >>> [is_all_proven(spans, first_ms, 80) for first_ms in (40, 70, 71)]
@@ -86,7 +86,7 @@ def is_all_proven(spans: Sequence[ExactSpan], first_ms: int | None, last_ms: int
 
 
 def is_end_proven(spans: Sequence[ExactSpan], at_ms: int | None) -> bool:
-    """Return whether what was last seen at a time was over then.
+    """Return whether something last seen at a time is proven to have been over then.
 
     Args:
         spans: of its log partition; none where no record is missing.
