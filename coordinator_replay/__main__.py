@@ -1,7 +1,7 @@
 """The program: ``coordinator-replay``, and the same by ``python -m coordinator_replay``.
 
-Python looks for modules in the folder it is started in first, which may be a dump that somebody sent. It is taken off
-the path here; what Python itself asks for before this file is run, only ``python -P -m`` keeps it from.
+Python first looks for modules in its working directory, which may be a dump that somebody sent. This file takes that
+folder off the path. Only ``python -P -m`` protects the imports that Python makes before it runs this file.
 """
 
 import os
@@ -12,7 +12,7 @@ if not sys.flags.safe_path and sys.path and os.path.realpath(sys.path[0]) == os.
 
 
 def start() -> None:
-    """Run the program; Ctrl-C ends it without a trace from the first import on."""
+    """Run the program; Ctrl-C ends it without a traceback, even during the first imports."""
     try:
         from coordinator_replay.cli.main import main
     except KeyboardInterrupt:

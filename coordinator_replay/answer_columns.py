@@ -1,9 +1,9 @@
-"""The columns of an answer, declared once: as the fields of the dataclass that its rows are.
+"""The columns of an answer, declared once, as the fields of the dataclass of its rows.
 
-A field made by ``column`` says how people see it: the heading above a table, in the words of Kafka's tools; the rank
-by which columns give way on a narrow terminal; and how far its text may be cut. It also has the SQL that reads its
+A field made by ``column`` says how people see it: its heading in a table, in the words of Kafka's tools; its rank, by
+which columns are left out on a narrow terminal; and how far its text may be cut. It also has the SQL that reads its
 value, if that is not the stored column of the same name. SELECT lists, the keys of JSON and CSV, tables on a terminal
-and the Python API all follow the fields, in their order.
+and the Python API all have these fields in this order.
 """
 
 import json
@@ -13,11 +13,11 @@ from functools import cache
 from typing import Any, TypeVar
 
 LAST = 9
-"""Rank of what is shown only where there is room for everything."""
+"""Rank of columns that are shown only if there is room for all."""
 
 PYTHON, REQUIRE_STABLE, END_OFFSETS = "Python", "--require-stable", "--end-offsets"
 STREAMS, SHARE, CLASSIC_MEMBERS = "streams groups", "share groups", "classic members"
-"""What ``only_with`` may be: the Python API, which no command shows, options, and what kind of group it is."""
+"""Values of ``only_with``: the Python API, whose columns no command shows; options; and types of groups."""
 
 Row = TypeVar("Row")
 
@@ -29,18 +29,18 @@ class AnswerColumn:
     Attributes:
         name: its name in JSON and CSV.
         heading: its name above the table; empty for a column that only JSON, CSV and ``--wide`` have.
-        rank: 1 for what an answer is about; the higher, the sooner a column gives way on a narrow terminal.
-        least: cells that its text may be cut down to; None where it is shown whole or not at all.
-        is_id: whether it names one of several, so that shortened texts must stay different; an id that is shown whole
-            or not at all is one that the next command takes.
-        good: cells of its text that count for more than another column of a higher rank.
-        only_with: the option or kind of group without which it is not shown; empty for what is always shown.
-        sql: the expression that it is read by; empty for the stored column of its name.
-        read: makes the value of what the engine returns; None where that is the value.
-        text: makes what a table shows of the value; None where that is its usual text.
-        bound: its heading in a table where it is true of a row: the log proves no more than a bound then.
-        is_sentence: whether its texts stand below their rows where they don't fit beside others.
-        is_cut: whether a long text ends in ``…`` on a terminal, in place of going on in the next line.
+        rank: 1 for the main columns of an answer. Columns with a higher rank are left out first on a narrow terminal.
+        least: width to which its text may be cut; None if it is shown whole or not at all.
+        is_id: whether it is an id, so that shortened texts must stay different. An id that is shown whole or not at all
+            is an argument of other commands.
+        good: width of its text that is more important than another column of a higher rank.
+        only_with: the option or type of group without which it is not shown; empty if it is always shown.
+        sql: the expression that reads it; empty for the stored column of its name.
+        read: makes the value from the engine's value; None if both are the same.
+        text: makes the text in a table from the value; None for its usual text.
+        bound: its heading in a table in which it is true for a row: then the log proves only a bound.
+        is_sentence: whether its texts go below their rows if they don't fit beside others.
+        is_cut: whether a long text ends in ``…`` on a terminal instead of continuing in the next line.
     """
 
     name: str
@@ -88,7 +88,7 @@ def select_list(row_type: type, table: str = "") -> str:
 
     Args:
         row_type: the dataclass.
-        table: the table's name in the statement, where stored columns need it.
+        table: the table's name in the statement, if stored columns need it.
     """
     prefix = f"{table}." if table else ""
     return ", ".join(column.sql or f"{prefix}{column.name}" for column in stored_columns(row_type))

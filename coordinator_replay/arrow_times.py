@@ -1,4 +1,4 @@
-"""Columns of times: milliseconds of records as Arrow's timestamps, null where ``times`` says that none can be shown."""
+"""Columns of times: milliseconds of records as Arrow timestamps; null for times that can't be shown, see ``times``."""
 
 import numpy as np
 import numpy.typing as npt

@@ -1,4 +1,4 @@
-"""Columns of numbers as numpy has them, for tasks that handle many rows at once."""
+"""Columns of numbers as numpy arrays, for tasks that handle many rows at once."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -18,7 +18,7 @@ Numbers = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 NONE = int(np.iinfo(np.int64).min)
-"""Stands for a value that is not there."""
+"""Placeholder for a missing value."""
 
 
 def numbers_of(column: pa.Array, nothing: int = 0) -> Numbers:
@@ -36,7 +36,7 @@ def ms_of(column: pa.Array | pa.ChunkedArray) -> Numbers:
 
 
 def distinct(numbers: Numbers) -> Numbers:
-    """Return numbers in order, each once: by sorting, which costs little where they mostly rise already.
+    """Return the distinct numbers in order, by sorting, which is cheap for numbers that mostly rise already.
 
     >>> distinct(np.array([3, 4, 1, 4]))
     array([1, 3, 4])
@@ -49,13 +49,13 @@ def distinct(numbers: Numbers) -> Numbers:
 
 
 def as_bools(column: pa.Array) -> Bools:
-    """Return answers as numpy has them; null is no."""
+    """Return a column of booleans as a numpy array; null becomes false."""
     bools: Bools = column.fill_null(False).to_numpy(zero_copy_only=False)
     return bools
 
 
 def codes_of(column: pa.DictionaryArray) -> Numbers:
-    """Return places in the dictionary; the one behind its end for null."""
+    """Return indices into the dictionary; for null, the index after its end."""
     return numbers_of(column.indices, len(column.dictionary))
 
 

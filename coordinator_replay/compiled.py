@@ -11,20 +11,20 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-# Numba reads the settings that lie in the current folder, which may be a dump that somebody sent; one of them names the
+# Numba reads a settings file in the working directory, which may be a dump that somebody sent. One setting names the
 # folder of compiled functions.
 with chdir(os.sep) if Path(".numba_config.yaml").exists() else nullcontext():
     from numba import njit
     from numba.core import config
 
-# The compiler looks for them again each time.
+# The compiler would look for them again each time.
 config._config_fname = os.devnull
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def inlined(function: F) -> F:
-    """Mark a function that only compiled functions call; its body stands in for each call.
+    """Mark a function that only compiled functions call; its body replaces each call.
 
     A call would count references to every array that it is given, which takes longer than reading a field.
     """

@@ -1,7 +1,7 @@
-"""Every error a user can meet: one root, one sentence each.
+"""All errors that a user can see. They have one base class, and each has a one-sentence text.
 
-Bad *data* is no exception here: it travels as a row with an ``error_class`` and ends in ``quarantine``. An error is
-raised only if the user can act on it: a wrong call, an input that is not a dump, a broken warehouse.
+Bad *data* raises no exception: it becomes a row with an ``error_class`` and ends in ``quarantine``. An error is raised
+only if the user can act on it: a wrong call, an input that is not a dump, a broken warehouse.
 """
 
 import re
@@ -17,8 +17,8 @@ COLOURS = re.compile("\x1b\\[[0-9;]*m")
 class CoordinatorReplayError(Exception):
     """Root of all errors this package raises on purpose; its text is one sentence for the user.
 
-    Keys within URIs are left out of it: errors end in logs, tickets and tables. So are the colours that libraries give
-    to their own texts.
+    Keys in URIs are left out of it, because errors end in logs, tickets and tables. So are the colours in texts of
+    libraries.
     """
 
     def __init__(self, *arguments: object) -> None:
@@ -57,7 +57,7 @@ class LockedError(CoordinatorReplayError):
     """Another run is at work on the warehouse, or on the dump that is exported into.
 
     Attributes:
-        command: what that run is called; empty where it is not known.
+        command: name of the other run; empty if it is not known.
     """
 
     def __init__(self, text: str, command: str = "") -> None:
@@ -71,10 +71,10 @@ class SnapshotError(CoordinatorReplayError):
 
 @contextmanager
 def writing(place: object) -> Iterator[None]:
-    """Let a file or folder that can't be written in the block be an error of the call.
+    """Turn an error while writing a file or folder in the block into a UsageError.
 
     Raises:
-        UsageError: it can't.
+        UsageError: the file or folder can't be written.
     """
     try:
         yield

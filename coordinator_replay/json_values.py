@@ -33,5 +33,5 @@ def json_value(value: object) -> Any:
 
 
 def json_text(value: object) -> str:
-    """Return a value as one line of JSON, with the characters that it has."""
+    """Return a value as one line of JSON, without escapes for its characters."""
     return json.dumps(json_value(value), ensure_ascii=False, separators=(",", ":"))

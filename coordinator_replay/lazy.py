@@ -1,4 +1,4 @@
-"""Names that a module offers and loads when somebody asks for them.
+"""Names that a module offers and loads at their first use.
 
 The module names them twice: in imports under ``TYPE_CHECKING``, for mypy, readers and import contracts, and in the call
 of ``loaded_when_asked``, whose result is its ``__getattr__``. A test compares the two.
@@ -14,8 +14,8 @@ def loaded_when_asked(module: str, offered: Mapping[str, Iterable[str]]) -> Call
 
     Args:
         module: its name.
-        offered: by the name of another module, the names that this module offers of it; without names the other module
-            itself, by the last part of its name.
+        offered: by the name of another module, the names that this module offers from it. Without names, this module
+            offers the other module itself, by the last part of its name.
     """
     places = {name: (source, name) for source, names in offered.items() for name in names}
     places |= {source.rpartition(".")[2]: (source, "") for source, names in offered.items() if not names}

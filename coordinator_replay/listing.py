@@ -30,7 +30,7 @@ def counted(number: int | None, what: str) -> str:
 
 
 def partition_range(first: int, last: int) -> str:
-    """Return partitions from one to another as people write them, however many that are.
+    """Return a range of partitions as people write it, however long it is.
 
     >>> partition_range(7, 7), partition_range(7, 8), partition_range(7, 9)
     ('7', '7,8', '7-9')

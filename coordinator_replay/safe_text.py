@@ -36,7 +36,7 @@ _RANGES = (
 )
 
 UNSAFE = re.compile("[" + "".join(f"{chr(first)}-{chr(last)}" for first, last in _RANGES) + "]")
-"""Characters that a terminal or a browser obeys, or shows nothing of: two different names would look the same."""
+"""Characters that a terminal or a browser obeys, or does not show, so that two different names would look the same."""
 
 
 def _escape(match: re.Match[str]) -> str:
@@ -47,7 +47,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def neutral(text: str) -> str:
-    r"""Return text that a terminal or a browser shows and does not obey; what HTML means something by is not touched.
+    r"""Return text that a terminal or a browser shows and does not obey; characters special in HTML stay.
 
     >>> neutral("a\x1b[2Jb")
     'a\\x1b[2Jb'
@@ -61,7 +61,7 @@ def _json_escape(match: re.Match[str]) -> str:
 
 
 def neutral_json(text: str) -> str:
-    r"""Return JSON that says the same and holds none of these characters: they can only stand in its strings.
+    r"""Return equivalent JSON without these characters, which can only be in its strings.
 
     >>> neutral_json('["\u202e"]')
     '["\\u202e"]'

@@ -1,4 +1,4 @@
-"""Where the definitions lie: inside the installed package, or next to it in a checkout.
+"""The folder of the definitions: inside the installed package, or next to it in a checkout.
 
 On a cluster the package may be a zip that Spark has sent to the workers: its files are read without being unpacked.
 """
@@ -13,7 +13,7 @@ from coordinator_replay.errors import DefinitionError
 
 @cache
 def schemas_folder() -> Traversable:
-    """Return the folder that holds ``records/`` and ``tables/``.
+    """Return the folder with ``records/`` and ``tables/``.
 
     Raises:
         DefinitionError: neither place has it; the installation is broken.

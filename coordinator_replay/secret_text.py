@@ -1,4 +1,4 @@
-"""URIs as they may be shown and kept: without the keys that some people write into them."""
+"""URIs without the keys that some people write into them, so that they may be shown and stored."""
 
 import re
 
@@ -16,7 +16,7 @@ _PARAMETER = re.compile(
 
 
 def without_secrets(text: str) -> str:
-    """Return a text in which no URI has a user's key or password; the same text where there is none.
+    """Return a text with users' keys and passwords removed from its URIs.
 
     >>> without_secrets("s3://AKIA:abc/def@bucket/dump: can't be read")
     "s3://***@bucket/dump: can't be read"

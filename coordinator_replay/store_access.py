@@ -1,7 +1,7 @@
 """Refusals of object stores: credentials that are missing, wrong or expired, or that lack a permission.
 
-Each store's library says so in words of its own. They are known from a server that answers 401, 403 and 400
-(``tests/test_store_access.py``). Trying again does not help, so whoever is refused ends at once.
+Each store's library has its own words for this. They were found with a server that answers 401, 403 and 400
+(``tests/test_store_access.py``). A retry does not help, so a refused run ends at once.
 """
 
 import re
@@ -26,7 +26,7 @@ _REFUSALS = re.compile(
     r"|google::cloud::Status\((?:PERMISSION_DENIED|UNAUTHENTICATED)\b|Could not create a OAuth2 access token"
     # pyarrow on Azure's store.
     r"|Azure Error: \[\w*\] 40[13] |AuthenticationException"
-    # deltalake on any store: of the store itself, or of the service that gives tokens.
+    # deltalake on any store: a refusal by the store itself, or by the service that gives tokens.
     r"|The operation lacked (?:the necessary privileges|valid authentication credentials)"
     r"|Error performing token request|Server returned non-2xx status code\W*40[13]\s"
     r"|<Code>(?:ExpiredToken|InvalidToken|TokenRefreshRequired)</Code>"
@@ -35,10 +35,10 @@ _MOST = 400
 
 
 def refusal(problem: BaseException | None) -> str | None:
-    """Return what a store's library said when it was refused, for a problem or what caused it; None of other problems.
+    """Return the message of a store's library about a refusal, from an exception or its causes; else None.
 
     Args:
-        problem: an exception; None has no cause.
+        problem: an exception; None for no exception.
     """
     while problem is not None:
         text = str(problem)
@@ -49,11 +49,11 @@ def refusal(problem: BaseException | None) -> str | None:
 
 
 def shortened(text: str) -> str:
-    r"""Return a library's text on one line, without colours and without the end of a long one.
+    r"""Return a library's text on one line, without colours, and cut if it is long.
 
     >>> shortened("When listing:\n  403 \x1b[31mForbidden\x1b[0m")
     'When listing: 403 Forbidden'
     """
-    # Google's client repeats the message in fields of its own, behind it.
+    # Google's client repeats the message in fields after it.
     line = " ".join(COLOURS.sub("", text).partition(" error_info=")[0].split()).rstrip(".")
     return line if len(line) <= _MOST else f"{line[:_MOST]} …"

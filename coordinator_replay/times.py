@@ -1,4 +1,4 @@
-"""Times as records hold them, and which of them can be shown.
+"""Times of records, and which of them can be shown.
 
 Kafka writes milliseconds since 1970, and -1 for none. A record can hold any other number too, but only the years 1970
 to 9999 can be shown by every reader of the tables. Python's calendar ends there, and Spark, DuckDB and pandas differ
@@ -29,7 +29,7 @@ def moment_of_ms(at_ms: int | None) -> datetime | None:
 
 
 def elapsed_ms(since_ms: int | None, until_ms: int | None) -> int | None:
-    """Return how long it was from one time to another; None where one of them is not on record.
+    """Return the time from one time to another; None if one of them is not on record.
 
     >>> elapsed_ms(3, 5), elapsed_ms(None, 5)
     (2, None)
@@ -38,16 +38,16 @@ def elapsed_ms(since_ms: int | None, until_ms: int | None) -> int | None:
 
 
 def time_order(at_ms: int | None) -> int:
-    """Return where a time of a group stands among others of it: one that is not on record is before all that are.
+    """Return a sort key for times of a group: a time that is not on record comes before all others.
 
-    A group's clock never turns back, and goes on where a record carries no time. So only what was before the first
-    record with a time has none.
+    A group's clock never goes back, and stays where it is at a record without a time. So only events before the first
+    record with a time have none.
     """
     return -1 if at_ms is None else at_ms
 
 
 def latest_ms(one_ms: int | None, other_ms: int | None) -> int | None:
-    """Return the later of two times; the only one where the other is not on record, None where neither is.
+    """Return the later of two times; the only one if the other is not on record; None if neither is.
 
     >>> latest_ms(3, 5), latest_ms(None, 5), latest_ms(None, None)
     (5, 5, None)
@@ -58,12 +58,12 @@ def latest_ms(one_ms: int | None, other_ms: int | None) -> int | None:
 
 
 def in_utc(moment: datetime) -> datetime:
-    """Return a moment in UTC, which one without a zone is in already."""
+    """Return a moment in UTC; a moment without a zone is taken as UTC."""
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def moment_text(moment: datetime, zone: tzinfo = UTC) -> str:
-    """Return a moment as ISO-8601, in a form that every command takes back.
+    """Return a moment as ISO-8601, in a form that every command accepts.
 
     >>> moment_text(datetime(2026, 11, 20, 2, 13))
     '2026-11-20T02:13:00.000Z'
@@ -98,7 +98,7 @@ def moments_in_zone(text: str, zone: tzinfo) -> str:
 
 
 def time_text(at_ms: int | None) -> str:
-    """Return a time in milliseconds as sentences have it; a number beyond the calendar stays a number.
+    """Return a time in milliseconds as text for a sentence; a number beyond the calendar stays a number.
 
     >>> time_text(1795249931062), time_text(2**62), time_text(None)
     ('2026-11-21T08:32:11.062Z', '4611686018427387904 ms', 'an unknown time')

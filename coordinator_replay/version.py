@@ -1,3 +1,3 @@
-"""Which release this is."""
+"""The version of this release."""
 
 __version__ = "0.4.0"

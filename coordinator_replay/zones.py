@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from coordinator_replay.errors import UsageError
 
 FARTHEST = timedelta(hours=14)
-"""No zone of the world is farther from UTC, nor was any since clocks are set by zones."""
+"""The largest offset from UTC that any time zone has or had."""
 
 _FIXED = re.compile(r"(?:UTC|GMT)?([+-])(\d{1,2}):?(\d{2})?")
 
@@ -28,7 +28,7 @@ _HOURS: Mapping[str, float] = {
     "JST": 9,
     "SGT": 8,
 }
-"""Abbreviations that mean one zone only. CST and BST, for example, mean several."""
+"""Abbreviations that mean only one zone. CST and BST, for example, mean several."""
 
 
 def parse_zone(name: str) -> tzinfo:

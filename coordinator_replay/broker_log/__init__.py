@@ -1,1 +1,1 @@
-"""Logs of brokers: the layouts of their lines, and what the group coordinator writes in them. No I/O, no Spark."""
+"""Logs of brokers: layouts of lines, and the messages of the group coordinator. No I/O, no Spark."""

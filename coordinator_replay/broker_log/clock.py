@@ -1,4 +1,4 @@
-"""UTC of local times in a log: by a zone that is named, or by lines whose records say when it was."""
+"""UTC for local times in a log: by a named zone, or by lines whose records have the time."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -11,13 +11,13 @@ QUARTER_MS = 900_000
 """Zones differ from UTC by a whole number of quarter hours."""
 
 WITHIN_MS = 2_000
-"""A line and its record are so near: the coordinator logs in the same call, and the append may wait."""
+"""Largest difference between a line and its record: the coordinator logs in the same call, but the append may wait."""
 
 FARTHEST_MS = round(FARTHEST.total_seconds() * 1000)
 """No zone is farther from UTC."""
 
 _CHANGES_MS = (1_800_000, 3_600_000)
-"""By how much daylight saving moves clocks."""
+"""Time by which daylight saving may move clocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +25,9 @@ class RecordedLine:
     """A line that has a record.
 
     Attributes:
-        place: which line of the file it is.
+        place: number of the line in the file.
         local_ms: its time.
-        recorded_ms: times of records it may be about: of each generation or epoch of that group and number.
+        recorded_ms: times of the records that it may be about: all records of this group with this generation or epoch.
     """
 
     place: int
@@ -47,11 +47,11 @@ class RecordedLine:
 
 @dataclass(frozen=True, slots=True)
 class UtcOffset:
-    """Lines of a file whose times differ from UTC alike.
+    """Lines of a file with the same difference from UTC.
 
     Attributes:
-        first, last: places of the first and the last of these lines; None for no bound.
-        offset_ms: local time less UTC.
+        first, last: numbers of the first and the last of these lines; None for no bound.
+        offset_ms: local time minus UTC.
     """
 
     first: int | None
@@ -73,11 +73,11 @@ def utc_offsets(lines: Iterable[RecordedLine]) -> list[UtcOffset] | None:
         lines: lines that have records, in the order of the file.
 
     Returns:
-        one or two offsets; None where the lines fit no zone, or none of them has a record.
+        One or two offsets; None if the lines fit no zone, or none has a record.
     """
     shown = [(line.place, line.offsets()) for line in lines if line.recorded_ms]
     fitting = [(place, offsets) for place, offsets in shown if offsets]
-    # By chance one line in 225 fits some zone. So a file most of whose lines fit none is of other brokers.
+    # One line in 225 fits some zone by chance. So if most lines of a file fit no zone, it is from other brokers.
     if not fitting or 2 * len(fitting) <= len(shown):
         return None
     counts = Counter(offset for _, offsets in fitting for offset in offsets)
@@ -97,14 +97,14 @@ def _two(fitting: Sequence[tuple[int, frozenset[int]]]) -> list[UtcOffset] | Non
 
 
 class ZoneClock:
-    """UTC of the local times of one zone, in the order in which they were logged."""
+    """Conversion of one zone's local times to UTC, in the order in which they were logged."""
 
     def __init__(self, zone: tzinfo) -> None:
         self._zone = zone
         self._last_ms: int | None = None
 
     def utc_ms(self, local_ms: int) -> int:
-        """Return UTC of a local time; of an hour that clocks show twice, the second one once time went back."""
+        """Return UTC for a local time. Of an hour that clocks show twice, it is the second once times went back."""
         local = datetime.fromtimestamp(local_ms // 1000, UTC).replace(tzinfo=self._zone)
         first, second = (round(local.replace(fold=fold).timestamp()) * 1000 + local_ms % 1000 for fold in (0, 1))
         is_second = self._last_ms is not None and first < self._last_ms - WITHIN_MS

@@ -9,10 +9,10 @@ from coordinator_replay.broker_log.layouts import LogLine
 from coordinator_replay.schemas_folder import schemas_folder
 
 MARKS = (b"[GroupCoordinator ", b"[GroupMetadataManager ", b'"coordinatorId"')
-"""A line that has none of these is none of a group coordinator."""
+"""Marks of a group coordinator's lines; a line without any of them is not from it."""
 
 _MOST_MATCHED = 4096
-"""How much of a message is looked at and kept: behind that stand whole assignments."""
+"""Number of characters of a message that are read and kept; the rest would be whole assignments."""
 
 _MOST_INT = 2**31 - 1
 
@@ -22,13 +22,13 @@ class BrokerEvent(NamedTuple):
 
     Attributes:
         event: its kind, one of ``EVENTS``.
-        broker: id of the broker; None where the line does not have it.
-        log_partition: partition of ``__consumer_offsets``; None where the line does not have it.
-        epoch: generation, group epoch or leader epoch that the line names: ``PREPARING_REBALANCE`` has the old one.
-        member_count: members of the group.
-        reason: the coordinator's.
-        client_reason: what the client gave as its own (KIP-800); whatever the client likes.
-        duration_ms: of loading, or of writing tombstones.
+        broker: id of the broker; None if the line does not have it.
+        log_partition: partition of ``__consumer_offsets``; None if the line does not have it.
+        epoch: generation, group epoch or leader epoch in the line; ``PREPARING_REBALANCE`` has the old one.
+        member_count: number of members of the group.
+        reason: the coordinator's reason.
+        client_reason: the client's reason (KIP-800), which may be any text.
+        duration_ms: duration of loading, or of writing tombstones.
         text: the message, at most 4,096 characters.
     """
 
@@ -73,7 +73,7 @@ def _patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
 _PATTERNS = tuple(_patterns())
 
 MANAGED_EVENT = "REBALANCE_LOGGED"
-"""A line of the rebalancing log of a managed service in no wording of Kafka's: its ``type`` stands in the text."""
+"""A line of the rebalancing log of a managed service without a wording of Kafka's; its ``type`` is in the text."""
 
 EVENTS = frozenset(event for event, _ in _PATTERNS) | {MANAGED_EVENT}
 """All kinds of events."""
@@ -85,7 +85,7 @@ _ABSENT = ("null", "None", "")
 
 
 def read_event(line: LogLine) -> BrokerEvent | None:
-    """Return the event of a line on groups or on a partition of ``__consumer_offsets``.
+    """Return the event of a line about groups or a partition of ``__consumer_offsets``.
 
     Returns: None for lines of other classes, and for lines of coordinators about themselves.
     """

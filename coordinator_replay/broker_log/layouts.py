@@ -1,4 +1,4 @@
-"""Layouts of log lines: when a line was written, and its message.
+"""Layouts of log lines, from which time and message are read.
 
 Text layouts come from Kafka's own ``log4j`` configuration (``[time] LEVEL message (logger)``) and from container
 images (``time LEVEL message (logger) [thread]``). Times are local, ISO-8601 with a zone, or epoch milliseconds. JSON
@@ -16,7 +16,7 @@ from typing import Any, TypeGuard
 from coordinator_replay.times import milliseconds
 
 MOST_CHARACTERS = 1 << 16
-"""How long a line may be; no line of the coordinator that says something about a group needs as much."""
+"""Longest line that is parsed; no line of the coordinator about a group is that long."""
 
 _TIME = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z| ?[+-]\d\d:?\d\d)?|\d{13}"
 _HEAD = re.compile(rf"\s{{0,8}}\[?(?P<time>{_TIME})\]?\s{{1,8}}(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\s{{1,8}}")
@@ -25,10 +25,10 @@ _LOGGER = re.compile(r"[\w.$]+")
 _MESSAGES = ("message", "msg", "log", "short_message")
 _TIMES = ("@timestamp", "timestamp", "timeMillis", "time", "instant", "ts")
 _DEEPEST = 2
-"""How often a message may be a line of its own: a container runtime wraps what the broker writes once."""
+"""How often lines may be nested: a container runtime wraps a broker's line once."""
 
 _FIRST_MS = 10**11
-"""Numbers below are seconds: as milliseconds they would be times before 1974."""
+"""Smaller numbers are seconds; as milliseconds they would be times before 1974."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,8 @@ class LogLine:
 
     Attributes:
         time_ms: when it was written, in milliseconds since 1970; local time counts as if it were UTC.
-        has_zone: its time is in UTC.
-        message: what was logged, without level, logger and thread.
+        has_zone: whether its time is in UTC.
+        message: the message, without level, logger and thread.
         fields: the message as a JSON object, in the rebalancing logs of managed services; else None.
     """
 
@@ -55,7 +55,7 @@ def parse_line(text: str) -> LogLine | None:
         text: the line, without its end.
 
     Returns:
-        None for what is in none of the layouts, and for lines of more than ``MOST_CHARACTERS``.
+        The line; None for other layouts, and for lines of more than ``MOST_CHARACTERS``.
     """
     return None if len(text) > MOST_CHARACTERS else _parse(text, 0)
 
@@ -84,7 +84,7 @@ def _json_line(text: str, depth: int) -> LogLine | None:
     try:
         fields = json.loads(text)
         if "\\u" in text:
-            # JSON can write half a character, and no table can hold it.
+            # JSON can have half a surrogate pair, which no table can store.
             fields = json.loads(json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return None

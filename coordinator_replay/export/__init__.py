@@ -1,1 +1,1 @@
-"""Exports: the topic of a running cluster as a dump, once or going on, and audits that follow one."""
+"""Exports: the topic of a running cluster as a dump, once or continuously, and audits that follow an export."""

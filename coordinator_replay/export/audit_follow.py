@@ -1,9 +1,9 @@
-"""Audits that go on: what a follower writes into a dump is in the tables soon after.
+"""Continuous audits: records that a follower writes into a dump are in the tables soon after.
 
-Each round audits the folders of exports that have become complete since the one before, by the audit that a night
-runs. A merged folder has nothing new. Once in a while the tables are maintained, because each audit adds files to them.
+Each round audits the folders that have become complete since the round before, with the same audit as a night. A merged
+folder has nothing new. From time to time the tables are maintained, because each audit adds files to them.
 
-One that is started again goes on after what the ledger has, however large the dump is by then.
+A restarted follower continues after the batches in the ledger, however large the dump is by then.
 """
 
 import threading
@@ -30,10 +30,10 @@ class AuditFollower:
     """A follower that audits new folders, and its progress.
 
     Attributes:
-        dump: what a follower exports into.
-        audit: audits folders.
-        maintain: compacts the tables.
-        log: gets a line when an audit or upkeep is put off.
+        dump: the dump into which a follower exports.
+        audit: function that audits folders.
+        maintain: function that maintains the tables.
+        log: function that gets a line when an audit or upkeep is postponed.
         maintain_every: seconds between two rounds of upkeep.
         audited: batches that were audited.
         maintain_at: time of the next upkeep, on a clock that only goes forward. The first upkeep is due at once,
@@ -52,7 +52,7 @@ class AuditFollower:
         """Go on until it is stopped.
 
         Args:
-            stopped: is set when it is to end, which it does between two audits.
+            stopped: set to end the follower, which ends between two audits.
             every: seconds between two looks at the dump.
         """
         while not stopped.is_set():
@@ -63,7 +63,7 @@ class AuditFollower:
             stopped.wait(every)
 
     def step(self) -> None:
-        """Audit what is new, or maintain the tables if it is time; both where something new comes all the time."""
+        """Audit new folders, or maintain the tables if it is time; both if new folders come all the time."""
         if new := self.new_folders():
             self.audit([self.dump.uri_of(folder) for folder in new])
             for folder in new:
@@ -74,7 +74,7 @@ class AuditFollower:
             self.maintain_at = time.monotonic() + self.maintain_every
 
     def new_folders(self) -> list[ExportFolder]:
-        """Complete folders that have batches which were not audited, in order."""
+        """Return complete folders with batches that were not audited yet, in order."""
         complete = {folder for folder, done in self.dump.folders().items() if done}
         return sorted(
             folder

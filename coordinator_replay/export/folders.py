@@ -1,4 +1,4 @@
-"""The folder of a dump as exports leave it: a folder for each batch, merged by hour, and the topic id of its log."""
+"""The folder of an exported dump: a folder for each batch, merged by hour, and the topic id."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -11,16 +11,16 @@ from coordinator_replay.filesystem import make_folder, open_filesystem
 from coordinator_replay.log.exports import DONE, ExportFolder, superseded
 
 CHECKPOINT = ".checkpoint"
-"""The folder of a dump that says where the next export goes on: Spark's streams keep it."""
+"""The folder in a dump with the checkpoint of Spark's stream, where the next export continues."""
 
 TOPIC_FILE = ".topic.json"
-"""The file of a dump that says of which topic its records are."""
+"""The file in a dump with the id of the topic."""
 
 REMOVED_AFTER = timedelta(hours=1)
-"""For so long folders stay that were merged: an audit may be reading them that began before."""
+"""How long merged folders stay, because an audit that began before may be reading them."""
 
 _FILE_BYTES = 128 * 1024 * 1024
-"""Size of a merged file, about."""
+"""Approximate size of a merged file."""
 
 _NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 """The topic id that brokers without topic ids give."""
@@ -39,19 +39,19 @@ class ExportedDump:
 
     @property
     def checkpoint(self) -> str:
-        """Return where Spark keeps how far the exports have come."""
+        """Return the folder of Spark's checkpoint."""
         return f"{self.uri}/{CHECKPOINT}"
 
     @property
     def stream(self) -> str | None:
         """Return Spark's id of the stream that numbers the batches; None before the first.
 
-        A dump that was begun again has another one.
+        A dump that was started anew has another id.
         """
         return self._read("id", f"{CHECKPOINT}/metadata")
 
     def uri_of(self, folder: ExportFolder) -> str:
-        """Return where an export's files lie."""
+        """Return the URI of an export's folder."""
         return f"{self.uri}/{folder.name}"
 
     def folders(self) -> dict[ExportFolder, bool]:
@@ -65,7 +65,7 @@ class ExportedDump:
     def place(self, number: int, now: datetime) -> tuple[ExportFolder, bool]:
         """Return the folder of a batch, and whether the batch is in it already.
 
-        A batch that is done again, because its export was killed, goes where it went before.
+        A batch that is repeated because its export was killed goes to the same folder as before.
         """
         there = [(folder, done) for folder, done in self.folders().items() if folder.first <= number <= folder.last]
         complete = [folder for folder, done in there if done]
@@ -75,10 +75,10 @@ class ExportedDump:
         return (begun[0] if begun else ExportFolder(number, number, f"{now.astimezone(UTC):%Y%m%dT%H}")), False
 
     def check_checkpoint(self) -> None:
-        """Make sure that something says where the next export goes on.
+        """Make sure that the dump has a checkpoint if it has exports.
 
         Raises:
-            InputError: there are exports, and nothing does.
+            InputError: there are exports, but no checkpoint.
         """
         checkpoint = self._filesystem.get_file_info(f"{self._path}/{CHECKPOINT}")
         if checkpoint.type == fs.FileType.NotFound and self.folders():
@@ -88,7 +88,7 @@ class ExportedDump:
             )
 
     def check_topic(self, topic_id: str) -> None:
-        """Make sure that an export has the same topic as earlier exports; the first export writes the id down.
+        """Make sure that an export is of the same topic as earlier exports; the first export writes the topic id down.
 
         Args:
             topic_id: the topic's id in the cluster.
@@ -112,7 +112,7 @@ class ExportedDump:
         """Merge the folders of each hour that is over, and remove folders that were merged a while ago.
 
         Returns:
-            the folders that were made.
+            The new folders.
         """
         folders = self.folders()
         self._remove_merged([folder for folder, done in folders.items() if done], now)
@@ -142,7 +142,7 @@ class ExportedDump:
         return sum(info.size or 0 for info in listed)
 
     def _read(self, name: str, file: str) -> str | None:
-        """Return a text of a file of JSON in the dump; None where there is no such file."""
+        """Return a text from a JSON file in the dump; None if there is no such file."""
         path = f"{self._path}/{file}"
         if self._filesystem.get_file_info(path).type == fs.FileType.NotFound:
             return None
@@ -156,7 +156,7 @@ class ExportedDump:
 
 
 def _mergeable(folders: dict[ExportFolder, bool], this_hour: str) -> list[list[ExportFolder]]:
-    """Return folders of hours that are over, by hour: complete ones, in a row, that no other folder has yet."""
+    """Return folders to merge, by hour that is over: complete, consecutive, and not part of another folder yet."""
     merged = superseded(folder for folder, done in folders.items() if done)
     hours: dict[str, list[ExportFolder]] = {}
     for folder, done in folders.items():

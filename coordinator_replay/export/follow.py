@@ -36,21 +36,21 @@ from coordinator_replay.export.topic import (
 from coordinator_replay.pipeline.host.failure import FAILURES, reason
 
 COMMAND = "export --follow"
-"""How a follower is called where others wait for its dump."""
+"""Name of a follower for others that wait for its dump."""
 
 _PASSING = re.compile(
     r"TimeoutException|TimeoutError|DisconnectException|NetworkException|NotLeaderOrFollowerException"
     r"|LeaderNotAvailableException|BrokerNotAvailableException|CoordinatorNotAvailableException"
     r"|CoordinatorLoadInProgressException|ReplicaNotAvailableException|Timeout of \d+ ?ms expired"
 )
-"""Failures that end by themselves, when brokers are back."""
+"""Failures that end by themselves when brokers are back."""
 
 _POLL_SECONDS = 1.0
 _RETRY_SECONDS = 10.0
 _QUIET_SECONDS = 600.0
-"""After so long without a record, a line says that there was none."""
+"""After this time without a record, a line says that there was none."""
 _LAST_BATCH_SECONDS = 20.0
-"""For so long the batch that is being written is waited for at the end: Kubernetes kills after 30 seconds."""
+"""Time to wait at the end for the batch that is being written; Kubernetes kills after 30 seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +58,9 @@ class Following:
     """Options of a follower.
 
     Attributes:
-        every_ms: how often it asks for new records.
-        stopped: is set when it is to end.
-        log: gets a line for each batch, and for whatever else happens.
+        every_ms: interval at which it asks for new records.
+        stopped: set to end the follower.
+        log: function that gets a line for each batch and each other event.
     """
 
     every_ms: int
@@ -69,16 +69,16 @@ class Following:
 
 
 def follow_topic(spark: SparkSession, options: ExportOptions, following: Following) -> None:
-    """Write what the topic gets to folders of the dump, until it is stopped.
+    """Write new records of the topic to folders of the dump, until the follower is stopped.
 
     Args:
         spark: a session that has the Kafka source.
         options: what to read, and where to write.
-        following: how.
+        following: the options of the follower.
 
     Raises:
         PrerequisiteError: the session lacks the Kafka source.
-        InputError: the cluster can't be read at all, or for a reason that waiting does not help with.
+        InputError: the cluster could never be read, or waiting can't help.
     """
     follower = _Follower(spark, options, following)
     with seeing_internal_topics(spark):
@@ -94,13 +94,13 @@ def follow_topic(spark: SparkSession, options: ExportOptions, following: Followi
                 following.log(f"{problem}; trying again in {_RETRY_SECONDS:.0f} s")
                 following.stopped.wait(_RETRY_SECONDS)
             except FAILURES:
-                # Whoever ends the process may end Java with it.
+                # The signal that ends the process may have ended Java as well.
                 if not following.stopped.is_set():
                     raise
 
 
 class _Follower:
-    """One query after the other, and their progress.
+    """The queries of a follower, one after the other, and their progress.
 
     Attributes:
         is_connected: whether the cluster has ever answered.
@@ -121,7 +121,7 @@ class _Follower:
         stream = open_stream(self._spark, self._options, self._dump, self._following.log)
         self.is_connected = True
         query = (
-            # The fewest files that keep all cores at work where much has to be read, as at the first start.
+            # The fewest files that keep all cores busy if there is much to read, as at the first start.
             stream.writeStream.foreachBatch(
                 writer(self._dump, folders.__setitem__, files=self._spark.sparkContext.defaultParallelism)
             )
@@ -146,7 +146,7 @@ class _Follower:
                 return
             if not query.status["isTriggerActive"]:
                 self._merge()
-        # Raises what ended it.
+        # Raises the exception that ended the query.
         query.awaitTermination()
 
     def _say(self, line: str) -> None:
@@ -154,7 +154,7 @@ class _Follower:
         self._following.log(line)
 
     def _report(self, query: StreamingQuery, folders: dict[int, str], reported: int) -> int:
-        """Say which batches are new since the one that was reported last."""
+        """Log the batches that are new since the last reported one."""
         for progress in query.recentProgress:
             batch: dict[str, Any] = json.loads(progress.json)
             if batch["batchId"] <= reported or not batch["numInputRows"]:
@@ -181,7 +181,7 @@ class _Follower:
 
 
 def _lag(batch: dict[str, Any]) -> str:
-    """Return how far behind the end of the log a batch ended."""
+    """Return the lag of a batch's end behind the end of the log, in words."""
     behind = 0
     for source in batch["sources"]:
         ends, latest = offsets_by_partition(source["endOffset"]), offsets_by_partition(source.get("latestOffset"))
@@ -190,13 +190,13 @@ def _lag(batch: dict[str, Any]) -> str:
 
 
 def _let_finish(query: StreamingQuery) -> None:
-    """Wait for the batch that is being written; what takes longer is done again by the next follower."""
+    """Wait for the batch that is being written; if it takes too long, the next follower repeats it."""
     until = time.monotonic() + _LAST_BATCH_SECONDS
     while query.isActive and query.status["isTriggerActive"] and time.monotonic() < until:
         time.sleep(_POLL_SECONDS / 10)
 
 
 def _end(query: StreamingQuery) -> None:
-    # A query that has failed says why elsewhere, and one whose Java is not there any more has ended.
+    # The reason of a failed query is reported elsewhere, and a query whose Java has ended needs no end.
     with suppress(Py4JError):
         query.stop()

@@ -6,11 +6,11 @@ they are read, and confirmed when the files are complete. So an export that was 
 offsets into the same folder. No record is left out, and none is read twice. Partitions that are added to the topic
 are found.
 
-If the cleaner has removed records since the last export, the next records do not show what else was removed.
-``again`` reads the topic from its start once more, into a folder of its own, which says what is still alive.
+If the cleaner has removed records since the last export, the next records do not show which others were removed.
+``again`` reads the topic from its start once more, into a new folder, which shows the records that remain.
 
-Such a dump lacks whatever a consumer does not see: transaction markers, producer ids, batches. Aborted commits and
-those of open transactions are in it, because nothing else shows what they were.
+Such a dump lacks everything that a consumer does not see: transaction markers, producer ids, batches. It includes
+commits of aborted and open transactions, because they can't be told from others.
 """
 
 import json
@@ -32,8 +32,9 @@ from coordinator_replay.pipeline.host.jars import kafka_source
 from coordinator_replay.pipeline.host.spark_versions import is_remote
 
 INTERNAL_TOPICS = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
-"""Lets the source see an internal topic: asking for offsets as an administrator, Spark passes over such topics without
-a word, however they are named. Asking as a consumer it does not; with partitions assigned, it joins no group for that.
+"""Setting that lets the source see an internal topic. If Spark asks for offsets through the admin client, it silently
+skips internal topics, even if they are named. If it asks through a consumer, it does not; with assigned partitions,
+that consumer joins no group.
 """
 
 _COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")
@@ -46,8 +47,8 @@ class ExportOptions:
     Attributes:
         bootstrap_servers: addresses of the cluster.
         out: folder or URI of the dump, which all exports of one cluster share.
-        client: settings of Kafka's clients by their own names: security, above all.
-        partitions: how many partitions the topic has; the cluster is asked if None.
+        client: settings of Kafka's clients by their own names, above all security.
+        partitions: partition count of the topic; the cluster is asked if None.
         min_partitions: read with at least this number of tasks; one for each log partition if None.
         again: read the whole topic; the next export continues from the same offsets as without it.
     """
@@ -67,9 +68,9 @@ class ExportOptions:
         """Return the options of Spark's Kafka source."""
         options = {f"kafka.{name}": value for name, value in self.settings().items()}
         options |= {
-            # Not a subscription: that would make a consumer group, and so write to the topic that is read.
+            # Not a subscription, which would create a consumer group and so write to the topic that is read.
             "assign": json.dumps({TOPIC: list(range(partitions))}),
-            # Counts for the first export, and for partitions added since the last.
+            # Applies to the first export, and to partitions added since the last.
             "startingOffsets": "earliest",
         }
         if self.min_partitions is not None:
@@ -82,11 +83,11 @@ class Exported:
     """Result of an export.
 
     Attributes:
-        folders: the folders it wrote, in order; two after an export that was killed.
-        from_offsets: for each log partition the first offset that it asked for.
-        to_offsets: for each log partition the end of the log, where the next export continues.
-        records: how many records there were.
-        first_offsets: for each log partition the first offset that a record was read at.
+        folders: the folders that it wrote, in order; two after an export that was killed.
+        from_offsets: the first offset that it asked for, by log partition.
+        to_offsets: the end of the log, where the next export continues, by log partition.
+        records: number of records.
+        first_offsets: the offset of the first record that was read, by log partition.
     """
 
     folders: list[str] = field(default_factory=list)
@@ -96,9 +97,9 @@ class Exported:
     first_offsets: dict[int, int] = field(default_factory=dict)
 
     def behind(self) -> list[int]:
-        """Return log partitions whose first record lies behind the end of the last export.
+        """Return log partitions whose first record comes later than the end of the last export.
 
-        Its records were compacted, or a marker lies there.
+        The records in between were compacted away, or were transaction markers.
         """
         first = self.first_offsets
         return [
@@ -115,8 +116,8 @@ def writer(
 
     Args:
         dump: the folder of the dump.
-        wrote: gets the number and the folder of each batch.
-        files: the most files of a batch; None for one for each task.
+        wrote: function that gets the number and the folder of each batch.
+        files: largest number of files of a batch; None for one file for each task.
     """
 
     def write(batch: DataFrame, number: int) -> None:
@@ -150,7 +151,7 @@ _REASONS = {
     ),
     r"UnknownTopicOrPartitionException": f"the cluster has no topic {TOPIC} yet; it is made for the first group",
 }
-"""What the cluster's own errors mean for an export."""
+"""Meanings of the cluster's own errors for an export."""
 
 _NO_SPACE = "No space left on device"
 
@@ -210,7 +211,7 @@ def open_stream(
 
     Raises:
         PrerequisiteError: the session lacks the Kafka source.
-        InputError: the dump is of another topic, or lacks where the last export ended.
+        InputError: the dump is of another topic, or lacks the end of the last export.
         Py4JJavaError: the cluster does not answer.
     """
     dump.check_checkpoint()
@@ -237,9 +238,9 @@ def _ask_partitions(
 
 @contextmanager
 def cluster_errors(options: ExportOptions) -> Iterator[None]:
-    """Turn what Spark and Kafka's clients raise in the block into an error of ours: one sentence.
+    """Turn errors of Spark and Kafka's clients in the block into one of our errors, with one sentence.
 
-    A full disk is not the cluster's: the next run makes up for it once there is space.
+    A full disk is no error of the cluster: the next run repeats the work once there is space.
 
     Raises:
         PrerequisiteError: the session lacks the Kafka source.
@@ -292,7 +293,7 @@ def run_export(
 
 
 def _export_again(spark: SparkSession, options: ExportOptions, partitions: int, exported: Exported) -> None:
-    """Write the whole topic to a folder of its own; Spark shows its files only when all of them are complete."""
+    """Write the whole topic to a new folder; Spark shows its files only when all of them are complete."""
     folder = f"{options.out.rstrip('/')}/again-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
     records = spark.read.format("kafka").options(**options.source(partitions)).load()
     records.select(*_COLUMNS).write.parquet(folder)

@@ -1,9 +1,8 @@
-"""The blobs that classic clients put into JoinGroup, SyncGroup and group records, read and written.
+"""Reading and writing of the blobs that classic clients put into JoinGroup, SyncGroup and group records.
 
-Only protocol type ``consumer`` has a form the coordinator itself reads (``ConsumerProtocol``); others are the
-business of their frameworks. A blob that can't be read stays as its bytes and opens to None: that is never damage.
-Blobs are base64 texts, as in the JSON form of requests and records; their fields are defined in
-``schemas/records/protocol``.
+Only blobs of protocol type ``consumer`` have a form that the coordinator reads (``ConsumerProtocol``); other blobs
+belong to their frameworks. A blob that can't be read stays as bytes and opens to None; that is never damage. Blobs are
+base64 texts, as in the JSON form of requests and records; their fields are defined in ``schemas/records/protocol``.
 """
 
 import base64
@@ -22,15 +21,15 @@ KINDS_WITH_BLOBS = ("GroupMetadata", "ConsumerGroupMemberMetadata")
 _SUBSCRIPTION, _ASSIGNMENT = "ConsumerProtocolSubscription", "ConsumerProtocolAssignment"
 
 _PART_OF_ALL_VERSIONS = 0
-"""The version whose fields every subscription begins with."""
+"""The version whose fields are at the beginning of every subscription."""
 
 
 class BlobError(ValueError):
     """A blob can't be read as what it should be.
 
     Attributes:
-        is_expected: Kafka's ``ConsumerProtocol`` throws its ``SchemaException``, for which its callers have an answer.
-            It does where the bytes end inside a number, and for a negative version. Else it throws an error that no
+        is_expected: whether Kafka's ``ConsumerProtocol`` throws a ``SchemaException``, which its callers handle. It
+            does so if the bytes end inside a number, and for a negative version. Otherwise it throws an error that no
             caller expects.
     """
 
@@ -44,9 +43,9 @@ class ConsumerSubscription(NamedTuple):
 
     Attributes:
         topics: names subscribed to, in the client's order.
-        user_data: data of the assignor in base64, None for none.
-        owned: partitions the member claims to own, by topic name; as they came.
-        generation: generation of that claim, -1 for none.
+        user_data: data of the assignor in base64; None if there is none.
+        owned: partitions that the member claims to own, by topic name, in their original order.
+        generation: generation of that claim; -1 if there is none.
         rack_id: the member's rack.
     """
 
@@ -61,8 +60,8 @@ class ConsumerAssignment(NamedTuple):
     """Partitions and user data that a consumer is assigned.
 
     Attributes:
-        partitions: partitions by topic name, as they came.
-        user_data: data of the assignor in base64, None for none.
+        partitions: partitions by topic name, in their original order.
+        user_data: data of the assignor in base64; None if there is none.
     """
 
     partitions: tuple[tuple[str, tuple[int, ...]], ...]
@@ -97,7 +96,7 @@ def read_version(text: str) -> int:
     """Return the version a blob begins with.
 
     Raises:
-        BlobError: it is too short.
+        BlobError: the blob is too short.
     """
     opening = _bytes(text)[:2]
     if len(opening) < 2:
@@ -110,7 +109,7 @@ def read_subscription(text: str, version: int | None = None) -> ConsumerSubscrip
 
     Args:
         text: the bytes in base64.
-        version: read it as if it were of this version; None for its own, where later ones count as the highest known.
+        version: read it as if it had this version; None for its own version, or the highest known one if that is lower.
 
     Raises:
         BlobError: it can't be read.
@@ -142,7 +141,8 @@ def _by_topic(partitions: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, tuple
 def subscribed_topics(text: str) -> frozenset[str]:
     """Return the topics of a classic group's member, as its coordinator reads them.
 
-    It reads the version 0 part, whatever version the blob claims (``ClassicGroup.computeSubscribedTopics``).
+    The coordinator reads the version 0 part, whatever version the blob claims
+    (``ClassicGroup.computeSubscribedTopics``).
 
     Raises:
         BlobError: that part can't be read.
@@ -206,12 +206,12 @@ def write_assignment(partitions: Mapping[str, Sequence[int]], version: int) -> s
 
 
 def open_blobs(kind: str, value: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """Return the value with its blobs opened next to them, as the engine takes it.
+    """Return the value with decoded blobs next to the bytes, in the form for the engine.
 
     Members of a ``GroupMetadata`` value of protocol type ``consumer`` gain ``subscriptionFields`` and
     ``assignmentFields``. Protocols of a classic member inside a consumer group gain ``metadataFields``: there the
-    coordinator reads the blob in its own version, and refuses a member whose blob is shorter. Each is None where the
-    blob is empty or can't be read. Other values come back as they are.
+    coordinator reads the blob in its own version, and refuses a member whose blob is shorter. Each is None if the blob
+    is empty or can't be read. Other values are returned unchanged.
     """
     if value is None:
         return None

@@ -1,7 +1,7 @@
-"""Fields that stand one after the other, read into columns: all keys, and values without lists.
+"""Columnar reading of records whose fields follow each other: all keys, and values without lists.
 
-Nearly all records are offset commits, and nearly all of those are in order. A compiled loop reads one field of all
-rows, then the next field. A row that is not plainly in order is left to ``plain.py``, which has all rules.
+Nearly all records are offset commits, and nearly all of those are well-formed. A compiled loop reads one field of all
+rows, then the next field. A row that is not simply well-formed is left to ``plain.py``, which has all rules.
 """
 
 import base64
@@ -39,7 +39,7 @@ def has_columns(struct: Struct) -> bool:
     )
 
 
-# Positions are -1 behind anything that is not in order: nothing more is read of such a row.
+# If a row is not well-formed, its position becomes -1, and nothing more of it is read.
 
 
 @compiled
@@ -101,16 +101,16 @@ def _gather(data: Any, first: Any, bounds: Any, out: Any) -> None:
 
 
 class Columns:
-    """The fields of some rows of a column of keys or values, behind the two bytes that they open with.
+    """The fields of some rows of a column of keys or values, after their first two bytes.
 
     Args:
-        struct: the fields, for which ``has_columns``.
-        versions: in which version each row has them; rows of unknown ones, and null ones, count as not in order.
+        struct: the fields; ``has_columns`` must be true for it.
+        versions: the version of each row; rows with an unknown version and null rows count as not well-formed.
         array: the bytes of all rows.
-        rows: which of them to read.
+        rows: the rows to read.
 
     Attributes:
-        in_order: which rows were read; all fields of the others are null.
+        in_order: which rows are well-formed and were read; all fields of other rows are null.
     """
 
     def __init__(self, struct: Struct, versions: Versions, array: pa.BinaryArray, rows: Rows) -> None:
@@ -121,7 +121,8 @@ class Columns:
         self._data = _bytes_of(array)
         self._at = np.where(self._are_in(struct.versions), bounds[rows].astype(np.int64) + 2, -1)
         self._ends = bounds[rows + 1].astype(np.int64)
-        # Field by row: numbers, or where the bytes of an id or a text begin; how many bytes it has, -1 for no field.
+        # By field and row: the number, or the begin of the bytes of an id or a text; and the number of bytes, -1 for no
+        # field.
         self._first = np.zeros((len(struct.fields), len(rows)), np.int64)
         self._length = np.full(self._first.shape, -1, np.int32)
         for place, field in enumerate(struct.fields):
@@ -164,7 +165,7 @@ class Columns:
         return numbers
 
     def _read_tagged_fields(self) -> None:
-        """Read the tagged fields of rows; a row where one is unknown or stands twice is not in order."""
+        """Read the tagged fields of rows; a row with an unknown or repeated tagged field is not well-formed."""
         left = self._uvarints(self._is_flexible)
         while (where := (left > 0) & (self._at >= 0)).any():
             tags, sizes = self._uvarints(where), self._uvarints(where)
@@ -178,7 +179,7 @@ class Columns:
             left -= 1
 
     def numbers(self, name: str, type_: pa.DataType) -> pa.Array:
-        """Return a field of integers; null where it is not there, or a tagged one at its default."""
+        """Return a field of integers; null if it is missing, or if a tagged field has its default."""
         place, field = self._field(name)
         missing = self._length[place] < 0
         if field.tag is not None:
@@ -187,11 +188,11 @@ class Columns:
         return pa.array(numbers, type_, mask=missing if missing.any() else None)
 
     def texts(self, name: str) -> pa.StringArray:
-        """Return a field of strings; null where the struct has none of that name."""
+        """Return a field of strings; null if the struct has no field of that name."""
         return self._texts.get(name, pa.nulls(len(self.in_order), pa.string()))
 
     def ids(self, name: str) -> pa.StringArray:
-        """Return a field of ids in Kafka's text form (``Uuid.toString``); null where it is not there or zero."""
+        """Return a field of ids in Kafka's text form (``Uuid.toString``); null if it is missing or zero."""
         ids = self._text(name).view(pa.binary()).dictionary_encode()
         texts = pa.array([_id_text(each) for each in ids.dictionary.to_pylist()], pa.string())
         return texts.take(ids.indices)
@@ -199,7 +200,7 @@ class Columns:
     def json(self) -> pa.StringArray:
         """Return the rows as Kafka's JSON form has them.
 
-        Null where the first field, which all versions have, is null.
+        A row is null if its first field, which all versions have, is null.
         """
         members: list[pa.StringArray | str] = []
         for field in self._fields:
@@ -237,7 +238,7 @@ def lengths_of(array: pa.BinaryArray) -> npt.NDArray[np.int32]:
 
 
 def openings_of(array: pa.BinaryArray) -> Versions:
-    """Return the number in the first two bytes of each row of a column; -1 where there are no two."""
+    """Return the number in the first two bytes of each row of a column; -1 if there are fewer than two bytes."""
     bounds, everywhere = _bounds_of(array).astype(np.int64), np.ones(len(array), np.bool_)
     openings = np.full(len(array), -1)
     _read_numbers(_bytes_of(array), bounds[:-1].copy(), bounds[1:], everywhere, 2, openings)
@@ -251,7 +252,7 @@ def _bytes_of(array: pa.BinaryArray) -> npt.NDArray[np.uint8]:
 
 
 def _bounds_of(array: pa.BinaryArray) -> npt.NDArray[np.int32]:
-    """Return where each row of a column begins in its bytes, and behind them where the last one ends."""
+    """Return the begin of each row of a column in its bytes, followed by the end of the last row."""
     return np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + len(array) + 1]
 
 

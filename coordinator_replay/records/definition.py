@@ -1,7 +1,7 @@
 """The files of ``schemas/records`` as typed, validated definitions.
 
-The grammar stands in ``schemas/records/README.md``; tests hold every file to it. A definition says everything that the
-decoders, the encoder and the JSON form need to know of a record kind; no other code knows a kind's fields.
+``schemas/records/README.md`` has the grammar; tests check every file. A definition has everything that the decoders,
+the encoder and the JSON form need to know about a record kind. No other code knows a kind's fields.
 """
 
 import json
@@ -50,9 +50,9 @@ class Field:
     Attributes:
         type: an integer type, ``uuid``, ``string``, ``bytes`` or ``struct``; of the elements if ``is_array``.
         nullable: whether null is a legal value.
-        tag: number of the tagged field, None for a field that stands in line.
-        default: of a tagged field: what its absence means, and what Kafka's JSON form leaves out.
-        fields: of a struct: its own fields.
+        tag: number of a tagged field; None for other fields.
+        default: the value that a missing tagged field means, and that Kafka's JSON form leaves out.
+        fields: the fields of a struct.
     """
 
     name: str
@@ -85,7 +85,7 @@ class RecordDefinition:
         key: fields of the key, always in the plain (non-flexible) encoding.
         value: fields of the value by version.
         earlier: layouts of the same versions that earlier releases wrote.
-        group_field: name of the key field that holds the group id, the first one.
+        group_field: name of the first key field, which has the group id.
         is_offset_commit: whether the kind goes to ``offset_commits`` rather than to ``group_records``.
     """
 

@@ -40,7 +40,7 @@ def _text(column: pa.Array) -> pa.StringArray:
 
 
 def render_rows(rows: pa.RecordBatch) -> pa.StringArray:
-    """Return each row of a table as a JSON object; columns named ``…_json`` are set in as the JSON they hold."""
+    """Return each row of a table as a JSON object; columns named ``…_json`` are inserted as JSON."""
     pieces: list[pa.StringArray | str] = []
     for place, (field, column) in enumerate(zip(rows.schema, rows.columns, strict=True)):
         opening = "," if place else "{"

@@ -1,4 +1,4 @@
-"""The registry of record kinds: every file of ``schemas/records``, by the number that opens a key and by name."""
+"""The registry of record kinds: every file of ``schemas/records``, by the number at the begin of a key and by name."""
 
 from collections.abc import Mapping
 from functools import cache

@@ -1,11 +1,12 @@
 """One record at a time, decoded and encoded by the definitions, in Kafka's JSON form.
 
-This module reads whatever ``columnar.py`` leaves: values with lists, records that are not plainly in order, and the
-blobs of clients within them. It also writes all records.
+This module reads what ``columnar.py`` does not: values with lists, records that are not simply well-formed, and the
+blobs of clients in them. It also writes all records.
 
 JSON form (``CoordinatorRecordMessageFormatter``, the generated ``…JsonConverter``): camelCase names, uuids in their
-22-character form, bytes in base64, fields of other versions left out, tagged fields left out at their default. Beyond
-Kafka's form, tagged fields that no definition knows stand under ``unknownTaggedFields``, so that nothing is lost.
+22-character form, bytes in base64, fields of other versions left out, tagged fields left out at their default. In
+addition to Kafka's form, tagged fields that no definition knows are under ``unknownTaggedFields``, so that nothing is
+lost.
 """
 
 import base64
@@ -89,7 +90,8 @@ class _Source:
 
 
 _Read = Callable[[_Source], Any]
-"""Reads one value of a field; made once for each field of a definition, so that a record costs no look at it."""
+"""A function that reads one value of a field. It is made once for each field, so that reading a record needs no look at
+the definition."""
 
 
 def _integers(type_: str) -> _Read:
@@ -108,13 +110,13 @@ def _integers(type_: str) -> _Read:
 
 
 def _lengths(plain: str, flexible: bool) -> tuple[_Read, int]:
-    """Read lengths and counts, and what is to be taken off them; negative means null then."""
+    """Return a reader of lengths and counts, and the number to subtract from them; a negative result means null."""
     return (_Source.uvarint, 1) if flexible else (_integers(plain), 0)
 
 
 @lru_cache(1024)
 def _uuid_text(data: bytes) -> str:
-    """Return the same few ids stand in nearly all records."""
+    """Return an id in text form; cached, because nearly all records have the same few ids."""
     return base64.urlsafe_b64encode(data)[:22].decode()
 
 
@@ -123,7 +125,7 @@ def _uuid(source: _Source) -> str:
 
 
 def _runs_of_bytes(field: Field, nullable: bool, flexible: bool) -> _Read:
-    """Return strings and bytes."""
+    """Return a reader of strings or bytes."""
     is_text = field.type == "string"
     length_of, none = _lengths("int16" if is_text else "int32", flexible)
     convert = _Source.text if is_text else _Source.base64
@@ -140,7 +142,7 @@ def _runs_of_bytes(field: Field, nullable: bool, flexible: bool) -> _Read:
 
 
 def _elements(field: Field, version: int, nullable: bool, flexible: bool) -> _Read:
-    """Return values of a field, or elements of its array."""
+    """Return a reader of a field's values, or of the elements of its array."""
     if field.type in _INTEGERS:
         return _integers(field.type)
     if field.type == "uuid":
@@ -157,7 +159,7 @@ def _arrays(field: Field, version: int, flexible: bool) -> _Read:
 
     def read(source: _Source) -> list[Any] | None:
         count = count_of(source) - none
-        # An element takes a byte or more: a count that lies takes no memory.
+        # An element takes at least a byte, so a false count is noticed before memory is reserved.
         if count > source.remaining:
             raise RecordError(ErrorClass.BUFFER_UNDERFLOW)
         if count < 0:
@@ -278,7 +280,7 @@ def decode_value(kind: RecordDefinition, value: bytes) -> tuple[int, dict[str, A
     """Decode a value of a kind.
 
     Returns:
-        its version and its fields.
+        Its version and its fields.
 
     Raises:
         RecordError: the bytes are damaged, or of a version that no definition knows.
@@ -298,7 +300,7 @@ def decode_value(kind: RecordDefinition, value: bytes) -> tuple[int, dict[str, A
 
 
 def _decode_earlier(kind: RecordDefinition, version: int, value: bytes) -> dict[str, Any] | None:
-    """Return the fields of a value in a layout that an earlier release wrote; None where it fits none to its end."""
+    """Return the fields of a value in a layout of an earlier release; None if no layout fits to the end."""
     for layout in kind.earlier:
         if version in layout.versions:
             with suppress(RecordError):
@@ -307,7 +309,7 @@ def _decode_earlier(kind: RecordDefinition, version: int, value: bytes) -> dict[
 
 
 def group_of_key(key: bytes) -> str | None:
-    """Return the group that a key names first, as keys of all kinds do, those of later releases too."""
+    """Return the group, which is the first field in keys of all kinds, even of later releases."""
     source = _Source(key, 2)
     try:
         length: int = _integers("int16")(source)
@@ -328,10 +330,10 @@ def read_blob(struct: Struct, data: bytes, version: int | None = None) -> tuple[
         version: read the fields in this version; None for the blob's own.
 
     Returns:
-        version and fields, and how many bytes follow the last field.
+        Version and fields, and the number of bytes after the last field.
 
     Raises:
-        RecordError: the bytes end early, a field is null that can't be, or the blob's own version is asked for and is
+        RecordError: the bytes end early, a field is null that must not be, or the blob's own version is used and is
             negative.
     """
     source = _Source(data, malformed="replace")
@@ -458,7 +460,7 @@ def encode_blob(struct: Struct, version: int, fields: Mapping[str, Any]) -> byte
 
 
 def read_uvarints(data: bytes, count: int) -> tuple[tuple[int, ...], int]:
-    """Return the unsigned varints that some bytes begin with, and where they end.
+    """Return the unsigned varints at the begin of some bytes, and their end.
 
     Raises:
         RecordError: the bytes end early.
@@ -468,9 +470,9 @@ def read_uvarints(data: bytes, count: int) -> tuple[tuple[int, ...], int]:
 
 
 def read_leading_fields(struct: Struct, version: int, data: bytes, position: int) -> dict[str, Any]:
-    """Return the fields of a struct from a position on; what follows them is not looked at.
+    """Return the fields of a struct from a position on; later bytes are ignored.
 
-    Tagged fields are read where the struct has some: its other fields are all that there are then.
+    Tagged fields are read if the struct defines some; then its other fields must be complete.
 
     Raises:
         RecordError: the bytes end early.

@@ -1,4 +1,4 @@
-"""What people use in a Spark session: a data source of segments, functions for SQL, replay as DataFrames.
+"""Tools for a Spark session: a data source of segments, functions for SQL, replay as DataFrames.
 
 The page *Python and Spark* of the documentation explains them and lists the stable names.
 """

@@ -22,7 +22,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _QUOTED = re.compile(r"^`(.*)`$")
 
 _REFUSALS = (PySparkException, Py4JJavaError)
-"""What a session refuses a statement with: Spark 3.5 hands on some errors of its JVM as they are."""
+"""Errors by which a session refuses a statement; Spark 3.5 passes some errors of its JVM on unchanged."""
 
 _SAME_STORE = {"s3a": "s3", "s3n": "s3", "file": ""}
 
@@ -32,17 +32,17 @@ class Database:
     """A schema of a catalog, in which the tables, views and saved queries of a warehouse get names.
 
     Attributes:
-        parts: the catalog, where one is named, and the schema.
+        parts: the catalog, if one is named, and the schema.
     """
 
     parts: tuple[str, ...]
 
     @classmethod
     def of(cls, name: str) -> Self:
-        """Return the database of a name as it is typed: ``audit`` or ``prod.audit``.
+        """Return the database of a typed name: ``audit`` or ``prod.audit``.
 
         Raises:
-            UsageError: it is no such name.
+            UsageError: the text is no such name.
         """
         parts = tuple(_QUOTED.sub(r"\1", part) for part in name.split("."))
         if len(parts) > 2 or not all(_NAME.fullmatch(part) for part in parts):
@@ -59,10 +59,10 @@ class Database:
         return ".".join(f"`{part}`" for part in self.parts)
 
     def prepare(self, spark: SparkSession) -> None:
-        """Make the schema if it is not there, before an audit begins.
+        """Create the schema if it does not exist, before an audit begins.
 
         Raises:
-            PrerequisiteError: the session has no such catalog, or nobody may make the schema.
+            PrerequisiteError: the session has no such catalog, or the schema can't be created.
         """
         try:
             spark.sql(f"CREATE SCHEMA IF NOT EXISTS {self._quoted}")
@@ -120,7 +120,7 @@ def saved_view(name: str) -> str:
 
 
 def _views_in_order() -> list[View]:
-    """Return all views, each behind the views that it uses."""
+    """Return all views, each after the views that it uses."""
     return list(dict.fromkeys(view for name in views() for view in views_in(name)))
 
 
@@ -130,12 +130,12 @@ def _text(value: str) -> str:
 
 
 def _place(uri: str) -> str:
-    """Return where a table lies, in one form for all spellings: Hadoop has names of its own for some schemes."""
+    """Return a table's path in one form for all spellings: Hadoop has its own names for some schemes."""
     scheme, _, rest = uri.rpartition("://")
     path = rest if scheme else uri.removeprefix("file:")
     return f"{_SAME_STORE.get(scheme, scheme)}://{'/' if scheme in ('', 'file') else ''}{path.strip('/')}"
 
 
 def _reason(problem: Exception) -> str:
-    """Return the cause of an error, without Spark's traces."""
+    """Return the cause of an error, without Spark's stack traces."""
     return neutral(reason(problem))

@@ -1,8 +1,8 @@
 """The data source ``consumer_offsets``: segments of the topic as a DataFrame of decoded records.
 
-It reads and decodes with the functions of the audit (``log.reading``, ``records.decoder``). Segments are opened by
-Spark's Python workers through pyarrow's filesystems, so a worker holds a window of a file and a batch of rows, whatever
-the file's size. Spark applies the pushed filters again: here they only spare work.
+It reads and decodes with the functions of the audit (``log.reading``, ``records.decoder``). Spark's Python workers open
+segments through pyarrow's filesystems. A worker holds a window of a file and a batch of rows, whatever the file's size.
+Spark applies the pushed filters again, so here they only save work.
 """
 
 import json
@@ -28,7 +28,7 @@ from coordinator_replay.spark.log_rows import LOG_ROW, log_rows, with_missing
 from coordinator_replay.spark.pushdown import PositionFilter
 
 if TYPE_CHECKING:
-    # There from Spark 4.1 on.
+    # Exists from Spark 4.1 on.
     from pyspark.sql.datasource import Filter
 
 NAME = "consumer_offsets"
@@ -103,7 +103,7 @@ def _columns(wanted: StructType) -> pa.Schema:
 
 
 class Segment(NamedTuple):
-    """A segment to read, and how many offsets before it hold no record."""
+    """A segment to read, and the number of offsets before it without a record."""
 
     file: DumpFile
     missing: int
@@ -123,20 +123,20 @@ class Segments(InputPartition):
 class ConsumerOffsets(DataSource):
     """Segments of ``__consumer_offsets``, decoded: ``spark.read.format("consumer_offsets").load(path)``.
 
-    One row for each record of every message format, for each control record, and for each range of bytes that is
-    damaged (``error_class`` says why). Options:
+    There is one row for each record of every message format, for each control record, and for each damaged range of
+    bytes (``error_class`` says why). Options:
 
     - ``include-deleted``: read ``.log.deleted`` files too.
     - ``with-bytes``: fill ``key`` and ``value`` for every record; otherwise only records that could not be decoded
       have them.
 
-    A schema given to the reader (``spark.read.schema("group_id STRING, log_offset BIGINT")``) picks columns before
-    they are made: Spark does not pass the columns that a query needs to a Python data source.
+    A schema given to the reader (``spark.read.schema("group_id STRING, log_offset BIGINT")``) selects columns before
+    they are decoded. This helps, because Spark does not tell a Python data source which columns a query needs.
     """
 
     @classmethod
     def name(cls) -> str:
-        """Return the name behind ``format``."""
+        """Return the name for ``format``."""
         return NAME
 
     def schema(self) -> StructType:
@@ -153,7 +153,7 @@ class ConsumerOffsets(DataSource):
 
 
 class SegmentReader(DataSourceReader):
-    """Reads the segments of a dump."""
+    """Reader of the segments of a dump."""
 
     def __init__(self, options: SourceOptions, columns: pa.Schema) -> None:
         self.options = options
@@ -161,12 +161,12 @@ class SegmentReader(DataSourceReader):
         self.wanted = PositionFilter()
 
     def pushFilters(self, filters: "list[Filter]") -> "Iterable[Filter]":  # noqa: N802 - PySpark's name
-        """Take note of filters on the position; all of them go back to Spark, which applies them to the rows."""
+        """Note filters on the position, and return all filters to Spark, which applies them to the rows."""
         self.wanted = PositionFilter.of(filters)
         return filters
 
     def partitions(self) -> list[InputPartition]:
-        """Return the segments that may hold rows. No segment is split, and small ones share a task as in an audit.
+        """Return the segments that may have rows. No segment is split, and small segments share a task as in an audit.
 
         Raises:
             InputError: a path holds no segments.

@@ -1,4 +1,4 @@
-"""SQL functions over copies of the topic that somebody else has made: Kafka Connect, MirrorMaker, a lake.
+"""SQL functions over copies of the topic made by others: Kafka Connect, MirrorMaker, a data lake.
 
 They are columnar: Arrow arrays in and out.
 """

@@ -1,4 +1,4 @@
-"""The rows of the data source: a log record's position and producer, and what it was decoded to."""
+"""The rows of the data source: a log record's position and producer, and the decoded record."""
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -7,7 +7,7 @@ from coordinator_replay.log.schema import LOG_RECORD
 from coordinator_replay.records.decoded_rows import DECODED_ROW, decode_rows
 
 _RENAMED = {"leader_epoch": "batch_leader_epoch"}
-"""Columns of a log record that a decoded record has by the same name for something else: commits have an epoch too."""
+"""Columns of a log record whose name means something else in a decoded record: commits also have a leader epoch."""
 
 _DECODED_LAST = ("error_class", "error_message", "key", "value")
 
@@ -18,9 +18,9 @@ _POSITION = [
 ]
 
 LOG_ROW = pa.schema([*_POSITION, *DECODED_ROW, pa.field("key", pa.binary()), pa.field("value", pa.binary())])
-"""One record of a log, or one damaged range of it: position and producer, then the decoded record, then its bytes.
+"""Columns for one record of a log, or one damaged range of it: position and producer, the decoded record, its bytes.
 
-The bytes of what was decoded are null unless they are asked for.
+The bytes of a decoded record are null unless they are asked for.
 """
 
 _LOG_NAMES = {_RENAMED.get(name, name): name for name in LOG_RECORD.names}

@@ -1,4 +1,4 @@
-"""What filters on the position in the log spare the data source: files that are not opened, batches not read."""
+"""Filters on the position in the log: with them, the data source skips files and batches."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Whole numbers from first to last, both included."""
+    """The integers from first to last, both included."""
 
     first: int = 0
     last: int = LARGEST_INT64
@@ -24,9 +24,9 @@ class Range:
 
 
 def _range_of(condition: "Filter") -> Range | None:
-    """Return the range that a filter leaves of its column; None for a filter that is no bound.
+    """Return the range to which a filter limits its column; None for a filter that is no bound.
 
-    The name of its class tells what the filter is: the classes are missing in Spark 4.0.
+    A filter is recognised by the name of its class, because the classes are missing in Spark 4.0.
     """
     value: Any = getattr(condition, "value", None)
     match type(condition).__name__, value:
@@ -47,11 +47,11 @@ def _range_of(condition: "Filter") -> Range | None:
 
 @dataclass(frozen=True, slots=True)
 class PositionFilter:
-    """Part of the log that is asked for.
+    """The part of the log that a query asks for.
 
     Attributes:
         log_partitions: the partitions, from first to last.
-        chosen: the only partitions asked for; None where no list was given.
+        chosen: the only partitions asked for; None if no list was given.
         log_offsets: the offsets.
     """
 
@@ -61,7 +61,7 @@ class PositionFilter:
 
     @classmethod
     def of(cls, filters: "Iterable[Filter]") -> "PositionFilter":
-        """Return the part of the log that all of some filters leave.
+        """Return the part of the log that remains after all filters.
 
         >>> from pyspark.sql.datasource import EqualTo, LessThan
         >>> PositionFilter.of([EqualTo(("log_partition",), 3), LessThan(("log_offset",), 10)])

@@ -1,4 +1,4 @@
-"""Making a Spark session know the data source and the functions."""
+"""Registration of the data source and the functions in a Spark session."""
 
 import logging
 
@@ -12,7 +12,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def register(spark: SparkSession) -> None:
-    """Make a session know the data source ``consumer_offsets`` and this package's SQL functions.
+    """Register the data source ``consumer_offsets`` and this package's SQL functions in a session.
 
     The data source needs Spark 4.0 or newer, the functions 4.1. On 4.0 a warning says that the functions are missing.
 
@@ -25,7 +25,7 @@ def register(spark: SparkSession) -> None:
             (``--py-files``).
 
     Raises:
-        PrerequisiteError: this Spark has neither.
+        PrerequisiteError: this Spark supports neither.
 
     Example:
         >>> register(spark)  # doctest: +SKIP

@@ -31,7 +31,7 @@ from coordinator_replay.store.writer import batch_of
 from coordinator_replay.tables.definition import table
 
 TABLES = ("group_timeline", "member_timeline", "partition_ownership", "rebalances")
-"""What a replay gives, under the names of an audit's tables."""
+"""Results of a replay, under the names of an audit's tables."""
 
 _INTERNAL = ("settled_at_offset", "bucket", "is_open")
 """Columns that only an incremental audit needs."""
@@ -48,7 +48,7 @@ STREAM = pa.schema(
         ("is_commit", pa.bool_()),
     ]
 )
-"""The columns that a replay takes: those of ``InputRow``, and topic and partition of commits."""
+"""The input columns of a replay: the columns of ``InputRow``, and topic and partition of commits."""
 
 _RECORDS_AND_COMMITS = """
 CREATE TEMP TABLE stream AS
@@ -65,7 +65,8 @@ def table_schema(name: str) -> pa.Schema:
 
 
 ROW = pa.schema([(name, pa.struct(list(table_schema(name)))) for name in TABLES])
-"""One row of one table: all structs but that of its table are null."""
+"""Columns for one row of one table: a struct for each table. All structs are null except the struct of the row's
+table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +76,9 @@ class Replay:
     Each DataFrame replays the records when it is used; ``persist`` keeps the rows, so that they are replayed once.
 
     Attributes:
-        group_timeline: one row for each thing that happened to a group.
+        group_timeline: one row for each event of a group.
         member_timeline: one row for each interval in which a member did not change.
-        partition_ownership: who owned a partition, from when to when.
+        partition_ownership: one row for each ownership of a partition by a member.
         rebalances: one row for each rebalance, with its cause and evidence.
         rows: all rows, with a struct for each table; exactly one struct is not null.
     """
@@ -94,7 +95,7 @@ class Replay:
         return self
 
     def unpersist(self) -> None:
-        """Let go of kept rows."""
+        """Drop the kept rows."""
         self.rows.unpersist()
 
 
@@ -109,13 +110,13 @@ def replay_groups(
 
     Args:
         records: rows with group_id, kind, key_json, value_json, log_partition and log_offset, as in the data source,
-            ``decode_record`` and the table ``group_records``. The columns log_timestamp, value_version,
-            missing_before, record_bytes, topic and partition are used too if present. Commits show which clients were
-            alive, which decides between causes. Rows without a group (control records, damage) are left out. Each
-            record must be there once.
+            ``decode_record`` and the table ``group_records``. The columns log_timestamp, value_version, missing_before,
+            record_bytes, topic and partition are used too if present. Commits show which clients were alive, which
+            decides between causes. Rows without a group (control records, damage) are left out. No record may come
+            twice.
         cluster: the cluster's name in the results.
         topic_names: topic name by id, for KIP-848, share and streams groups, whose records name topics by id alone.
-        tasks: how many tasks the groups are spread over; ``spark.sql.shuffle.partitions`` if None.
+        tasks: number of tasks over which the groups are spread; ``spark.sql.shuffle.partitions`` if None.
 
     Raises:
         InputError: the DataFrame lacks a column, or has one of another type. A record that comes twice ends the job
@@ -127,8 +128,8 @@ def replay_groups(
     def replay(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return _replayed(batches, context)
 
-    # A partition has whole groups, so it is mapped as a stream, without a sort before it. The number keeps adaptive
-    # execution from merging tasks: it sees bytes, not what Python does with them.
+    # A partition has whole groups, so it is mapped as a stream, without a sort before it. Giving the number of
+    # partitions keeps adaptive execution from merging tasks: it knows only bytes, not the work in Python.
     by_group = replay_input(records).repartition(count, "group_id")
     rows = by_group.mapInArrow(replay, from_arrow_schema(ROW, prefer_timestamp_ntz=False))
     made = {name: rows.where(F.col(name).isNotNull()).select(f"{name}.*") for name in TABLES}
@@ -153,7 +154,7 @@ def replay_group(
         topic_names: topic name by id.
 
     Yields:
-        The name of a table and one of its rows, as soon as a record makes it final; last what is not over. Times are
+        The name of a table and one of its rows, as soon as a record makes the row final; open rows come last. Times are
         milliseconds since 1970.
 
     Raises:
@@ -216,8 +217,8 @@ def replay_in_pandas(
 ) -> Callable[[pd.DataFrame], pd.DataFrame]:
     """Return the function that ``groupBy("group_id").applyInPandas`` takes to replay groups one by one.
 
-    It is for grouped maps of your own: a call a group costs more than ``replay_groups``, which brings a bucket of
-    them to each call. The records come from ``replay_input``, the columns of the result from ``replay_schema``::
+    It is for your own grouped maps. A call for each group costs more than ``replay_groups``, which passes a bucket of
+    groups to each call. The records come from ``replay_input``, the columns of the result from ``replay_schema``::
 
         replay_input(log).groupBy("group_id").applyInPandas(replay_in_pandas("rebalances"), replay_schema("rebalances"))
 

@@ -1,4 +1,4 @@
-"""The old name of what ``Warehouse.what_if_all`` returns, kept for one release."""
+"""The old import path of the rows of ``Warehouse.what_if_all``, kept for one release."""
 
 import warnings
 
