@@ -1,6 +1,7 @@
 -- Who is most often last to rejoin, by client (static members by group.instance.id)? KIP-848: members that others waited for, as records show. Classic groups: the owner of the last commit before the join phase ended, because clients commit before they rejoin. That makes the member likely the last, and no record says so. With is_at_least there may be more.
 -- param group text: only this group
 -- param from time: rebalances that ended at this time or later
+-- param threshold number = 100: milliseconds behind the others from which it counts
 WITH wanted AS (
     SELECT rebalance_id, group_id, group_type, held_up_by, held_up_ms, members_left, began_by FROM rebalances
     WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group)
@@ -38,6 +39,7 @@ SELECT group_id, coalesce(client, member_id) AS client, count(DISTINCT rebalance
        string_agg(DISTINCT client_host, ', ' ORDER BY client_host) AS client_host,
        group_id IN (SELECT group_id FROM incomplete_groups WHERE cluster = $cluster AND coalesce($from <= until, true)) AS is_at_least
 FROM last_ones LEFT JOIN names USING (group_id, member_id)
+WHERE behind_ms >= $threshold
 GROUP BY group_id, coalesce(client, member_id), shown_by
 ORDER BY rebalances DESC, behind_ms_total DESC, group_id, client, shown_by
 LIMIT 50

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from coordinator_replay.query.rebalance_summary import summary_between
     from coordinator_replay.query.rebalances import Rebalance, cause_name, rebalances_at, rebalances_of
     from coordinator_replay.query.resubscriptions import resubscription_note
+    from coordinator_replay.query.rollouts import Rollout, rollouts_of
     from coordinator_replay.query.saved import SavedQuery, run_saved_query, saved_queries, saved_query, saved_terms
     from coordinator_replay.query.sql import run_sql
     from coordinator_replay.query.timeline import MemberInterval, TimelineEvent, member_intervals_of, timeline_of
@@ -90,6 +91,7 @@ else:
             "coordinator_replay.query.rebalance_summary": ["summary_between"],
             "coordinator_replay.query.rebalances": ["Rebalance", "cause_name", "rebalances_at", "rebalances_of"],
             "coordinator_replay.query.resubscriptions": ["resubscription_note"],
+            "coordinator_replay.query.rollouts": ["Rollout", "rollouts_of"],
             "coordinator_replay.query.saved": [
                 "SavedQuery",
                 "run_saved_query",
@@ -137,6 +139,7 @@ __all__ = [
     "Owners",
     "Ownership",
     "Rebalance",
+    "Rollout",
     "SavedQuery",
     "Side",
     "TimelineEvent",
@@ -178,6 +181,7 @@ __all__ = [
     "rebalances_at",
     "rebalances_of",
     "resubscription_note",
+    "rollouts_of",
     "run_saved_query",
     "run_sql",
     "saved_queries",

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from coordinator_replay.query.offset_changes import OffsetChange
     from coordinator_replay.query.offsets import CommittedOffset
     from coordinator_replay.query.rebalances import Rebalance
+    from coordinator_replay.query.rollouts import Rollout
     from coordinator_replay.query.saved import SavedQuery
     from coordinator_replay.query.timeline import MemberInterval, TimelineEvent
     from coordinator_replay.report.metrics import Metrics
@@ -512,6 +513,21 @@ class Warehouse:
         since = self._time(start)
         groups = questions.impact_of(self._tables, since, self._end(end))
         return Impacted(groups, [unaudited_note(self._tables), undecoded_note(self._tables)], self._from(since))
+
+    def rollouts(
+        self, group: str | None = None, *, start: Time | None = None, end: Time | None = None
+    ) -> Answer[Rollout]:
+        """Return restarts of members that follow each other, with their costs, the most expensive first.
+
+        Args:
+            group: only of this group.
+            start: rollouts that ended then or later; all if None.
+            end: rollouts that began before it; all if None.
+        """
+        since, until = self._time(start), self._end(end)
+        rollouts = questions.rollouts_of(self._tables, since, until, group)
+        notes = [self._no("rollout", rollouts), unaudited_note(self._tables), undecoded_note(self._tables)]
+        return Answer(rollouts, questions.Rollout, notes=notes, basis=self._from(since))
 
     def diff(self, start: Time, end: Time | None = None) -> Compared:
         """Return what changed between two points in time, over all groups, and what lay between.

@@ -54,21 +54,40 @@ def consumers(common: Common, **asked: Any) -> None:
 @warehouse_command(
     "coordinator-replay impact --from 2026-11-20T02:10 --to 2026-11-20T02:20",
     "coordinator-replay impact --from -1h --output json",
+    "coordinator-replay impact --by rollout --from -7d",
 )
 @range_options
-def impact(common: Common, **asked: Any) -> None:
+@click.option("--by", type=click.Choice(["group", "rollout"]), default="group", help="What each line sums up.")
+def impact(common: Common, by: str, **asked: Any) -> None:
     """Sum up the costs of a time range over all groups, and what the groups concerned have in common.
 
     It lists groups that rebalanced in that time or had partitions without an owner. Common traits are host, client,
     topic and partition of __consumer_offsets; from brokers' logs also the coordinator and its change. A trait is listed
     only if it is significantly more common than among the other groups with members in that time. A coordinator is
     never named if it is known not to have changed.
+
+    With --by rollout each line is a rollout: restarts of a group's members that follow each other within ten minutes,
+    of static or dynamic members, under old or new client ids. The most expensive one comes first.
     """
+    if by == "rollout":
+        _show_rollouts(common, **asked)
+        return
     answer = open_warehouse(common).impact(**asked)
     if common.output == "table":
         _print_impact(common, answer)
     elif common.output == "json":
         _print_impact_as_json(answer)
+    else:
+        show_rows(common, columns_for(answer.row_type), answer)
+    say_notes(answer)
+
+
+def _show_rollouts(common: Common, **asked: Any) -> None:
+    answer = open_warehouse(common).rollouts(**asked)
+    if common.output == "table" and answer:
+        print_text(f"The most expensive of {counted(len(answer), 'rollout')}: {answer[0].sentence}")
+        click.echo()
+        show_part(common, answer, _MOST_GROUPS, "rollout")
     else:
         show_rows(common, columns_for(answer.row_type), answer)
     say_notes(answer)

@@ -85,6 +85,7 @@ def run_sql(
     *,
     allow_files: bool = False,
     timeout: timedelta | None = None,
+    bounds: Mapping[str, str] | None = None,
 ) -> tuple[list[str], list[tuple[Any, ...]]]:
     """Answer a statement over the tables of all clusters.
 
@@ -97,6 +98,7 @@ def run_sql(
         parameters: values for the other ``$names`` in it.
         allow_files: let it read and write files, attach databases and load extensions, with the caller's rights.
         timeout: the longest that it may take; no limit if None.
+        bounds: values of columns: files without any of these rows need not be read; all files if None.
 
     Returns:
         Names of the columns, and the rows; no columns where the statement has no answer.
@@ -116,7 +118,7 @@ def run_sql(
         values["cluster"] = warehouse.cluster
     with warehouse.new_connection() as connection, sandbox.named_files(connection) as name_files:
         for name in sorted(words.intersection(table_names())):
-            warehouse.offer(name, engine=Engine(connection, name_files))
+            warehouse.offer(name, bounds, engine=Engine(connection, name_files))
         try:
             for view in needed:
                 connection.execute(f"CREATE OR REPLACE TEMP VIEW {view.name} AS {view.sql}")

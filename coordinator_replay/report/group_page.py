@@ -23,6 +23,7 @@ from coordinator_replay.report.life_marks import (
     finding_columns,
     pause_columns,
     rebalance_columns,
+    rollout_columns,
     state_columns,
     state_rows,
 )
@@ -134,6 +135,7 @@ def life_data(life: GroupLife, members: MemberIdentities) -> Mapping[str, Any]:
         "sources": {
             **state_columns(life, clock),
             "pauses": pause_columns(life, clock),
+            "rollouts": rollout_columns(life, clock),
             "findings": finding_columns(life, clock),
             "rebalances": rebalance_columns(life, clock, members),
             **partition_columns(life, clock, members),

@@ -13,6 +13,7 @@ from coordinator_replay.query.expired import ExpiredOffset
 from coordinator_replay.query.findings import Finding
 from coordinator_replay.query.groups import LastState
 from coordinator_replay.query.rebalances import Rebalance
+from coordinator_replay.query.rollouts import Rollout
 
 
 class StateBand(NamedTuple):
@@ -162,4 +163,5 @@ class GroupLife:
     commit_count: int
     expirations: tuple[ExpiredOffset, ...]
     findings: tuple[Finding, ...]
+    rollouts: tuple[Rollout, ...]
     notes: tuple[str, ...]

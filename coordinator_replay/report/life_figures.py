@@ -29,12 +29,15 @@ def life_figures() -> list[figure]:
 
 
 def _states(axis: Axis) -> figure:
-    """Return a row each for the group's state, pauses in its commits, and findings."""
+    """Return a row each for the group's state, pauses in its commits, rollouts, and findings."""
     drawn = rows_figure("states", axis)
     bands = bars(drawn, "states", life_marks.STATES, color="colour")
     bars(drawn, "unseen", life_marks.UNSEEN, **HATCHED)
     pauses = bars(
         drawn, "pauses", life_marks.PAUSES, height=0.5, fill_color="#c2571a", line_color="#c2571a", fill_alpha=0.5
+    )
+    rollouts = bars(
+        drawn, "rollouts", life_marks.ROLLOUTS, height=0.5, fill_color="#5b6bb5", line_color="#5b6bb5", fill_alpha=0.5
     )
     lasting = bars(drawn, "findings", life_marks.FINDINGS, height=0.16, color="colour").data_source
     findings = drawn.scatter("left", "row", marker="triangle", size=11, color="colour", source=lasting)
@@ -42,6 +45,8 @@ def _states(axis: Axis) -> figure:
     add_hover(drawn, [bands], [*lines, ("members", "@members"), ("log", "@seen")], ["left", "right"])
     lines = [("commits paused", "@length"), ("of", "@partition"), ("from", "@left"), ("to", "@right")]
     add_hover(drawn, [pauses], [*lines, ("around", "@rebalance")], ["left", "right"])
+    lines = [("rollout", "@restarts restarts of @clients"), ("from", "@left"), ("to", "@right")]
+    add_hover(drawn, [rollouts], [*lines, ("costs", "@costs")], ["left", "right"])
     lines = [("finding", "@severity: @rule"), ("", "@message"), ("first", "@left"), ("last", "@right")]
     add_hover(drawn, [findings], [*lines, ("times", "@times")], ["left", "right"])
     return drawn

@@ -25,6 +25,7 @@ from coordinator_replay.times import milliseconds, moment_text
 STATES = ("left", "right", "row", "state", "type", "colour", "epochs", "members", "seen")
 UNSEEN = ("left", "right", "row")
 PAUSES = ("left", "right", "row", "length", "partition", "rebalance")
+ROLLOUTS = ("left", "right", "row", "restarts", "clients", "costs")
 FINDINGS = ("left", "right", "row", "colour", "severity", "rule", "message", "times")
 REBALANCES = (
     *("at", "end", "row", "id", "cause", "colour", "alpha", "confidence", "began", "ended"),
@@ -40,12 +41,13 @@ MOST_MOVES = 12
 Move = tuple[str, int, str | None, str]
 """A partition that changed hands: topic, number, who owned it before, and who does now."""
 
-STATE, PAUSED, FINDINGS_ROW = "state", "commits paused", "findings"
+STATE, PAUSED, ROLLOUT, FINDINGS_ROW = "state", "commits paused", "rollouts", "findings"
 
 
 def state_rows(life: GroupLife) -> list[str]:
     """Return the names of the rows in the first figure, from top to bottom; rows without marks are left out."""
-    return [STATE, *([PAUSED] if life.pauses else []), *([FINDINGS_ROW] if life.findings else [])]
+    rows = ((PAUSED, life.pauses), (ROLLOUT, life.rollouts), (FINDINGS_ROW, life.findings))
+    return [STATE, *(name for name, marks in rows if marks)]
 
 
 def state_columns(life: GroupLife, clock: Clock) -> Mapping[str, Columns]:
@@ -102,6 +104,24 @@ def finding_columns(life: GroupLife, clock: Clock) -> Columns:
         and (finding.last_seen or finding.first_seen) >= life.start
     ]
     return columns(rows, FINDINGS, ("left", "right"))
+
+
+def rollout_columns(life: GroupLife, clock: Clock) -> Columns:
+    """Return rollouts, from the first restart to the last one, with their costs."""
+    row = state_rows(life).index(ROLLOUT) if life.rollouts else None
+    rows = [
+        {
+            "left": clock.left(rollout.first_at),
+            "right": clock.right(rollout.last_at or rollout.first_at),
+            "row": row,
+            "restarts": counted_as(rollout.restarts),
+            "clients": neutral(rollout.some_clients or "not on record"),
+            "costs": rollout.costs,
+        }
+        for rollout in life.rollouts
+        if rollout.first_at is not None
+    ]
+    return columns(rows, ROLLOUTS, ("left", "right"))
 
 
 def causes_of(life: GroupLife) -> list[str]:

@@ -18,6 +18,7 @@ from coordinator_replay.query.expired import ExpiredOffset, expired_offsets
 from coordinator_replay.query.findings import Finding, findings_of
 from coordinator_replay.query.groups import LastState, check_group, outcomes_at
 from coordinator_replay.query.rebalances import REBALANCES, Rebalance
+from coordinator_replay.query.rollouts import Rollout, rollouts_of
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.report import life_statements
 from coordinator_replay.report.life import (
@@ -178,19 +179,23 @@ def lives_of(
     group = spans[0].group if len(spans) == 1 else None
     expirations: dict[str, list[ExpiredOffset]] = defaultdict(list)
     findings: dict[str, list[Finding]] = defaultdict(list)
+    rollouts: dict[str, list[Rollout]] = defaultdict(list)
     if detail >= Detail.OFFSETS and spans:
         for offset in expired_offsets(warehouse, group):
             expirations[offset.group_id].append(offset)
         for finding in findings_of(warehouse):
             if finding.group_id is not None:
                 findings[finding.group_id].append(finding)
+        for rollout in rollouts_of(warehouse, start, end, group):
+            rollouts[rollout.group_id].append(rollout)
     outcomes = outcomes_at(warehouse, end, group=group)
     for first in range(0, len(spans), GROUPS_AT_ONCE):
         chosen = spans[first : first + GROUPS_AT_ONCE]
         read = _Reading(warehouse, chosen, start, end, limits, detail=detail)
         for span in chosen:
             outcome = outcomes.get(span.group) or LastState(span.group, "classic", str(GroupState.DEAD))
-            yield read.life(span, outcome, tuple(expirations[span.group]), tuple(findings[span.group]))
+            marked = tuple(expirations[span.group]), tuple(findings[span.group]), tuple(rollouts[span.group])
+            yield read.life(span, outcome, *marked)
 
 
 class _Reading:
@@ -248,7 +253,12 @@ class _Reading:
         return {group: list(map(make, rows)) for group, rows in self._rows(statement, **more).items()}
 
     def life(
-        self, span: Span, outcome: LastState, expirations: tuple[ExpiredOffset, ...], findings: tuple[Finding, ...]
+        self,
+        span: Span,
+        outcome: LastState,
+        expirations: tuple[ExpiredOffset, ...],
+        findings: tuple[Finding, ...],
+        rollouts: tuple[Rollout, ...],
     ) -> GroupLife:
         """Return one of the groups."""
         group, most = span.group, self._limits.intervals
@@ -277,5 +287,6 @@ class _Reading:
             commit_count=self._counts[group][0][0] if group in self._counts else 0,
             expirations=expirations,
             findings=findings,
+            rollouts=rollouts,
             notes=tuple(notes),
         )

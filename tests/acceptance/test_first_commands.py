@@ -54,8 +54,9 @@ QUESTIONS = {
     34: (LIFE, "sql --query log-partition-growth", r"shop-wide\b"),
     35: (f"{JAVA},{PREVIEW}", "diff", r"bakery-holders\b"),
     36: (LIFE, "impact --from 08:33:20 --to 08:33:40", r"3 of 9 groups concerned, 6\s+rebalances"),
-    37: (LIFE, "sql --query rollouts", r"shop-migrate\b"),
+    37: (LIFE, "impact --by rollout", r"shop-migrate\b"),
     38: (LIFE, "groups --client new-*", r"shop-new\b"),
+    39: (JAVA, "sql --query last-to-rejoin", r"hold-1\b"),
 }
 """By number: the cluster, the command, and what must be in sight. 21 asks for a list, and 26 for a simulation."""
 

@@ -44,6 +44,7 @@ ASKED = {
     "why": ("why",),
     "consumers": ("consumers", "orders"),
     "impact": ("impact",),
+    "rollouts": ("impact", "--by", "rollout"),
     "diff": ("diff", "--from", "2026-11-20T02:01"),
     "owner": ("owner", GROUP, "orders", "0"),
     "expired": ("expired",),

@@ -125,6 +125,21 @@ def test_pauses_of_commits_are_marks(bounded: Page):
     assert "60.0 s" in bounded.cells
 
 
+def test_rollouts_are_marks_with_their_costs(tmp_path: Path):
+    stays = [
+        *((f"old-{n}", "02:00", f"02:1{n}") for n in range(2)),
+        *((f"new-{n}", f"02:1{n}:20", None) for n in range(2)),
+    ]
+    members = [member("payments", name, start, end, 500 + n) for n, (name, start, end) in enumerate(stays)]
+    folder = write_small_warehouse(tmp_path, member_timeline=members)
+    page = Page(group_page(Tables(str(folder)), "payments")[0])
+    assert page.data["rows"]["states"]["labels"] == ["state", "rollouts", "findings"]
+    assert page.column("rollouts", "restarts") == ["2"]
+    left, right = page.column("rollouts", "left"), page.column("rollouts", "right")
+    assert [right[0] - left[0]] == [80_000]
+    assert page.column("rollouts", "costs") == ["1 rebalance, commits paused for at least 6,000 ms"]
+
+
 def test_findings_about_the_group_are_marks_and_rows(page: Page):
     assert page.column("findings", "rule") == ["rewind", "storm"]
     assert "Something about rewind." in page.cells

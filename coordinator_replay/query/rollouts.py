@@ -1,0 +1,84 @@
+"""Rollouts: restarts of a group's members that follow each other, and their costs.
+
+The saved query ``rollouts`` finds them. There is no other definition of a rollout.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from coordinator_replay.answer_columns import column, row_of, select_list
+from coordinator_replay.int64 import LARGEST_INT64
+from coordinator_replay.listing import counted
+from coordinator_replay.query.saved import saved_query
+from coordinator_replay.query.sql import run_sql
+from coordinator_replay.query.tables import Tables
+from coordinator_replay.times import moment_text
+
+QUERY = "rollouts"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rollout:
+    """Restarts of members of a group that follow each other.
+
+    Attributes:
+        first_at: when the first of these members left, or its successor joined if that was earlier.
+        last_at: when the last one joined again.
+        restarts: how many members restarted.
+        rebalances: rebalances from then to a minute after.
+        unowned_ms_total: milliseconds without an owner, summed over partitions; None if that is not on record.
+        commit_pause_ms_total: the longest pauses of commits around each of these rebalances, summed; None if none is on
+            record.
+        clients: number of client ids of the members that joined.
+        hosts: number of their hosts.
+        some_clients: the first of these client ids.
+        is_at_least: whether the costs are lower bounds.
+    """
+
+    group_id: str = column("GROUP", 1, is_id=True)
+    first_at: datetime | None = column("FROM", 1)
+    last_at: datetime | None = column("TO", 2)
+    restarts: int = column("RESTARTS", 1)
+    rebalances: int = column("REBALANCES", 1)
+    unowned_ms_total: int | None = column("UNOWNED-MS", 1)
+    commit_pause_ms_total: int | None = column("COMMIT-PAUSE-MS", 1)
+    clients: int = column("CLIENTS", 5)
+    hosts: int = column("HOSTS", 5)
+    some_clients: str | None = column("CLIENT-ID", 3, 12)
+    is_at_least: bool = column(rank=2, bound="AT-LEAST")
+
+    @property
+    def costs(self) -> str:
+        """Return the costs in words."""
+        least = "at least " if self.is_at_least else ""
+        parts = [counted(self.rebalances, "rebalance")]
+        if self.unowned_ms_total is not None:
+            parts.append(f"{least}{self.unowned_ms_total / 1000:,.1f} partition-seconds without an owner")
+        if self.commit_pause_ms_total is not None:
+            parts.append(f"commits paused for {least}{self.commit_pause_ms_total:,} ms")
+        return ", ".join(parts)
+
+    @property
+    def sentence(self) -> str:
+        """Return when it was, and its costs."""
+        when = "" if self.first_at is None else f" from {moment_text(self.first_at)}"
+        until = "" if self.last_at is None else f" to {moment_text(self.last_at)}"
+        return f"{self.group_id}: {counted(self.restarts, 'restart')}{when}{until}, {self.costs}."
+
+
+def rollouts_of(
+    warehouse: Tables, start: datetime | None = None, end: datetime | None = None, group: str | None = None
+) -> list[Rollout]:
+    """Return all rollouts, the most expensive first.
+
+    Args:
+        warehouse: the tables.
+        start: those that ended then or later; all if None.
+        end: those that began before it; all if None.
+        group: only of this group; of all if None.
+    """
+    query = saved_query(QUERY)
+    asked = query.defaults(warehouse) | {"from": start, "to": end, "group": group, "most": LARGEST_INT64}
+    sql = f"SELECT {select_list(Rollout)} FROM ({query.sql}) AS rollouts"  # noqa: S608 - our own statement
+    bounds = {"cluster": warehouse.cluster} | ({} if group is None else {"group_id": group})
+    return [row_of(Rollout, row) for row in run_sql(warehouse, sql, asked, bounds=bounds)[1]]
