@@ -21,23 +21,18 @@ from coordinator_replay.int64 import LARGEST_INT64
 from coordinator_replay.pipeline.interval_rows import HISTORY, STAGED, Staged
 from coordinator_replay.pipeline.offsets.events import EVENTS, UNKNOWN_STATE
 from coordinator_replay.pipeline.offsets.intervals import (
-    NO_STATES,
     NOWHERE,
-    PLACES,
     UNKNOWN,
-    Begin,
     End,
     EventField,
-    Interval,
-    Lookup,
     OffsetEvent,
-    PendingEnd,
-    Wait,
+    Outcome,
     find_intervals,
 )
+from coordinator_replay.pipeline.offsets.lookups import Context
 
 _ENDED_BY = {End.COMMIT: "COMMIT", End.TOMBSTONE: "TOMBSTONE"}
-_SETTLED_BY = {how: how.name for how in PendingEnd if how not in (PendingEnd.OPEN, PendingEnd.LOST)}
+_SETTLED_BY = {how: how.name for how in End if how not in (End.OPEN, End.LOST)}
 _NEVER = str(ExpiryRule.NEVER_WHILE_ACTIVE)
 _EMPTY = "Empty"
 
@@ -73,45 +68,82 @@ class _Batch:
         self.groups = np.cumsum(is_next)
         self.topics = events.column("topic").dictionary_encode()
         self.is_readable = as_bools(events.column("committed_offset").is_valid())
-        self.lookups = np.full((len(Lookup), n), NOWHERE, np.int64)
-        intervals, waits = np.empty((len(Interval), n), np.int64), np.empty((len(Wait), n), np.int64)
-        carried = np.empty((3, n), np.int64)
-        to_work_with = np.zeros(PLACES, np.int64), np.empty((3, n + 1), np.int64)
-        counts = find_intervals(fields, self._begins(), is_last, self.lookups, intervals, waits, carried, *to_work_with)
-        interval_count, wait_count, carried_count, out_of_order = counts
-        if out_of_order != NOWHERE:
-            raise RuntimeError(f"events are not in log order: {events.slice(out_of_order, 1).to_pylist()}")
-        self.intervals, self.waits = intervals[:, :interval_count], waits[:, :wait_count]
-        self.carried = carried[:, :carried_count]
-        by_commit = self.intervals[Interval.END] == End.COMMIT
+        begins = self._begins()
+        self.keys: Numbers = np.cumsum(begins)
+        self._check_order()
+        self.outcome, waiting = np.full((len(Outcome), n), NOWHERE, np.int64), np.empty(n + 1, np.int64)
+        current, count = find_intervals(fields, begins, self.outcome, waiting)
+        self.waiting = waiting[:count]
+        self.current = np.full(1 if current != NOWHERE else 0, current, np.int64)
+        is_ended = self.outcome[Outcome.END] != NOWHERE
+        if not is_last:
+            # The next batch goes on with them.
+            is_ended[self.current] = is_ended[self.waiting] = False
+        waits = (fields[EventField.KIND] == OffsetEvent.OPENED) | (fields[EventField.KIND] == OffsetEvent.WAITING)
+        self.intervals, self.waits = np.flatnonzero(is_ended & ~waits), np.flatnonzero(is_ended & waits)
+        by_commit = self.intervals[self.outcome[Outcome.END, self.intervals] == End.COMMIT]
         self.replaced = np.full(n, NOWHERE, np.int64)
-        self.replaced[self.intervals[Interval.NEXT, by_commit]] = self.intervals[Interval.ROW, by_commit]
+        self.replaced[self.outcome[Outcome.BY, by_commit]] = by_commit
 
-    def _begins(self) -> npt.NDArray[np.int8]:
-        """Return the rows at which keys, partitions of topics, and groups begin."""
-        begins = np.zeros(self.events.num_rows, np.int8)
-        levels = (
-            (Begin.CONSUMED, numbers_of(self.events.column("partition"), NOWHERE)),
-            (Begin.CONSUMED, numbers_of(self.topics.indices, NOWHERE)),
-            (Begin.GROUP, self.groups),
-        )
-        for level, codes in levels:
-            begins[1:][codes[1:] != codes[:-1]] = level
-        begins[:1] = Begin.GROUP
+    def _begins(self) -> Bools:
+        """Return where keys begin: groups, and within them topics with their partition."""
+        begins = np.ones(self.events.num_rows, np.bool_)
+        partitions, topics = self.events.column("partition"), self.topics.indices
+        begins[1:] = self.groups[1:] != self.groups[:-1]
+        for codes in (numbers_of(partitions, NOWHERE), numbers_of(topics, NOWHERE)):
+            begins[1:] |= codes[1:] != codes[:-1]
         return begins
+
+    def _check_order(self) -> None:
+        """Make sure that the events of each key come in the order of the log.
+
+        Raises:
+            RuntimeError: they do not.
+        """
+        at, is_event = self.fields[EventField.AT_OFFSET], self.fields[EventField.KIND] > OffsetEvent.OWNER
+        is_behind = (at[1:] >= at[:-1]) | (self.keys[1:] != self.keys[:-1]) | ~is_event[:-1]
+        if not is_behind.all():
+            row = int(np.argmin(is_behind)) + 1
+            raise RuntimeError(f"events are not in log order: {self.events.slice(row, 1).to_pylist()}")
+
+    @cached_property
+    def _state_rows(self) -> Context:
+        is_state = self.fields[EventField.KIND] == OffsetEvent.STATE
+        return Context(self.groups, self.fields[EventField.AT_OFFSET], is_state)
+
+    @cached_property
+    def _rule_rows(self) -> Context:
+        is_rule = np.isin(self.fields[EventField.KIND], (OffsetEvent.RULE, OffsetEvent.GROUP_TOMBSTONE))
+        return Context(self.groups, self.fields[EventField.AT_OFFSET], is_rule)
+
+    @cached_property
+    def _owner_rows(self) -> Context:
+        is_owner = self.fields[EventField.KIND] == OffsetEvent.OWNER
+        return Context(self.keys, self.fields[EventField.AT_OFFSET], is_owner)
+
+    def _are_looked_up(self, rows: Numbers) -> Bools:
+        """Return which commits are looked up: an earlier run has looked up those that were open when this one began."""
+        are_new: Bools = self.fields[EventField.KIND, rows] > OffsetEvent.WAITING
+        return are_new
+
+    def _owners(self, rows: Numbers) -> Numbers:
+        """Return the rows that name who owned the partition at commits; NOWHERE where nobody did."""
+        offsets = self.fields[EventField.LOG_OFFSET, rows]
+        owners = self._owner_rows.last_at(self.keys[rows], offsets)
+        is_over = self.fields[EventField.UNTIL, owners] <= offsets
+        return np.where(self._are_looked_up(rows), np.where(is_over, NOWHERE, owners), rows)
 
     def take(self, name: str, at: pa.Array) -> pa.Array:
         """Return a column of events at some rows, from ``_rows``."""
         return self.events.column(name).take(at)
 
     def carry(self) -> pa.RecordBatch:
-        """Return rows for the front of the next batch: the state of the last key of this batch."""
-        rows, since, since_offset = self.carried
+        """Return rows for the front of the next batch: what the last key of this one remembers."""
+        rows = np.concatenate([self.current, self.waiting])
         kinds = self.fields[EventField.KIND, rows]
         # A commit that its marker has committed is a plain commit from now on; a waiting commit keeps its begin.
         kinds = np.where(kinds == OffsetEvent.COMMITTED, OffsetEvent.PLAIN, kinds)
-        times = np.where(since == UNKNOWN, self.fields[EventField.AT_TIME, rows], since)
-        offsets = np.where(since_offset == NOWHERE, self.fields[EventField.AT_OFFSET, rows], since_offset)
+        times, offsets = self.outcome[Outcome.SINCE, rows], self.outcome[Outcome.SINCE_OFFSET, rows]
         taken = self.events.take(pa.array(rows))
         changed = {
             "previous_offset": self._previous(rows),
@@ -123,21 +155,25 @@ class _Batch:
         }
         columns = [changed.get(name, taken.column(name)) for name in EVENTS.names]
         remembered = pa.RecordBatch.from_arrays(columns, schema=EVENTS)
-        at_offset = np.where(kinds > OffsetEvent.OWNER, offsets, NOWHERE)
-        return remembered.take(pa.array(np.argsort(at_offset, kind="stable")))
+        in_order = remembered.take(pa.array(np.argsort(offsets, kind="stable")))
+        return pa.concat_batches([self.events.take(pa.array(self._last_context())), in_order])
+
+    def _last_context(self) -> Numbers:
+        """Return the rows that commits of the last key are looked up in."""
+        kinds, is_of_group = self.fields[EventField.KIND], self.groups == self.groups[-1]
+        is_of_key = (kinds < OffsetEvent.OWNER) | (self.keys == self.keys[-1])
+        [rows] = np.nonzero(is_of_group & is_of_key & (kinds <= OffsetEvent.OWNER))
+        return rows
 
     def _states(self, rows: Numbers) -> pa.Array:
-        """Return the group's state at commits; a group without a record is a simple group, which is Empty."""
-        at = self.lookups[Lookup.STATE, rows]
-        # For commits that were open when the run began, an earlier run has looked up the state.
-        is_carried = ((at == rows) & (at >= 0)) | (at == NOWHERE)
+        """Return the group's state at commits; without a record Kafka makes a simple group, which is Empty."""
+        is_new = self._are_looked_up(rows)
+        at = self._state_rows.last_at(self.groups[rows], self.fields[EventField.LOG_OFFSET, rows])
         states = self.take("name", _rows(at))
-        if is_carried.any():
-            states = pc.if_else(pa.array(is_carried), self.take("group_state", _rows(rows)), states)
+        if not is_new.all():
+            states = pc.if_else(pa.array(is_new), states, self.take("group_state", _rows(rows)))
         is_empty = pc.equal(states, "Dead").fill_null(False).to_numpy(zero_copy_only=False)
-        is_unseen = ((at == NO_STATES) | (at == NOWHERE)) & (
-            self.fields[EventField.KIND, rows] != OffsetEvent.OPEN_OFFSET
-        )
+        is_unseen = is_new & (at == NOWHERE)
         if not is_unseen.any():
             return pc.if_else(pa.array(is_empty), _EMPTY, states)
         is_absent = self._are_absent(self.fields[EventField.LOG_OFFSET, rows], rows)
@@ -172,7 +208,7 @@ class _Batch:
 
         The cleaner removes it for any later record of its key, even for a commit that waited for its marker then.
         """
-        first, partitions = self.lookups[Lookup.FIRST, rows], self.fields[EventField.LOG_PARTITION, rows]
+        first, partitions = self.outcome[Outcome.FIRST, rows], self.fields[EventField.LOG_PARTITION, rows]
         is_open = (first != NOWHERE) & self.proofs.are_unproven(partitions, first)
         is_open |= self._hides_previous[rows]
         return pc.coalesce(self.take("is_begin_open", _rows(rows)), pa.array(is_open))
@@ -232,61 +268,64 @@ class _Batch:
         as_written = {name: self.take(name, at) for name in HISTORY.names if name in _AS_WRITTEN}
         return as_written | {
             "is_transactional": pc.not_equal(self.take("producer_id", at), -1),
-            "owner_member_id": self.take("name", _rows(self.lookups[Lookup.OWNER, rows])),
+            "owner_member_id": self.take("name", _rows(self._owners(rows))),
             "group_state": self._states(rows),
             "record_offset": self.take("log_offset", at),
             "is_begin_open": self._are_begins_open(rows),
         }
 
     def history(self) -> Iterator[pa.RecordBatch]:
-        """Yield staged rows of intervals: first those that a commit ended, then others with columns on expiry."""
-        is_closed = np.isin(self.intervals[Interval.END], (End.COMMIT, End.LOST))
-        closed, others = self.intervals[:, is_closed], self.intervals[:, ~is_closed]
+        """Yield staged rows of intervals: those that a commit ended, then the others with what decides about expiry."""
+        is_closed = np.isin(self.outcome[Outcome.END, self.intervals], (End.COMMIT, End.LOST))
+        closed, others = self.intervals[is_closed], self.intervals[~is_closed]
         for intervals in (closed, others):
-            ends = intervals[Interval.END]
-            rows, following = _rows(intervals[Interval.ROW]), _rows(intervals[Interval.NEXT])
+            ends, ended_by = self.outcome[Outcome.END, intervals], self.outcome[Outcome.BY, intervals]
+            rows, following = _rows(intervals), _rows(ended_by)
             end_is_proven = pc.or_(pa.array(ends != End.COMMIT), pc.is_valid(self.take("producer_id", following)))
-            columns = self._commit_columns(intervals[Interval.ROW]) | {
+            columns = self._commit_columns(intervals) | {
                 "kind": pa.array(_STAGED_BY_END[ends], pa.int8()),
                 "valid_from": self.take("at_timestamp", rows),
                 "valid_to": self.take("at_timestamp", following),
                 "from_offset": self.take("at_offset", rows),
                 "to_offset": self.take("at_offset", following),
                 "ended_by": self._ended_by(ends, _ENDED_BY, ends == End.LOST, following),
-                "previous_offset": self._previous(intervals[Interval.ROW]),
-                "replaced_offset": self._replaced_offsets(intervals[Interval.ROW]),
-                "is_topic_over": pa.array((ends == End.COMMIT) & self._are_of_other_topics[intervals[Interval.NEXT]]),
-                "is_exact": self._are_exact(intervals[Interval.ROW], intervals[Interval.NEXT]),
+                "previous_offset": self._previous(intervals),
+                "replaced_offset": self._replaced_offsets(intervals),
+                "is_topic_over": pa.array((ends == End.COMMIT) & self._are_of_other_topics[ended_by]),
+                "is_exact": self._are_exact(intervals, ended_by),
                 "is_proven": pc.and_(pc.is_valid(self.take("producer_id", rows)), end_is_proven),
             }
             yield _staged(columns if intervals is closed else columns | self._expiry_columns(intervals))
 
     def _expiry_columns(self, intervals: Numbers) -> dict[str, pa.Array]:
-        """Return the columns on expiry for intervals that no commit ended."""
-        rows, rules = _rows(intervals[Interval.ROW]), _rows(intervals[Interval.RULE])
-        is_spared = self._is_spared(intervals[Interval.ROW], intervals[Interval.RULE])
+        """Return what decides about expiry, of intervals that no commit ended."""
+        following = self.outcome[Outcome.BY, intervals]
+        ends = np.where(following == NOWHERE, LARGEST_INT64, self.fields[EventField.AT_OFFSET, following])
+        rules_at_end = self._rule_rows.last_at(self.groups[intervals], ends)
+        rows, rules = _rows(intervals), _rows(rules_at_end)
+        is_spared = self._is_spared(intervals, rules_at_end)
         by_group = pc.coalesce(self.take("name", rules), str(ExpiryRule.SIMPLE_GROUP))
         never = pc.or_(pa.array(is_spared), pc.equal(by_group, _NEVER))
         is_explicit = pc.is_valid(self.take("expire_timestamp", rows))
         named = pc.if_else(is_explicit, str(ExpiryRule.EXPLICIT_EXPIRE_TIMESTAMP), by_group)
         base = pc.coalesce(self.take("commit_timestamp", rules), self.take("commit_timestamp", rows))
         by_rules = pc.if_else(pc.is_null(rules), _EMPTY, self.take("group_state", rules))
-        state = self._last_states(intervals)
+        state = self._last_states(intervals, ends)
         is_alive = pc.not_equal(state, "Dead")
+        last_owners = self._owner_rows.last_at(self.keys[intervals], ends)
         return {
             "rule": pc.if_else(never, _NEVER, named),
             "base_timestamp": pc.if_else(never, None, base),
             "rule_since": self.take("at_timestamp", rules),
-            "is_protected": pa.array(intervals[Interval.IS_PROTECTED] == 1),
-            "last_owner_member_id": self.take("name", _rows(intervals[Interval.LAST_OWNER])),
+            "is_protected": pa.array(self.outcome[Outcome.IS_PROTECTED, intervals] == 1),
+            "last_owner_member_id": self.take("name", _rows(last_owners)),
             "last_state": pc.coalesce(pc.if_else(is_alive, state, None), by_rules),
         }
 
-    def _last_states(self, intervals: Numbers) -> pa.Array:
-        """Return the group's state at the end of intervals; Unknown if it may have had one that is not on record."""
-        at, following, rows = intervals[Interval.LAST_STATE], intervals[Interval.NEXT], intervals[Interval.ROW]
-        ends = np.where(following == NOWHERE, LARGEST_INT64 - 1, self.fields[EventField.AT_OFFSET, following])
-        is_unknown = (at < 0) & ~self._are_absent(ends, rows)
+    def _last_states(self, rows: Numbers, ends: Numbers) -> pa.Array:
+        """Return the group's state where intervals end; Unknown where it has none on record, and may have had one."""
+        at = self._state_rows.last_at(self.groups[rows], ends)
+        is_unknown = (at == NOWHERE) & ~self._are_absent(np.minimum(ends, LARGEST_INT64 - 1), rows)
         return pc.if_else(pa.array(is_unknown), UNKNOWN_STATE, self.take("name", _rows(at)))
 
     def _is_spared(self, rows: Numbers, rules: Numbers) -> npt.NDArray[np.bool_]:
@@ -306,24 +345,24 @@ class _Batch:
 
     def pending(self) -> pa.RecordBatch:
         """Return staged rows of commits that waited for a marker."""
-        rows, by = _rows(self.waits[Wait.ROW]), _rows(self.waits[Wait.BY])
-        since, how = self.waits[Wait.SINCE], self.waits[Wait.HOW]
+        how, ended_by, since, since_offset = self.outcome[: Outcome.SINCE_OFFSET + 1, self.waits]
+        rows, by = _rows(self.waits), _rows(ended_by)
         n = len(rows)
         return _staged(
-            self._commit_columns(self.waits[Wait.ROW])
+            self._commit_columns(self.waits)
             | {
                 "kind": pa.array(np.full(n, Staged.PENDING, np.int8)),
                 "valid_from": self.take("log_timestamp", rows),
                 "valid_to": self.take("at_timestamp", by),
                 "from_offset": self.take("log_offset", rows),
                 "to_offset": self.take("at_offset", by),
-                "ended_by": self._ended_by(how, _SETTLED_BY, how == PendingEnd.LOST, by),
+                "ended_by": self._ended_by(how, _SETTLED_BY, how == End.LOST, by),
                 "is_proven": pa.array(np.ones(n, np.bool_)),
-                "is_exact": self._are_exact(self.waits[Wait.ROW], self.waits[Wait.BY]),
+                "is_exact": self._are_exact(self.waits, ended_by),
                 "producer_id": self.take("producer_id", rows),
                 "producer_epoch": self.take("producer_epoch", rows),
                 "pending_since": pa.array(since, pa.int64(), mask=since == UNKNOWN).cast(TIMESTAMP),
-                "pending_since_offset": pa.array(self.waits[Wait.SINCE_OFFSET]),
+                "pending_since_offset": pa.array(since_offset),
             }
         )
 

@@ -1,0 +1,36 @@
+"""Lookups of many log offsets at once: in what state a group was there, what rule was in force, who owned a partition.
+
+The rows of a batch are sorted by group, topic and partition. Before the events of a group or partition come the rows
+that they are looked up in, by offset. A lookup is a binary search, so it needs no loop over events.
+"""
+
+import numpy as np
+
+from coordinator_replay.columns import Bools, Numbers, packed
+from coordinator_replay.pipeline.offsets.intervals import NOWHERE
+
+
+class Context:
+    """Rows that offsets are looked up in.
+
+    Args:
+        keys: of all rows of a batch: numbers that rise with the group, or the partition, that a row is about.
+        offsets: the log offset at which each row takes effect.
+        is_context: which rows offsets are looked up in; those of a key are sorted by offset.
+    """
+
+    def __init__(self, keys: Numbers, offsets: Numbers, is_context: Bools) -> None:
+        [self.rows] = np.nonzero(is_context)
+        self.keys, self.offsets = keys[self.rows], offsets[self.rows]
+
+    def last_at(self, keys: Numbers, offsets: Numbers) -> Numbers:
+        """Return the last row of each key at or before an offset; NOWHERE where there is none."""
+        count = len(self.rows)
+        if not count or not len(keys):
+            return np.full(len(keys), NOWHERE, np.int64)
+        # Behind the last row all offsets are the same, and small numbers can be packed.
+        asked = np.clip(offsets, int(self.offsets.min()) - 1, int(self.offsets.max()))
+        order = packed([np.concatenate([self.keys, keys]), np.concatenate([self.offsets, asked])])
+        place = np.searchsorted(order[:count], order[count:], side="right") - 1
+        is_found = (place >= 0) & (self.keys[place] == keys)
+        return np.where(is_found, self.rows[place], NOWHERE)
