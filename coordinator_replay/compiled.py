@@ -31,6 +31,14 @@ def inlined(function: F) -> F:
     return cast(F, njit(nogil=True, inline="always")(function))
 
 
+def called(function: F) -> F:
+    """Mark a function that only compiled functions call, and seldom: it is compiled once, however many calls there are.
+
+    Each copy of an inlined function takes a fraction of a second at the first audit on a machine.
+    """
+    return cast(F, njit(nogil=True)(function))
+
+
 def compiled(function: F) -> F:
     """Mark an entry point: the function that ordinary code calls with arrays; it is compiled at its first call.
 

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from coordinator_replay.compiled import compiled, inlined
+from coordinator_replay.compiled import called, compiled, inlined
 from coordinator_replay.log.rows import Records
 
 SHORTEST_RECORD = 7
 """Bytes of a record with neither key, value nor headers: a batch can't hold more records than this allows."""
 
 
-@inlined
+@called
 def _long_varint(data: Any, position: Any, end: Any, last_shift: Any) -> Any:
     """Read a zigzag number of any length, see ``_varint``."""
     value = np.int64(0)
@@ -63,7 +63,7 @@ def _after(length: Any, position: Any, end: Any) -> Any:
     return position + max(length, 0)
 
 
-@inlined
+@called
 def _after_headers(data: Any, position: Any, stop: Any, count: Any) -> Any:
     """Return where ``count`` headers end, -1 if one of them is malformed."""
     for _ in range(count):
