@@ -1,6 +1,6 @@
 """Events of a group in, answers out: pure folds that yield rows in the columns of the table contract.
 
-Every fold takes the events of one operation at a time, keeps what it needs to go on as plain state, and gives that
-state away and takes it back, so that a run of tomorrow goes on where the run of today stopped. Times are epoch
-milliseconds here; what writes the tables turns them into timestamps.
+Every fold takes the events of one operation at a time and keeps plain state. The state can be stored and restored, so
+that tomorrow's run continues where today's run stopped. Times are epoch milliseconds here; the writers of tables turn
+them into timestamps.
 """

@@ -1,6 +1,6 @@
-"""Faults of Kafka releases that leave a footprint in groups' records, with the versions that have them.
+"""Faults of Kafka releases that leave a trace in groups' records, with the versions that have them.
 
-A footprint alone proves no fault: sentences name it as possible. Versions are those of the releases that lack the fix.
+A trace alone proves no fault, so sentences call it possible. The versions are the releases without the fix.
 """
 
 from typing import NamedTuple
@@ -11,7 +11,7 @@ class Fault(NamedTuple):
 
     Attributes:
         issue: its number in Kafka's issue tracker.
-        versions: who has it.
+        versions: the releases that have it.
         effect: what it does.
     """
 

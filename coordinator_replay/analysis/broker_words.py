@@ -1,11 +1,10 @@
-"""What a broker's log adds to the rebalances that records show: when they began, and the coordinator's own reasons.
+"""Additions of a broker's log to recorded rebalances: when they began, and the coordinator's own reasons.
 
-Anybody who can write a line can write a false one, so lines count only with a record that agrees with them. For a
-generation of a classic group that is the line by which it ended ("Stabilized group", "is now empty"): the same
-generation, as many members, at the time of the record. What the coordinator logged between the end of the generation
-before and that line belongs to the rebalance; its first "Preparing to rebalance" with the generation that the group had
-is its beginning. In groups on newer protocols the records have the times of rebalances, and lines name the members that
-the records removed.
+Log lines can be forged, so lines count only if a record agrees with them. For a generation of a classic group, this is
+the line about its end ("Stabilized group", "is now empty"): the line must have the generation, the number of members
+and the time of the record. The coordinator's lines between the end of the generation before and that line belong to the
+rebalance. Its beginning is the first "Preparing to rebalance" with the old generation. In groups on newer protocols,
+the records have the times of rebalances, and lines name the members that the records removed.
 
 Sources: ``ClassicGroup`` and ``GroupMetadataManager`` of Kafka 3.9 to 4.3, ``GroupCoordinator`` (Scala) of 2.x and 3.x;
 client reasons are those of KIP-800.
@@ -23,23 +22,23 @@ from coordinator_replay.times import time_text
 Row = Mapping[str, Any]
 
 SLACK_MS = 2_000
-"""A line and the record of the same step are no further apart."""
+"""Largest time between a line and the record of the same step."""
 
 LONGEST_MS = 7 * 86_400_000
-"""So long before its end the beginning of a rebalance is looked for at most."""
+"""Longest time before its end in which the beginning of a rebalance is looked for."""
 
 BY_RECORDS = "by_records"
-"""The column that keeps what records alone say of a reason."""
+"""The column that keeps the reason by records alone."""
 
 REASON_COLUMNS = ("cause", "join_reason", "confidence", "evidence", "alternatives", "trigger_members")
-"""What that column has."""
+"""The columns that it keeps."""
 
 LOG_COLUMNS = ("reasons", "client_reasons")
 """Columns that only a broker's log fills."""
 
 BEGIN = "PREPARING_REBALANCE"
 LOADED = "LOADING_FINISHED"
-"""A line about a log partition: its groups are in the state of their last record."""
+"""A line about a loaded log partition, whose groups are then in the state of their last record."""
 
 _ENDS = frozenset({"STABILIZED", "GROUP_EMPTY"})
 _REMOVED: Mapping[str, Cause] = {
@@ -51,10 +50,10 @@ _REMOVED: Mapping[str, Cause] = {
 _OF_CLASSIC = _ENDS | _REMOVED.keys() | {BEGIN, "ASSIGNMENT_RECEIVED", "NO_MEMBER_REJOINED"}
 _OF_MEMBERS = frozenset({"MEMBER_JOINED", "MEMBER_LEFT", "MEMBER_FENCED", "SUBSCRIPTION_CHANGED"})
 _STEPS: Mapping[str, int] = {"ASSIGNMENT_RECEIVED": 1, BEGIN: 2}
-"""What follows a generation's beginning, in its order."""
+"""Order of the lines after a generation's beginning."""
 
 EVENTS = _OF_CLASSIC | _OF_MEMBERS
-"""Kinds of lines that say something about a rebalance."""
+"""Kinds of lines about a rebalance."""
 
 DEPARTURES = frozenset(
     {Cause.LEAVE_OR_TIMEOUT, Cause.MEMBER_LEAVE, Cause.SESSION_TIMEOUT, Cause.REBALANCE_TIMEOUT, Cause.UNKNOWN}
@@ -75,13 +74,13 @@ _CLIENT_REASONS: Sequence[tuple[str, Cause]] = (
     ("need to revoke partitions ", Cause.COOPERATIVE_FOLLOW_UP),
     ("the subscription has changed", Cause.SUBSCRIPTION_CHANGE),
 )
-"""How the Java client begins its reasons to join again (``ConsumerCoordinator``)."""
+"""Beginnings of the Java client's reasons to join again (``ConsumerCoordinator``)."""
 
 POLL_TIMEOUT = "poll timeout has expired"
-"""What a consumer or a Connect worker gives as its reason to leave when it exceeded max.poll.interval.ms."""
+"""Reason with which a consumer or a Connect worker leaves after exceeding max.poll.interval.ms."""
 
 MOST_LINES = 1_000
-"""A rebalance has no more lines than these: a log can hold any number."""
+"""Largest number of lines of a rebalance, because a log can have any number."""
 
 _at_ms = attrgetter("at_ms")
 _NO_REASON = ("not provided", "")
@@ -89,7 +88,7 @@ _HEAD = re.compile(r"\[Group(?:Coordinator|MetadataManager) [^\]]*\]:? ?(?:\[Gro
 
 
 class GroupLogLine(NamedTuple):
-    """A line of a broker's log that says something about a group, see table ``broker_log``."""
+    """A line of a broker's log about a group, see table ``broker_log``."""
 
     at_ms: int
     event: str
@@ -103,7 +102,7 @@ class GroupLogLine(NamedTuple):
 
     @property
     def order(self) -> tuple[int, int, str, int]:
-        """Return where it stands among lines of its group."""
+        """Return its sort key among the lines of its group."""
         return self.at_ms, step_of(self.event, self.epoch), self.text, -1 if self.broker is None else self.broker
 
     @property
@@ -119,7 +118,7 @@ class GroupLogLine(NamedTuple):
 
 
 def step_of(event: str, epoch: int | None) -> int:
-    """Return the order of lines of one millisecond: by generation, its end before the next one begins."""
+    """Return the sort key of lines of one millisecond: a generation's end comes before the begin of the next."""
     return -1 if epoch is None else 3 * epoch + _STEPS.get(event, 0)
 
 
@@ -134,7 +133,7 @@ def searched_from_ms(row: Row) -> int:
 
 
 class _Named(NamedTuple):
-    """The reason that a log gives."""
+    """A reason in a broker's log."""
 
     cause: Cause
     confidence: Confidence
@@ -156,14 +155,14 @@ def by_records(row: Row) -> dict[str, Any]:
 
 
 def with_broker_log(row: Row, lines: Sequence[GroupLogLine]) -> dict[str, Any]:
-    """Return a rebalance with what the brokers' logs add to it.
+    """Return a rebalance with the additions of brokers' logs.
 
     Args:
         row: of table ``rebalances``, times in milliseconds since 1970.
         lines: of its group on its log partition, by time.
 
     Returns:
-        the same row for the same records and lines, whatever was known of the lines when it was made.
+        The row, which depends only on the records and the lines, and not on the lines known when it was first made.
     """
     recorded = by_records(row)
     if recorded["group_type"] == "classic":
@@ -199,12 +198,12 @@ def _classic(row: dict[str, Any], lines: Sequence[GroupLogLine]) -> dict[str, An
     row |= {"started_at": first.at_ms}
     if not row["is_end_open"]:
         row |= {"duration_ms": row["completed_at"] - first.at_ms}
-    # A generation is left once, unless its coordinator fails over: of two lines one may be false.
+    # A group leaves a generation once, unless its coordinator fails over. Of two lines, one may be false.
     return _with_reason(row, _named(row, first, logged) if len(firsts) == 1 else None, first)
 
 
 def _near(lines: Sequence[GroupLogLine], at_ms: int) -> range:
-    """Return places of the lines that may be of the same step as a record."""
+    """Return indices of the lines that may belong to the same step as a record."""
     return range(bisect_left(lines, at_ms - SLACK_MS, key=_at_ms), bisect_right(lines, at_ms + SLACK_MS, key=_at_ms))
 
 
@@ -213,9 +212,9 @@ def _back_from(lines: Sequence[GroupLogLine], end: int, row: Row, contradicting:
 
     Args:
         lines: of the group.
-        end: place of the line by which the rebalance ended.
+        end: index of the line about the end of the rebalance.
         row: the rebalance.
-        contradicting: places of lines that are not used.
+        contradicting: indices of lines that are not used.
     """
     logged: list[GroupLogLine] = []
     before, since_ms = row["epoch"] - (row["attempts"] or 1), searched_from_ms(row)
@@ -279,7 +278,7 @@ def _left(
         sure = Confidence.CERTAIN if row["is_exact"] else Confidence.LIKELY
         return _Named(cause, sure, polled_late, _others(row, DEPARTURES))
     if cause not in DEPARTURES | _REJOINS | {Cause.MEMBER_JOIN}:
-        # A member that left and came back, another protocol: the records show more than the line.
+        # For a member that left and came back, or another protocol, the records show more than the line.
         return _Named(cause, Confidence(row["confidence"]), line, others)
     if cause is Cause.MEMBER_JOIN and others:
         return _Named(named, Confidence.LIKELY, line, [str(cause), *others], left)
@@ -304,7 +303,7 @@ def _others(row: Row, ruled_out: Collection[Cause]) -> list[str]:
 def _joined(row: Row, line: GroupLogLine) -> _Named | None:
     if not line.names(row["members_joined"] or ()) or Cause(row["cause"]) in DEPARTURES | _REJOINS:
         return None
-    # Who left as well did so while the group was joining already.
+    # Other members that left did so while the group was already joining.
     others = _others(row, DEPARTURES | _REJOINS)
     sure = Confidence.CERTAIN if not others and row["is_exact"] else Confidence(row["confidence"])
     return _Named(Cause(row["cause"]), sure, line, others)
@@ -326,7 +325,7 @@ def _rejoined(row: Row, line: GroupLogLine) -> _Named | None:
 
 
 def _by_members(row: dict[str, Any], lines: Sequence[GroupLogLine]) -> dict[str, Any]:
-    """Return a rebalance of a group on a newer protocol, which begins with the records of what set it off."""
+    """Return a rebalance of a group on a newer protocol, which begins with the records of its trigger."""
     at_ms = row["started_at"]
     members = [*(row["members_joined"] or ()), *(row["members_left"] or ()), *(row["trigger_members"] or ())]
     places = range(0) if at_ms is None else _near(lines, at_ms)
@@ -347,7 +346,7 @@ def _by_members(row: dict[str, Any], lines: Sequence[GroupLogLine]) -> dict[str,
 
 
 def _removals(lines: Sequence[GroupLogLine], left: Collection[str]) -> dict[str, tuple[Cause, GroupLogLine]]:
-    """Return how members were removed, by member; without those of whom lines say one thing and another."""
+    """Return how members were removed, by member, without members about whom lines disagree."""
     removals: dict[str, tuple[Cause, GroupLogLine]] = {}
     unclear: set[str] = set()
     for line in lines:
@@ -365,7 +364,7 @@ def fencing_cause(reason: str | None) -> Cause:
 
 
 def _with_reason(row: dict[str, Any], named: _Named | None, line: GroupLogLine) -> dict[str, Any]:
-    """Return a row with the reason that a log gives, and what records say of it kept."""
+    """Return a row with the reason in a log; the reason by records is kept in ``by_records``."""
     kept = row[BY_RECORDS] or {name: row[name] for name in REASON_COLUMNS}
     evidence = [without_question(sentence) if named else sentence for sentence in row["evidence"] or ()]
     used = [line] if named is None or named.line is line else [line, named.line]
@@ -385,14 +384,14 @@ def _with_reason(row: dict[str, Any], named: _Named | None, line: GroupLogLine) 
 
 
 def line_sentence(line: GroupLogLine) -> str:
-    """Return what a line says, as evidence."""
+    """Return a line as a sentence of evidence."""
     has_reason = (line.client_reason or "") not in _NO_REASON and line.event != "MEMBER_LEFT"
     client = f"; client reason: {line.client_reason}" if has_reason else ""
     return f"log of {broker_name(line.broker)} at {time_text(line.at_ms)}: {line.words}{client}"
 
 
 def _contradicted(row: dict[str, Any], line: GroupLogLine) -> dict[str, Any]:
-    """Return a row of which a line says something else than its record: it is shown, and not used."""
+    """Return a row with a line that contradicts its record; the line is shown, but not used."""
     kept = {name: row[name] for name in REASON_COLUMNS}
     fact = (
         f"log of {broker_name(line.broker)} at {time_text(line.at_ms)} contradicts the record, and is not used: "
@@ -402,5 +401,5 @@ def _contradicted(row: dict[str, Any], line: GroupLogLine) -> dict[str, Any]:
 
 
 def broker_name(broker: int | None) -> str:
-    """Return a broker in words, by its id; None where a line does not have it."""
+    """Return a broker in words, by its id; None if a line does not have the id."""
     return "a broker" if broker is None else f"broker {broker}"

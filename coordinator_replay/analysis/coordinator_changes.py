@@ -1,8 +1,8 @@
 """Changes of the coordinator of a partition of ``__consumer_offsets``: one for each leader epoch.
 
-The controller's records have the leader and the time of each election, the batches of the log the leader epoch that
-they were written under, and the brokers' logs who loaded the partition, and for how long. Each may be missing: a change
-has what there is, and says where it is from.
+The controller's records have the leader and the time of each election. The batches of the log have the leader epoch.
+Brokers' logs say which broker loaded the partition, and for how long. Each source may be missing: a change has the
+facts that there are, and names their source.
 """
 
 from collections import defaultdict
@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 from coordinator_replay.analysis.broker_words import SLACK_MS
 
 CLUSTER_METADATA, BROKER_LOG, RECORDS = "cluster_metadata", "broker_log", "records"
-"""Where a change is from; who led the partition since comes from the first of these that has it."""
+"""Sources of a change; the leader is taken from the first source that has it."""
 
 NO_LEADER = -1
 
 _ELECTED = ("COORDINATOR_ELECTED", "LOADING_SCHEDULED")
 _LOADED, _UNLOADED = "LOADING_FINISHED", "UNLOADING_FINISHED"
 EVENTS = frozenset({*_ELECTED, _LOADED, _UNLOADED})
-"""Kinds of lines of brokers' logs that say something about a change."""
+"""Kinds of lines of brokers' logs about a change."""
 
 
 Key = tuple[int, int]
@@ -36,9 +36,9 @@ class LeaderChange(NamedTuple):
     """A leader that the controller has made.
 
     Attributes:
-        leader: id of the broker; -1 for none.
-        at_ms: when; None where only a snapshot has it.
-        is_unclean: whether it was elected though it was not in sync.
+        leader: id of the broker; -1 for no leader.
+        at_ms: time of the election; None if only a snapshot has the leader.
+        is_unclean: whether it was elected although it was not in sync.
     """
 
     log_partition: int
@@ -60,7 +60,7 @@ class CoordinatorLine(NamedTuple):
 
     @property
     def began_ms(self) -> int:
-        """Return when the loading or unloading began whose end it reports."""
+        """Return when the reported loading or unloading began."""
         return self.logged_ms - (self.duration_ms or 0)
 
 
@@ -94,13 +94,13 @@ def coordinator_changes(
     lost_from: Mapping[int, int],
     ends_ms: Mapping[int, int],
 ) -> list[CoordinatorChange]:
-    """Return all changes on record, in order: the same for the same sources, in whatever order runs have read them.
+    """Return all changes on record, in order; the result does not depend on the order in which runs read the sources.
 
     Args:
-        earlier: as the table has them.
-        batches: the first records.
-        elections: of the controller's records.
-        lines: all that the brokers' logs have.
+        earlier: the changes in the table.
+        batches: the first records of leader epochs.
+        elections: elections in the controller's records.
+        lines: all lines of brokers' logs about changes.
         lost_from: the first offset that was lost at an election, by log partition.
         ends_ms: the latest time of a record, in milliseconds, by log partition.
     """
@@ -111,7 +111,7 @@ def coordinator_changes(
         key = election.log_partition, election.leader_epoch
         elected[key] = min(elected.get(key, election), election, key=_precedence)
     for row in rows:
-        # What brokers' logs say is read again.
+        # Facts from brokers' logs are derived again.
         lost = lost_from.get(row.log_partition)
         if row.first_log_offset is not None and (lost is None or row.first_log_offset < lost):
             key, first = (row.log_partition, row.leader_epoch), (row.first_log_offset, row.first_log_timestamp)
@@ -136,11 +136,11 @@ def coordinator_changes(
 
 
 def _agrees(line: CoordinatorLine, recorded: Mapping[int, int | None], end_ms: int) -> bool:
-    """Return whether the records of its log partition leave a line possible.
+    """Return whether a line is possible, given the records of its log partition.
 
-    A leader epoch begins before its own first record and those of later epochs, and after those of earlier ones. Once
-    it has begun, no leader of an earlier epoch writes: where the log goes on, a record of it, or the controller's, is
-    there.
+    A leader epoch begins before its own first record and the records of later epochs, and after the records of earlier
+    ones. Once it has begun, no leader of an earlier epoch writes. So if the log goes on, it has a record of this epoch,
+    or the controller's records have the epoch.
 
     Args:
         line: the line.
@@ -155,12 +155,12 @@ def _agrees(line: CoordinatorLine, recorded: Mapping[int, int | None], end_ms: i
 
 
 def _precedence(election: LeaderChange) -> tuple[bool, int, int]:
-    """Sort elections of one leader epoch, the one that counts first: a controller's record, then undated snapshots."""
+    """Return the sort key of elections of one leader epoch: the controller's record first, then undated snapshots."""
     return election.at_ms is None, election.at_ms or 0, election.leader
 
 
 def _election(row: CoordinatorChange) -> LeaderChange | None:
-    """Return what the controller's records say of a change; None where they say nothing."""
+    """Return the facts of the controller's records on a change; None if there are none."""
     if not row.of(CLUSTER_METADATA) or row.broker is None:
         return None
     at_ms = None if row.is_unclean is None else row.elected_at
@@ -168,7 +168,7 @@ def _election(row: CoordinatorChange) -> LeaderChange | None:
 
 
 def _by_records(key: Key, elected: LeaderChange | None, first: FirstRecord | None) -> CoordinatorChange:
-    """Return a change by the controller's records and by those of its log partition."""
+    """Return a change by the controller's records and the records of its log partition."""
     has_time = elected is not None and elected.at_ms is not None
     offset, at_ms = (None, None) if first is None else first
     return CoordinatorChange(
@@ -185,7 +185,7 @@ def _by_records(key: Key, elected: LeaderChange | None, first: FirstRecord | Non
 
 
 def _with_lines(change: CoordinatorChange, lines: Sequence[CoordinatorLine], before: int | None) -> CoordinatorChange:
-    """Return a change with what brokers have logged of it.
+    """Return a change with the facts that brokers logged.
 
     Args:
         change: by records alone.
@@ -197,7 +197,7 @@ def _with_lines(change: CoordinatorChange, lines: Sequence[CoordinatorLine], bef
         brokers &= {change.broker}
     unloaded = _first(lines, (_UNLOADED,), {before} if before is not None else set())
     if len(brokers) != 1:
-        # Of two brokers that say they have it, one is wrong.
+        # If two brokers say that they have it, one is wrong.
         return change if unloaded is None else _and_log(replace(change, unloaded_at=unloaded.logged_ms))
     elected, loaded = _first(lines, _ELECTED, brokers), _first(lines, (_LOADED,), brokers)
     since = elected or loaded
@@ -233,4 +233,4 @@ def row_of(change: CoordinatorChange) -> dict[str, Any]:
 
 
 COLUMNS: Sequence[str] = tuple(CoordinatorChange.__dataclass_fields__)
-"""The columns of the table but for the cluster."""
+"""The columns of the table, except the cluster."""

@@ -1,8 +1,8 @@
-"""Under which rule a group's offsets expire, by the group as the engine has it.
+"""The rule by which a group's offsets expire, from the engine's state of the group.
 
-The rules are those of ``GroupCoordinatorShard.cleanupGroupMetadata``: each kind and state of a group has a condition, a
-moment that retention counts from, and topics that are spared because a member subscribes to them. A group that the
-log holds no record of is a simple group: somebody commits under its name without joining.
+The rules are those of ``GroupCoordinatorShard.cleanupGroupMetadata``. Each type and state of a group has a condition, a
+time from which retention counts, and topics that are kept because a member subscribes to them. A group without a record
+is a simple group: a client commits under its name without joining.
 """
 
 from typing import NamedTuple
@@ -19,8 +19,8 @@ class Expiry(NamedTuple):
     """Rule by which a group's offsets expire at one point of the log.
 
     Attributes:
-        rule: for topics that are not spared.
-        base_ms: the moment retention counts from; None where each offset's own commit timestamp counts.
+        rule: the rule for topics that are not spared.
+        base_ms: the time from which retention counts; None if each offset's own commit timestamp counts.
         spared: topics whose offsets don't expire, whatever their age.
     """
 
@@ -49,7 +49,7 @@ _SIMPLE = Deciding(None, None, GroupState.EMPTY, Expiry(ExpiryRule.SIMPLE_GROUP)
 
 
 def deciding(group: Group | None) -> Deciding:
-    """Return what decides about the offsets of a group; None stands for one that has no record."""
+    """Return the facts that decide about the offsets of a group; None means a group without a record."""
     if group is None:
         return _SIMPLE
     if isinstance(group, ClassicGroup):

@@ -1,9 +1,9 @@
-"""When an offset's retention is over: the one rule, as SQL, for audits and for questions with a horizon of their own.
+"""The end of an offset's retention, as SQL, for audits and for questions with another horizon.
 
-Which rule a group's offsets expire by, and since when, is ``analysis.expiration``; which offset that rule meets stands
-in the columns ``rule``, ``base_timestamp`` and ``is_protected`` of ``offset_history``. What is left is time alone, so
-that the same offsets answer for every horizon. The condition is that of ``OffsetExpirationConditionImpl``. Names of
-rules and Kafka's defaults stand here, where questions find them without the engine.
+``analysis.expiration`` decides the rule by which a group's offsets expire, and since when. The columns ``rule``,
+``base_timestamp`` and ``is_protected`` of ``offset_history`` have the result for each offset. Only the time remains, so
+the same rows answer for every horizon. The condition is that of ``OffsetExpirationConditionImpl``. Names of rules and
+Kafka's defaults are here, where questions find them without the engine.
 """
 
 from enum import StrEnum
@@ -12,17 +12,17 @@ from typing import NamedTuple
 from coordinator_replay.times import LATEST_MS
 
 DEFAULT_RETENTION_MS = 7 * 24 * 3600 * 1000
-"""What ``offsets.retention.minutes`` is where nobody set it."""
+"""Default of ``offsets.retention.minutes``."""
 
 TOPIC_DELETED = "the topic was deleted"
-"""How the evidence for a removed offset begins where the cluster's metadata has the deletion."""
+"""Beginning of the evidence for a removed offset if the cluster's metadata has the deletion of its topic."""
 
 DEFAULT_CHECK_INTERVAL_MS = 600_000
-"""What ``offsets.retention.check.interval.ms`` is where nobody set it."""
+"""Default of ``offsets.retention.check.interval.ms``."""
 
 
 class ExpiryRule(StrEnum):
-    """Why an offset expires, or why it does not."""
+    """Rules of expiry: why an offset expires, or why it does not."""
 
     EMPTY_SINCE = "empty_since"
     UNSUBSCRIBED_TOPIC = "unsubscribed_topic"
@@ -36,8 +36,8 @@ class Retention(NamedTuple):
 
     Attributes:
         ms: offsets.retention.minutes in milliseconds.
-        is_known: given or observed; a mere default makes nothing certain.
-        note: a sentence that says where it is from.
+        is_known: whether it was given or observed; a mere default makes nothing certain.
+        note: a sentence that says where it comes from.
     """
 
     ms: int
@@ -59,9 +59,9 @@ def expire_at(retention_ms: str) -> str:
 def expiring_offsets(source: str) -> str:
     """Return SQL for the offsets in force that are past retention at ``$as_of``, or will be by ``$limit``.
 
-    The statement takes ``$retention_ms`` and ``$is_known`` of the retention, too, and gives columns of
-    ``expired_offsets``. An offset that nothing lets expire (members subscribe to its topic, a transaction on it is
-    open) is not among them.
+    The statement also takes ``$retention_ms`` and ``$is_known`` of the retention. It returns columns of
+    ``expired_offsets``. Offsets that can't expire are left out: members subscribe to the topic, or a transaction on the
+    partition is open.
 
     Args:
         source: relation of offsets in force, in columns of ``offset_history``.

@@ -1,4 +1,4 @@
-"""How a group's offsets expire, from which record on, as rows of ``expiry_rules``."""
+"""Expiry rules of a group's offsets and the records from which they apply: rows of ``expiry_rules``."""
 
 from coordinator_replay.analysis.expiration import DECIDING_KINDS, GROUP_KINDS, Deciding, deciding
 from coordinator_replay.analysis.rows import Row
@@ -10,7 +10,7 @@ TABLE = "expiry_rules"
 
 
 class ExpiryRules:
-    """Makes a row of each change of what decides about a group's offsets, and of each tombstone of the group."""
+    """The fold that makes a row for each change of a group's expiry rule, and for each tombstone of the group."""
 
     _last: Deciding | None = None
 
@@ -29,7 +29,7 @@ class ExpiryRules:
         return [self._row(now, record.partition, record.offset, record.timestamp_ms, is_tombstone=is_tombstone)]
 
     def interrupt(self, partition: int, offset: int, timestamp_ms: int | None, group: Group | None) -> Row:
-        """Return the row that says what decides from where records are missing, as far as records confirm it."""
+        """Return the row with the rule after missing records, as far as the remaining records confirm it."""
         return self._row(deciding(group), partition, offset, timestamp_ms, is_tombstone=False)
 
     def _row(self, now: Deciding, partition: int, offset: int, timestamp_ms: int | None, *, is_tombstone: bool) -> Row:
@@ -49,4 +49,4 @@ class ExpiryRules:
 
 
 FIELDS = Fields(ExpiryRules, "_last")
-"""What a snapshot has."""
+"""The fields in a snapshot."""

@@ -1,11 +1,11 @@
-"""One group from records to rows: the engine, and every fold over its events.
+"""The replay of one group from records to rows: the engine, and every fold over its events.
 
-The rows of an interval or a rebalance come out when it is over. ``finish`` gives the rest as it stands at the end of
-the log read, with null for the end that is not there yet; a later run that goes on from ``snapshot`` gives those rows
-again under the same keys once they are over, or at its own end.
+The row of an interval or a rebalance is returned when it is over. ``finish`` returns the open rows at the end of the
+log, with null for their end. A later run that continues from ``snapshot`` returns these rows again under the same keys,
+when they are over or at its own end.
 
-Where records begin to be missing because a newer dump was cleaned beyond the end of the older ones (``interrupt``), a
-group goes on from what the newer dump confirms: its own records, of which the cleaner has kept the last of each key.
+If records begin to be missing because a newer dump was cleaned beyond the end of the older ones (``interrupt``), a
+group continues from the records that the newer dump confirms: the last record of each key, which the cleaner keeps.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -35,21 +35,21 @@ from coordinator_replay.times import latest_ms
 
 VERSION = 25
 
-# Looked up once: it stands in the way of every event.
+# Looked up once, because every event needs it.
 TOPOLOGY_CHANGED = EventKind.TOPOLOGY_CHANGED
 GROUP_MOVED = str(EventKind.GROUP_MOVED)
 GROUP_METADATA = "GroupMetadata"
 CURRENT_ASSIGNMENT = "CurrentMemberAssignment"
-"""How the kinds end that say what a member owns."""
+"""End of the names of the kinds with a member's current assignment."""
 
 
 class GroupReplay:
-    """The life of one group as rows.
+    """The replay of one group into rows.
 
     Attributes:
-        replay: the engine, for whoever needs the group's state as of the last record.
-        group_type: the type of the group's last event; None where there was none.
-        proven_ms: from when on no record of the log partition is missing; None where none is.
+        replay: the engine, for callers that need the group's state after the last record.
+        group_type: the type of the group at its last event; None if there was no event.
+        proven_ms: the time from which no record of the log partition is missing; None if none is missing.
     """
 
     proven_ms: int | None = None
@@ -73,8 +73,8 @@ class GroupReplay:
             group_id: the group.
             topic_names: topic name by id, as far as known.
             topic_changes: when topics changed, by name, as far as known.
-            limits: from when on something is a finding.
-            encode: how JSON is written in cells, see ``Scope``.
+            limits: the thresholds of findings.
+            encode: the function that writes JSON into cells, see ``Scope``.
         """
         self.replay = StateReplay(group_id)
         self._scope = Scope(cluster, group_id, encode)
@@ -88,14 +88,14 @@ class GroupReplay:
         self._begin_rebalances()
 
     def _begin_rebalances(self) -> None:
-        """Begin the folds that look back: over rebalances, and over what rules remember."""
+        """Create the folds over rebalances and over the memories of rules."""
         self._rebalances = Rebalances(self._scope, self._topics, self._members, self._ownership, self._topic_changes)
         rules = (*PROGRESS_RULES, *SHAPE_RULES, *SUBSCRIPTION_RULES)
         folds = self._members, self._ownership, self._topics
         self._step_rules = StepRules(self._scope, rules, *folds, self._limits, self._topic_changes)
 
     def feed(self, record: Record) -> list[Row]:
-        """Take the group's next record; returns the rows that are final by it, each with its table's name."""
+        """Take the group's next record; return the rows that become final by it, each with its table's name."""
         rows: list[Row] = []
         if not record.is_readable:
             return self._lose_key(record)
@@ -122,7 +122,7 @@ class GroupReplay:
         self._rebalances.history.heed(before_offset, signs)
 
     def lose_track(self, partition: int, offset: int, at_ms: int | None) -> list[Row]:
-        """Return records that no dump has begin to be missing: their content is not on record.
+        """Take note that records begin to be missing that no dump has.
 
         Args:
             partition: the log partition.
@@ -153,7 +153,7 @@ class GroupReplay:
         return [stay.member for stay in self._members.stays.values()]
 
     def _interrupt(self, offset: int, at_ms: int | None) -> list[Row]:
-        """End what is proven up to an offset, and let it go on as what is not proven."""
+        """End proven rows at an offset, and continue them as unproven rows."""
         rows = self._settle(offset)
         until_ms = latest_ms(self._now_ms, at_ms)
         self._rebalances.lose_track(offset)
@@ -162,7 +162,7 @@ class GroupReplay:
         return rows
 
     def find_complete(self, partition: int, offset: int, at_ms: int | None) -> list[Row]:
-        """Take note that no key of the group is open from an offset on."""
+        """Note that no key of the group is open from an offset on."""
         rows = self._settle()
         is_seen = self.group_type is not None
         if is_seen and not self.replay.is_state_exact and not self.replay.open_keys:
@@ -170,9 +170,9 @@ class GroupReplay:
         return self._settled(rows, offset)
 
     def interrupt(self, partition: int, offset: int, at_ms: int | None, own: Sequence[Record]) -> list[Row]:
-        """Go on from what a newer dump confirms, where records between the older dumps and it are missing.
+        """Continue from the records that a newer dump confirms, after records missing since the older dumps.
 
-        What was known holds up to here; of what the newer dump lacks it is not on record when, and how, it ended.
+        Known facts are valid up to here. If the newer dump lacks something, its end is not on record.
 
         Args:
             partition: the log partition.
@@ -182,7 +182,7 @@ class GroupReplay:
         """
         rows = self._settle(offset)
         if any(record.offset == self._classic_at for record in own) and self.replay.is_classic:
-            # One record holds the whole group, and it is still there: nothing came after it but what the dump has.
+            # A single record has the whole group and still exists, so no later record of it is missing.
             self.replay.is_cleaned = True
             return self._settled(rows, offset)
         confirmed = self._beside()
@@ -198,7 +198,7 @@ class GroupReplay:
         return self._settled(rows + self._fold([event]), offset)
 
     def number_from(self, first: int) -> None:
-        """Number the group's events, and its states, from a number on: those before are in another log partition."""
+        """Number the group's events and states from a number on, because earlier ones are in another log partition."""
         self._timeline.seq = first
         self._step_rules.states = first + 1
 
@@ -227,7 +227,7 @@ class GroupReplay:
     def _go_on_as(
         self, confirmed: "GroupReplay", partition: int, offset: int, at_ms: int | None, why: str = RECORDS_MISSING
     ) -> list[Row]:
-        """End what is open, and go on as another replay of the group has it."""
+        """End open rows, and continue with the state of another replay of the group."""
         rows = [*self._step_rules.interrupt(at_ms)]
         self._rebalances.lose_track(offset)
         for name, row in self._rebalances.open_rows():
@@ -244,7 +244,7 @@ class GroupReplay:
         return rows
 
     def finish(self) -> list[Row]:
-        """End the operation that is still open and give everything that is not over as it stands.
+        """End the operation that is still open, and return all open rows.
 
         The records of an operation are appended in one batch, so the end of a log is the end of an operation.
         """
@@ -305,7 +305,7 @@ class GroupReplay:
         return life
 
     def _settled(self, rows: list[Row], offset: int | None) -> list[Row]:
-        """Return rows with whose they are, and the offset of the record by which no later one changes them."""
+        """Return rows with their cluster and group, and the offset of the record after which no record changes them."""
         of_all = {"cluster": self._scope.cluster, "group_id": self._scope.group_id, "settled_at_offset": offset}
         for _, row in rows:
             row.update(of_all)
@@ -317,8 +317,8 @@ class GroupReplay:
         return self._fold(events) if events else []
 
     def _fold(self, events: Sequence[Event]) -> list[Row]:
-        # A coordinator that moved to another broker may be ahead of its successor's clock; intervals never turn back.
-        # Before its first record with a time, a group has none.
+        # The clock of an old coordinator may be ahead of its successor's; times of intervals never go back. Before its
+        # first record with a time, a group has none.
         last_ms = self._now_ms
         self._now_ms = at_ms = latest_ms(last_ms, events[-1].timestamp_ms)
         self.group_type = events[-1].group_type
@@ -338,7 +338,7 @@ class GroupReplay:
 
 
 FIELDS = Fields(GroupReplay, "_now_ms", "_classic_at", "group_type", "proven_ms")
-"""What a snapshot has, apart from the parts of the replay."""
+"""The fields in a snapshot, besides the parts of the replay."""
 
 
 def _type_of(kind: str) -> GroupType:

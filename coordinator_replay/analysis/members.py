@@ -1,4 +1,4 @@
-"""Who was in the group, when, and with what: ``member_timeline``."""
+"""Members of the group over time: rows of ``member_timeline``."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,19 +12,19 @@ from coordinator_replay.engine.plain import Fields
 
 TABLE = "member_timeline"
 
-# Looked up once: these stand in the way of every event.
+# Looked up once, because every event needs them.
 BROKEN, LEFT, REPLACED = EventKind.INVARIANT_BROKEN, EventKind.MEMBER_LEFT, EventKind.MEMBER_REPLACED
 
 
 class OpenMemberInterval(NamedTuple):
-    """A member as it is now, and since when.
+    """A member's present state, and its beginning.
 
     Attributes:
-        is_client_inherited: client id and host on record are, or may be, those of an earlier process of this static
-            member: a classic group keeps the first one's (``ClassicGroup.replaceStaticMember``). Where records are
-            missing before its first one, the log does not show whether it was replaced.
-        is_exact: the group is proven from the beginning of the interval on.
-        is_begin_open: what was before the interval is not on record.
+        is_client_inherited: whether client id and host on record are, or may be, from an earlier process of this static
+            member. A classic group keeps those of the first process (``ClassicGroup.replaceStaticMember``). If records
+            are missing before the member's first record, the log does not show whether it was replaced.
+        is_exact: whether the group is proven from the beginning of the interval on.
+        is_begin_open: whether the member may have been in this state before the interval.
     """
 
     member: Member
@@ -66,8 +66,8 @@ class MemberReplay:
 
     Attributes:
         topics: topics by name.
-        stays: the members there are, by id.
-        lost: those of which a record can't be read, or may be missing, until the group is proven again.
+        stays: open intervals by member id.
+        lost: members with an unreadable or possibly missing record, until the group is proven again.
     """
 
     topics: RecordTopics
@@ -75,7 +75,7 @@ class MemberReplay:
     lost: set[str] = field(default_factory=set)
 
     def fold(self, events: Sequence[Event], changed: Changed, at_ms: int | None) -> Iterator[Row]:
-        """Close and open intervals by one operation's events; yields the closed ones.
+        """Close and open intervals by the events of an operation; yield the closed ones.
 
         Args:
             events: the events of one operation.
@@ -108,15 +108,15 @@ class MemberReplay:
         self.lost = set() if last.is_state_exact else self.lost & self.stays.keys()
 
     def open_rows(self) -> Iterator[Row]:
-        """Yield the intervals that are not over."""
+        """Yield the open intervals."""
         for stay in self.stays.values():
             yield self._row(stay, None, None)
 
     def interrupt(self, confirmed: "MemberReplay", at_ms: int | None, offset: int) -> Iterator[Row]:
-        """End every interval where records begin to be missing, and begin those that are confirmed there.
+        """End all intervals where records begin to be missing, and begin the confirmed ones.
 
         Args:
-            confirmed: the members as records confirm them.
+            confirmed: the members that remaining records confirm.
             at_ms: the time from which on records are missing.
             offset: the log offset.
         """

@@ -1,15 +1,15 @@
-"""Who owned a partition, when, and for how long nobody did: ``partition_ownership``.
+"""Owners of partitions over time, and times without an owner: rows of ``partition_ownership``.
 
-Owned is what a member has assigned and what it still has to give up. In consumer groups that is written step by step.
-A classic group writes the outcome of a rebalance only: a partition that changes hands within one was revoked by
-the end of the join phase at the latest (``currentStateTimestamp``), and for how long nobody owned it is not on record.
-It is on record where a generation leaves the partition without an owner: between the two steps of a cooperative
-rebalance, and in an Empty group. Streams groups own tasks, shown as partitions of the source topics; members of a share
-group own partitions together.
+A member owns its assigned partitions and those that it still has to give up. In consumer groups, each step of this is
+recorded. A classic group records only the outcome of a rebalance: a partition that changes its owner in one was revoked
+by the end of the join phase at the latest (``currentStateTimestamp``), and the time without an owner is not on record.
+That time is on record only if a generation leaves the partition without an owner: between the two steps of a
+cooperative rebalance, and in an Empty group. Members of streams groups own tasks, shown as partitions of the source
+topics. Members of a share group own partitions together.
 
-A partition is *without an owner* while nobody owns it and the group has members that subscribe to its topic. While no
-member does, and while the group has no members at all, the group does not miss it. This is the only definition: columns
-``unowned`` and ``unowned_ms`` have these times, and whatever counts, sums up or draws them reads these columns.
+A partition is *without an owner* while nobody owns it and the group has members that subscribe to its topic. If no
+member subscribes to it, or the group has no members, the group does not miss it. This is the only definition: columns
+``unowned`` and ``unowned_ms`` have these times, and all code that counts, sums up or draws them reads these columns.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,13 +31,13 @@ TABLE = "partition_ownership"
 CONVERTED, DELETED, EMPTIED = EventKind.GROUP_CONVERTED, EventKind.GROUP_DELETED, EventKind.GROUP_EMPTIED
 
 ENDS = frozenset({EventKind.REBALANCE_COMPLETED, EMPTIED, DELETED})
-"""Events after which every member of a share group has what it is to have."""
+"""Events after which every member of a share group has its target."""
 
 Key = tuple[str, int]
-"""What the records call a topic, and the number of one of its partitions."""
+"""The name or id of a topic in the records, and a partition number."""
 
 Interval = tuple[int, int]
-"""From then on, before then, in milliseconds since 1970."""
+"""Begin, and end (not included), in milliseconds since 1970."""
 
 REVOKED = "REVOKED"
 MEMBER_LEFT = "MEMBER_LEFT"
@@ -52,7 +52,7 @@ UNREVOKED = frozenset({MemberState.UNREVOKED_PARTITIONS, MemberState.UNREVOKED_T
 
 
 class OpenOwnership(NamedTuple):
-    """A partition in a member's hands, since when and since which record.
+    """A partition owned by a member, with the time and the record since which it is owned.
 
     Attributes:
         is_exact: the group is proven from the beginning of the interval on.
@@ -69,14 +69,14 @@ class OpenOwnership(NamedTuple):
 
 
 class Unowned(NamedTuple):
-    """A partition in nobody's hands: the holding that ended, and the rebalance it ended in.
+    """A partition without an owner: the ownership that ended, and the rebalance in which it ended.
 
     Attributes:
-        topic: what the records of the holding's group type call the topic; a conversion gives the gap another key.
-        awaited_ms: since when the target assignment had taken it from the member; None where it never had.
-        is_exact: the group is proven at the end of the holding.
-        since_ms: since when members miss the partition; None while none subscribes to its topic.
-        over: when members missed it before.
+        topic: the topic in the records of the ownership's group type; a conversion changes the key of the gap.
+        awaited_ms: when the target assignment took it from the member; None if it never did.
+        is_exact: whether the group is proven at the end of the ownership.
+        since_ms: since when members miss the partition; None while no member subscribes to its topic.
+        over: earlier times in which members missed it.
     """
 
     topic: str
@@ -91,7 +91,7 @@ class Unowned(NamedTuple):
     over: tuple[Interval, ...] = ()
 
     def missed_until(self, at_ms: int | None) -> "Unowned":
-        """Return the gap after members have ceased to miss the partition."""
+        """Return the gap after the end of the time in which members missed the partition."""
         if self.since_ms is None:
             return self
         if at_ms is None or at_ms <= self.since_ms:
@@ -99,20 +99,20 @@ class Unowned(NamedTuple):
         return self._replace(since_ms=None, over=(*self.over, (self.since_ms, at_ms)))
 
     def missed_ms(self) -> int:
-        """Return for how long members missed the partition, up to when they last ceased to."""
+        """Return how long members missed the partition, up to the end of the last such time."""
         return sum(until - since for since, until in self.over)
 
 
 class Handover(NamedTuple):
-    """A partition was taken after nobody had it for a while.
+    """A handover: a member took a partition that nobody owned for a while.
 
     Attributes:
-        rebalance_id: the rebalance in which it had been revoked.
-        unowned_ms: for how long nobody owned it; None where the log has no more than a lower bound.
-        is_moved: it went to another member, and not to a static member under its new id.
-        member_id: the member that had it before.
+        rebalance_id: the rebalance in which it was revoked.
+        unowned_ms: how long nobody owned it; None if the log has only a lower bound.
+        is_moved: whether it went to another member, and not to a static member under its new id.
+        member_id: the member that owned it before.
         released_ms: when that member gave it up.
-        awaited_ms: since when the target assignment had taken it from that member; None where it never had.
+        awaited_ms: when the target assignment took it from that member; None if it never did.
     """
 
     rebalance_id: str | None
@@ -124,7 +124,7 @@ class Handover(NamedTuple):
 
 
 class SharedChange(NamedTuple):
-    """A member of a share group took or gave up a partition that others own too, in a rebalance."""
+    """A change in a rebalance: a member of a share group took or gave up a partition that others own as well."""
 
     member_id: str
     is_taken: bool
@@ -135,10 +135,10 @@ class Release(NamedTuple):
     """Release of partitions in one operation.
 
     Attributes:
-        at_ms: when.
-        rebalance_id: the rebalance it belongs to.
-        retaken: partitions that a classic rebalance gives to another member in the same operation,
-        retaken_ms: and the latest moment at which those were revoked: the end of the join phase.
+        at_ms: time of the operation.
+        rebalance_id: the rebalance to which it belongs.
+        retaken: partitions that a classic rebalance gives to another member in the same operation.
+        retaken_ms: the latest time at which these were revoked: the end of the join phase.
     """
 
     at_ms: int | None
@@ -148,7 +148,7 @@ class Release(NamedTuple):
 
 
 class Circumstances(NamedTuple):
-    """Facts of an operation on the members that it removed."""
+    """Facts of an operation about the members that it removed."""
 
     is_deleted: bool
     is_emptied: bool
@@ -162,26 +162,26 @@ class OwnershipReplay:
 
     Attributes:
         topics: topics by name.
-        holders: who owns a partition, by what the records call its topic, and by its number.
-        shared: of share groups, until the rebalance is over: partitions that a member took or gave up while others
+        holders: open ownerships, by the topic in the records and the partition.
+        shared: in share groups, until the rebalance is over: partitions that a member took or gave up while others
             owned them. A partition has moved if one member gave it up and another one took it.
-        gaps: partitions that were owned and are not; their rows wait for the next owner.
-        owned: what each member owns.
-        handovers: what the last operation handed over.
-        added: how many partitions it assigned that nobody had owned before.
+        gaps: partitions that were owned and have no owner; their rows wait for the next owner.
+        owned: the partitions that each member owns.
+        handovers: handovers of the last operation.
+        added: number of partitions that it assigned and that nobody had owned before.
         at_offset: log offset of its last record.
-        log_partition: where the group's records are.
-        seen: members of which it was seen what they own.
-        lost: members of which a later record of what they own can't be read, or may be missing; with what the last one
-            on record says.
-        is_step_exact: the group is proven before the operation at hand.
-        is_exact: the group is proven after the operation at hand.
+        log_partition: the log partition of the group's records.
+        seen: members whose ownership is on record.
+        lost: members whose later ownership can't be read or may be missing, with the last one on record.
+        is_step_exact: whether the group is proven before the present operation.
+        is_exact: whether the group is proven after the present operation.
         unrevoked_since: members in the state UNREVOKED_PARTITIONS or UNREVOKED_TASKS, and since when. The rebalance
-            timeout begins again with each record of the state (``maybeReconcile`` schedules it anew), and so does this.
+            timeout begins again with each record of the state (``maybeReconcile`` schedules it anew), and so does this
+            time.
         subscriptions: the topics that members subscribe to.
-        has_new_gaps: whether the operation at hand left partitions without an owner.
-        awaited_since: of members that own partitions outside their target assignment: each of these partitions, and
-            since when its target lacks it.
+        has_new_gaps: whether the present operation left partitions without an owner.
+        awaited_since: for members that own partitions outside their target assignment: each of these partitions, and
+            since when the target lacks it.
     """
 
     topics: RecordTopics
@@ -208,7 +208,7 @@ class OwnershipReplay:
 
     @property
     def partition_count(self) -> int:
-        """Return how many partitions (of a streams group: tasks) are owned."""
+        """Return the number of owned partitions (in a streams group: tasks)."""
         return len(self.holders)
 
     def fold(
@@ -219,7 +219,7 @@ class OwnershipReplay:
         last_ms: int | None,
         rebalance_id: str | None,
     ) -> Iterator[Row]:
-        """Move partitions by one operation's events; yields the rows that are final.
+        """Move partitions by the events of an operation; yield the rows that become final.
 
         Args:
             events: the events of one operation.
@@ -268,7 +268,7 @@ class OwnershipReplay:
             self.shared = {}
 
     def _see_gaps(self, group_type: GroupType, at_ms: int | None) -> None:
-        """Begin or end the times in which members miss the partitions without an owner."""
+        """Begin or end the times in which members miss partitions without an owner."""
         wanted: dict[str, bool] = {}
         for key, gap in self.gaps.items():
             topic = key[0]
@@ -280,7 +280,7 @@ class OwnershipReplay:
                 self.gaps[key] = gap._replace(since_ms=at_ms)
 
     def open_rows(self) -> Iterator[Row]:
-        """Yield intervals that are not over, and those after which nobody owns the partition yet."""
+        """Yield open intervals, and intervals after which nobody owns the partition yet."""
         for key, gap in self.gaps.items():
             yield from self._rows((gap.topic, key[1]), gap.holding, gap, None)
         for key, holders in self.holders.items():
@@ -290,10 +290,10 @@ class OwnershipReplay:
     def interrupt(
         self, confirmed: "OwnershipReplay", at_ms: int | None, offset: int, released_by: str = RECORDS_MISSING
     ) -> Iterator[Row]:
-        """End every interval where records begin to be missing, and begin those that are confirmed there.
+        """End all intervals where records begin to be missing, and begin the confirmed ones.
 
         Args:
-            confirmed: the owners as records confirm them.
+            confirmed: the owners that remaining records confirm.
             at_ms: the time from which on records are missing.
             offset: the log offset.
             released_by: why the intervals end.
@@ -324,7 +324,7 @@ class OwnershipReplay:
     def _retaken(
         self, events: Sequence[Event], changed: Changed, at_ms: int | None, last_ms: int | None
     ) -> tuple[frozenset[Key], int | None]:
-        """Return partitions that a classic generation moves between members, and when they were given up at last."""
+        """Return partitions that a classic generation moves between members, and the latest time of revocation."""
         for event in events:
             if "join_done_ms" in event.changes:
                 joined_ms = event.changes["join_done_ms"]
@@ -339,7 +339,7 @@ class OwnershipReplay:
         return frozenset(), at_ms
 
     def _convert(self, changed: Changed, group_type: GroupType, at_ms: int | None) -> Iterator[Row]:
-        """Yield other keys, same partitions: every interval ends, and those that go on begin at the same time."""
+        """Yield all intervals that end because keys change; continued ones begin again at the same time."""
         for member_id, assignment in list(self.owned.items()):
             is_removed = member_id not in changed or changed[member_id][0] is None
             why = MEMBER_LEFT if is_removed else GROUP_CONVERTED
@@ -355,7 +355,7 @@ class OwnershipReplay:
         self.added = 0
 
     def _rename_gaps(self, group_type: GroupType, owned: set[str]) -> Iterator[Row]:
-        """Put gaps under the keys of the new type; where a topic's name is not known, its next owner is not either.
+        """Change the keys of gaps to the new group type; without a topic's name, the next owner is not known.
 
         Args:
             group_type: the new type.
@@ -374,7 +374,7 @@ class OwnershipReplay:
         if member is not None:
             return REVOKED
         if circumstances.is_deleted:
-            # A tombstone of a step of which records are missing may be that of a conversion.
+            # If records of a step are missing, its tombstone may be part of a conversion.
             return GROUP_DELETED if self.is_step_exact else RECORDS_MISSING
         if member_id in circumstances.replaced:
             return MEMBER_REPLACED
@@ -384,7 +384,7 @@ class OwnershipReplay:
         return GROUP_EMPTIED if circumstances.is_emptied else MEMBER_LEFT
 
     def _restart_timers(self, events: Sequence[Event]) -> None:
-        """Forget since when members have been revoking partitions that took a further step."""
+        """Forget the begin of revocation for members that took a further step."""
         for event in events:
             before, member = event.before, event.member
             if before is None or member is None or before.current is None:
@@ -408,7 +408,7 @@ class OwnershipReplay:
                     topic, holding, until_ms, self.at_offset, why, release.rebalance_id, since, is_exact, until_ms
                 )
                 if holders:
-                    # Others own it too: nobody is without it, and there is no gap to wait for.
+                    # Others own it as well, so it has no gap.
                     yield from self._rows(key, holding, gap.missed_until(until_ms), 0 if is_exact else None)
                     if holding.group_type is GroupType.SHARE:
                         self._change_shared(key, SharedChange(member_id, False, gap.rebalance_id), until_ms)
@@ -457,11 +457,11 @@ class OwnershipReplay:
                 self.holders.setdefault(key, {})[member.member_id] = holding
 
     def _change_shared(self, key: Key, change: SharedChange, at_ms: int | None) -> None:
-        """Note that a member took or gave up a partition that others own; with its counterpart it is a handover."""
+        """Note that a member took or gave up a partition that others own; two opposite changes are a handover."""
         changes = self.shared.setdefault(key, [])
         own = next((other for other in changes if other.member_id == change.member_id), None)
         if own is not None:
-            # It has again what it gave up, or gave up again what it took.
+            # The member took back what it gave up, or gave up what it took.
             changes.remove(own)
             return
         other = next((next_change for next_change in changes if next_change.is_taken is not change.is_taken), None)
@@ -500,7 +500,7 @@ class OwnershipReplay:
 
     def _rows(self, key: Key, holding: OpenOwnership, gap: Unowned | None, unowned_ms: int | None) -> Iterator[Row]:
         if gap is not None and gap.to_ms is not None and gap.to_ms == holding.from_ms:
-            # It was owned at no moment: taken and given up within one millisecond.
+            # It was taken and given up within one millisecond, so at no time was it owned.
             return
         topic, partition = key
         for topic_id, name in self.topics.shown(holding.group_type, topic):
@@ -527,7 +527,7 @@ class OwnershipReplay:
             )
 
     def snapshot(self) -> dict[str, Any]:
-        """Open intervals and gaps as plain data, sorted by partition."""
+        """Return open intervals and gaps as plain data, sorted by partition."""
         self.holders, self.gaps, self.shared = _sorted(self.holders), _sorted(self.gaps), _sorted(self.shared)
         return {**FIELDS.write(self), "regexes": REGEXES.to_plain(self.subscriptions.regexes)}
 
@@ -535,7 +535,7 @@ class OwnershipReplay:
         """Continue from ``snapshot``.
 
         Args:
-            plain: what it gave.
+            plain: the result of ``snapshot``.
             members: the members of the group.
         """
         FIELDS.read(self, plain)

@@ -55,7 +55,7 @@ class ClassicGroup:
 
     @property
     def epoch(self) -> int:
-        """Return the generation: what other groups call their epoch."""
+        """Return the generation, a classic group's epoch."""
         return self.generation
 
     def header(self, state: GroupState) -> Header:
@@ -74,7 +74,7 @@ class ClassicGroup:
 
 
 def load(group_id: str, record: Record) -> tuple[ClassicGroup, list[tuple[str, dict[str, Any]]]]:
-    """Return the group in a kind-2 value, and what is damaged about it.
+    """Return the group in a kind-2 value, and the rules that the value breaks.
 
     Returns:
         The group, and pairs of the broken rule's name and its detail.

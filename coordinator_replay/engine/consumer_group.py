@@ -71,9 +71,10 @@ class ConsumerGroup(ReconcilingGroup):
 
     @property
     def assignor(self) -> str | None:
-        """Return the assignor most members ask for, None when none does and the broker's default counts.
+        """Return the assignor that most members ask for; None if none does, so that the broker's default counts.
 
-        The broker breaks ties by the order of a hash map; here the first name wins, so that it is at least steady.
+        The broker breaks ties by the order of a hash map. Here the first name wins, so that the answer is at least
+        stable.
         """
         if not self.assignors:
             return None
@@ -103,7 +104,7 @@ class ConsumerGroup(ReconcilingGroup):
     def read_subscription(self, value: Mapping[str, Any]) -> Subscription:
         """Return kind 5.
 
-        ``classicMemberMetadata`` absent means a broker that did not know it: the member speaks the new protocol.
+        If ``classicMemberMetadata`` is absent, the broker did not know it: the member uses the new protocol.
         """
         classic = value.get("classicMemberMetadata")
         protocols: tuple[Protocol, ...] = ()

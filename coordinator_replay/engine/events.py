@@ -1,7 +1,7 @@
 """Events of a group, as plain data.
 
-The events of one operation of the coordinator are made together, once its last record is in: nobody ever saw the
-state between two records of one operation. The events of an operation have the order of their records. Only the event
+The events of one operation of the coordinator are made together, after its last record, because no state between two
+records of an operation was ever visible. The events of an operation have the order of their records. Only the event
 that names a change of the group's state carries that change, so each event starts in the state in which the event
 before it ended.
 """
@@ -24,7 +24,7 @@ class EventKind(StrEnum):
         GROUP_EMPTIED: the last member was removed.
         GROUP_DELETED: the group's tombstone.
         MEMBER_JOINED: a member id that was not there before.
-        MEMBER_LEFT: a member was removed: left, fenced and timed out look the same.
+        MEMBER_LEFT: a member was removed; LeaveGroup, fencing and a timeout look the same.
         MEMBER_REPLACED: a static member joined under a new member id.
         MEMBER_AWAY: a static member left temporarily (member epoch -2).
         MEMBER_REJOINED: a member that was away or removed joined again under its old member id.
@@ -33,7 +33,7 @@ class EventKind(StrEnum):
         LEADER_CHANGED: another member leads the classic group.
         PROTOCOL_CHANGED: another protocol was chosen, or another assignor is preferred by most members.
         REGEX_RESOLVED: a subscribed regex was resolved to topics.
-        REGEX_REMOVED: nobody subscribes to a regex any more.
+        REGEX_REMOVED: no member subscribes to a regex any more.
         TOPOLOGY_CHANGED: the topology of a streams group was written or removed.
         TOPIC_METADATA_CHANGED: the topics the group reads changed, as far as the record shows.
         SHARE_STATE_CHANGED: partitions of a share group are being initialised, are initialised, or deleted.
@@ -44,9 +44,9 @@ class EventKind(StrEnum):
         MEMBER_RECONCILED: a member reached its target.
         REBALANCE_COMPLETED: every member reached its target; in a classic group a generation was synced.
         STATE_CHANGED: the state of the group changed and no other event says so.
-        RECORDS_MISSING: records of the group may be missing from here on: the state is what those left say.
+        RECORDS_MISSING: records of the group may be missing from here on; the state follows from the remaining records.
         RECORDS_COMPLETE: from here on no record of the group is missing: the state is proven again.
-        GROUP_MOVED: from here on records of the group in another log partition count, and none of this one.
+        GROUP_MOVED: from here on only records of the group in another log partition count.
         INVARIANT_BROKEN: a rule that every log keeps is broken, and no gap explains it.
     """
 
@@ -97,15 +97,16 @@ class Event(NamedTuple):
         epoch: generation or group epoch after the operation.
         assignment_epoch: None in a classic group.
         member_count: members after the operation.
-        is_exact: the step is proven: False where the group just before it isn't, or records of the step are missing.
+        is_exact: whether the step is proven; False if the group just before it isn't, or if records of the step are
+            missing.
         partition: log partition of the record that the event rests on.
         offset: its position.
         timestamp_ms: its timestamp; None where it carries none.
         member: the member concerned as it is after the operation (as it was, when it was removed).
         before: the same member as it was before, None when it was not there.
-        members: all members the event concerns, when it is about several.
+        members: all members concerned, if the event is about several.
         changes: what else the kind needs: old and new values of the group's fields as ``[old, new]``.
-        is_state_exact: the group is proven after the operation: no record that is missing can make it another.
+        is_state_exact: whether the group is proven after the operation, so that no missing record can change it.
     """
 
     kind: EventKind
@@ -139,7 +140,7 @@ class Event(NamedTuple):
         """Return old and new values, fit for JSON: the column ``group_timeline.detail``.
 
         Args:
-            show: how an assignment is to be shown; by default as ``listed`` does.
+            show: function that formats an assignment; ``listed`` by default.
         """
         describe = _DETAIL.get(self.kind)
         if describe is None:
@@ -154,7 +155,7 @@ Show = Callable[[Assignment], list[dict[str, Any]]]
 def listed(assignment: Assignment) -> list[dict[str, Any]]:
     """Return an assignment as a list of structs.
 
-    ``topic`` is what the group's records say: an id, a name, a subtopology.
+    ``topic`` is as in the group's records: an id, a name, or a subtopology.
     """
     return [{"topic": topic, "partitions": list(partitions)} for topic, partitions in sorted(assignment.items())]
 

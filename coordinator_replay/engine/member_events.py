@@ -77,7 +77,7 @@ def _metadata(subscription: Subscription) -> tuple[Any, ...]:
 
 
 def note_step(change: MemberChange, state: Reconciliation, notes: list[Note]) -> None:
-    """Note what a member has now, and whether that is all it is to have."""
+    """Note a member's new assignment, and whether it has reached its target."""
     before, after = change.before, change.after
     if after is None or after.current is None or change.current_at is None:
         return

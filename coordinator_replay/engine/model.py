@@ -1,10 +1,10 @@
-"""Data that the four machines share: log records as they come in, and members with their assignments.
+"""Data that the four state machines share: log records, and members with their assignments.
 
-A member has three immutable parts, because the log writes them in separate records: its subscription (kinds 5, 10,
-19), its current assignment (8, 14, 22) and its target assignment (7, 13, 21). The parts of a classic member all come
-from the one kind-2 record. Immutable parts make "did it change?" a comparison, and let events carry a member as it
-was without copying. They are named tuples and not frozen dataclasses, because building those costs seven times as
-much (measured: 3.0 against 0.4 microseconds for 15 fields) and a record builds several.
+A member has three immutable parts, because the log writes them in separate records: its subscription (kinds 5, 10, 19),
+its current assignment (8, 14, 22) and its target assignment (7, 13, 21). The parts of a classic member all come from
+the one kind-2 record. Immutable parts make "did it change?" a comparison, and let events carry a member as it was
+without copying. They are named tuples and not frozen dataclasses: building a dataclass takes seven times as long
+(measured: 3.0 against 0.4 microseconds for 15 fields), and each record builds several.
 """
 
 from collections.abc import Iterable, Mapping
@@ -70,11 +70,11 @@ class Record(NamedTuple):
         partition: the log partition.
         offset: the position in the log.
         timestamp_ms: the record's own timestamp; None where it carries none that a calendar has.
-        missing_before: how many offsets of the log partition below this one are missing, all together. A rise
-            between two records of a group means that records of the group may have been among them.
+        missing_before: number of all missing offsets of the log partition below this one. If it rises between two
+            records of a group, records of the group may be missing between them.
         value_version: the version the value was written in, where known.
         producer_id: the batch's producer id, -1 for none.
-        is_readable: False where the value is there, and can't be read.
+        is_readable: False if there is a value that can't be read.
     """
 
     kind: str
@@ -116,13 +116,13 @@ class Subscription(NamedTuple):
     """A member's own description: its subscription, its client and its timeouts.
 
     Attributes:
-        topics: topics subscribed to by name; None where they can't be known.
-        regex: the expression subscribed to, None for none.
+        topics: topics subscribed to by name; None if they can't be known.
+        regex: the regular expression subscribed to; None if there is none.
         rebalance_timeout_ms: as the record has it; None in version 0 of a classic group's value, which has no such
             field. See ``loaded_rebalance_ms`` and ``least_rebalance_ms``.
         protocols: protocols of a classic member in its order of preference; a loaded member has just the chosen one.
-        uses_classic_protocol: a classic member, be it in a classic or in a consumer group.
-        draft: fields that only the draft of KIP-848 knew, as they came; None in every released layout.
+        uses_classic_protocol: whether the member uses the classic protocol, in a classic or in a consumer group.
+        draft: fields that only the draft of KIP-848 had, unchanged; None in every released layout.
     """
 
     instance_id: str | None = None
@@ -144,14 +144,14 @@ class Subscription(NamedTuple):
 
     @property
     def loaded_rebalance_ms(self) -> int:
-        """Return the rebalance timeout for a coordinator that loads the record: else the session timeout counts."""
+        """Return the rebalance timeout after loading the record; the session timeout if the record has none."""
         if self.rebalance_timeout_ms is None or self.rebalance_timeout_ms == UNKNOWN_TIMEOUT:
             return self.session_timeout_ms or 0
         return self.rebalance_timeout_ms
 
     @property
     def least_rebalance_ms(self) -> int:
-        """Return the least that the rebalance timeout can be for a coordinator: the one that wrote −1 counted 0."""
+        """Return the lowest possible rebalance timeout of a coordinator: one that wrote −1 used 0."""
         return max(self.rebalance_timeout_ms or 0, 0)
 
 
@@ -164,8 +164,8 @@ class Current(NamedTuple):
     Attributes:
         epoch: member epoch; the generation in a classic group.
         state: None in a classic group.
-        assigned: partitions it may use (active tasks in a streams group); None where a classic assignment can't be
-            read.
+        assigned: partitions that it may consume (active tasks in a streams group); None if a classic assignment can't
+            be read.
         pending: partitions it still owns and must give up.
         assigned_epochs: epoch at which each assigned partition came, aligned with ``assigned``; empty where the
             record did not say.
@@ -189,7 +189,7 @@ class Current(NamedTuple):
 
     @property
     def has_bytes(self) -> bool:
-        """Return whether a classic member's assignment has any bytes: one that is meant to be empty has a version."""
+        """Return whether a classic member's assignment has any bytes; even an empty assignment has a version."""
         return bool(self.assignment_bytes or self.assigned)
 
     def owned(self) -> Assignment:
@@ -199,7 +199,7 @@ class Current(NamedTuple):
         return merged(self.assigned or NOTHING, self.pending)
 
     def is_same_as(self, other: "Current | None") -> bool:
-        """Return whether the member has the same at the same epoch; what the record says of the past does not count."""
+        """Return whether the member has the same assignment at the same epoch; facts about the past are ignored."""
         return other is not None and _NOW(self) == _NOW(other)
 
 
@@ -207,7 +207,7 @@ _PAST = {"previous_epoch", "assigned_epochs", "pending_epochs", "missing"}
 _NOW = attrgetter(*(name for name in Current._fields if name not in _PAST))
 
 JOINING = Current()
-"""The assignment side of a member that has no such record yet."""
+"""The current assignment of a member without a record of it."""
 
 
 class Target(NamedTuple):
@@ -220,12 +220,12 @@ class Target(NamedTuple):
     missing: int = 0
 
     def is_same_as(self, other: "Target | None") -> bool:
-        """Return whether the same is to be had."""
+        """Return whether both targets are the same."""
         return other is not None and self[:4] == other[:4]
 
 
 class Member(NamedTuple):
-    """A member as the log has it: a part is None as long as no record gave it."""
+    """A member by its records; a part is None until a record has it."""
 
     member_id: str
     subscription: Subscription | None = None
@@ -239,7 +239,7 @@ class Member(NamedTuple):
 
     @property
     def subscription_or_empty(self) -> Subscription:
-        """Return its description; one without anything where no record gave it."""
+        """Return its subscription; an empty one if no record has it."""
         return self.subscription or NO_SUBSCRIPTION
 
 
@@ -291,7 +291,7 @@ def partitions_by_topic(entries: Iterable[Mapping[str, Any]] | None, key: str = 
 def epochs_by_topic(entries: Iterable[Mapping[str, Any]] | None, key: str = "topicId") -> Assignment:
     """Return the ``assignmentEpochs`` of each partition list, in the order ``partitions_by_topic`` gives partitions.
 
-    A list that is absent or of another length says nothing: the topic is left out.
+    If the list is absent or has another length, the topic is left out.
 
     >>> epochs_by_topic([{"topicId": "a", "partitions": [2, 0], "assignmentEpochs": [7, 5]}])
     {'a': (5, 7)}

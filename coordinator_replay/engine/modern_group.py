@@ -44,12 +44,12 @@ DRAFT_TARGET_FIELDS = frozenset({"assignmentEpoch", "memberId", "error", "metada
 
 @dataclass(eq=False)
 class ReconcilingGroup(ABC):
-    """A group whose members reconcile what they have with their targets.
+    """A group whose members reconcile their current assignment with their target.
 
     Attributes:
-        states: the states that it can be in, with their conditions.
-        group_type: what it is.
-        protocol_type: what the broker calls its members' protocol.
+        states: its possible states, with their conditions.
+        group_type: its type.
+        protocol_type: the broker's name of its members' protocol.
         reconciliation: its epochs, members and targets.
     """
 
@@ -81,11 +81,11 @@ class ReconcilingGroup(ABC):
 
     @property
     def assignor(self) -> str | None:
-        """Return the assignor that members have chosen; None where they can't, or none does."""
+        """Return the assignor that members have chosen; None if they can't choose, or none does."""
         return None
 
     def header(self, state: GroupState) -> Header:
-        """Return the group as it is, without its members; the caller has just worked the state out."""
+        """Return the present group without its members; the caller knows its state."""
         group = self.reconciliation
         return Header(
             self.group_type,
@@ -101,7 +101,7 @@ class ReconcilingGroup(ABC):
         )
 
     def replay_metadata(self, record: Record, operation: Operation) -> None:
-        """Group epoch and metadata hash."""
+        """Replay the group epoch and the metadata hash."""
         value = record.value or {}
         self.reconciliation.bump_epoch(record, operation, value.get("epoch", 0), value.get("metadataHash", 0))
 

@@ -1,4 +1,4 @@
-"""Notes of an operation: its events, before the states between which they stand are known."""
+"""Notes of an operation: its events before the states around them are known."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ Group = ClassicGroup | ModernGroup
 
 
 class Note(NamedTuple):
-    """An event to be: everything but the states around it."""
+    """A future event: all its parts except the states around it."""
 
     kind: EventKind
     offset: int
@@ -29,7 +29,7 @@ class Note(NamedTuple):
 
 @dataclass(slots=True)
 class MemberChange:
-    """A member before and after the operation, and where its parts were written."""
+    """A member before and after the operation, with the offsets at which its parts were written."""
 
     before: Member | None
     after: Member | None
@@ -57,7 +57,7 @@ def broken(rule: str, at: int, detail: Mapping[str, Any], member: Member | None 
 
 
 def is_explained(operation: Operation, stamps: Sequence[int | None]) -> bool:
-    """Return whether records are missing since the oldest of some: then a contradiction proves no fault.
+    """Return whether records are missing since the oldest of some records: then a contradiction proves no fault.
 
     Args:
         operation: the last one.

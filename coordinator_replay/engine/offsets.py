@@ -30,7 +30,7 @@ class StoredOffset:
     Attributes:
         committed_offset: the next offset to consume.
         leader_epoch: None where the record had none.
-        expire_timestamp_ms: explicit moment of expiry (value version 1), None for none.
+        expire_timestamp_ms: explicit time of expiry (value version 1); None if there is none.
         log_offset: position of the commit's record, which is what ages are compared by.
         producer_id: -1 for a plain commit.
     """
@@ -85,7 +85,7 @@ class Offsets:
                     self.stored[key] = offset
 
     def _settle(self, producer_id: int, key: TopicPartition) -> None:
-        """Let an offset of a producer wait no longer, if it does."""
+        """Remove a producer's pending offset, if there is one."""
         pending = self.pending[producer_id]
         pending.pop(key, None)
         if not pending:
@@ -93,7 +93,7 @@ class Offsets:
 
 
 def read_commit(key: Mapping[str, Any], value: Mapping[str, Any], record: Record) -> StoredOffset:
-    """Return the offset in a commit's key and value; -1 reads as None where it stands for nothing."""
+    """Return the offset in a commit's key and value; a -1 that means nothing becomes None."""
     leader_epoch = value.get("leaderEpoch", NO_LEADER_EPOCH)
     expire = value.get("expireTimestamp", NO_EXPIRE_TIMESTAMP)
     return StoredOffset(

@@ -1,10 +1,10 @@
-"""One operation of the coordinator, as far as its records of one group are in.
+"""One operation of the coordinator: its records of one group so far.
 
-A request handled or a timer fired appends all its records at once, with one timestamp, and in an order that the code
-of the coordinator fixes. So records of one group belong together as long as the timestamp stays and the order goes
-on. A record that falls back in the order begins the next operation of the same millisecond. A batch may hold several
-operations, because writes are gathered; so batches prove nothing here. (``GroupMetadataManager``; the orders of
-heartbeat, leave, static replacement, conversion and deletion.)
+A handled request or an expired timer appends all its records at once, with one timestamp, in an order fixed by the
+coordinator's code. So records of one group belong together as long as the timestamp stays the same and the order
+continues. A record that comes earlier in the order begins the next operation of the same millisecond. A batch may have
+several operations, because writes are gathered; so batches prove nothing here. (Source: ``GroupMetadataManager``, the
+orders of heartbeat, leave, static replacement, conversion and deletion.)
 
 The one exception to the order: a static member that returns gets copies of its records, the last one at member epoch
 0, before the ordinary part of the same operation begins.
@@ -34,7 +34,7 @@ _MODERN_PHASES: Mapping[str, int] = {
     "TargetAssignmentMetadata": INSTALLS,
     "CurrentMemberAssignment": RECONCILES,
 }
-"""The place of a value of a consumer, share or streams group, by what follows the group's type in the kind's name."""
+"""The phase of a value of a consumer, share or streams group, by the part of the kind's name after the group's type."""
 
 PHASE: Mapping[tuple[str, bool], int] = {
     ("GroupMetadata", True): 0,
@@ -52,7 +52,7 @@ PHASE: Mapping[tuple[str, bool], int] = {
 """The place of a kind of record in the order, a tombstone or not; other kinds may stand anywhere."""
 
 ONCE = frozenset({BUMPS, INSTALLS, CLASSIC})
-"""Phases of which an operation has one record at most."""
+"""Phases in which an operation has at most one record."""
 
 
 Previous = Topology | Regex | tuple[TopicMetadata, ...] | Mapping[str, Any] | None
@@ -95,15 +95,15 @@ class Operation:
 
     Attributes:
         phase: where in the order the last record stood.
-        is_exact: False once records may be missing before or inside it, or it broke a rule only a gap can break.
+        is_exact: False if records may be missing before or inside it, or if it broke a rule that only a gap can break.
         missing: ``missing_before`` of its last record.
         before: the group as it was, None when there was none.
         members: the members it touched.
         at: offset of the last record about each field of the group itself, e.g. ``epoch``, ``removed``.
         changes: old values of fields of the group itself, by the same names.
         damage: rules that one record alone broke: name, detail, position.
-        wrote_subscription: it wrote or removed a member's subscription, or a member began with it.
-        wrote_target: it wrote or removed a member's target assignment.
+        wrote_subscription: whether it wrote or removed a member's subscription, or created a member.
+        wrote_target: whether it wrote or removed a member's target assignment.
     """
 
     partition: int

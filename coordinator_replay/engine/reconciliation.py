@@ -41,10 +41,10 @@ class Reconciliation:
         early_targets: target assignments of members that have no other record.
         unreconciled: members that are not at their target.
         incomplete: members with a part that was not seen.
-        owners: who owns a partition, by topic and partition, as of the last operation.
-        target_owners: who is to own it.
-        is_rebalancing: an epoch was announced that not all members have reached yet; None if missing records may have
-            made them reach it.
+        owners: owner by topic and partition, after the last operation.
+        target_owners: owner by topic and partition in the target assignments.
+        is_rebalancing: whether there is a new epoch that not all members have reached yet; None if they may have
+            reached it by missing records.
     """
 
     birth_missing: int | None = None
@@ -115,7 +115,7 @@ class Reconciliation:
         return bool(self.members) and not self.unreconciled and self.assignment_epoch >= self.epoch
 
     def subscribe(self, record: Record, operation: Operation, subscription: Subscription) -> None:
-        """Take a member's subscription; an unknown member begins here, a known one keeps what it has."""
+        """Take a member's subscription; an unknown member is created, a known one keeps its assignment."""
         member_id = record.key["memberId"]
         before = self.members.get(member_id)
         operation.wrote_subscription = True
@@ -127,7 +127,7 @@ class Reconciliation:
         self.put(member)
 
     def assign(self, record: Record, operation: Operation, current: Current) -> None:
-        """Take what a member has; an unknown member begins here without a subscription."""
+        """Take a member's current assignment; an unknown member is created without a subscription."""
         member_id = record.key["memberId"]
         before = self.members.get(member_id)
         operation.touch(member_id, before).current_at = record.offset
@@ -185,7 +185,7 @@ class Reconciliation:
         self.incomplete.discard(member_id)
 
     def put(self, member: Member) -> None:
-        """Keep the member, and whether it is on the way."""
+        """Store the member, and note whether it has reached its target."""
         self.members[member.member_id] = member
         if self.is_reconciled(member):
             self.unreconciled.discard(member.member_id)

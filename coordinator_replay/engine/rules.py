@@ -1,4 +1,4 @@
-"""Rules a log keeps, checked after every operation.
+"""Rules that every log keeps, checked after every operation.
 
 They hold between operations, not inside them. A broken rule is an event of its own. But if records are missing since
 the older of the two contradicting records, the operation is marked as not exact instead.

@@ -1,8 +1,8 @@
 """A share group of KIP-932, from kinds 10 to 15.
 
 Mirrors ``modern.share.ShareGroup``. Members may share partitions, nothing is revoked, so there are two states only:
-Empty and Stable. A member whose epoch is below the assignment epoch has only not sent a heartbeat yet. The engine
-calls a rebalance over once every member has, because only then do all members consume by the new targets.
+Empty and Stable. A member whose epoch is below the assignment epoch has just not sent a heartbeat yet. The engine calls
+a rebalance over once every member has, because only then do all members consume by the new targets.
 
 The initialisation of partitions (kind 15) is not part of the group and outlives it, as in the broker. It may be
 written for a group without any other record. It becomes an event only if the group exists.

@@ -87,7 +87,7 @@ class StreamsGroup(ReconcilingGroup):
         )
 
     def read_target(self, value: Mapping[str, Any], missing: int) -> Target:
-        """Return kind 21: the tasks a member is to have."""
+        """Return kind 21: a member's target tasks."""
         return Target(
             _tasks(value, "activeTasks"),
             _tasks(value, "standbyTasks"),
@@ -96,7 +96,7 @@ class StreamsGroup(ReconcilingGroup):
         )
 
     def read_current(self, value: Mapping[str, Any], missing: int) -> Current:
-        """Return kind 22: the tasks a member has."""
+        """Return kind 22: a member's current tasks."""
         return Current(
             value.get("memberEpoch", 0),
             value.get("previousMemberEpoch", 0),
