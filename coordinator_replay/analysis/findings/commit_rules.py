@@ -28,7 +28,7 @@ from coordinator_replay.times import latest_ms, time_order, time_text
 
 
 def look_for_stall(context: GroupContext, topic: "TopicCommits", row: PartitionCommits) -> None:
-    """Look for a stall: others of the group went on committing long after this one, whose owner is still there."""
+    """Look for a stall: other partitions were committed long after this one, although its owner is still there."""
     first_ms, last_ms, limits, commits = row["first_at"], row["last_at"], context.limits, context.commits
     if first_ms is None or last_ms is None or commits is None:
         return
@@ -60,7 +60,7 @@ def commit_stall(context: GroupContext, topic: "TopicCommits") -> Iterator[Obser
         return
     until_ms = context.commits["last_at"]
     for member_id, of_owner in topic.stalls.items():
-        # A partition whose last commit may be of an earlier topic of that name need not exist any more.
+        # If the last commit may be of an earlier topic with that name, the partition may no longer exist.
         stalls = [stall for stall in of_owner if stall["topic_id"] == topic.topic_id]
         if not stalls:
             continue
@@ -95,10 +95,10 @@ def commit_stall(context: GroupContext, topic: "TopicCommits") -> Iterator[Obser
 
 
 def offset_rewind(context: GroupContext, row: Rewinds) -> Iterator[Observation]:
-    """Yield commits below the one before, while the group had members, or in a group without members on record.
+    """Yield commits below the one before, in a group with members or in a group that never had members on record.
 
-    An Empty group that has had members is left to ``offset_reset``, and so are commits before the first member joined.
-    Rewinds of a topic that follow each other closely are one.
+    ``offset_reset`` has commits to an Empty group that has had members, and commits before the first member joined.
+    Rewinds of a topic in quick succession are one observation.
     """
     last, numbers = row["last"], row["partitions"]
     if row["is_empty"] and context.status is not None and context.status["has_had_members"]:
@@ -140,9 +140,9 @@ def offset_rewind(context: GroupContext, row: Rewinds) -> Iterator[Observation]:
 
 
 def position_lost(context: GroupContext, row: PositionLosses) -> Iterator[Observation]:
-    """Yield commits of negative offsets, which brokers store and consumers take for none.
+    """Yield commits of negative offsets, which brokers store and consumers read as no offset.
 
-    Those of a topic that follow each other closely are one.
+    Commits of a topic in quick succession are one observation.
     """
     last, numbers, lasting = row["last"], row["partitions"], row["lasting"]
     before = "" if last["replaced_offset"] is None else f", where {last['replaced_offset']} had been committed"
@@ -177,12 +177,12 @@ def position_lost(context: GroupContext, row: PositionLosses) -> Iterator[Observ
 
 
 def look_for_reset(context: GroupContext, topic: "TopicCommits", row: PartitionCommits) -> None:
-    """Look for a reset: commits of a partition into a group without members that has members at other times.
+    """Look for a reset: commits of a partition to a group without members that has members at other times.
 
-    Two kinds: into a group that is Empty after it has had members, and before the group's first member joined, where
-    the log has its beginning. In a group that never had members a commit onward is no different from progress;
-    ``offset_rewind`` has those that went back. A tool, a restore and a consumer that uses ``assign()`` leave the same
-    records.
+    There are two kinds: commits to a group that is Empty after it has had members, and commits before the group's first
+    member joined, if the log has the group's beginning. In a group that never had members, a commit forward is normal
+    progress; ``offset_rewind`` has commits that went back. A tool, a restore and a consumer that uses ``assign()``
+    leave the same records.
     """
     status, last_ms = context.status, row["empty_valid_from"]
     last_offset, committed = row["empty_from_offset"], row["empty_committed_offset"]
@@ -215,9 +215,9 @@ def look_for_reset(context: GroupContext, topic: "TopicCommits", row: PartitionC
 
 
 def offset_reset(context: GroupContext, topic: "TopicCommits") -> Iterator[Observation]:
-    """Yield commits into a group without members.
+    """Yield commits to a group without members.
 
-    Commits of several partitions that follow each other closely are one observation.
+    Commits of several partitions in quick succession are one observation.
     """
     for when, resets in topic.resets.items():
         for burst in bursts_of(resets):
@@ -246,10 +246,10 @@ def offset_reset(context: GroupContext, topic: "TopicCommits") -> Iterator[Obser
 
 
 def _committer(row: Rewinds) -> str:
-    """Return who may have moved an offset back in a group without members.
+    """Return in words who may have moved an offset back in a group without members.
 
-    A consumer commits the leader epoch of the last record it read. kafka-consumer-groups and MirrorMaker's checkpoints
-    make ``OffsetAndMetadata`` of an offset alone, and so do clients that commit an offset of their choice.
+    A consumer commits the leader epoch of the last record that it read. kafka-consumer-groups, MirrorMaker's
+    checkpoints, and clients that choose an offset make ``OffsetAndMetadata`` from an offset alone.
     """
     last = row["last"]
     if last.get("is_transactional"):
@@ -272,12 +272,12 @@ class TopicCommits:
         last_offset: log offset of the last commit.
         first_ms: time of the first commit.
         last_ms: time of the last commit.
-        topic_id: of the last commit that has one; None where none has.
-        partitions: how many partitions have a committed offset.
-        metadata_bytes: the longest metadata of a commit.
-        is_last_known: whether no commit can be missing behind the last one of any partition.
-        stalls: partitions of which commits have stopped, by owner.
-        resets: commits into the group without members, by when that was, as ``totals.bursts_of`` takes them.
+        topic_id: topic id of the last commit that has one; None if none has.
+        partitions: number of partitions with a committed offset.
+        metadata_bytes: length of the longest commit metadata.
+        is_last_known: whether no commit can be missing after the last one of any partition.
+        stalls: partitions whose commits have stopped, by owner.
+        resets: commits to the group without members, by kind, in the form for ``totals.bursts_of``.
     """
 
     name: str
@@ -308,14 +308,14 @@ class TopicCommits:
 
 
 def abandoned_topic(context: GroupContext, topic: TopicCommits) -> Iterator[Observation]:
-    """Yield members that subscribe to other topics, and offsets that nobody has committed for long."""
+    """Yield topics whose offsets nobody has committed for long, while members subscribe to other topics."""
     status = context.status
     if status is None or not context.is_stable or not topic.partitions or topic.last_ms is None:
         return
     if not topic.is_last_known:
         return
-    # Kafka Connect, clients with a protocol of their own and a subscription that can't be read have no topics on
-    # record: nothing shows that it was left.
+    # For Kafka Connect, clients with their own protocol, and unreadable subscriptions, no topics are on record: nothing
+    # shows that the topic was left.
     if (
         not status["subscribed"]
         or topic.name in status["subscribed"]
@@ -364,9 +364,9 @@ TOPIC_RULES: tuple[Callable[[GroupContext, TopicCommits], Iterator[Observation]]
 
 
 def never_committed(context: GroupContext) -> Iterator[Observation]:
-    """Yield partitions that have had their owner for long, and no commit ever; one observation a topic.
+    """Yield partitions that have had their owner for long without any commit; one observation for each topic.
 
-    Where records are missing, commits may be among them, and only the time behind these counts.
+    Missing records may include commits, so only the time after them counts.
     """
     status = context.status
     if status is None or not status["is_exact"] or status["has_gap"]:
@@ -396,7 +396,7 @@ def never_committed(context: GroupContext) -> Iterator[Observation]:
 
 
 def silent_group(context: GroupContext) -> Iterator[Observation]:
-    """Yield a Stable group with members whose last record of any kind lies long before the end of the log."""
+    """Yield a Stable group with members whose last record of any kind is long before the end of the log."""
     status, commits = context.status, context.commits
     if status is None or not context.is_stable or commits is None:
         return

@@ -1,4 +1,4 @@
-"""What rules over a group's evidence look at: its status, its owners and sums, and never the rows of evidence."""
+"""The input of rules over a group's evidence: its status, owners and sums, but not the rows of evidence."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ _MOST_REBALANCES = 10_000
 
 
 class PartitionOwner(NamedTuple):
-    """The owner of a partition, with the time since when or until when it owned it; None where no record says."""
+    """The owner of a partition, with the begin or the end of the ownership; None if no record has it."""
 
     member_id: str
     at_ms: int | None
@@ -38,9 +38,9 @@ class PartitionOwner(NamedTuple):
 
 @dataclass(slots=True)
 class ExpiringOffsets:
-    """Offsets of one topic that one rule expires, of partitions that had an owner lately.
+    """Offsets of one topic that one rule expires, in partitions that had an owner lately.
 
-    Where they no longer are as their status says, they were from ``since_ms`` to ``until_ms``.
+    If they no longer have this status, they had it from ``since_ms`` to ``until_ms``.
     """
 
     first_ms: int
@@ -59,20 +59,20 @@ class GroupContext:
 
     Attributes:
         end_ms: the end of the log.
-        commits: the sum of all commits on record (``totals.GROUP``); None where there are none.
-        status: the group at its last record; None for one that only has offsets.
+        commits: the sum of all commits on record (``totals.GROUP``); None if there are none.
+        status: the group at its last record; None for a group that only has offsets.
         owned: the owner of each partition at the end of the log.
         released: the last owner of each partition that has none.
-        committed: partitions of ``owned`` that the group has committed offsets of.
-        rebalances: begin and id of the last ones.
+        committed: partitions of ``owned`` with a committed offset.
+        rebalances: begin and id of the last rebalances.
         largest: the largest record near the topic's limit.
-        transactions: of producers that were pending for long.
-        expiries: by topic, status, rule, time where they expired, and whether they no longer are as the status says.
+        transactions: transactions that were pending for long.
+        expiries: offsets by topic, status, rule, time of expiry, and whether they no longer have the status.
         quiet: evidence of times without a record of the group's own.
         uncommitted: evidence of partitions that had an owner and no commit yet.
         stalls: times in which a partition was not committed for longer than usual, with ``usual_ms``.
-        abandoned: times in which an offset was of a topic that no member subscribed to.
-        active: when the group committed without a pause; None until ``active_time`` is asked for.
+        abandoned: times in which no member subscribed to the topic of an offset.
+        active: times in which the group committed without a pause; None until ``active_time`` is called.
     """
 
     cluster: str
@@ -95,7 +95,7 @@ class GroupContext:
     active: ActiveTime | None = None
 
     def add(self, kind: Evidence, content: Content) -> None:
-        """Take a row of evidence but of a partition; most kinds need not be kept."""
+        """Take a row of evidence that is not about a partition; most kinds need not be kept."""
         match kind:
             case Evidence.STATUS:
                 self.add_status(cast("LastStatus", content))
@@ -124,7 +124,7 @@ class GroupContext:
             )
 
     def add_partition(self, row: PartitionCommits) -> None:
-        """Take a partition that was committed, and what is over of it: times without commits if longer than usual."""
+        """Take a committed partition and its past: times without commits that were longer than usual."""
         if (row["topic"], row["partition"]) in self.owned:
             self.committed.add((row["topic"], row["partition"]))
         first_ms, last_ms = row["first_at"], row["last_at"]
@@ -139,7 +139,7 @@ class GroupContext:
             elif summary["status"] == STALL and summary["went_on_ms"] >= self.limits.stall_ms:
                 since, until = summary["pause"]
                 paused_ms = active.elapsed_ms(since, min(until, last_ms))
-                # The pause does not count for what is usual.
+                # The pause itself does not count for the usual time.
                 usual_ms = mean_interval_ms(paused_ms, active_ms, row["commits"] - (since < last_ms))
                 if usual_ms is not None and summary["went_on_ms"] >= self.limits.patience * usual_ms:
                     self.stalls.append({**summary, "topic": topic, "partition": number, "usual_ms": usual_ms})
@@ -170,7 +170,7 @@ class GroupContext:
 
     @property
     def are_commits_proven(self) -> bool:
-        """Return whether the log shows of each commit if it was made in a transaction; an export doesn't."""
+        """Return whether the log shows for each commit if it was transactional; an export doesn't."""
         return self.commits is None or not self.commits.get("unproven")
 
     @property
@@ -187,18 +187,18 @@ class GroupContext:
         return None if self.status is None else self.status["partition"]
 
     def owned_until(self, topic: str, number: int) -> PartitionOwner | None:
-        """Return the last owner of a partition, and until when it was; None where it never had one."""
+        """Return the last owner of a partition, with the end of its ownership; None if it never had an owner."""
         owner = self.owned.get((topic, number))
         return owner._replace(at_ms=self.end_ms) if owner is not None else self.released.get((topic, number))
 
     def active_time(self, of_partition: Range) -> ActiveTime:
-        """Return when the group committed; without a sum of its commits, the range of a partition's commits."""
+        """Return the times in which the group committed; if no sum has them, the range of a partition's commits."""
         if self.active is None and self.commits is not None and self.commits["active"]:
             self.active = ActiveTime(self.commits["active"])
         return self.active or ActiveTime([of_partition])
 
     def rebalance_before(self, at_ms: int | None) -> str | None:
-        """Return the last rebalance that began at or before a time; None where there is none or the time is None."""
+        """Return the last rebalance that began at or before a time; None if there is none or the time is None."""
         if at_ms is None:
             return None
         return next(

@@ -1,7 +1,7 @@
-"""What rules about the end of the log would have shown at a time before it, and what no longer is so.
+"""Past findings of rules about the end of the log: conditions that held at an earlier time and no longer do.
 
-A stall, a silence and their kind show in what is not on record. At the end of the log ``commit_rules`` look for them;
-what ended with a later record is looked for here, and is the same finding with its end.
+A stall or a silence shows in the absence of records. ``commit_rules`` look for those that last at the end of the log.
+This module looks for those that ended with a later record; they are the same findings with an end.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ _Row = TypeVar("_Row", bound=Mapping[str, Any])
 
 
 def _by(rows: Iterable[_Row], *names: str) -> Iterable[tuple[tuple[str, ...], list[_Row]]]:
-    """Return rows by what some columns hold."""
+    """Return rows grouped by the values of some columns."""
     parts: dict[tuple[str, ...], list[_Row]] = {}
     for row in rows:
         parts.setdefault(tuple(row[name] for name in names), []).append(row)
@@ -103,7 +103,7 @@ def silent_group_over(context: GroupContext) -> Iterator[Observation]:
 
 
 def epoch_of(row: LastStatus | Silence) -> str:
-    """Return a group's epoch by the name that it has for its type."""
+    """Return a group's epoch in the words of its type: generation or epoch."""
     return f"{'generation' if row['group_type'] == 'classic' else 'epoch'} {row['epoch']}"
 
 
@@ -128,7 +128,8 @@ def _pauses(active: Sequence[Range]) -> list[tuple[int, int | None, int]]:
     """Return times without commits of a group that had committed often enough to show its usual pauses.
 
     Returns:
-        the last commit before each, the first one after it (None where none came), and the usual time between two.
+        For each: the last commit before it, the first commit after it (None if there is none), and the usual time
+        between two commits.
     """
     pauses = []
     so_far = 0
@@ -198,4 +199,4 @@ ENDED_RULES: tuple[Callable[[GroupContext], Iterator[Observation]], ...] = (
     never_committed_over,
     abandoned_topic_over,
 )
-"""Each has the findings of the rule of its name that are over."""
+"""Rules for past findings, each named after the rule for present ones."""

@@ -1,4 +1,4 @@
-"""From evidence to findings: one pass over a group's rows, in the order of ``Evidence``."""
+"""The evaluation of evidence into findings: one pass over a group's rows, in the order of ``Evidence``."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
@@ -52,9 +52,9 @@ END_RULES = (*COMMIT_RULES, *RECORD_RULES, *ENDED_RULES)
 
 
 def joined(finding: Found, other: Found) -> Found:
-    """Return two rows of one finding as one: it is as the later row says, and began with the first.
+    """Return two rows of one finding merged: the later row with the begin of the first.
 
-    A partition or a member that only one of them names was not concerned all the time: the row names none then.
+    If only one row names a partition or a member, that was not concerned all the time, so the merged row names none.
     """
     is_later = time_order(other["last_seen"]) >= time_order(finding["last_seen"])
     first = min(finding, other, key=lambda row: time_order(row["first_seen"]))
@@ -69,7 +69,7 @@ def joined(finding: Found, other: Found) -> Found:
 
 
 class Evaluator:
-    """Makes the findings of one group, or (with an empty group id) of the log itself.
+    """The evaluation of one group, or (with an empty group id) of the log itself.
 
     Evidence has to come in the order of ``Evidence``; rebalances by time, partitions by topic, observations by finding.
     """
@@ -89,9 +89,9 @@ class Evaluator:
             cluster: the cluster's name in the tables.
             group_id: the group.
             end_ms: the end of the log.
-            limits: from when on something is a finding.
-            commits: the sum of all commits of the group (``totals.GROUP``); None where it has none.
-            spans: the exact parts of log partitions of which records are missing.
+            limits: the thresholds of findings.
+            commits: the sum of all commits of the group (``totals.GROUP``); None if it has none.
+            spans: the exact spans of log partitions with missing records.
         """
         self.spans = spans
         self.context = GroupContext(cluster, group_id, end_ms, limits, commits)
@@ -100,7 +100,7 @@ class Evaluator:
         self.by_id: dict[str, Found] = {}
 
     def add(self, kind: Evidence, evidence: Content) -> Iterable[FindingRow]:
-        """Take the next row of evidence; returns rows of ``findings``."""
+        """Take the next row of evidence; return rows of ``findings``."""
         if kind is Evidence.OFFSETS:
             self._add_partition(cast("PartitionCommits", evidence))
             return ()
@@ -126,7 +126,7 @@ class Evaluator:
         self.by_id = {}
 
     def _doubted(self, finding: Found) -> FindingRow:
-        """Return a finding with whether it may have begun earlier, have gone on, or have been seen more often."""
+        """Return a finding with notes whether it may have begun earlier, gone on, or occurred more often."""
         partition = finding["log_partition"] if finding["log_partition"] is not None else self.context.log_partition
         spans = [span for span in self.spans if span.log_partition == partition]
         recurs, ended_at = RULES[finding["rule"]].recurs, finding["ended_at"]
@@ -144,7 +144,7 @@ class Evaluator:
         }
 
     def _keep(self, finding: Found) -> None:
-        """Keep a finding until what is over of the same is there, too."""
+        """Keep a finding until its past rows are there as well."""
         before = self.by_id.get(finding["finding_id"])
         self.by_id[finding["finding_id"]] = finding if before is None else joined(before, finding)
 

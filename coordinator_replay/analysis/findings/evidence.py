@@ -1,8 +1,8 @@
-"""Evidence: rows of plain data, each of one kind, that findings and metrics of a group are made of.
+"""Evidence: rows of plain data from which a group's findings and metrics are made. Each row has a kind.
 
 The evidence of a group comes in the order of its kinds: rebalances by time, partitions by topic, observations by
-finding. So rules keep sums, and never the rows. What a group's own records show is kept in the internal table
-``group_evidence``; every run makes the evidence about offsets from the tables of offsets.
+finding. So rules keep sums and not the rows. Evidence from a group's own records is kept in the internal table
+``group_evidence``. Every run makes the evidence about offsets again from the tables of offsets.
 """
 
 from collections.abc import Mapping
@@ -22,19 +22,19 @@ class Evidence(IntEnum):
         STATUS: the group at its last record.
         REBALANCE: one rebalance.
         LARGE_RECORD: a record near the topic's limit.
-        OFFSETS: the sums of one partition's commits, and what is over of its offsets.
-        PENDING: a transaction of which commits waited long for its marker.
+        OFFSETS: the sums of one partition's commits, and its past stalls and expiries.
+        PENDING: a transaction whose commits waited long for its marker.
         EXPIRY: an offset that expired, is past retention or expires next.
-        OBSERVATION: what a rule over the group's steps observed.
+        OBSERVATION: an observation of a rule over the group's steps.
         UNREADABLE: records of a log partition that could not be decoded.
         GAP: a range of log offsets that no audit has read.
         REWIND: a burst of commits of a topic that are below the one before.
-        STATE: a state that the group came into. Its name says all; it is for the metrics, and no rule looks at it.
+        STATE: a state that the group entered. Its name is its only content. It is for metrics only; no rule uses it.
         FAILURE: a step for the group that failed.
         LOST: a range of log offsets that a leader election has truncated.
         LOADING: a coordinator that loaded a log partition.
         QUIET: a long time in which a Stable group wrote no record of its own.
-        UNKNOWN_KIND: records of a log partition that are of a kind which this release does not know.
+        UNKNOWN_KIND: records of a log partition whose kind this release does not know.
         UNCOMMITTED: a time in which a partition had an owner and no commit yet, and that is over.
         POSITION_LOSS: a burst of commits of a topic with negative offsets.
         MOVED: groups whose records moved to another log partition.
@@ -69,10 +69,10 @@ def evidence_row(
     Args:
         scope: the group.
         kind: its tag.
-        content: the evidence, fit for JSON; None where its name says all.
-        at: its time, the first thing that rows of a kind are sorted by; those that have none come first.
-        name: what they are sorted by next.
-        seq: what they are sorted by last.
+        content: the evidence, fit for JSON; None if its name is all.
+        at: its time, the first sort key of rows of a kind; rows without a time come first.
+        name: the second sort key.
+        seq: the last sort key.
     """
     return TABLE, {
         "cluster": scope.cluster,
@@ -88,17 +88,17 @@ def evidence_row(
 KINDS: Mapping[tuple[GroupType, GroupState], str] = {
     (group_type, state): f"{group_type}/{state}" for group_type in GroupType for state in GroupState
 }
-"""Every type and state that a group can have, and how evidence names it."""
+"""Names of all types and states of groups in evidence."""
 
 
 def state_row(scope: Scope, group_type: GroupType, state: GroupState, *, at: int | None, seq: int) -> Row:
-    """Return a state that a group came into, as a row of ``group_evidence``.
+    """Return a state that a group entered, as a row of ``group_evidence``.
 
     Args:
         scope: the group.
         group_type: the group's type from then on.
         state: its state.
-        at: when, in milliseconds; None before the group's first record with a time.
-        seq: which of its states it is.
+        at: time in milliseconds; None before the group's first record with a time.
+        seq: number of the state among the group's states.
     """
     return evidence_row(scope, Evidence.STATE, None, at=at, name=KINDS[group_type, state], seq=seq)

@@ -1,34 +1,34 @@
-"""The rows of evidence, by kind, and the rows of findings: the columns that makers and rules of them agree on.
+"""The rows of evidence, by kind, and the rows of findings, as typed dicts.
 
-They are plain dicts at run time, because some of them are kept as JSON. Times are in milliseconds.
+They are plain dicts at run time, because some are stored as JSON. Times are in milliseconds.
 """
 
 from collections.abc import Sequence
 from typing import Final, Literal, NotRequired, TypedDict
 
 Range = list[int]
-"""The first and the last time of some commits without a pause, and how many these are."""
+"""First and last time of some commits without a pause, and their number."""
 
 Owned = tuple[str, int, str, int | None]
-"""Topic, partition and member id of an owner, with the time since when or until when it owned the partition."""
+"""Topic, partition and member id of an owner, with the begin or the end of the ownership."""
 
 STALL: Final = "STALL"
-"""Status of a time in which a partition was not committed though its owner stayed, and that is over."""
+"""Status of a past time in which a partition was not committed although its owner stayed."""
 
 ABANDONED: Final = "ABANDONED"
-"""Status of a time in which an offset was not committed and no member subscribed to its topic, and that is over."""
+"""Status of a past time in which an offset was not committed and no member subscribed to its topic."""
 
 
 class LastStatus(TypedDict):
     """The group at its last record: ``Evidence.STATUS``.
 
     Attributes:
-        members_from: when its first member joined; None where no record says.
-        subscribed: topics that members subscribe to; none where a subscription can't be read.
+        members_from: when its first member joined; None if no record has it.
+        subscribed: topics that members subscribe to; none if a subscription can't be read.
         owned: the owner of each partition.
         released: the last owner of each partition that has none.
-        proven_from: from when on no record is missing; None where none is.
-        has_gap: whether records are missing that may have been anything.
+        proven_from: the time from which no record is missing; None if none is missing.
+        has_gap: whether there is a gap, whose records may have been anything.
     """
 
     group_type: str
@@ -53,9 +53,9 @@ class RebalanceTimes(TypedDict):
     """One rebalance: ``Evidence.REBALANCE``.
 
     Attributes:
-        at: when it was over; when it began where it is not.
-        started_at: when it began, or the latest time at which it had begun.
-        metadata_delay_ms: how long a change of topics waited for it; None where that is not proven.
+        at: when it was over; when it began if it is not over.
+        started_at: when it began, or the latest time at which it can have begun.
+        metadata_delay_ms: how long a change of topics waited for it; None if that is not proven.
     """
 
     at: int | None
@@ -98,9 +98,8 @@ class GroupCommits(TypedDict):
     """Commits of a group: a sum of kind ``totals.GROUP``.
 
     Attributes:
-        unproven: those of which the input doesn't show whether they were made in a transaction; an earlier release kept
-            sums without it.
-        most_a_minute: of each partition.
+        unproven: number of commits that may or may not be transactional; sums of an earlier release lack it.
+        most_a_minute: largest number of commits of each partition in a minute.
         active: ranges without a pause.
     """
 
@@ -119,13 +118,13 @@ class GroupCommits(TypedDict):
 
 
 class PastStall(TypedDict):
-    """A time in which a partition was not committed though its owner stayed.
+    """A time in which a partition was not committed although its owner stayed.
 
     Attributes:
         at: the last commit before it.
         until: the next commit, or the end of the ownership.
         pause: the commits before and after.
-        went_on_ms: for how long the group went on committing.
+        went_on_ms: how long the group went on committing.
     """
 
     status: Literal["STALL"]
@@ -141,12 +140,12 @@ class PastStall(TypedDict):
 
 
 class PastExpiry(TypedDict):
-    """A time in which an offset was to expire, or was past retention, or its topic was left.
+    """A time in which an offset was to expire, was past retention, or its topic was left.
 
     Attributes:
         at: when it was to expire.
-        since: from when on that was so.
-        until: when it no longer was.
+        since: begin of this time.
+        until: end of this time.
     """
 
     status: Literal["EXPIRING", "DUE", "ABANDONED"]
@@ -161,16 +160,16 @@ class PastExpiry(TypedDict):
 
 
 class PartitionCommits(TypedDict):
-    """The sums of one partition's commits, and what is over of its offsets: ``Evidence.OFFSETS``.
+    """The sums of one partition's commits, and its past stalls and expiries: ``Evidence.OFFSETS``.
 
-    Columns that begin with ``empty_`` are of commits into the group while it was Empty.
+    Columns that begin with ``empty_`` are about commits to the group while it was Empty.
 
     Attributes:
-        from_offset: log offset of the newest commit, which ``committed_offset`` and ``topic_id`` are of.
-        is_lost: whether records begin to be missing in which the newest commit ended.
+        from_offset: log offset of the newest commit, which has ``committed_offset`` and ``topic_id``.
+        is_lost: whether the end of the newest commit is not on record.
         has_offset: whether the partition has a committed offset.
-        is_last_known: whether no commit can be missing behind the newest one.
-        past: what rules about the end of the log would have shown before it.
+        is_last_known: whether no commit can be missing after the newest one.
+        past: past stalls and expiries.
     """
 
     topic: str
@@ -217,14 +216,14 @@ class EndedStall(PastStall):
 
 
 class EndedExpiry(PastExpiry):
-    """What is over of the expiry of an offset, with its partition."""
+    """A past expiry, with its partition."""
 
     topic: str
     partition: int
 
 
 class LastCommit(TypedDict):
-    """The newest commit of a burst; what is None or missing no record shows, or the kind of burst does not need it."""
+    """The newest commit of a burst. A field is None or missing if it is not on record or not needed."""
 
     partition: int
     from_offset: int
@@ -239,10 +238,10 @@ class LastCommit(TypedDict):
 
 
 class Burst(TypedDict):
-    """Commits that follow each other closely.
+    """Commits in quick succession.
 
     Attributes:
-        furthest: how far they went back at most.
+        furthest: the furthest that one went back.
         partitions: their numbers.
     """
 
@@ -261,7 +260,8 @@ class Rewinds(Burst):
 
     Attributes:
         is_empty: whether the group was Empty or had no records of its own.
-        with_leader_epoch: how many commits of the last one's partition have a leader epoch; None where no sum says.
+        with_leader_epoch: number of commits of the last one's partition that have a leader epoch; None if no sum has
+            it.
     """
 
     topic: str
@@ -281,12 +281,12 @@ class PositionLosses(Burst):
 
 
 class LongTransaction(TypedDict):
-    """A transaction of which commits waited long for its marker: ``Evidence.PENDING``.
+    """A transaction whose commits waited long for its marker: ``Evidence.PENDING``.
 
     Attributes:
-        ended_at: when a marker ended it; None where none has.
-        partitions: of how many partitions it had commits.
-        topic: the one that it had commits of; None of several.
+        ended_at: when a marker ended it; None if none has.
+        partitions: number of partitions that it committed.
+        topic: the topic that it committed; None if there are several.
     """
 
     producer_id: int
@@ -305,7 +305,7 @@ class OffsetExpiry(TypedDict):
 
     Attributes:
         at: when it expired or is to expire.
-        since: from when on that was so, and ``until`` when it no longer was, where it no longer is.
+        since: begin of a past time in which it was to expire; ``until`` is its end.
     """
 
     topic: str
@@ -320,7 +320,7 @@ class OffsetExpiry(TypedDict):
 
 
 class UncommittedTime(TypedDict):
-    """A time in which a partition had an owner and no commit yet, and that is over: ``Evidence.UNCOMMITTED``."""
+    """A past time in which a partition had an owner and no commit yet: ``Evidence.UNCOMMITTED``."""
 
     topic: str
     partition: int
@@ -331,11 +331,11 @@ class UncommittedTime(TypedDict):
 
 
 class ObservationRow(TypedDict):
-    """An observation of a rule in columns of ``findings``, with its other times: ``Evidence.OBSERVATION``.
+    """An observation of a rule in columns of ``findings``, with further times: ``Evidence.OBSERVATION``.
 
     Attributes:
         needed_ms: see ``observation.Observation`` for this time and the next two.
-        is_open: whether it still is so at the group's last record.
+        is_open: whether it still holds at the group's last record.
     """
 
     cluster: str
@@ -362,11 +362,11 @@ class ObservationRow(TypedDict):
 
 
 class Found(ObservationRow):
-    """A finding, as far as the group's evidence tells.
+    """A finding by the group's evidence alone.
 
     Attributes:
-        ended_at: when it was over; None where it still is so.
-        is_proven: whether it rests on nothing that may have been aborted.
+        ended_at: when it was over; None if it still holds.
+        is_proven: False if it rests on commits that may have been aborted.
     """
 
     ended_at: int | None
@@ -374,10 +374,10 @@ class Found(ObservationRow):
 
 
 class FindingRow(Found):
-    """A finding that was held against missing records.
+    """A finding with the effects of missing records.
 
     Attributes:
-        is_at_least: whether there may be more of it.
+        is_at_least: whether it may have occurred more often.
     """
 
     is_at_least: bool
@@ -415,7 +415,7 @@ class LogRange(TypedDict):
 
 
 class FailedStep(TypedDict):
-    """A step for the group that failed: ``Evidence.FAILURE``; the place is that of the record at hand."""
+    """A step for the group that failed: ``Evidence.FAILURE``, with the position of the record at hand."""
 
     step: str
     error: str
@@ -450,7 +450,8 @@ class MovedGroups(TypedDict):
     Attributes:
         moves: some of the moves.
         groups: how many groups moved.
-        overlaps_until: until when brokers with the old and with the new partition count wrote; None where they didn't.
+        overlaps_until: the time up to which brokers with the old and the new partition count wrote; None if they didn't
+            overlap.
     """
 
     moves: list[NamedMove]
@@ -465,4 +466,4 @@ Content = (
     | UnreadableRecords | LogRange | Rewinds | FailedStep | Loading | QuietTime | UncommittedTime | PositionLosses
     | MovedGroups
 )  # fmt: skip
-"""What a row of evidence says; its kind tells which of these it is."""
+"""The content of a row of evidence; its kind tells the type."""

@@ -1,4 +1,4 @@
-"""Rules over single records, transactions, expired offsets and rebalances, and over what is missing in the log."""
+"""Rules over single records, transactions, expired offsets and rebalances, and over missing parts of the log."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -38,7 +38,7 @@ def late_topic_change(context: GroupContext, row: RebalanceTimes) -> Iterator[Ob
 
 
 def group_near_record_limit(context: GroupContext) -> Iterator[Observation]:
-    """Yield the largest record of the group against what the topic takes."""
+    """Yield the largest record of the group, compared with the topic's limit."""
     row, limit = context.largest, context.limits.record_max_bytes
     if row is not None and row["record_bytes"] * 100 >= limit * context.limits.size_percent:
         at_ms = row["timestamp_ms"]
@@ -88,12 +88,12 @@ def _transaction(context: GroupContext, row: LongTransaction, until_ms: int, ver
 
 
 def offset_due(context: GroupContext) -> Iterator[Observation]:
-    """Yield offsets past retention that are not removed yet, or were until that changed."""
+    """Yield offsets that are past retention and not removed yet, or were so for a time."""
     yield from _expiries(context, "DUE", "past retention, not removed yet, since")
 
 
 def offset_expiring(context: GroupContext) -> Iterator[Observation]:
-    """Yield offsets that expire within the horizon, or would have."""
+    """Yield offsets that expire within the horizon, or were about to for a time."""
     yield from _expiries(context, "EXPIRING", "to expire at")
 
 
@@ -159,7 +159,7 @@ def group_not_evaluated(context: GroupContext, row: FailedStep) -> Iterator[Obse
 
 
 def log_truncated(context: GroupContext, row: LogRange) -> Iterator[Observation]:
-    """Yield a range of offsets that an election of a leader has truncated after audits had read it."""
+    """Yield a range of offsets that an election truncated after audits had read it."""
     yield _range(row, "lost what audits had read of it")
 
 

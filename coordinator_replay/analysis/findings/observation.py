@@ -1,7 +1,7 @@
-"""An observation: what a rule looks for was so from one time to another, or still is at the group's last record.
+"""An observation: the condition of a rule held from one time to another, or still holds at the group's last record.
 
-Observations are kept as evidence, and every run makes findings of them: observations of one finding become one row, and
-one that is still open counts if it has lasted long enough at the end of the log.
+Observations are kept as evidence, and every run makes findings of them. Observations of one finding become one row. An
+open observation counts if it has lasted long enough at the end of the log.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from coordinator_replay.listing import listed, partition_ranges
 from coordinator_replay.times import elapsed_ms, time_text
 
 MOST_NAMED = 20
-"""How many members or partitions an observation names; the rest is counted."""
+"""Largest number of members or partitions that an observation names; it counts the rest."""
 
 
 class Observation(NamedTuple):
@@ -24,14 +24,14 @@ class Observation(NamedTuple):
 
     Attributes:
         subject: identifies the finding among others of the rule in the group: a topic, an instance id, a position.
-        first_ms: from when on; None where no record says.
-        last_ms: until when; None where it still is so, or no record says.
-        needed_ms: how long it must have lasted at the end of the log to be a finding, where it still is so.
-        goes_on_ms: for how long after ``last_ms`` it still is so if nothing else is on record; None for ever.
-        detail: numbers and names behind the message, fit for JSON.
-        joins_ms: what was so no longer than that before would be part of the same finding.
-        is_begin_open: whether it may have been so earlier, by records of the group that are missing.
-        is_end_open: whether it may have gone on, likewise.
+        first_ms: its begin; None if no record has it.
+        last_ms: its end; None if it still holds, or if no record has the end.
+        needed_ms: how long an open observation must have lasted at the end of the log to be a finding.
+        goes_on_ms: how long after ``last_ms`` it still holds if nothing else is on record; None for ever.
+        detail: numbers and names for the message, fit for JSON.
+        joins_ms: an observation that ended within this time before it would be part of the same finding.
+        is_begin_open: whether it may have begun earlier, because records of the group are missing.
+        is_end_open: whether it may have gone on, because records of the group are missing.
     """
 
     subject: tuple[Any, ...]
@@ -53,7 +53,7 @@ class Observation(NamedTuple):
 
 
 def has_lasted(needed_ms: int, first_ms: int | None, until_ms: int | None) -> bool:
-    """Return whether something was so for long enough; where no record says from when on, only what need not last was.
+    """Return whether an observation lasted long enough; one without a recorded begin did only if it need not last.
 
     >>> has_lasted(5, 10, 15), has_lasted(5, None, 15), has_lasted(0, None, 15)
     (True, False, True)
@@ -63,7 +63,7 @@ def has_lasted(needed_ms: int, first_ms: int | None, until_ms: int | None) -> bo
 
 
 def ended_ms(last_ms: int | None, goes_on_ms: int | None, end_ms: int) -> int | None:
-    """Return when something was over; None if it still is so at the end of the log, or no record says.
+    """Return when an observation was over; None if it still holds at the end of the log, or no record has its end.
 
     >>> ended_ms(10, 0, 10), ended_ms(10, 5, 14), ended_ms(10, 5, 16), ended_ms(10, None, 16)
     (10, None, 10, None)
@@ -74,7 +74,7 @@ def ended_ms(last_ms: int | None, goes_on_ms: int | None, end_ms: int) -> int | 
 
 
 def of_partitions(topic: str, numbers: Sequence[int]) -> str:
-    """Return partitions of a topic, as messages show them.
+    """Return partitions of a topic in the words of messages.
 
     >>> of_partitions("orders", [3]), of_partitions("orders", [0, 1, 2, 3, 4, 5, 8])
     ('orders-3', '7 partitions of orders (0-5, 8)')
@@ -85,7 +85,7 @@ def of_partitions(topic: str, numbers: Sequence[int]) -> str:
 
 
 def finding_id(cluster: str, rule: str, group_id: str, *subject: object) -> str:
-    """Return the id of a finding: the same in every run.
+    """Return the id of a finding, which is the same in every run.
 
     >>> finding_id("default", "offset_rewind", "orders", "shop", 3)
     'bec09c0e074b343280e4a640bc70c845'
@@ -95,7 +95,7 @@ def finding_id(cluster: str, rule: str, group_id: str, *subject: object) -> str:
 
 
 def at(at_ms: int | None) -> str:
-    """Return a time with its preposition, as messages show it.
+    """Return a time with its preposition for messages.
 
     >>> at(1795249931062), at(None)
     ('on 2026-11-21T08:32:11.062Z', 'at an unknown time')
@@ -104,7 +104,7 @@ def at(at_ms: int | None) -> str:
 
 
 def lasting(duration_ms: int | None) -> str:
-    """Return a duration as messages show it.
+    """Return a duration in the words of messages.
 
     >>> lasting(90_000), lasting(3_600_000), lasting(1500), lasting(7 * 86_400_000)
     ('90 s', '60 min', '1.5 s', '7 d')
@@ -121,7 +121,7 @@ def lasting(duration_ms: int | None) -> str:
 
 
 def threshold_shown(name: str, value: int) -> tuple[str, str]:
-    """Return a threshold as it is typed, and its value.
+    """Return the name of a threshold on the command line, and its value.
 
     >>> threshold_shown("stuck_ms", 600_000), threshold_shown("hot_minutes", 10)
     (('stuck', '10 min'), ('hot-minutes', '10'))
@@ -131,7 +131,7 @@ def threshold_shown(name: str, value: int) -> tuple[str, str]:
 
 
 def row(scope: Scope, rule: str, observation: Observation, *, is_open: bool = False) -> ObservationRow:
-    """Return an observation of a rule, and whether it still is so at the group's last record, as a row."""
+    """Return an observation of a rule as a row."""
     return {
         "cluster": scope.cluster,
         "group_id": scope.group_id,

@@ -29,7 +29,7 @@ _COMES_OR_GOES = frozenset(
 _ALWAYS_BEGIN = frozenset({EventKind.REBALANCE_STARTED, EventKind.GROUP_EMPTIED})
 _BEGINS = GENERATIONS | {EventKind.REBALANCE_STARTED}
 _MOST_RECENT = 1000
-"""How many rebalances of a window a storm looks at; a group that has more is in one whatever the rest says."""
+"""Largest number of rebalances of a window that are examined; a group with more is in a storm anyway."""
 
 
 def invariant_broken(step: Step, memory: Memory) -> Iterator[Observation]:
@@ -68,7 +68,7 @@ _EPOCHS = {"epoch": "group epoch", "assignment_epoch": "assignment epoch"}
 
 
 def _broken(rule: object, changes: Mapping[str, Any]) -> str:
-    """Return what contradicts the records before, in words."""
+    """Return in words what contradicts the earlier records."""
     for name, word in _EPOCHS.items():
         values = changes.get(name)
         if rule == EPOCHS_RISE and isinstance(values, list):
@@ -86,7 +86,7 @@ def _fault(rule: object, step: Step) -> str:
 
 
 def stuck_group(step: Step, memory: Memory) -> Iterator[Observation]:
-    """Yield times on the way to Stable that last too long; the members it waits for are looked up at its end."""
+    """Yield times on the way to Stable that last too long, with the members that the group waited for at the end."""
     now, notes = step.now, memory.notes
     if now.state in _ON_THE_WAY:
         notes.setdefault("since", [now.at_ms, now.partition, now.offset])
@@ -96,7 +96,7 @@ def stuck_group(step: Step, memory: Memory) -> Iterator[Observation]:
     elif notes:
         memory.open.clear()
         if has_lasted(step.limits.stuck_ms, notes["since"][0], now.at_ms):
-            # Those whose step settled the group are those that it had waited for.
+            # The group had waited for the members whose step made it Stable.
             last = dict.fromkeys(event.member_id for event in step.events if event.member_id is not None)
             yield _stuck(step, notes, list(last)[:MOST_NAMED], now.at_ms)
         notes.clear()
@@ -131,9 +131,9 @@ def _waiting_for(step: Step) -> list[str]:
 
 
 def unrevoked_partitions(step: Step, memory: Memory) -> Iterator[Observation]:
-    """Yield members that keep what they must give up, up to their rebalance timeout and beyond.
+    """Yield members that keep partitions that they must revoke for longer than their rebalance timeout.
 
-    An episode is about the partitions that a member must give up at one step: with its next step, which may take other
+    An episode is about the partitions that a member must revoke at one step. With its next step, which may take other
     partitions from it, the rebalance timeout begins again.
     """
     if not memory.open and not step.ownership.unrevoked_since:
@@ -191,7 +191,7 @@ def _unrevoked(step: Step, event: Event, member: Member, since: int | None) -> O
 
 
 def _is_own_client(subscription: Subscription) -> bool:
-    """Return whether client id and host are the member's own, not those of a static member's predecessor."""
+    """Return whether client id and host are the member's own, and not of a static member's earlier process."""
     return subscription.instance_id is None or not subscription.uses_classic_protocol
 
 
@@ -206,8 +206,8 @@ def _client(subscription: Subscription | None) -> str:
 def rebalance_storm(step: Step, memory: Memory) -> Iterator[Observation]:
     """Yield times with more rebalances than the change of the group's size explains.
 
-    A group that grows from none to fifty has fifty rebalances, and that is no storm; one whose members leave and
-    come back has as many and is no larger for it.
+    A group that grows from zero to fifty members has fifty rebalances, and that is no storm. If members leave and come
+    back, a group has as many rebalances without growing.
     """
     notes, now, window_ms = memory.notes, step.now, step.limits.storm_window_ms
     if step.is_end:
@@ -238,7 +238,7 @@ def rebalance_storm(step: Step, memory: Memory) -> Iterator[Observation]:
 
 
 def _add_up(storm: list[Any], entry: list[Any]) -> None:
-    """Add a rebalance to a storm: its attempts, who came or went, and where nobody did, whether partitions moved."""
+    """Add a rebalance to a storm: its attempts, members that came or left, or else whether partitions moved."""
     passed, names, moved_by = entry[3], entry[6], entry[7:]
     storm[3] += passed
     for name in names:
@@ -251,7 +251,7 @@ def _add_up(storm: list[Any], entry: list[Any]) -> None:
 
 
 def _is_within(window_ms: int, first_ms: int | None, last_ms: int | None) -> bool:
-    """Return whether two times lie in one window; one that is not on record lies in none with another."""
+    """Return whether two times lie in one window; a time that is not on record lies in no window."""
     between_ms = elapsed_ms(first_ms, last_ms)
     return between_ms is not None and between_ms <= window_ms
 
@@ -260,12 +260,12 @@ def _begins_rebalance(event: Event) -> bool:
     kind = event.kind
     if event.group_type is not GroupType.CLASSIC:
         return kind in _ALWAYS_BEGIN
-    # The first record left of a generation need not be the one that ended its rebalance.
+    # The first remaining record of a generation need not be the one that ended its rebalance.
     return event.is_exact and (kind in _ALWAYS_BEGIN or kind in GENERATIONS)
 
 
 def _who(step: Step) -> list[str]:
-    """Return members that joined, were removed or changed, by the name that stays the same over restarts."""
+    """Return members that joined, were removed or changed, by a name that is the same after a restart."""
     names = []
     for event in step.events:
         if event.kind not in _COMES_OR_GOES:
@@ -279,7 +279,7 @@ def _who(step: Step) -> list[str]:
 
 
 def _moved_by(step: Step) -> list[str]:
-    """Return the assignor of a classic group by which partitions went to other members; empty where none did."""
+    """Return the assignor of a classic group that gave partitions to other members; empty if none moved."""
     if step.now.group_type is not GroupType.CLASSIC or not step.ownership.handovers:
         return []
     changed = [event.changes.get("protocol") for event in step.events if event.kind is EventKind.REBALANCE_COMPLETED]
@@ -313,13 +313,13 @@ def _storm(notes: dict[str, Any], window_ms: int) -> Observation:
 
 
 def _without_churn(count: int, quiet: int, moved: int, assignor: str | None) -> str:
-    """Return what a storm was in which mostly nobody came or went.
+    """Return a clause on a storm in which mostly no member came or left.
 
     Args:
-        count: its rebalances.
-        quiet: those in which nobody joined, was removed or changed.
-        moved: those of them in which partitions went to other members.
-        assignor: by which assignor.
+        count: number of its rebalances.
+        quiet: number of rebalances in which no member joined, was removed or changed.
+        moved: number of these in which partitions went to other members.
+        assignor: the assignor that moved them.
     """
     if 2 * quiet <= count:
         return ""
@@ -345,7 +345,7 @@ def static_member_flapping(step: Step, memory: Memory) -> Iterator[Observation]:
         returns: list[list[Any]] = [*memory.notes.pop(event.instance_id, []), [now.at_ms, host]][-wanted:]
         memory.notes[event.instance_id] = returns
         if len(memory.notes) > _MOST_RECENT:
-            # The one that came back longest ago.
+            # The member that came back longest ago.
             del memory.notes[next(iter(memory.notes))]
         if len(returns) < wanted or not _is_within(step.limits.flapping_window_ms, returns[0][0], now.at_ms):
             continue

@@ -1,7 +1,7 @@
-"""Every rule: its name, its severity, what it says and what to do about it.
+"""All rules: name, severity, description and advice.
 
-They stand in ``schemas/findings/rules.json``, the only place that has a rule's severity and words; the documentation is
-made of it. A rule's function has the rule's name: those over a group's steps are in ``progress``, ``shape`` and
+They are in ``schemas/findings/rules.json``, the only place with a rule's severity and words. The documentation is made
+from it. A rule's function has the rule's name: those over a group's steps are in ``progress``, ``shape`` and
 ``subscribed``, the others in ``commit_rules`` and ``log_rules``.
 """
 
@@ -14,7 +14,7 @@ import orjson
 from coordinator_replay.schemas_folder import schemas_folder
 
 VERSION = 8
-"""Of the rules and their words: findings that others made are made again."""
+"""Version of the rules and their words; findings of another version are made again."""
 
 
 class Severity(StrEnum):
@@ -29,12 +29,12 @@ class FindingRule(NamedTuple):
     """One rule.
 
     Attributes:
-        about: what it observes, as a sentence.
+        about: a sentence on what it observes.
         advice: what it may mean, and where to look next.
-        thresholds: from when on it is a finding, as fields of ``Thresholds``.
-        recurs: whether one finding of a group, or of a topic, stands for all times at which it was the case.
-        needs: what it looks at that not every audit has.
-        rests_on_commits: whether it takes commits for granted, which an aborted transaction would undo.
+        thresholds: the fields of ``Thresholds`` that it uses.
+        recurs: whether one finding of a group or topic stands for all its occurrences.
+        needs: inputs that it needs and that not every audit has.
+        rests_on_commits: whether it relies on commits that an aborted transaction would undo.
     """
 
     severity: Severity
@@ -53,7 +53,7 @@ def _rules() -> dict[str, FindingRule]:
 
 
 def rule_of(function: Callable[..., object]) -> str:
-    """Return the rule that a function is of: its name; what is over of it may have a function of its own."""
+    """Return the rule of a function, by the function's name without the suffix for past findings."""
     return function.__name__.removesuffix("_over")
 
 

@@ -1,4 +1,4 @@
-"""Rules over what a group looks like once it has settled: who owns how much, who speaks which protocol."""
+"""Rules over the shape of a group: numbers of partitions of its members, and their protocols."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from coordinator_replay.times import latest_ms, time_text
 
 _ENDS = frozenset({EventKind.GROUP_DELETED, EventKind.GROUP_EMPTIED})
 _BETWEEN = "\x00"
-"""What stands between two members' names in the name of an episode."""
+"""Separator between two members' names in the name of an episode."""
 _ASSIGNED_APART = (GroupType.CLASSIC, GroupType.CONSUMER)
 _MEMBERSHIP = frozenset(
     {
@@ -34,8 +34,8 @@ _MEMBERSHIP = frozenset(
 def partition_unowned(step: Step, memory: Memory) -> Iterator[Observation]:
     """Yield partitions without an owner (see ``ownership``) whose topic has owned partitions.
 
-    An episode is about the partitions of a topic that lost their owner in one operation, and names those of them that
-    have had none since then: another partition without an owner is another episode.
+    An episode is about the partitions of a topic that lost their owner in one operation. It names those that have had
+    no owner since. Another partition without an owner makes another episode.
     """
     now, owned = step.now, step.ownership
     if not step.kinds.isdisjoint(_ENDS):
@@ -86,7 +86,7 @@ def _holes(step: Step) -> dict[str, tuple[str, Unowned, list[int]]]:
 
 
 class Share(NamedTuple):
-    """The partitions that a member owns, counted; a static member goes by its instance id."""
+    """The number of partitions of a member; a static member is named by its instance id."""
 
     partitions: int
     name: str
@@ -97,8 +97,8 @@ class Spread(NamedTuple):
     """The two members of one subscription that own the most and the least.
 
     Attributes:
-        members: members of the subscription.
-        partitions: partitions that these own together.
+        members: number of members with the subscription.
+        partitions: number of partitions that they own together.
     """
 
     most: Share
@@ -108,12 +108,12 @@ class Spread(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Name the two members."""
+        """Return a name for the two members."""
         return f"{self.most.name}{_BETWEEN}{self.least.name}"
 
     @property
     def is_lopsided(self) -> bool:
-        """Tell whether one has more than twice its share, or several while the other has none."""
+        """Return whether one has more than twice its share, or several while the other has none."""
         share = -(-self.partitions // self.members)
         return self.most.partitions > 2 * share or (self.least.partitions == 0 and self.most.partitions >= 2)
 
@@ -121,7 +121,7 @@ class Spread(NamedTuple):
 def unbalanced_assignment(step: Step, memory: Memory) -> Iterator[Observation]:
     """Yield two members that subscribe to the same and own very different numbers of partitions.
 
-    An episode is about these two members, and lasts as long as it is so of both.
+    An episode is about these two members, and lasts as long as the imbalance between them.
     """
     now = step.now
     if not step.kinds.isdisjoint(_ENDS):
@@ -154,7 +154,7 @@ def unbalanced_assignment(step: Step, memory: Memory) -> Iterator[Observation]:
 
 
 def _lopsided(step: Step, open_name: str) -> Spread | None:
-    """Return two members between which partitions are lopsided: those of the open episode where it goes on."""
+    """Return two members with an unbalanced assignment; those of the open episode if it goes on."""
     alike: dict[Any, dict[str, Share]] = {}
     for member_id, stay in step.members.items():
         subscription = stay.member.subscription

@@ -1,7 +1,7 @@
-"""Shows each step of a group to the rules, which say when an observation begins and when it ends.
+"""Rules over a group's steps: each step is shown to the rules, which begin and end observations.
 
-A rule is a function of one step and of its own memory: notes, which are plain data, and its open observations. So a
-snapshot needs no code of the rules.
+A rule is a function of a step and of its own memory: notes, which are plain data, and open observations. So a snapshot
+needs no code of the rules.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ from coordinator_replay.engine.plain import Fields, form
 from coordinator_replay.times import elapsed_ms, time_order
 
 _PARTITION_AND_OWNER = itemgetter(0, 1, 2)
-"""Topic, partition and member id: what owners are sorted by."""
+"""Sort key of owners: topic, partition and member id."""
 
 
 class GroupStatus(NamedTuple):
@@ -43,12 +43,12 @@ class Step(NamedTuple):
     """One operation, and the group as it is after it.
 
     Attributes:
-        events: the events of the operation; none at the end of the log, where rules bring open observations up to date.
-        kinds: their kinds.
-        now: the group after it.
+        events: the events of the operation; none at the end of the log, where rules update open observations.
+        kinds: kinds of the events.
+        now: the group after the operation.
         members: the group's members.
         ownership: which partitions they own, and which have no owner.
-        exact_from: since when the group is proven; None where it is from the beginning.
+        exact_from: the time since which the group is proven; None if it is proven from the beginning.
         topic_changes: when topics changed, as far as known.
     """
 
@@ -73,8 +73,8 @@ class Memory:
     """State that one rule keeps of one group.
 
     Attributes:
-        notes: plain data, the rule's own.
-        open: open observations, by a name that the rule gives them.
+        notes: plain data of the rule.
+        open: open observations, by a name that the rule chooses.
     """
 
     notes: dict[str, Any] = field(default_factory=dict)
@@ -106,7 +106,7 @@ class Memory:
         subject: tuple[Any, ...] | None = None,
         **about: Any,
     ) -> None:
-        """Open an observation of the group as it is, or replace the open one; its place says which it is if None."""
+        """Open an observation of the present group, or replace the open one; without a subject, its place is that."""
         place = now.partition, now.offset
         which = place if subject is None else subject
         self.begin(name, Observation(which, since, None, message, *place, detail, needed_ms, **about))
@@ -126,29 +126,29 @@ class Memory:
 GroupRule = Callable[[Step, Memory], Iterator[Observation]]
 
 _OVER_RECORDS = frozenset({"invariant_broken", "rebalance_storm", "static_member_flapping"})
-"""Rules over what was recorded. All others say what a group has not, or not yet, and look at proven steps only."""
+"""Rules over recorded events. All other rules are about something absent, so they only look at proven steps."""
 
 
 @dataclass(slots=True)
 class StepRules:
-    """Applies rules to the steps of one group.
+    """Application of the rules to the steps of one group.
 
     Attributes:
         scope: whose rows these are.
         rules: the rules, in the order in which they see each operation.
-        members: the members after it.
-        ownership: who owns partitions after it.
+        members: the members after the last step.
+        ownership: the owners of partitions after the last step.
         topics: topics by name.
-        limits: from when on something is a finding.
+        limits: the thresholds of findings.
         topic_changes: when topics changed, as far as known.
-        memories: what each rule keeps, by the rule's name.
+        memories: the memory of each rule, by the rule's name.
         applied: the rules, each with its memory.
         status: the group after its last step; None before the first.
         has_had_members: whether the group ever had members.
-        members_from: since when; None where it never had, or where that record has no time.
+        members_from: when the first member joined; None if there never was one, or if its record has no time.
         is_beginning_known: whether the log has the group's creation.
-        exact_from: time of the first step since which each is proven; None where all are.
-        states: the number of the group's next state.
+        exact_from: time of the first step since which each step is proven; None if all are.
+        states: number of the group's next state.
     """
 
     scope: Scope
@@ -173,7 +173,7 @@ class StepRules:
         self.applied = [*zip(rules, self.memories.values(), strict=True)]
 
     def fold(self, events: Sequence[Event], at_ms: int | None) -> Iterator[Row]:
-        """Apply the rules to an operation, after members and ownership have taken it; yields ended observations."""
+        """Apply the rules to an operation, after members and ownership have taken it; yield ended observations."""
         last, exact_before = events[-1], self.exact_from
         if self.status is None:
             self.is_beginning_known = any(event.kind is EventKind.GROUP_CREATED for event in events)
@@ -205,24 +205,24 @@ class StepRules:
     def _ended(
         self, rule: GroupRule, memory: Memory, before: GroupStatus | None, at_ms: int | None
     ) -> Iterator[Observation]:
-        """Yield observations of a rule up to where the group is no longer proven."""
+        """Yield observations of a rule that end because the group is no longer proven."""
         if before is not None and before.is_exact:
             yield from rule(self._step((), before), memory)
         yield from (observation._replace(is_end_open=True) for observation in memory.end_all(at_ms))
         memory.notes.clear()
 
     def interrupt(self, at_ms: int | None) -> Iterator[Row]:
-        """End all observations where records begin to be missing."""
+        """End all observations, because records begin to be missing."""
         for rule, memory in self.applied:
             for observation in self._ended(rule, memory, self.status, at_ms):
                 yield self._row(rule.__name__, observation, self.exact_from, is_open=False)
 
     def open_rows(self, proven_ms: int | None, *, has_gap: bool) -> Iterator[Row]:
-        """Yield the open observations, and the row of the group's status, which rules over offsets look at.
+        """Yield the open observations, and the row of the group's status, which rules over offsets use.
 
         Args:
-            proven_ms: from when on no record is missing; None where none is.
-            has_gap: whether records are missing that may have been anything.
+            proven_ms: the time from which no record is missing; None if none is missing.
+            has_gap: whether there is a gap, whose records may have been anything.
         """
         step = None if self.status is None else self._step((), self.status)
         for rule, memory in self.applied:
@@ -248,7 +248,7 @@ class StepRules:
         """
         is_over = rebalance["completed_offset"] is not None
         at = rebalance["completed_at"] if is_over else rebalance["started_at"]
-        # The begin of a classic rebalance is not on record: this is the latest time at which it had begun.
+        # The begin of a classic rebalance is not on record. This is the latest possible time.
         started_at = rebalance["started_at"]
         if started_at is None:
             started_at = elapsed_ms(rebalance["duration_ms_min"], at)
@@ -282,14 +282,14 @@ class StepRules:
             yield evidence_row(self.scope, Evidence.QUIET, content, at=since, name="quiet", seq=before.offset)
 
     def _states(self, events: Sequence[Event], at_ms: int | None) -> Iterator[Row]:
-        """Yield where the group's state or type changed, for the metrics."""
+        """Yield changes of the group's state or type, for the metrics."""
         for event in events:
             if event.from_state is not event.to_state or event.kind is EventKind.GROUP_CONVERTED:
                 yield state_row(self.scope, event.group_type, event.to_state, at=at_ms, seq=self.states)
                 self.states += 1
 
     def _status_content(self, now: GroupStatus, proven_ms: int | None, *, has_gap: bool) -> LastStatus:
-        """Return the group at its last record, with those topics whose names are known."""
+        """Return the group at its last record, with the topics whose names are known."""
         shown, ownership = self.topics.shown, self.ownership
         owned: list[Owned] = [
             (name, partition, holding.member_id, holding.from_ms)
@@ -306,7 +306,7 @@ class StepRules:
         ]
         subscriptions = [stay.member.subscription for stay in self.members.stays.values()]
         topics = [subscription.topics for subscription in subscriptions if subscription is not None]
-        # The topics that a regular expression stands for are those that are owned.
+        # For a regular expression, the owned topics are taken as its topics.
         subscribed = {entry[0] for entry in owned}.union(*(names for names in topics if names is not None))
         return {
             "group_type": str(now.group_type),
@@ -320,7 +320,7 @@ class StepRules:
             "at": now.at_ms,
             "partition": now.partition,
             "offset": now.offset,
-            # One subscription that can't be read makes the topics of the group unknown.
+            # A single unreadable subscription makes the topics of the group unknown.
             "subscribed": [] if None in topics else sorted(subscribed),
             "owned": sorted(owned, key=_PARTITION_AND_OWNER),
             "released": sorted(released, key=_PARTITION_AND_OWNER),
@@ -329,7 +329,7 @@ class StepRules:
         }
 
     def _row(self, rule: str, observation: Observation, exact_from: int | None, *, is_open: bool) -> Row:
-        """Return an observation as evidence; what began with the first proven step may have begun before it."""
+        """Return an observation as evidence; if it began with the first proven step, it may have begun before."""
         if exact_from is not None and time_order(observation.first_ms) <= exact_from:
             observation = observation._replace(is_begin_open=True)
         content = row(self.scope, rule, observation, is_open=is_open)
@@ -352,4 +352,4 @@ class StepRules:
 
 FIELDS = Fields(StepRules, "status", "has_had_members", "members_from", "is_beginning_known", "exact_from", "states")
 MEMORIES = form(dict[str, Memory])
-"""What a snapshot has."""
+"""Form of the memories in a snapshot."""

@@ -1,4 +1,4 @@
-"""Rules over what members subscribe to: topics and partitions that nobody gets, members that get nothing."""
+"""Rules over subscriptions: topics and partitions without an owner, members without an assignment."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -18,26 +18,26 @@ _CONSUMERS = (GroupType.CLASSIC, GroupType.CONSUMER)
 _WITH_SUBSCRIPTIONS = (*_CONSUMERS, GroupType.SHARE)
 _MOST_SHOWN = 3
 _PROVISIONAL = "\x00"
-"""Beginning of the name of an episode that only the end of the log shows. A step looks for itself."""
+"""Prefix of the name of an episode that only the end of the log shows. Steps ignore such episodes."""
 
 
 def _is_settled(step: Step) -> bool:
-    """Return whether each member of a consumer group has what it is to have."""
+    """Return whether each member of a consumer group has reached its target."""
     return step.now.state is GroupState.STABLE and step.now.group_type in _CONSUMERS
 
 
 def _begin_again(step: Step, memory: Memory) -> Iterator[Observation]:
-    """Close all episodes where the group has no members any more."""
+    """Close all episodes if the group no longer has members."""
     if not step.kinds.isdisjoint(_ENDS):
         yield from memory.end_all(step.now.at_ms)
         memory.notes.clear()
 
 
 def topic_unowned(step: Step, memory: Memory) -> Iterator[Observation]:
-    """Yield topics that members subscribe to and of which none of them owns a partition.
+    """Yield topics that members subscribe to while no member owns a partition of them.
 
-    Nothing in the group's records says whether the topic exists. If the cluster metadata says that it does not, nobody
-    misses it.
+    The group's records don't show whether the topic exists. If the cluster metadata says that it does not, there is no
+    finding.
     """
     yield from _begin_again(step, memory)
     now = step.now
@@ -68,7 +68,7 @@ def topic_unowned(step: Step, memory: Memory) -> Iterator[Observation]:
 
 
 def _topics_without_owner(step: Step) -> list[str]:
-    """Return topics with subscribers, and no partition in anybody's hands; none if that can't be told."""
+    """Return topics with subscribers but no owned partition; none if that is not known."""
     named = step.ownership.subscriptions.named()
     owned = _owned_topics(step)
     if named <= owned or None in owned or any(_may_own_more(stay.member) for stay in step.members.values()):
@@ -77,7 +77,7 @@ def _topics_without_owner(step: Step) -> list[str]:
 
 
 def _owned_topics(step: Step) -> set[str | None]:
-    """Return the names of the topics of which partitions are owned; None stands for those without a known name."""
+    """Return the names of topics with owned partitions; None stands for topics without a known name."""
     keys = {topic for topic, _ in step.ownership.holders}
     return {name for key in keys for _, name in step.topics.shown(step.now.group_type, key)}
 
@@ -88,7 +88,7 @@ def _may_own_more(member: Member) -> bool:
 
 
 def _known_count(step: Step, topic: str) -> int | None:
-    """Return how many partitions a topic has at a step; None if the cluster metadata does not say."""
+    """Return the partition count of a topic at a step; None if the cluster metadata does not have it."""
     return partition_count(step.topic_changes.get(topic, ()), step.now.at_ms)
 
 
@@ -99,7 +99,7 @@ def _subscribers(step: Step, topic: str) -> list[Member]:
 
 
 def _names(members: Iterable[Member]) -> list[str]:
-    """Return members by the names that stay the same over restarts: instance ids and client ids."""
+    """Return members by names that are the same after a restart: instance ids and client ids."""
     subscriptions = ((member, member.subscription_or_empty) for member in members)
     names = (
         subscription.instance_id or subscription.client_id or member.member_id for member, subscription in subscriptions
@@ -108,9 +108,9 @@ def _names(members: Iterable[Member]) -> list[str]:
 
 
 def partition_never_owned(step: Step, memory: Memory) -> Iterator[Observation]:
-    """Yield partitions that a topic got and that nobody has owned since, though the group owns others of the topic.
+    """Yield new partitions that no member has owned since, although the group owns others of the topic.
 
-    At the end of the log later changes of topics count too: the group has written nothing since, or nobody noticed.
+    At the end of the log, changes of topics after the group's last record count as well: no member noticed them.
     """
     yield from _begin_again(step, memory)
     for name in [name for name in memory.open if name.startswith(_PROVISIONAL)]:
@@ -151,7 +151,7 @@ def partition_never_owned(step: Step, memory: Memory) -> Iterator[Observation]:
 
 
 def _numbers_on_record(step: Step) -> dict[str, set[int]]:
-    """Return the partitions that have or had an owner, of each topic of which some are owned and all are wanted."""
+    """Return partitions with a present or past owner, of each subscribed topic with owned partitions."""
     group_type, ownership = step.now.group_type, step.ownership
     named = ownership.subscriptions.named()
     owned: dict[str, set[int]] = {}
@@ -167,7 +167,7 @@ def _numbers_on_record(step: Step) -> dict[str, set[int]]:
 
 
 def _never_owned(step: Step, on_record: Mapping[str, set[int]]) -> dict[str, tuple[str, DatedTopicChange, list[int]]]:
-    """Return partitions without any owner on record, by topic and by the change that the topic got them with."""
+    """Return partitions without any owner on record, by topic and by the change that added them."""
     if any(_may_own_more(stay.member) for stay in step.members.values()):
         return {}
     until_ms = None if step.is_end else step.now.at_ms
@@ -183,8 +183,8 @@ def _never_owned(step: Step, on_record: Mapping[str, set[int]]) -> dict[str, tup
 def empty_assignment(step: Step, memory: Memory) -> Iterator[Observation]:
     """Yield members of a Stable classic group whose assignment has no bytes.
 
-    The coordinator stores 0 bytes for a member that the leader's SyncGroup does not name. An episode is about the
-    members that are without an assignment since the same step.
+    The coordinator stores 0 bytes for a member that the leader's SyncGroup does not name. An episode is about members
+    without an assignment since the same step.
     """
     yield from _begin_again(step, memory)
     now = step.now
@@ -227,7 +227,7 @@ def empty_assignment(step: Step, memory: Memory) -> Iterator[Observation]:
 
 
 def without_assignment(step: Step) -> list[Member]:
-    """Return members of a classic group that the leader named no assignment for."""
+    """Return members of a classic group for which the leader sent no assignment."""
     if step.now.group_type is not GroupType.CLASSIC:
         return []
     members = (stay.member for stay in step.members.values())
@@ -235,7 +235,7 @@ def without_assignment(step: Step) -> list[Member]:
 
 
 def _name(member: Member) -> str:
-    """Return the name that a member keeps over restarts, if it has one."""
+    """Return a name of a member that is the same after a restart, if it has one."""
     return member.instance_id or member.member_id
 
 
@@ -246,12 +246,12 @@ def _with_verb(members: Sequence[Member]) -> str:
 
 
 class Part(NamedTuple):
-    """Members of a group that share topics among themselves, and none with the others.
+    """Members of a group that have topics in common with each other, but not with other members.
 
     Attributes:
         topics: the topics that they subscribe to, sorted.
         clients: their client ids, sorted.
-        members: how many they are.
+        members: number of these members.
     """
 
     topics: list[str]
@@ -264,9 +264,9 @@ class Part(NamedTuple):
 
 
 def disjoint_subscriptions(step: Step, memory: Memory) -> Iterator[Observation]:
-    """Yield times in which members of one group fall into parts that have no topic in common.
+    """Yield times in which a group has several parts without a common topic.
 
-    An episode lasts as long as there are several parts, whichever these are.
+    An episode lasts as long as there are several parts, even if the parts change.
     """
     now, subscriptions = step.now, step.ownership.subscriptions
     if step.is_end:
@@ -291,7 +291,7 @@ def disjoint_subscriptions(step: Step, memory: Memory) -> Iterator[Observation]:
 
 
 def _parts(step: Step) -> list[Part]:
-    """Return the parts of a group; none if it is whole, or the topics of a member are not known."""
+    """Return the parts of a group; none if there is only one part, or if the topics of a member are not known."""
     subscriptions = step.ownership.subscriptions
     parts = []
     disjoint = subscriptions.disjoint_topics()

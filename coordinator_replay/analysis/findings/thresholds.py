@@ -16,8 +16,8 @@ class Thresholds:
     """The numbers, with the defaults that suit a cluster on Kafka's own defaults.
 
     Attributes:
-        stuck_ms: for how long a group may be on its way to Stable; twice a consumer's default rebalance timeout.
-        unrevoked_ms: for how long a member without a known rebalance timeout may keep partitions that it must revoke.
+        stuck_ms: how long a group may be on its way to Stable; twice a consumer's default rebalance timeout.
+        unrevoked_ms: how long a member without a known rebalance timeout may keep partitions that it must revoke.
         storm_rebalances: rebalances within storm-window that are too many, not counting growing and shrinking.
         storm_window_ms: the time in which storm-rebalances are counted.
         flapping_returns: returns of a static member within flapping-window that are too many.
@@ -27,7 +27,8 @@ class Thresholds:
         disjoint_ms: for how long members of a group may have no topic in common.
         mixed_protocols_ms: how long the migration of a group from one protocol to the other may take.
         size_percent: how much of a limit on a group's size may be used.
-        group_max_size: group.max.size and its twins for consumer and streams groups; 0 for no limit, Kafka's default.
+        group_max_size: group.max.size and the same settings for consumer and streams groups; 0 for no limit, Kafka's
+            default.
         share_group_max_size: group.share.max.size.
         record_max_bytes: max.message.bytes of the topic; a group's record above it can't be written.
         silent_ms: for how long a group that used to commit may write nothing at all.
@@ -73,14 +74,14 @@ class Thresholds:
 
     @property
     def pause_ms(self) -> int:
-        """Return how long a pause of commits must be to deserve a look."""
+        """Return the shortest pause of commits that is examined."""
         return min(self.stall_ms, self.silent_ms)
 
     def with_changes(self, changes: Mapping[str, int]) -> "Thresholds":
-        """Return the same with other numbers for some names.
+        """Return these thresholds with other numbers for some names.
 
         Raises:
-            UsageError: there is no threshold of a name, or its number is below one where that means nothing.
+            UsageError: a name is no threshold, or its number is below one although that makes no sense for it.
         """
         for name, value in changes.items():
             if name not in THRESHOLD_NAMES:

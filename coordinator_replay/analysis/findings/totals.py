@@ -1,4 +1,4 @@
-"""Sums of commits by group and by partition; sums of several tasks, or of earlier runs, become one."""
+"""Sums of commits by group and by partition. Sums of several tasks or of earlier runs can be merged."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ Key = tuple[str, int]
 """A topic and a partition."""
 
 WHOLE: Key = ("", -1)
-"""Stands for all partitions, where a group is summed up."""
+"""Key for all partitions in a sum of a group."""
 
 
 def _plus(value: Any, other: Any) -> Any:
@@ -41,14 +41,14 @@ def _most(value: Any, other: Any) -> Any:
 
 
 BURST_MS = 10 * MINUTE_MS
-"""Rewinds of a topic are one burst where no more time lies between one and the next."""
+"""Rewinds of a topic belong to one burst if at most this time lies between one and the next."""
 
 _MOST_BURSTS = 100
-"""So many bursts are kept; of more, the oldest become one."""
+"""Largest number of bursts that are kept; of more, the oldest are merged."""
 
 
 def bursts_of(bursts: Iterable[Burst]) -> list[Burst]:
-    """Return bursts in order of time, those that follow each other closely as one.
+    """Return bursts in order of time; bursts in quick succession are merged.
 
     The result does not depend on the order of the additions.
     """
@@ -66,13 +66,13 @@ def bursts_of(bursts: Iterable[Burst]) -> list[Burst]:
 
 
 def _follows(until_ms: int | None, at_ms: int | None) -> bool:
-    """Return whether something is of the same burst; what has no time is before all that has."""
+    """Return whether a burst continues another one; a burst without a time comes before all others."""
     since_ms = elapsed_ms(until_ms, at_ms)
     return until_ms is at_ms is None if since_ms is None else since_ms <= BURST_MS
 
 
 def _one_burst(bursts: Sequence[Burst]) -> Burst:
-    """Return bursts, the oldest first, as one."""
+    """Return bursts, oldest first, merged into one."""
     return {
         "log_partition": bursts[0]["log_partition"],
         "count": sum(burst["count"] for burst in bursts),
@@ -86,27 +86,27 @@ def _one_burst(bursts: Sequence[Burst]) -> Burst:
 
 
 _MOST_PAUSES = 100
-"""So many pauses of a group are kept, the longest."""
+"""Number of a group's longest pauses that are kept."""
 
 
 FEWEST_COMMITS = 3
-"""How many commits it takes to say how often a group commits."""
+"""Number of commits that are needed to know how often a group commits."""
 
 
 def mean_interval_ms(first_ms: int, last_ms: int, commits: int) -> int | None:
-    """Return the mean time between two of so many commits; None of too few."""
+    """Return the mean time between commits, or None if there are too few."""
     return None if commits < FEWEST_COMMITS else (last_ms - first_ms) // (commits - 1)
 
 
 def ranges_of(ranges: Iterable[Range], pause_ms: int = 1, patience: int = 0) -> list[Range]:
-    """Return ranges in order, those without a pause between them as one.
+    """Return ranges in order; ranges without a pause between them are merged.
 
     Only earlier commits decide whether a time is a pause; later commits change nothing.
 
     Args:
-        ranges: in any order.
-        pause_ms: how long a pause is at least.
-        patience: how many times as long as the usual time between two commits before it.
+        ranges: ranges in any order.
+        pause_ms: the shortest pause.
+        patience: the factor by which a pause must exceed the usual time between the commits before it.
     """
     joined: list[Range] = []
     current = [0, 0, 0]
@@ -125,7 +125,7 @@ def ranges_of(ranges: Iterable[Range], pause_ms: int = 1, patience: int = 0) -> 
 
 
 def with_longest_pauses(ranges: Sequence[Range]) -> list[Range]:
-    """Return ranges in order; where there are too many, the shortest pauses between them are left out."""
+    """Return ranges in order; if there are too many, those with the shortest pauses between them are merged."""
     kept = list(map(list, ranges))
     shortest = nsmallest(len(kept) - 1 - _MOST_PAUSES, pairwise(kept), key=lambda pair: pair[1][0] - pair[0][1])
     for before, after in sorted(shortest, reverse=True):
@@ -136,9 +136,9 @@ def with_longest_pauses(ranges: Sequence[Range]) -> list[Range]:
 
 
 class ActiveTime:
-    """When a group committed without a pause.
+    """Times in which a group committed without a pause.
 
-    Each partition asks, so an answer takes no pass over all ranges.
+    Each partition asks, so answers are looked up without a pass over all ranges.
 
     Args:
         ranges: in order; they don't overlap.
@@ -152,7 +152,7 @@ class ActiveTime:
         self._before = list(accumulate((last - first for first, last, _ in ranges), initial=0))
 
     def elapsed_ms(self, first_ms: int, last_ms: int) -> int:
-        """Return how much of a time lies in ranges.
+        """Return how much of a time range lies in the ranges.
 
         >>> ActiveTime([[0, 10, 3], [50, 90, 2]]).elapsed_ms(5, 60)
         15
@@ -164,7 +164,7 @@ class ActiveTime:
         return self._before[begun] - max(self._lasts[begun - 1] - at_ms, 0) if begun else 0
 
     def last_before(self, until_ms: int) -> int | None:
-        """Return the last time before another in a range; None where none begins before it.
+        """Return the last time in a range before another time; None if no range begins before it.
 
         >>> active = ActiveTime([[0, 10, 3], [50, 90, 2]])
         >>> active.last_before(60), active.last_before(50), active.last_before(0)
@@ -178,9 +178,9 @@ class SummaryKind(NamedTuple):
     """Addition of sums of one kind.
 
     Attributes:
-        name: of the kind.
-        columns: how each is made of two.
-        newest: columns that are those of the newest, by the column that is largest for it.
+        name: name of the kind.
+        columns: the functions that merge two values of a column.
+        newest: columns taken from the newest sum, by the column whose largest value shows which is newest.
     """
 
     name: str
@@ -188,8 +188,8 @@ class SummaryKind(NamedTuple):
     newest: Mapping[str, Sequence[str]] = {}
 
     def merge(self, first: Sum, other: Sum) -> Sum:
-        """Return one sum of two of the same key."""
-        # A sum that an earlier release kept may lack a column.
+        """Return two sums of the same key merged."""
+        # A sum of an earlier release may lack a column.
         merged = {column: how(first.get(column), other.get(column)) for column, how in self.columns.items()}
         for by, columns in self.newest.items():
             is_newer = first[by] is None or (other[by] is not None and other[by] > first[by])
@@ -215,8 +215,7 @@ GROUP = SummaryKind(
         "active": lambda value, other: ranges_of([*(value or ()), *(other or ())]),
     },
 )
-"""Commits of a group; unproven are those of which the input doesn't show whether they were made in a transaction,
-most_a_minute is of each partition, active are the ranges without a pause between commits."""
+"""Commits of a group, see ``GroupCommits``."""
 
 PARTITION = SummaryKind(
     "partition",
@@ -237,7 +236,7 @@ PARTITION = SummaryKind(
         "empty_from_offset": ("empty_valid_from", "empty_committed_offset", "empty_previous_offset"),
     },
 )
-"""Commits of a partition, with what the newest says; the same of those into an Empty group."""
+"""Commits of a partition, with columns of the newest commit; the same for commits to an Empty group."""
 
 _BURSTS = {"bursts": lambda bursts, other: bursts_of([*bursts, *other])}
 
@@ -254,12 +253,12 @@ _MOST_PAST = 20
 
 
 def last_past(rows: Iterable[PastStall | PastExpiry]) -> list[PastStall | PastExpiry]:
-    """Return what was of a partition before the end of the log, the last of it."""
+    """Return the last of a partition's past stalls and expiries."""
     return sorted(rows, key=itemgetter("from_offset", "at", "status"))[-_MOST_PAST:]
 
 
 PAST = SummaryKind("past", {"past": lambda pasts, other: last_past([*pasts, *other])})
-"""What rules about the end of the log would have shown of a partition at times before it; the last of these."""
+"""Past stalls and expiries of a partition; only the last are kept."""
 
 SUMMARIES = {summary.name: summary for summary in (GROUP, PARTITION, REWIND, EMPTY_REWIND, POSITION_LOSS, PAST)}
 """Every kind by its name."""
@@ -272,7 +271,7 @@ _POSITION_LOSS = ("partition", "from_offset", "committed_offset", "replaced_offs
 
 
 def rewind(row: Mapping[str, Any]) -> Sum:
-    """Return a commit that went back, as something to add up.
+    """Return a commit that went back, as a sum.
 
     Args:
         row: partition, log_partition, from_offset, committed_offset, previous_offset, leader_epoch, is_transactional,
@@ -282,7 +281,7 @@ def rewind(row: Mapping[str, Any]) -> Sum:
 
 
 def position_loss(row: Mapping[str, Any]) -> Sum:
-    """Return a commit of a negative offset, as something to add up.
+    """Return a commit of a negative offset, as a sum.
 
     Args:
         row: partition, log_partition, from_offset, committed_offset, replaced_offset, owner_member_id, valid_from.
@@ -291,7 +290,7 @@ def position_loss(row: Mapping[str, Any]) -> Sum:
 
 
 def _burst(row: Mapping[str, Any], furthest: int, kept: Sequence[str]) -> Sum:
-    """Return a commit as a burst of its own.
+    """Return a burst of a single commit.
 
     Args:
         row: the commit.
@@ -312,7 +311,7 @@ def _burst(row: Mapping[str, Any], furthest: int, kept: Sequence[str]) -> Sum:
 
 
 class Totals:
-    """Sums of the commits of one group: of all, and of those that the next run need not add up again."""
+    """Sums of the commits of one group: of all commits, and of those that the next run need not add up again."""
 
     def __init__(self) -> None:
         self.every: dict[str, dict[Key, Sum]] = {name: {} for name in SUMMARIES}
@@ -325,11 +324,11 @@ class Totals:
             sums[summary.name][key] = added if before is None else summary.merge(before, added)
 
     def active(self, limits: Thresholds) -> list[Range]:
-        """Return when the group committed without a pause; only these ranges stay in its sums."""
+        """Return the times in which the group committed without a pause, and keep only these ranges in its sums."""
         ranges: list[Range] = []
         for sums in (self.over[GROUP.name], self.every[GROUP.name]):
             if (group := sums.get(WHOLE)) is not None:
-                # Where one run ended and the next began was no pause.
+                # The border between two runs is no pause.
                 ranges = with_longest_pauses(ranges_of(group["active"], limits.pause_ms, limits.patience))
                 group["active"] = ranges
         return ranges
