@@ -1,12 +1,13 @@
-"""Removals of offsets that the brokers' logs name: which writes of tombstones they are about.
+"""Removals of offsets in brokers' logs, and the writes of tombstones that they are about.
 
-A line of a newer coordinator names its log partition, and neither the records that were written nor, for retention,
-their groups: it is of a write where partition, time and number are those of that write, and of no other. A line of a
-Scala coordinator (2.x and 3.x) names no log partition, and counts the offsets of all writes that one cleanup led to,
-one for each group (``GroupMetadataManager.cleanupGroupMetadata``). What it names stands for the partition: it is of the
-writes near it that removed offsets of these groups or partitions, where these are as many as it counts. Brokers that
-each removed a deleted topic's offsets are counted together. "Removed N expired offsets" names nothing at all: which
-log partitions the broker led, and that the dump has all of them, no line says, so no number proves it to be of a write.
+A line of a newer coordinator names its log partition, but not the written records, nor, for retention, their groups. It
+belongs to a write if log partition, time and number agree with this write and with no other. A line of a Scala
+coordinator (2.x and 3.x) names no log partition. It counts the offsets of all writes of one cleanup, which makes a
+write for each group (``GroupMetadataManager.cleanupGroupMetadata``). The groups or partitions that it names replace the
+log partition: it belongs to the writes near it that removed offsets of these, if their number is the number in the
+line. If several brokers removed a deleted topic's offsets, their lines are counted together. "Removed N expired
+offsets" names nothing. No line says which log partitions the broker led, or that the dump has all of them, so no number
+proves that it belongs to a write.
 """
 
 import re
@@ -36,10 +37,10 @@ class Removal(StrEnum):
 
 
 EVENTS = frozenset({"TOMBSTONES_WRITTEN", "GROUPS_DELETED", "OFFSETS_DELETED"})
-"""Kinds of lines that say something about a removal."""
+"""Kinds of lines about a removal."""
 
 _OF_OFFSETS = (Removal.GROUPS, Removal.OFFSETS)
-"""Lines about these count offsets alone, others the tombstones of groups and members too."""
+"""Lines about these count only offsets; other lines also count the tombstones of groups and members."""
 
 _CLEANUP = re.compile(r"Generated (\d+) tombstone records while cleaning up group metadata in ")
 _TOPICS = re.compile(r"Generated (\d+) tombstone records in \d+ milliseconds while deleting offsets for \w+ \[(.*)\]")
@@ -52,7 +53,7 @@ _DELETED_TOPIC = re.compile(r"DeletedTopic\[id=[^,\]]*, name=([^\]]*)\]")
 
 
 class Write(NamedTuple):
-    """Tombstones of one write: those of one log partition with one timestamp."""
+    """A write of tombstones: one log partition and one timestamp."""
 
     log_partition: int
     at_ms: int
@@ -63,8 +64,8 @@ class Tombstones:
     """Numbers of tombstones of a write.
 
     Attributes:
-        offsets: of offsets.
-        others: of groups and members.
+        offsets: number of tombstones of offsets.
+        others: number of tombstones of groups and members.
     """
 
     offsets: int = 0
@@ -90,10 +91,10 @@ class Removed(NamedTuple):
 
     Attributes:
         at_ms: when it was logged.
-        log_partition: None where the line names none.
+        log_partition: None if the line names none.
         names: the topics, partitions or groups that it names; single offsets of a group as ``GROUP/TOPIC-PARTITION``.
-        number: how many tombstones, or offsets.
-        brokers: whose lines these are.
+        number: number of tombstones, or of offsets.
+        brokers: the brokers with these lines.
         sentence: the line as evidence.
     """
 
@@ -107,11 +108,11 @@ class Removed(NamedTuple):
 
 
 Named = Mapping[tuple[Removal, str], Mapping[Write, int]]
-"""How many offsets of a group, of a topic's partition, or of both a write removed, by what a line may name."""
+"""Number of offsets that a write removed, for each name in a line: of a group, of a topic's partition, or of both."""
 
 
 def read_removals(lines: Iterable[tuple[int | None, GroupLogLine]]) -> list[Removed]:
-    """Return what lines say of removals.
+    """Return the facts of lines about removals.
 
     Args:
         lines: lines of brokers' logs, each with the log partition that it names.
@@ -155,12 +156,12 @@ def _read(text: str) -> tuple[Removal, tuple[str, ...], int] | None:
 def logged_removals(
     removals: Iterable[Removed], writes: Mapping[Write, Tombstones], named: Named
 ) -> list[LoggedRemoval]:
-    """Return the writes of tombstones that lines are about, unless several writes or several lines fit.
+    """Return the writes of tombstones to which lines belong, unless several writes or several lines fit.
 
     Args:
-        removals: what lines say.
+        removals: the facts of lines.
         writes: all writes around these times.
-        named: those of what lines without a log partition name.
+        named: writes of the names in lines without a log partition.
     """
     by_partition: dict[int, list[Write]] = defaultdict(list)
     for write in writes:
@@ -177,7 +178,7 @@ def logged_removals(
 
 
 def _of_names(removed: Removed, named: Named) -> Collection[Write]:
-    """Write near a line that removed offsets of what it names, if these are as many as it counts."""
+    """Return the writes near a line that removed offsets of its names, if their number is the number in the line."""
     near = [
         (write, offsets)
         for name in dict.fromkeys(removed.names)

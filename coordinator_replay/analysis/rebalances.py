@@ -1,26 +1,25 @@
-"""Rebalances: what belongs together, from when to when, why, and what it cost: the table ``rebalances``.
+"""Rebalances with their begin, end, cause and costs: rows of ``rebalances``.
 
-In consumer, share and streams groups every new group epoch is a rebalance of its own, with a reason of its own: the
-broker logs each as one. It is over when the group has reached the targets of that epoch or of a later one; an epoch
-that is overtaken is over together with the one that overtook it. A classic group has a rebalance for every new
-generation. Its beginning is not on record, so ``started_at`` and ``duration_ms`` are null and two bounds take their
-place:
+In consumer, share and streams groups, every new group epoch is a rebalance with its own reason, as in the broker's log.
+It is over when the group has reached the targets of that epoch or of a later one. An epoch that is overtaken ends
+together with the epoch that overtook it. A classic group has a rebalance for every new generation. Its beginning is not
+on record, so ``started_at`` and ``duration_ms`` are null, and there are two bounds instead:
 
-- At least it took from the end of the join phase (``currentStateTimestamp``) to the record: the sync. Where records
-  before it are missing, the record may be a later one of the same generation, which a static member's restart writes.
-  Then it is no more than an upper bound of the end.
-- At most it took the time since the group's last record. Each record of a classic group is written when it becomes
-  Stable or Empty, or for a static member that is replaced while it is Stable, so a rebalance begins after it; the one
-  exception is the record of generation 0, by which a group is created while its first member joins. An offset commit
-  proves nothing of the kind: Kafka takes commits of a generation while its members are joining again
-  (``ClassicGroup.validateOffsetCommit`` refuses them in CompletingRebalance alone). Nor does the join phase last longer
-  than the largest rebalance timeout of the members, where no generation was passed over (``attempts`` is 1); see
+- It took at least the time from the end of the join phase (``currentStateTimestamp``) to the record: the sync. If
+  records before it are missing, the record may be a later one of the same generation, written when a static member
+  restarted. Then it is only an upper bound of the end.
+- It took at most the time since the group's last record. A record of a classic group is written when the group becomes
+  Stable or Empty, or when a static member is replaced while the group is Stable. So a rebalance begins after such a
+  record. The one exception is the record of generation 0, which creates a group while its first member joins. An offset
+  commit is no such bound: Kafka accepts commits of a generation while its members are joining again
+  (``ClassicGroup.validateOffsetCommit`` refuses them only in CompletingRebalance). The join phase also lasts no longer
+  than the largest rebalance timeout of the members, if no generation was skipped (``attempts`` is 1); see
   ``join_phase.longest_join_ms`` for the exceptions.
 
-Joins and leaves count to the first rebalance that begins with or after them; the time for which nobody owned a
-partition counts to the rebalance in which it was revoked. A row is final once a later rebalance is over too, because
-until then partitions revoked in it may still be without an owner. One whose cause is not certain waits for an hour, in
-which a later rebalance may show more of it (``reasons.hindsight``).
+Joins and leaves count for the first rebalance that begins with or after them. The time without an owner of a partition
+counts for the rebalance in which it was revoked. A row is final once a later rebalance is over as well, because until
+then, partitions revoked in it may still be without an owner. A rebalance without a certain cause waits for an hour, in
+which a later rebalance may show more about it (``reasons.hindsight``).
 """
 
 import hashlib
@@ -60,7 +59,7 @@ from coordinator_replay.times import elapsed_ms, latest_ms, time_order
 
 TABLE = "rebalances"
 
-# Looked up once: these stand in the way of every event.
+# Looked up once, because every event needs them.
 JOINED, LEFT = EventKind.MEMBER_JOINED, EventKind.MEMBER_LEFT
 
 ASKS = frozenset({EventKind.MEMBER_JOINED, EventKind.SUBSCRIPTION_CHANGED})
@@ -77,22 +76,23 @@ ENDS = frozenset(
         EventKind.GROUP_DELETED,
     }
 )
-"""Events after which no rebalance of the group is running any more."""
+"""Events after which no rebalance of the group is in progress."""
 
 WAIT_FOR_EACH_OTHER = frozenset({GroupType.CONSUMER, GroupType.STREAMS})
 """Types of groups in which a member gets a partition only after another has revoked it."""
 
 MOST_UNSETTLED = 64
-"""How many rebalances wait for later ones to show more of their reasons."""
+"""Largest number of rebalances that wait for later ones to show more about their reasons."""
 
 FIRST_GENERATION = 1
-"""Generation of a classic group before which it has no members: it is created, or empty since then."""
+"""Generation of a classic group before which it had no members: it was just created, or was empty."""
 
 BEFORE_ALL = -1
 """A log offset before every other."""
 
 MOST_HELD_UP = 64
-"""How many rebalances that are not over one member can block; a group that is never Stable has ever more of them."""
+"""Largest number of open rebalances that one member can block; a group that is never Stable has more and more of
+them."""
 
 BEGINS = frozenset({EventKind.REBALANCE_STARTED, EventKind.GROUP_EMPTIED})
 """Events that begin a new rebalance in a group of any type."""
@@ -105,18 +105,18 @@ class OpenRebalance:
     """One rebalance so far.
 
     Attributes:
-        started_ms: when it began; of a classic one, when it had begun at the latest. None before the group's first
-            record with a time, as all other times.
-        earliest_ms: when it began at the earliest; None where the log does not show it.
-        completed_at: when it was over, in milliseconds, as all of what the row shows as it is.
-        completed_offset: the log offset of the record by which it was over; None while it is not.
-        members_before: members before it; None where the group just before it is not on record.
-        is_counted: the partitions owned at its end were counted.
+        started_ms: when it began; for a classic rebalance, the latest possible begin. None, like all other times,
+            before the group's first record with a time.
+        earliest_ms: the earliest possible begin; None if the log does not show it.
+        completed_at: when it was over, in milliseconds, like all values that the row shows unchanged.
+        completed_offset: log offset of the record that completed it; None while it is in progress.
+        members_before: members before it; None if the group just before it is not on record.
+        is_counted: whether the partitions owned at its end were counted.
         held_up_until_ms: when the member ``held_up_by`` revoked partitions that others waited for.
-        unowned_ms_max: None where no partition revoked in it has been without an owner for a time on record.
-        log_partition: the partition of ``__consumer_offsets`` that its first record is in.
-        is_end_proven: no record is missing that may say that it was over earlier, or not yet.
-        settles_ms: up to when a later rebalance may show more of its reason; 0 where none can.
+        unowned_ms_max: None if no partition revoked in it has been without an owner for a time on record.
+        log_partition: the log partition of its first record.
+        is_end_proven: whether no record is missing that may show another end.
+        settles_ms: the time up to which a later rebalance may show more about its reason; 0 if none can.
         is_unowned_known: False once a partition went to another member within a join phase that is not on record.
     """
 
@@ -150,7 +150,7 @@ class OpenRebalance:
 
     @property
     def is_over(self) -> bool:
-        """Return whether every member has its assignment; when that was may not be on record."""
+        """Return whether every member has its assignment, even if the time of that is not on record."""
         return self.completed_offset is not None
 
 
@@ -159,11 +159,11 @@ _SHOWN = (
     *("members_before", "members_after", "members_joined", "members_left", "held_up_by", "held_up_ms"),
     *("partitions_reassigned", "partitions_added", "partitions_total", "is_exact", "log_partition"),
 )
-"""What the table shows of a rebalance as it is."""
+"""Fields of a rebalance that the table shows unchanged."""
 
 
 def rebalance_id(scope: Scope, partition: int, offset: int) -> str:
-    """Return the id of the rebalance that a record began: the same in every run over the same log.
+    """Return the id of the rebalance that a record began; it is the same in every run over the same log.
 
     >>> rebalance_id(Scope("default", "orders"), 3, 117)
     '8e4bb10c601a9af9491bb57ca31df591'
@@ -179,21 +179,21 @@ class Rebalances:
     Attributes:
         scope: whose rows these are.
         topics: topics by name.
-        members: the members before the operation at hand.
-        ownership: who owns partitions.
-        topic_changes: when topics changed, where that is known.
-        running: rebalances that are not over, and those over whose cost may still rise, oldest first.
-        unsettled: rebalances over whose cost is final, but not their reason, oldest first.
-        member_count: members when the last rebalance began.
-        joined: members that came since then.
-        left: members that went since then.
+        members: the members before the present operation.
+        ownership: the owners of partitions.
+        topic_changes: when topics changed, as far as known.
+        running: rebalances in progress, and finished ones whose cost may still rise, oldest first.
+        unsettled: finished rebalances whose cost is final but whose reason is not, oldest first.
+        member_count: number of members when the last rebalance began.
+        joined: members that joined since then.
+        left: members that left since then.
         is_step_exact: whether the last step was proven.
-        history: what reasons rest on apart from the operation.
-        lost_at: log offset at which records were last missing: signs of life up to there need not be on record.
+        history: facts for reasons besides the operation.
+        lost_at: log offset at which records were last missing; signs of life up to there need not be on record.
         open_join_at: log offset of the last rebalance in which members joined that may have been in the group before.
-        unproven_at: log offset of the last step that is not proven: departures up to there need not be on record.
-        unproven_ms: its time.
-        has_completed: whether one has ended whose partitions are not counted yet.
+        unproven_at: log offset of the last unproven step; departures up to there need not be on record.
+        unproven_ms: time of the last unproven step.
+        has_completed: whether a rebalance has ended whose partitions are not counted yet.
     """
 
     scope: Scope
@@ -219,7 +219,7 @@ class Rebalances:
         self.history = GroupHistory(self.topics)
 
     def begin(self, events: Sequence[Event], at_ms: int | None, last_ms: int | None) -> str | None:
-        """Open and close rebalances by one operation's events; called before other folds take them.
+        """Open and close rebalances by the events of an operation; called before other folds take them.
 
         Returns:
             The id of the rebalance that the operation belongs to.
@@ -251,17 +251,17 @@ class Rebalances:
         return belongs_to
 
     def _is_first_exact(self, last: Event) -> bool:
-        """Return whether an operation, of which this is the last event, is proven, and the one before is not."""
+        """Return whether the operation with this last event is proven, and the operation before is not."""
         was_exact, self.is_step_exact = self.is_step_exact, last.is_exact
         if not last.is_exact:
             self.unproven_at, self.unproven_ms = last.offset, last.timestamp_ms
         elif not was_exact:
-            # The last rebalance began with members that need not be all; here it is known who they are.
+            # The members at the begin of the last rebalance may be incomplete; from here on they are known.
             self.member_count, self.joined, self.left = len(self.members.stays), [], []
         return last.is_exact and not was_exact
 
     def end(self, rebalance_id: str | None, at_ms: int | None) -> Iterator[Row]:
-        """Count what an operation did to the ownership of partitions; yields the rebalances that are final by it.
+        """Count the changes of ownership by an operation; yield the rebalances that become final by it.
 
         Args:
             rebalance_id: the rebalance that the operation belongs to.
@@ -273,7 +273,7 @@ class Rebalances:
         if ownership.added and running and running[-1].rebalance_id == rebalance_id:
             running[-1].partitions_added += ownership.added
         if self.has_completed:
-            # A group that is never stable has ever more rebalances that run: only an end is a reason to see to them.
+            # A group that is never Stable has more and more open rebalances, so they are examined only if one ends.
             self.has_completed = False
             self._count_partitions()
         while len(running) > 1 and running[0].is_over and running[1].is_over:
@@ -282,7 +282,7 @@ class Rebalances:
             yield from self._settled(at_ms)
 
     def _settled(self, at_ms: int | None) -> Iterator[Row]:
-        """Yield rebalances of which no later one can show more."""
+        """Yield rebalances about which no later rebalance can show more."""
         waiting: list[OpenRebalance] = []
         too_many = len(self.unsettled) - MOST_UNSETTLED
         for place, rebalance in enumerate(self.unsettled):
@@ -293,7 +293,7 @@ class Rebalances:
         self.unsettled = waiting
 
     def _revise(self, revision: Revision) -> None:
-        """Let an earlier rebalance have the reason that is known by now."""
+        """Give an earlier rebalance the reason that is known by now."""
         for rebalance in reversed([*self.unsettled, *self.running[:-1]]):
             if revision.member_id in (rebalance.members_joined if revision.has_joined else rebalance.members_left):
                 rebalance.reason = revised(rebalance.reason, revision)
@@ -319,8 +319,8 @@ class Rebalances:
     def lose_track(self, offset: int) -> None:
         """Note that records begin to be missing: they may hold the end, cost and reason of running rebalances.
 
-        One that is over stays as exact as it is where no later record can show more: its reason is settled, and
-        every partition that was revoked in it has an owner.
+        A finished rebalance stays exact if no later record can show more: its reason is final, and every partition that
+        was revoked in it has an owner.
         """
         self.lost_at = offset
         unowned_since = {gap.rebalance_id for gap in self.ownership.gaps.values()}
@@ -331,7 +331,7 @@ class Rebalances:
             rebalance.is_end_proven &= rebalance.is_over
 
     def open_rows(self) -> Iterator[Row]:
-        """Yield rebalances that are not over, and those whose cost is not final."""
+        """Yield rebalances that are in progress, and those whose cost is not final."""
         self._count_partitions()
         for rebalance in (*self.unsettled, *self.running):
             yield self._row(rebalance)
@@ -362,7 +362,7 @@ class Rebalances:
         if may_be_back and reason.cause not in PROVEN_ALONE:
             reason = with_unknown_departures(reason)
         if self._may_lack_a_rebalance():
-            # A change of topics may have been answered by a rebalance that is not on record.
+            # A change of topics may have led to a rebalance that is not on record.
             reason = reason._replace(metadata_delay_ms=None)
         if are_others_open:
             self.open_join_at = event.offset
@@ -385,7 +385,7 @@ class Rebalances:
             is_end_proven=event.is_exact or not is_over,
         )
         if is_open(situation):
-            # Without a time of its own it is settled by the group's first record that has one.
+            # Without its own time, it becomes final with the group's first record that has a time.
             rebalance.settles_ms = (situation.at_ms or 0) + HINDSIGHT_MS
         if event.group_type is not GroupType.CLASSIC:
             rebalance.unowned_ms_max = rebalance.unowned_ms_total = 0
@@ -410,10 +410,10 @@ class Rebalances:
         return time_order(self.history.rebalanced_ms) <= time_order(self.unproven_ms)
 
     def _doubts(self, situation: Situation) -> tuple[bool, bool]:
-        """Return whether members that joined may have left where records are missing, as which client is not on record.
+        """Return whether joined members may be clients that left earlier, by records that are missing.
 
         Returns:
-            whether it is so of one of them, and whether others than those that it is taken for may have.
+            Whether one of them may have, and whether others than the assumed ones may have.
         """
         if self.unproven_at is None:
             return False, False
@@ -445,11 +445,11 @@ class Rebalances:
 
     def _row(self, open_rebalance: OpenRebalance) -> Row:
         is_classic = open_rebalance.group_type == GroupType.CLASSIC
-        # That no partition was without an owner is not on record where records are missing.
+        # If records are missing, it is not known that no partition was without an owner.
         is_unowned_known = open_rebalance.is_unowned_known and (
             open_rebalance.is_exact or bool(open_rebalance.unowned_ms_total)
         )
-        # A static member's restart writes a generation again: the first record on record need not be its end.
+        # A static member's restart writes a generation again, so the first remaining record need not be its end.
         least_ms = (
             elapsed_ms(open_rebalance.started_ms, open_rebalance.completed_at) if open_rebalance.is_end_proven else None
         )
@@ -462,7 +462,7 @@ class Rebalances:
             "duration_ms_max": elapsed_ms(open_rebalance.earliest_ms, open_rebalance.completed_at)
             if open_rebalance.is_end_proven
             else None,
-            # Offset commits are not replayed: the run fills these in.
+            # Offset commits are not replayed here; a later stage fills in these columns.
             "commit_pause_ms": None,
             "is_pause_at_least": None,
             "join_reason": str(open_rebalance.reason.join_reason),
@@ -492,7 +492,7 @@ FIELDS = Fields(
     *("running", "unsettled", "member_count", "joined", "left"),
     *("is_step_exact", "lost_at", "open_join_at", "unproven_at", "unproven_ms"),
 )
-"""What a snapshot has, apart from the history."""
+"""The fields in a snapshot, besides the history."""
 
 
 def _begins(event: Event) -> bool:
@@ -502,18 +502,18 @@ def _begins(event: Event) -> bool:
 
 
 def _started_ms(event: Event, at_ms: int | None, last_ms: int | None) -> int | None:
-    """Return when the rebalance of an event began; for a classic one, when it had begun at the latest."""
+    """Return when the rebalance of an event began; for a classic rebalance, the latest possible begin."""
     if event.group_type is GroupType.CLASSIC and event.kind in GENERATIONS:
         return join_done(event.changes.get("join_done_ms"), at_ms, last_ms)
     return at_ms
 
 
 def _earliest(situation: Situation, last_ms: int | None) -> int | None:
-    """Return when a rebalance can have begun at the earliest; None if the log does not show it.
+    """Return the earliest possible begin of a rebalance; None if the log does not show it.
 
     Args:
         situation: the rebalance.
-        last_ms: the time of the group's last operation; None where there was none, or none with a time.
+        last_ms: the time of the group's last operation; None if there was none, or none with a time.
     """
     event, started_ms = situation.opening, situation.started_ms
     if event.group_type is not GroupType.CLASSIC:
@@ -530,7 +530,7 @@ def _earliest(situation: Situation, last_ms: int | None) -> int | None:
 
 
 def _has_turned_back(event: Event, last_ms: int | None) -> bool:
-    """Return whether an event's times are before the group's last operation: two brokers' clocks measure no time."""
+    """Return whether an event's times are before the group's last operation, because brokers' clocks differ."""
     times = [at_ms for at_ms in (event.timestamp_ms, event.changes.get("join_done_ms")) if at_ms is not None]
     return last_ms is not None and bool(times) and min(times) < last_ms
 
@@ -544,7 +544,7 @@ def _count_unowned(open_rebalance: OpenRebalance, unowned_ms: int | None) -> Non
 
 
 def _count_wait(open_rebalance: OpenRebalance, handover: Handover, awaited_ms: int) -> None:
-    """Count the wait for a member that revoked a partition meant for another: the last one blocked the rebalance."""
+    """Count the wait for a member that revoked a partition meant for another; the last one blocked the rebalance."""
     if open_rebalance.group_type not in WAIT_FOR_EACH_OTHER:
         return
     if open_rebalance.is_over and time_order(open_rebalance.completed_at) < time_order(handover.released_ms):

@@ -1,4 +1,4 @@
-"""What all folds share: rows, whose they are, and topics by name."""
+"""Shared parts of all folds: rows, their cluster and group, and topics by name."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -13,18 +13,18 @@ Row = tuple[str, dict[str, Any]]
 """A table's name and one of its rows."""
 
 
-# Looked up once: these stand in the way of every topic of every assignment.
+# Looked up once, because every topic of every assignment needs them.
 STREAMS, CLASSIC = GroupType.STREAMS, GroupType.CLASSIC
 
 _PLAIN = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 def encode(value: Any) -> str:
-    """Return JSON as cells hold it."""
+    """Return a value as JSON for a cell."""
     try:
         return orjson.dumps(value).decode()
     except TypeError:
-        # What it does not take, the standard library may: numbers above 64 bits, half of a surrogate pair.
+        # The standard library accepts values that orjson does not: numbers above 64 bits, half of a surrogate pair.
         return _PLAIN.encode(value)
 
 
@@ -32,7 +32,7 @@ class Scope(NamedTuple):
     """Cluster and group of rows.
 
     Attributes:
-        encode: writes cells of JSON; a caller may need none.
+        encode: the function that writes cells of JSON; a caller may need none.
     """
 
     cluster: str
@@ -42,11 +42,11 @@ class Scope(NamedTuple):
 
 @dataclass(slots=True)
 class RecordTopics:
-    """Topics as tables show them, from what the records of a group call a topic.
+    """Topics as tables show them, from the names or ids in a group's records.
 
-    Records of classic groups hold names, those of consumer and share groups ids, those of streams groups subtopologies,
-    whose tasks read the partition of their number in every source topic. A name that is not known stays null; a
-    subtopology whose topics are not known (or are given by a pattern) stands in the topic's place itself.
+    Records of classic groups have names, records of consumer and share groups have ids. Records of streams groups have
+    subtopologies; a task reads the partition with its number in every source topic. An unknown name stays null. If the
+    topics of a subtopology are not known (or are given by a pattern), the subtopology itself takes the topic's place.
 
     Attributes:
         names: topic name by id.
@@ -57,7 +57,7 @@ class RecordTopics:
     sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def shown(self, group_type: GroupType, topic: str) -> tuple[tuple[str | None, str | None], ...]:
-        """Return pairs of topic id and topic name behind one key of an assignment."""
+        """Return pairs of topic id and topic name for one key of an assignment."""
         if group_type is STREAMS:
             return tuple((None, name) for name in self.sources.get(topic) or (topic,))
         if group_type is CLASSIC:
@@ -65,7 +65,7 @@ class RecordTopics:
         return ((topic, self.names.get(topic)),)
 
     def keys(self, old_type: GroupType, topic: str, new_type: GroupType) -> tuple[str, ...]:
-        """Return what records of another group type call a topic, as far as its name is known."""
+        """Return the keys of a topic in records of another group type, as far as its name is known."""
         names = {name for _, name in self.shown(old_type, topic) if name is not None}
         if new_type is GroupType.CLASSIC:
             return tuple(sorted(names))
@@ -74,7 +74,7 @@ class RecordTopics:
         return tuple(topic_id for topic_id, name in self.names.items() if name in names)
 
     def structs(self, group_type: GroupType, assignment: Assignment | None) -> list[dict[str, Any]] | None:
-        """Return an assignment as ``array<struct<topic_id, topic, partitions>>``, None where it is not known."""
+        """Return an assignment as ``array<struct<topic_id, topic, partitions>>``; None if it is not known."""
         if not assignment:
             return None if assignment is None else []
         return [

@@ -1,4 +1,4 @@
-"""The topics that the members of a group subscribe to, by which a partition without an owner is missed or not."""
+"""The topics that the members of a group subscribe to. They decide whether a partition without an owner is missed."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -18,8 +18,8 @@ class Asked(NamedTuple):
     """The topics that one member subscribes to.
 
     Attributes:
-        topics: their names; None where they are not on record, which may be any topic.
-        regex: the expression that it subscribes to; empty for none.
+        topics: their names; None if they are not on record, so that they may be any.
+        regex: the regular expression that it subscribes to; empty if there is none.
     """
 
     topics: tuple[str, ...] | None
@@ -40,12 +40,12 @@ class Subscriptions:
 
     Attributes:
         topics: topics by name.
-        members: what each member subscribes to.
+        members: the subscription of each member.
         regexes: the topics that expressions were resolved to.
-        counts: how many members subscribe to a topic; None counts those that may subscribe to any.
-        expressions: how many members subscribe to an expression.
-        kinds: how many members subscribe to the very same.
-        has_changed: whether the last operation changed any of it.
+        counts: number of members that subscribe to a topic; the key None counts members that may subscribe to any.
+        expressions: number of members that subscribe to an expression.
+        kinds: number of members with the same subscription.
+        has_changed: whether the last operation changed any of these.
     """
 
     topics: RecordTopics
@@ -73,13 +73,13 @@ class Subscriptions:
             self._set(member.member_id, _asked(member))
 
     def is_wanted(self, group_type: GroupType, key: str) -> bool:
-        """Tell whether a member subscribes to a topic, or may do so.
+        """Return whether a member subscribes to a topic, or may do so.
 
         A topic without a known name is wanted as long as the group has members: nothing shows that they left it.
 
         Args:
             group_type: the type of the group whose records name the topic.
-            key: what these records call the topic.
+            key: the name or id of the topic in these records.
         """
         if not self.members:
             return False
@@ -103,7 +103,7 @@ class Subscriptions:
         return frozenset((*(asked.topics or ()), *self.regexes.get(asked.regex, ())))
 
     def disjoint_topics(self) -> list[frozenset[str]]:
-        """Return topics in sets, such that no member subscribes to topics of two sets.
+        """Return sets of topics such that no member subscribes to topics of two sets.
 
         There is no set if a member may subscribe to topics that are not known. Members without a topic don't count.
         """

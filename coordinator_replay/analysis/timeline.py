@@ -56,7 +56,7 @@ class Timeline:
         return self.encode(event.detail(show))
 
     def _topic(self, topic: str, partitions: tuple[int, ...], group_type: GroupType) -> dict[str, Any]:
-        # A conversion shows members of both types, so a topic that has a name is an id.
+        # A conversion shows members of both types. A topic with a known name is an id there.
         name = self.topics.names.get(topic)
         if name is not None or group_type is GroupType.CONSUMER or group_type is GroupType.SHARE:
             return {"topic_id": topic, "topic": name, "partitions": partitions}

@@ -1,11 +1,11 @@
-"""Rebalances of classic groups that no record shows yet: those going on at the end of the brokers' logs.
+"""Rebalances of classic groups that no record shows yet, in progress at the end of the brokers' logs.
 
-A classic group writes no record until its rebalance is over. What its coordinator has logged since the group's last
-record shows that one is going on: "Preparing to rebalance group" with the generation of that record begins it, and
-nothing has ended it. Had it ended before, there would be a record of it. What was logged before the coordinator loaded
-the group's log partition once more does not count: a group that is loaded is in the state of its last record.
+A classic group writes no record until its rebalance is over. Lines of its coordinator after the group's last record can
+show that a rebalance is in progress: "Preparing to rebalance group" with the generation of that record begins it, and
+no line ends it. If it had ended, there would be a record. Lines from before the coordinator loaded the group's log
+partition again don't count: a loaded group is in the state of its last record.
 
-No record agrees with these lines, so that no cause is certain, and no row is exact.
+No record confirms these lines, so no cause is certain and no row is exact.
 """
 
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ from coordinator_replay.analysis.rows import Scope
 from coordinator_replay.engine.model import GroupType
 
 ENDS = frozenset({"GROUP_EMPTY", "ASSIGNMENT_RECEIVED"})
-"""Lines by which a rebalance is over: where its record is not read yet, it is over all the same."""
+"""Lines that end a rebalance, even if its record has not been read yet."""
 
 
 class LastRecord(NamedTuple):
@@ -34,10 +34,10 @@ class LastRecord(NamedTuple):
 
     Attributes:
         epoch: its generation.
-        members: how many it has.
-        at_ms: the time of that record.
-        log_partition: where it stands.
-        log_offset: likewise.
+        members: number of its members.
+        at_ms: time of the record.
+        log_partition: log partition of the record.
+        log_offset: log offset of the record.
     """
 
     epoch: int
@@ -50,13 +50,13 @@ class LastRecord(NamedTuple):
 def unrecorded_rebalance(
     scope: Scope, last: LastRecord, lines: Iterable[GroupLogLine], loaded_ms: int | None
 ) -> dict[str, Any] | None:
-    """Return the rebalance of a classic group that is going on, as a row of ``rebalances``; None where none is.
+    """Return the rebalance of a classic group in progress, as a row of ``rebalances``; None if there is none.
 
     Args:
         scope: whose row it is.
         last: the group's last record.
-        lines: of the group on its log partition, by time: ``BEGIN`` and ``ENDS``.
-        loaded_ms: when a coordinator loaded that partition last; None where no log says it.
+        lines: lines about the group on its log partition, by time: ``BEGIN`` and ``ENDS``.
+        loaded_ms: when a coordinator last loaded that partition; None if no log says it.
     """
     since_ms = max(last.at_ms - SLACK_MS, loaded_ms or 0)
     logged: list[GroupLogLine] = []
@@ -75,7 +75,7 @@ def unrecorded_rebalance(
         cause = rejoin_cause(first.client_reason)
     is_open = cause in (Cause.UNKNOWN, Cause.LEADER_REJOIN)
     return {
-        # The place behind the group's last record: that by which this one will be over has a later one.
+        # The offset after the group's last record; the record that will end this rebalance comes later.
         "rebalance_id": rebalance_id(scope, last.log_partition, last.log_offset + 1),
         "cluster": scope.cluster,
         "group_id": scope.group_id,
