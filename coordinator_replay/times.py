@@ -152,3 +152,22 @@ def later(moment: datetime, by_ms: int) -> datetime:
         return min(moment + timedelta(milliseconds=by_ms), LATEST)
     except OverflowError:
         return LATEST if by_ms > 0 else _EARLIEST
+
+
+_LENGTHS = (
+    *(timedelta(milliseconds=count) for count in (1, 2, 5, 10, 20, 50, 100, 200, 500)),
+    *(timedelta(seconds=count) for count in (1, 2, 5, 10, 15, 30)),
+    *(timedelta(minutes=count) for count in (1, 2, 5, 10, 15, 30)),
+    *(timedelta(hours=count) for count in (1, 2, 3, 6, 12)),
+    *(timedelta(days=count) for count in (1, 2, 7, 14, 28, 91, 364, 3640, 36_400)),
+)
+"""Lengths of time that people count in."""
+
+
+def round_length(length: timedelta, most: int, least: timedelta = _LENGTHS[0]) -> timedelta:
+    """Return the shortest round length of time that a range holds at most so many times.
+
+    >>> print(round_length(timedelta(hours=1), 12), round_length(timedelta(days=8), 8), sep="; ")
+    0:05:00; 1 day, 0:00:00
+    """
+    return next((step for step in _LENGTHS if step >= least and length <= step * most), _LENGTHS[-1])

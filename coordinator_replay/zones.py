@@ -2,13 +2,15 @@
 
 import re
 from collections.abc import Mapping
-from datetime import UTC, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from coordinator_replay.errors import UsageError
 
 FARTHEST = timedelta(hours=14)
 """The largest offset from UTC that any time zone has or had."""
+
+_STEP = timedelta(days=7)
 
 _FIXED = re.compile(r"(?:UTC|GMT)?([+-])(\d{1,2}):?(\d{2})?")
 
@@ -56,3 +58,41 @@ def parse_zone(name: str) -> tzinfo:
         raise UsageError(
             f"no time zone {name!r}: name one of the IANA database, as Europe/Berlin, or +02:00"
         ) from problem
+
+
+def offsets_between(zone: tzinfo, start: datetime, end: datetime) -> list[tuple[datetime, timedelta]]:
+    """Return how far a zone is ahead of UTC from one time to another: since when, and how far.
+
+    The first entry holds at ``start``. A clock that is changed and set back within a week seems unchanged.
+
+    >>> changes = offsets_between(
+    ...     ZoneInfo("Europe/Berlin"), *(datetime(2026, month, 1, tzinfo=UTC) for month in (3, 5))
+    ... )
+    >>> [(str(since), str(offset)) for since, offset in changes]
+    [('2026-03-01 00:00:00+00:00', '1:00:00'), ('2026-03-29 01:00:00+00:00', '2:00:00')]
+    """
+    changes = [(start, _offset(zone, start))]
+    at = start
+    while at < end:
+        following = at + min(_STEP, end - at)
+        if _offset(zone, following) != changes[-1][1]:
+            changes.append((_change(zone, at, following), _offset(zone, following)))
+        at = following
+    return changes
+
+
+def _offset(zone: tzinfo, at: datetime) -> timedelta:
+    try:
+        return at.astimezone(zone).utcoffset() or timedelta()
+    except OverflowError:
+        # In that zone it is after the end of the calendar.
+        return timedelta()
+
+
+def _change(zone: tzinfo, before: datetime, after: datetime) -> datetime:
+    """Return the second at which a zone's offset becomes that of the later time."""
+    offset = _offset(zone, after)
+    while after - before > timedelta(seconds=1):
+        middle = before + (after - before) // 2
+        before, after = (before, middle) if _offset(zone, middle) == offset else (middle, after)
+    return after.replace(microsecond=0)

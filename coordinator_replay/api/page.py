@@ -1,19 +1,26 @@
-"""Pages and traces of groups."""
+"""Pages, pictures and traces of groups."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, tzinfo
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from coordinator_replay.api import questions
+from coordinator_replay.errors import UsageError
 from coordinator_replay.query.basis import Basis
 
 if TYPE_CHECKING:
+    from coordinator_replay.report.drawing import Drawing
     from coordinator_replay.report.life import GroupLife
 
 _HEIGHT = 900
 """Pixels of a page in a notebook; it scrolls."""
+
+
+_OTHER_PICTURES = (".jpg", ".jpeg", ".pdf", ".gif", ".webp")
+"""Ends of names that neither a page nor a picture of it has."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -25,20 +32,41 @@ class Page:
         facts: counts of the things that it shows.
         notes: sentences that belong to it.
         basis: the basis, see ``Answer``.
+        drawing: function that makes its figures for a picture; None if the page has none.
     """
 
     html: str
     facts: Mapping[str, int | None]
     notes: tuple[str, ...] = ()
     basis: Basis | None = None
+    drawing: "Callable[[], Drawing] | None" = None
 
     def save(self, path: str | Path) -> None:
-        """Write the page.
+        """Write the page, or its figures as a picture if the file's name ends in ``.svg`` or ``.png``.
 
         Raises:
-            UsageError: the file can't be written.
+            UsageError: the file can't be written, the page has no figures, or no Chromium is there to draw a PNG.
         """
-        questions.write_page(self.html, Path(path))
+        path = Path(path)
+        match path.suffix.lower():
+            case ".svg":
+                questions.write_page(self.svg(), path)
+            case ".png":
+                questions.write_png(self.svg(), path)
+            case end if end in _OTHER_PICTURES:
+                raise UsageError(f"{path}: give a name that ends in .html, .svg or .png")
+            case _:
+                questions.write_page(self.html, path)
+
+    def svg(self) -> str:
+        """Return the figures of the page as an SVG picture.
+
+        Raises:
+            UsageError: the page has no figures.
+        """
+        if self.drawing is None:
+            raise UsageError("this page has no figures for a picture: give a name that ends in .html")
+        return questions.svg_of(self.drawing())
 
     def __repr__(self) -> str:
         return f"Page({', '.join(f'{name}={count}' for name, count in self.facts.items())})"
@@ -80,8 +108,15 @@ class Trace:
         basis: the basis, see ``Answer``.
     """
 
-    def __init__(self, lives: Sequence["GroupLife"], notes: Iterable[str] = (), basis: Basis | None = None) -> None:
+    def __init__(
+        self,
+        lives: Sequence["GroupLife"],
+        notes: Iterable[str] = (),
+        basis: Basis | None = None,
+        zone: tzinfo = UTC,
+    ) -> None:
         self._lives = tuple(lives)
+        self._zone = zone
         self.groups = tuple(life.group for life in lives)
         self.notes = (*notes, *(note for life in lives for note in life.notes))
         self.basis = basis
@@ -95,7 +130,8 @@ class Trace:
         Raises:
             UsageError: the file can't be written.
         """
-        return questions.write_trace(self._lives, Path(path), None if self.basis is None else self.basis.line())
+        basis = None if self.basis is None else self.basis.line()
+        return questions.write_trace(self._lives, Path(path), basis, self._zone)
 
     def __repr__(self) -> str:
         return f"Trace(groups={list(self.groups)!r})"

@@ -43,10 +43,13 @@ if TYPE_CHECKING:
         unread_in,
     )
     from coordinator_replay.query.who import is_pattern, named_groups
+    from coordinator_replay.report.drawing import Mark
     from coordinator_replay.report.fleet_page import fleet_page
-    from coordinator_replay.report.group_page import group_page
+    from coordinator_replay.report.group_page import group_page, life_drawing
     from coordinator_replay.report.metrics import metrics_of
     from coordinator_replay.report.page import plain_page, write_page
+    from coordinator_replay.report.picture import svg_of
+    from coordinator_replay.report.png import write_png
     from coordinator_replay.report.site import INDEX, write_site
     from coordinator_replay.report.trace import traces_of, write_trace
 else:
@@ -115,9 +118,12 @@ else:
             ],
             "coordinator_replay.query.who": ["is_pattern", "named_groups"],
             "coordinator_replay.report.fleet_page": ["fleet_page"],
-            "coordinator_replay.report.group_page": ["group_page"],
+            "coordinator_replay.report.drawing": ["Mark"],
+            "coordinator_replay.report.group_page": ["group_page", "life_drawing"],
             "coordinator_replay.report.metrics": ["metrics_of"],
             "coordinator_replay.report.page": ["plain_page", "write_page"],
+            "coordinator_replay.report.picture": ["svg_of"],
+            "coordinator_replay.report.png": ["write_png"],
             "coordinator_replay.report.site": ["INDEX", "write_site"],
             "coordinator_replay.report.trace": ["traces_of", "write_trace"],
         },
@@ -134,6 +140,7 @@ __all__ = [
     "ExpiredOffset",
     "Finding",
     "GroupImpact",
+    "Mark",
     "MemberInterval",
     "OffsetChange",
     "Owners",
@@ -159,6 +166,7 @@ __all__ = [
     "inherited_note",
     "is_pattern",
     "last_departures_note",
+    "life_drawing",
     "looked_note",
     "looked_until",
     "member_intervals_of",
@@ -189,6 +197,7 @@ __all__ = [
     "saved_terms",
     "side_of_run",
     "summary_between",
+    "svg_of",
     "terms_of",
     "timeline_of",
     "traces_of",
@@ -199,6 +208,7 @@ __all__ = [
     "unread_in",
     "with_lag",
     "write_page",
+    "write_png",
     "write_site",
     "write_trace",
 ]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -807,10 +808,11 @@ class Warehouse:
         end: Time | None = None,
         what_if: Sequence[Mapping[str, str | int]] = (),
         known: Mapping[str, str | int] | None = None,
+        marks: Sequence[tuple[Time, str]] = (),
     ) -> Page:
         """Return the life of a group, or of all groups, as one page that needs no network.
 
-        A notebook shows it in place.
+        A notebook shows it in place; ``save`` writes its figures as a picture, too.
 
         Args:
             group: the group; all groups at a glance if None.
@@ -819,21 +821,28 @@ class Warehouse:
             what_if: settings to try, one mapping for each alternative, as ``what_if`` takes them: the page shows the
                 group's recorded life and each of them, on one time axis.
             known: settings that the recorded life had and the log does not have; only with ``what_if``.
+            marks: times to mark in all figures, each with a text, such as a deployment.
 
         Raises:
             UsageError: alternatives are given for all groups at once, or ``known`` without alternatives.
         """
         if what_if:
-            return self._what_if_page(group, what_if, start, end, known)
+            return self._what_if_page(group, what_if, start, end, known, marks)
         if known:
             raise UsageError("known settings are for alternatives: give what to try, too")
-        since, until = self._time(start), self._end(end)
+        since, until, marked = self._time(start), self._end(end), self._marks(marks)
         if group is None:
-            html, fleet = questions.fleet_page(self._tables, since, until)
-            return Page(html, {"groups": len(fleet.lanes), "rebalances": fleet.rebalances}, basis=self._from(since))
-        html, life = questions.group_page(self._tables, group, since, until)
+            html, fleet = questions.fleet_page(self._tables, since, until, marked)
+            facts = {"groups": len(fleet.lanes), "rebalances": fleet.rebalances}
+            return Page(html, facts, basis=self._from(since), drawing=fleet.drawing)
+        html, life = questions.group_page(self._tables, group, since, until, marked)
         facts = {"rebalances": len(life.rebalances), "commits": life.commit_count}
-        return Page(html, facts, life.notes, self._from(since, group))
+        drawing = partial(questions.life_drawing, self._tables, life, since, marked)
+        return Page(html, facts, life.notes, self._from(since, group), drawing)
+
+    def _marks(self, marks: Sequence[tuple[Time, str]]) -> tuple[questions.Mark, ...]:
+        """Return times and texts as pages take them."""
+        return tuple(questions.Mark(moment, text) for at, text in marks if (moment := self._time(at)) is not None)
 
     def _what_if_page(
         self,
@@ -842,6 +851,7 @@ class Warehouse:
         start: Time | None,
         end: Time | None,
         known: Mapping[str, str | int] | None,
+        marks: Sequence[tuple[Time, str]],
     ) -> Page:
         """Return the recorded life of a group and alternatives."""
         if group is None:
@@ -851,21 +861,32 @@ class Warehouse:
         answer = door.what_if(self._tables, group, tried, since, self._end(end), _texts(known))
         facts = {"rebalances": answer.recorded.rebalances, "alternatives": len(answer.alternatives)}
         notes = (str(answer.fidelity), *answer.differences)
-        return Page(door.what_if_page(self._tables, answer), facts, notes, self._from(since, group))
+        marked = self._marks(marks)
+        html = door.what_if_page(self._tables, answer, marked)
+        drawing = partial(door.what_if_drawing, self._tables, answer, marked)
+        return Page(html, facts, notes, self._from(since, group), drawing)
 
-    def write_pages(self, folder: str | Path, *, start: Time | None = None, end: Time | None = None) -> Pages:
+    def write_pages(
+        self,
+        folder: str | Path,
+        *,
+        start: Time | None = None,
+        end: Time | None = None,
+        marks: Sequence[tuple[Time, str]] = (),
+    ) -> Pages:
         """Return the lives of all groups as linked pages in one folder: an overview, and a page for each group.
 
         Args:
             folder: where to; made if it does not exist.
             start: from this time on; the start of the log if None.
             end: up to this time; the end of the log if None.
+            marks: times to mark in all figures, each with a text.
 
         Raises:
             UsageError: the folder can't be written.
         """
         since = self._time(start)
-        made = questions.write_site(self._tables, Path(folder), since, self._end(end))
+        made = questions.write_site(self._tables, Path(folder), since, self._end(end), self._marks(marks))
         facts = {"groups": len(made.lanes), "rebalances": made.rebalances}
         return Pages(Path(folder) / questions.INDEX, facts, tuple(made.notes), self._from(since))
 
@@ -885,7 +906,7 @@ class Warehouse:
                 f"{len(names)} groups existed in that time; the trace has the {MOST_TRACED_GROUPS} with most events."
             ]
         lives = questions.traces_of(self._tables, names[:MOST_TRACED_GROUPS], since, until)
-        return Trace(lives, notes, self._from(since, group))
+        return Trace(lives, notes, self._from(since, group), self._tables.zone)
 
     def metrics(
         self,

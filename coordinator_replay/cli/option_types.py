@@ -96,6 +96,25 @@ TIME = ParsedTime("time", parse_time, LogTime)
 TIME_OR_RUN = ParsedTime("time or run id", parse_time_or_run, LogTime)
 """A time, or the run id of an audit, which stands for the end of the log as that audit had read it."""
 
+
+class _Mark(click.ParamType):  # type: ignore[type-arg]  # generic in newer click only
+    """Option type of a time and a text, with ``=`` between them."""
+
+    name = "mark"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[object, str]:
+        """Return the time and the text."""
+        if isinstance(value, tuple):
+            return value
+        time_text, equals, text = str(value).partition("=")
+        if not equals or not text.strip():
+            self.fail(f"{value!r} is no mark: give a time and a text, as 02:13=deploy", param, ctx)
+        return TIME.convert(time_text.strip(), param, ctx), text.strip()
+
+
+MARK = _Mark()
+"""A time and a text."""
+
 ABSOLUTE_TIME = ParsedTime("time", _by_the_clock)
 """A time in a command that has read no log yet: only full dates, and ``now`` by this machine's clock."""
 

@@ -18,6 +18,7 @@ from coordinator_replay.cli.answers import (
     show,
     who_options,
 )
+from coordinator_replay.cli.option_types import MARK
 from coordinator_replay.cli.options import Common, open_warehouse, warehouse_command
 from coordinator_replay.cli.output import print_text, to_json
 from coordinator_replay.cli.reasons import print_reason
@@ -36,15 +37,15 @@ def print_written(common: Common, path: Path, text: str, **facts: object) -> Non
         say(text)
 
 
-_PICTURES = (".svg", ".png", ".jpg", ".jpeg", ".pdf", ".gif", ".webp")
-"""File extensions that a page must not have."""
+_FILES = (".html", ".htm", ".svg", ".png")
+"""File extensions of pages and pictures."""
 
 
 def _is_folder(out: str, path: Path, *, is_fleet: bool) -> bool:
     """Return whether the output is a folder: it ends in a slash, is one, or is for all groups and names no page."""
     if out.endswith(("/", os.sep)) or path.is_dir():
         return True
-    return is_fleet and not path.exists() and path.suffix.lower() not in (".html", ".htm")
+    return is_fleet and not path.exists() and path.suffix.lower() not in _FILES
 
 
 @warehouse_command(
@@ -81,6 +82,7 @@ def why(common: Common, **asked: Any) -> None:
 @warehouse_command(
     "coordinator-replay report payments --out payments.html",
     "coordinator-replay report payments --from 2026-11-20T02:00 --to 2026-11-20T03:00 --out night.html",
+    "coordinator-replay report payments --out payments.svg --mark '02:13=deploy 4.2'",
     "coordinator-replay report --out fleet/",
     "coordinator-replay report payments --what-if group.protocol=consumer --out what-if.html",
 )
@@ -91,8 +93,16 @@ def why(common: Common, **asked: Any) -> None:
     "out",
     required=True,
     type=click.Path(),
-    help="The HTML file to write. Without GROUP, a name that does not end in .html is a folder, made if needed, for "
-    "linked pages of all groups.",
+    help="File to write: HTML, or a picture if its name ends in .svg or .png. Without GROUP, a name with another end "
+    "is a folder, made if needed, for linked pages of all groups.",
+)
+@click.option(
+    "--mark",
+    "marks",
+    type=MARK,
+    multiple=True,
+    metavar="TIME=TEXT",
+    help="Mark a time in all figures, such as 02:13=deploy; can be given again.",
 )
 @click.option(
     "--what-if",
@@ -105,18 +115,13 @@ def why(common: Common, **asked: Any) -> None:
 def report(
     common: Common, group: str | None, out: str, alternatives: Sequence[str], known: Sequence[str], **asked: Any
 ) -> None:
-    """Draw what happened to GROUP, or to all groups, as HTML pages that need no network.
+    """Draw what happened to GROUP, or to all groups, as HTML pages that need no network, or as a picture.
 
     Without GROUP, a file gets an overview of all groups; a folder gets the overview and a linked page for each group.
     With --what-if, the page shows GROUP as recorded and as simulated with each alternative, on one time axis. what-if
-    --list-settings shows the names of settings.
+    --list-settings shows the names of settings. PNG needs a Chromium on the machine, SVG does not.
     """
     path = Path(out)
-    if path.suffix.lower() in _PICTURES:
-        raise UsageError(
-            f"{out}: report draws HTML pages, no pictures: give a name that ends in .html, and save the picture from "
-            "the page in a browser"
-        )
     is_folder = _is_folder(out, path, is_fleet=group is None)
     if group is not None and is_folder:
         raise UsageError(f"{out} is a folder: give a file for the page of one group, such as {path / 'group.html'}")

@@ -8,16 +8,17 @@ from coordinator_replay.query.findings import Finding, findings_of
 from coordinator_replay.query.groups import groups_at
 from coordinator_replay.query.rebalances import GOES_ON_UNTIL, TOUCHES_RANGE
 from coordinator_replay.query.tables import Coverage, Tables
-from coordinator_replay.times import later
+from coordinator_replay.times import EPOCH, later, round_length
 
 MOST_ROWS = 500
 """Largest number of rows of every other list."""
 
-_UNITS = {"minute": timedelta(hours=3), "hour": timedelta(days=4), "day": timedelta.max}
-"""Units by which rebalances are counted, each with the longest time range that it is used for."""
+MOST_BARS = 120
+"""Largest number of lengths of time by which rebalances are counted."""
 
 _CAUSES = f"""
-    SELECT date_trunc($unit, coalesce(started_at, {GOES_ON_UNTIL})) AS since, coalesce(cause, 'UNKNOWN'), count(*)
+    SELECT time_bucket($width, coalesce(started_at, {GOES_ON_UNTIL}), $origin) AS since, coalesce(cause, 'UNKNOWN'),
+           count(*)
     FROM rebalances
     WHERE cluster = $cluster AND {TOUCHES_RANGE} AND coalesce(started_at, {GOES_ON_UNTIL}) IS NOT NULL
     GROUP BY 1, 2 ORDER BY 1, 2
@@ -45,7 +46,7 @@ _QUARANTINE = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CauseCount:
-    """Rebalances of one cause that began within one day, hour or minute."""
+    """Rebalances of one cause that began within one length of time, or ended where their start is not on record."""
 
     since: datetime
     cause: str
@@ -114,14 +115,14 @@ class ClusterGroups:
     """A cluster's groups at a glance.
 
     Attributes:
-        unit: unit by which rebalances are counted: ``day``; ``hour`` or ``minute`` if the time range is short.
+        width: the length of time in which rebalances are counted together.
         kinds: number of groups by type and state at the end.
     """
 
     start: datetime
     end: datetime
     coverage: Coverage
-    unit: str
+    width: timedelta
     kinds: tuple[tuple[str, str, int], ...]
     causes: tuple[CauseCount, ...]
     expiring: tuple[Expiring, ...]
@@ -153,14 +154,16 @@ def fleet_of(warehouse: Tables, start: datetime | None = None, end: datetime | N
     covered = warehouse.coverage
     begin, stop = start or covered.first, end or later(covered.last, 1)
     asked = {"start": begin, "end": stop}
-    unit = next(unit for unit, length in _UNITS.items() if stop - begin <= length)
+    width = round_length(stop - begin, MOST_BARS, timedelta(seconds=1))
+    # Days begin at midnight of the zone.
+    origin = EPOCH - (begin.astimezone(warehouse.zone).utcoffset() or timedelta())
     return ClusterGroups(
         start=begin,
         end=stop,
         coverage=covered,
-        unit=unit,
+        width=width,
         kinds=_kinds(warehouse, end),
-        causes=tuple(warehouse.answers(CauseCount, _CAUSES, unit=unit, **asked)),
+        causes=tuple(warehouse.answers(CauseCount, _CAUSES, width=width, origin=origin, **asked)),
         expiring=tuple(warehouse.answers(Expiring, _EXPIRING)),
         findings=tuple(findings_of(warehouse)),
         runs=tuple(warehouse.answers(AuditRun, _RUNS)),

@@ -4,9 +4,11 @@ Bounds are never shown as values.
 """
 
 from collections.abc import Iterable
+from datetime import datetime
 
 from coordinator_replay.listing import counted_as
 from coordinator_replay.query.rebalances import SHORT_WAIT_MS, Rebalance
+from coordinator_replay.report.columns import Clock
 from coordinator_replay.report.members import MemberIdentities
 from coordinator_replay.report.wording import duration
 
@@ -14,6 +16,26 @@ from coordinator_replay.report.wording import duration
 def unended(rebalance: Rebalance) -> str:
     """Return the words in place of the end of a rebalance that is not over."""
     return "end not on record" if rebalance.is_end_missing else "not over"
+
+
+def time_heading(rebalances: Iterable[Rebalance]) -> str:
+    """Return the heading of a column with ``shown_time`` of each: no start of a classic rebalance is on record."""
+    has_start = {rebalance.started_at is not None for rebalance in rebalances}
+    return "Began" if has_start == {True} else "Ended" if has_start == {False} else "Began or ended"
+
+
+def shown_time(rebalance: Rebalance) -> datetime | None:
+    """Return when it began; the time by which it was over where the start is not on record."""
+    return rebalance.started_at or rebalance.completed_at
+
+
+def shown_bound(rebalance: Rebalance, clock: Clock) -> str:
+    """Return what its shown time is; empty if it is the start."""
+    if rebalance.started_at is not None or rebalance.completed_at is None:
+        return ""
+    ended = "ended by then" if rebalance.is_end_open else "its end"
+    after = "" if rebalance.began_after is None else f"; began after {clock.text(rebalance.began_after)}"
+    return f"{ended}{after}"
 
 
 def took(rebalance: Rebalance) -> str:

@@ -5,10 +5,11 @@ up to 2^53: those beyond travel as text, all digits of it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
-from coordinator_replay.times import milliseconds
+from coordinator_replay.times import EPOCH, later, milliseconds, moment_text, moments_in_zone
+from coordinator_replay.zones import offsets_between
 
 Columns = Mapping[str, Any]
 
@@ -17,16 +18,35 @@ EXACT = 2**53
 
 
 class Clock:
-    """Moments as milliseconds since the start of a page, within its range.
+    """Moments as milliseconds since the start of a page, within its range; in words, in the page's zone.
 
     Args:
         start: where the page begins.
         end: where it ends.
+        zone: the zone in which it shows times.
     """
 
-    def __init__(self, start: datetime, end: datetime) -> None:
+    def __init__(self, start: datetime, end: datetime, zone: tzinfo = UTC) -> None:
         self.start_ms = milliseconds(start)
         self.length = milliseconds(end) - self.start_ms
+        self.zone = zone
+
+    def text(self, moment: datetime) -> str:
+        """Return a moment as ISO-8601."""
+        return moment_text(moment, self.zone)
+
+    def sentence(self, text: str) -> str:
+        """Return a sentence with its moments in the zone of the page."""
+        return moments_in_zone(text, self.zone)
+
+    def as_data(self) -> Columns:
+        """Return what the page's script has to know of its range and its zone, in milliseconds since 1970."""
+        end_ms = self.start_ms + self.length
+        # The figures can be moved beyond the range by as much as it is long.
+        first, last = later(EPOCH, self.start_ms - self.length), later(EPOCH, end_ms + self.length)
+        changes = offsets_between(self.zone, first, last)
+        offsets = [[milliseconds(since), offset // timedelta(milliseconds=1)] for since, offset in changes]
+        return {"start": self.start_ms, "end": end_ms, "zone": {"name": f"{self.zone}", "offsets": offsets}}
 
     def since_start(self, moment: datetime) -> int:
         """Return a moment, which may lie outside of the range."""

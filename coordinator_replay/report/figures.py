@@ -23,7 +23,8 @@ from bokeh.models import (
 from bokeh.models.annotations import BoxAnnotation, Span
 from bokeh.plotting import figure
 
-from coordinator_replay.report.wording import GAP_COLOUR
+from coordinator_replay.report.drawing import MARKS
+from coordinator_replay.report.wording import GAP_COLOUR, MARK_COLOUR
 
 # A pattern for all marks of a kind: one for each mark makes a browser draw for half a minute.
 HATCHED: Mapping[str, Any] = {
@@ -42,6 +43,11 @@ _HOVER_LINE = '<span style="opacity: 0.65; text-align: right">{label}</span><spa
 _TIME = "%F %T.%3N"
 
 
+def source(name: str, names: Sequence[str]) -> ColumnDataSource:
+    """Return where a page's script puts the columns of this name."""
+    return ColumnDataSource(name=f"{name}-data", data={column: [] for column in names})
+
+
 @dataclass(slots=True)
 class Axis:
     """Time axis that all figures of a page share.
@@ -50,6 +56,7 @@ class Axis:
         times: the range that they show.
         pointer: the line of the crosshair.
         brush: the time range that the reader has chosen.
+        marks: times that the reader has marked.
     """
 
     times: Range1d = field(default_factory=lambda: Range1d(name="times", start=0, end=1))
@@ -61,11 +68,7 @@ class Axis:
             name="brush", left=0, right=0, fill_alpha=0.15, line_alpha=0.6, visible=False, level="overlay"
         )
     )
-
-
-def source(name: str, names: Sequence[str]) -> ColumnDataSource:
-    """Return where a page's script puts the columns of this name."""
-    return ColumnDataSource(name=f"{name}-data", data={column: [] for column in names})
+    marks: ColumnDataSource = field(default_factory=lambda: source("marks", MARKS))
 
 
 def time_figure(name: str, axis: Axis, *, height: int, **options: Any) -> figure:
@@ -108,6 +111,10 @@ def time_figure(name: str, axis: Axis, *, height: int, **options: Any) -> figure
     )
     # Beside a legend a figure may be narrow: times without room are left out.
     drawn.xaxis.major_label_policy = NoOverlap(min_distance=8)
+    lines = drawn.vspan(
+        x="at", line_color=MARK_COLOUR, line_dash="dashed", line_width=1.5, level="annotation", source=axis.marks
+    )
+    add_hover(drawn, [lines], [("mark", "@text"), ("at", "@at")], ["at"])
     drawn.grid.grid_line_alpha = 0.25
     drawn.ygrid.visible = False
     return drawn

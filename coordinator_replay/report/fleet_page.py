@@ -4,10 +4,10 @@ A lane has a group's states, and ticks for its rebalances; above them are rebala
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from itertools import repeat
+from itertools import islice, repeat
 from typing import Any
 
 from bokeh.models import BasicTicker, Range1d
@@ -19,14 +19,24 @@ from coordinator_replay.query.findings import Finding
 from coordinator_replay.query.fleet import MOST_ROWS, ClusterGroups, fleet_of
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.report.columns import Clock, columns
+from coordinator_replay.report.drawing import Drawing, Key, Mark, Panel, Strip
 from coordinator_replay.report.figures import Axis, add_hover, source, time_figure
 from coordinator_replay.report.life import GroupLife, StateBand
 from coordinator_replay.report.life_marks import began
 from coordinator_replay.report.lives import Detail, lives_of, spans_of
 from coordinator_replay.report.page import render_page
 from coordinator_replay.report.unknown_past import unknown_past
-from coordinator_replay.report.wording import STATE_COLOURS, UNKNOWN_COLOUR, cause_colour, duration, neutral
-from coordinator_replay.times import milliseconds
+from coordinator_replay.report.wording import (
+    OTHERS_COLOUR,
+    STATE_COLOURS,
+    UNKNOWN_COLOUR,
+    cause_colour,
+    duration,
+    neutral,
+)
+
+MOST_CAUSES = 6
+"""Causes that have a colour of their own in a stack; more can't be told apart."""
 
 CAUSES = ("left", "right", "bottom", "top", "since", "cause", "count", "colour")
 
@@ -43,40 +53,65 @@ def fleet_figures() -> list[figure]:
     return [drawn]
 
 
-def causes_of(fleet: ClusterGroups) -> Mapping[str, str]:
-    """Return causes, the most frequent first, with their colours."""
-    causes = by_frequency(cause for count in fleet.causes for cause in repeat(count.cause, count.count))
-    return {cause: cause_colour(cause) for cause in causes}
+def causes_of(fleet: ClusterGroups) -> Mapping[str, int]:
+    """Return how many rebalances each cause has, the most frequent first."""
+    return by_frequency(cause for count in fleet.causes for cause in repeat(count.cause, count.count))
+
+
+def _own_causes(fleet: ClusterGroups) -> list[str]:
+    """Return the causes that have a colour of their own: one that is alone among the others has one, too."""
+    causes = causes_of(fleet)
+    return list(islice(causes, None if len(causes) <= MOST_CAUSES + 1 else MOST_CAUSES))
+
+
+def cause_keys(fleet: ClusterGroups) -> list[Key]:
+    """Return the causes that have a colour of their own, with their colours, and the others together."""
+    causes, own = causes_of(fleet), _own_causes(fleet)
+    keys = [(f"{cause}  {causes[cause]:,}", cause_colour(cause)) for cause in own]
+    others = sum(causes.values()) - sum(causes[cause] for cause in own)
+    return [*keys, *([(f"{len(causes) - len(own)} other causes  {others:,}", OTHERS_COLOUR)] if others else [])]
 
 
 def cause_data(fleet: ClusterGroups, clock: Clock) -> Mapping[str, Any]:
-    """Return rebalances of each day, hour or minute, stacked by cause: columns of the figure, and how high it is."""
-    colours = causes_of(fleet)
-    order = list(colours)
-    width = round(timedelta(**{f"{fleet.unit}s": 1}) / timedelta(milliseconds=1))
-    reached: dict[int, int] = {}
+    """Return rebalances of each length of time, stacked by cause: columns of the figure, and how high it is."""
+    own = _own_causes(fleet)
+    stacks: dict[datetime, dict[str, int]] = defaultdict(dict)
+    for count in fleet.causes:
+        stacks[count.since][count.cause] = count.count
+    width = fleet.width // timedelta(milliseconds=1)
     rows = []
-    for cause in sorted(fleet.causes, key=lambda cause: order.index(cause.cause)):
-        left = clock.since_start(cause.since)
-        bottom = reached.get(left, 0)
-        reached[left] = bottom + cause.count
-        rows.append(
-            {
-                "left": left + round(0.04 * width),
-                "right": left + round(0.96 * width),
-                "bottom": bottom,
-                "top": bottom + cause.count,
-                "since": left,
-                "cause": neutral(cause.cause),
-                "count": f"{cause.count:,}",
-                "colour": colours[cause.cause],
-            }
-        )
+    for since, causes in stacks.items():
+        left, reached = clock.since_start(since), 0
+        for name, shown, colour in _stack(causes, own):
+            rows.append(
+                {
+                    "left": left + round(0.04 * width),
+                    "right": left + round(0.96 * width),
+                    "bottom": reached,
+                    "top": reached + shown,
+                    "since": left,
+                    "cause": neutral(name),
+                    "count": f"{shown:,}",
+                    "colour": colour,
+                }
+            )
+            reached += shown
     return {
         "sources": {"causes": columns(rows, CAUSES, ("left", "right", "since"))},
-        "tops": {"causes": max(reached.values(), default=1) * 1.08},
+        "tops": {"causes": max((sum(causes.values()) for causes in stacks.values()), default=1) * 1.08},
         "rows": {},
     }
+
+
+def _stack(causes: Mapping[str, int], own: Sequence[str]) -> Iterator[tuple[str, int, str]]:
+    """Yield the parts of a stack from below: name, count, colour. Causes without a colour of their own are one part."""
+    for cause in own:
+        if cause in causes:
+            yield cause, causes[cause], cause_colour(cause)
+    others = {cause: count for cause, count in causes.items() if cause not in own}
+    if others:
+        names = ", ".join(f"{cause} {count:,}" for cause, count in others.items())
+        yield f"others: {names}", sum(others.values()), OTHERS_COLOUR
 
 
 UNITS = 10_000
@@ -198,6 +233,7 @@ class FleetPage:
         warehouse: the tables.
         start: from then on; the first record read if None.
         end: before then; after the last record of the log read if None.
+        marks: times to mark.
 
     Raises:
         UsageError: the tables don't know the cluster, or have no record of that range.
@@ -207,11 +243,18 @@ class FleetPage:
         notes: sentences about the pages.
     """
 
-    def __init__(self, warehouse: Tables, start: datetime | None = None, end: datetime | None = None) -> None:
+    def __init__(
+        self,
+        warehouse: Tables,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        marks: Sequence[Mark] = (),
+    ) -> None:
         self._warehouse = warehouse
+        self._marks = marks
         self._start = start
         self.fleet = fleet_of(warehouse, start, end)
-        self._clock = Clock(self.fleet.start, self.fleet.end)
+        self._clock = Clock(self.fleet.start, self.fleet.end, warehouse.zone)
         self.lanes: list[Lane] = []
         self.notes: list[str] = []
         self._findings: dict[str | None, list[Finding]] = defaultdict(list)
@@ -237,33 +280,57 @@ class FleetPage:
         """Return how many there were, of all groups."""
         return sum(lane.rebalances for lane in self.lanes)
 
+    def _rows(self) -> list[Lane]:
+        """Return the rows: groups that deserve a look first, then those with most rebalances."""
+        return sorted(self.lanes, key=lambda lane: (-lane.rank, -lane.rebalances, lane.group))
+
+    def drawing(self) -> Drawing:
+        """Return the figure and the rows of groups, to be drawn as one picture or into the page."""
+        warehouse, fleet, clock, lanes = self._warehouse, self.fleet, self._clock, self._rows()
+        basis = str(basis_from(warehouse, self._start))
+        states = dict.fromkeys(state for lane in lanes for _, state, _ in lane.paths)
+        return Drawing(
+            title=f"Consumer groups of cluster {warehouse.cluster}",
+            lines=[
+                f"{clock.text(fleet.start)} to {clock.text(self._last)} ({clock.zone}). "
+                + clock.sentence(f"{basis[0].upper()}{basis[1:]}.")
+            ],
+            make=fleet_figures,
+            panels=[
+                Panel("causes", f"Rebalances by cause, for each {_width_text(fleet.width)}", cause_keys(fleet)),
+            ],
+            data={"lanes": lane_data(lanes), **cause_data(fleet, clock)},
+            clock=clock,
+            marks=self._marks,
+            strips=[Strip(lane.group, lane.paths, lane.ticks) for lane in lanes],
+            strip_panel=Panel(
+                "groups",
+                "State of each group",
+                [(state, STATE_COLOURS.get(state, UNKNOWN_COLOUR)) for state in states],
+                "a line: a rebalance",
+            ),
+        )
+
+    @property
+    def _last(self) -> datetime:
+        return min(self.fleet.end, self.fleet.coverage.last)
+
     def html(self, assets: str | None = None) -> str:
         """Return the page."""
-        fleet = self.fleet
-        # Groups that deserve a look come first, then those with most rebalances.
-        lanes = sorted(self.lanes, key=lambda lane: (-lane.rank, -lane.rebalances, lane.group))
-        data = {
-            "start": milliseconds(fleet.start),
-            "end": milliseconds(fleet.end),
-            "lanes": lane_data(lanes),
-            **cause_data(fleet, self._clock),
-        }
-        states = dict.fromkeys(state for lane in lanes for _, state, _ in lane.paths)
+        lanes, drawing = self._rows(), self.drawing()
         return render_page(
             "fleet.html.j2",
-            fleet_figures,
-            data,
+            drawing,
             assets,
-            fleet=fleet,
+            fleet=self.fleet,
             lanes=lanes,
             pages={lane.group: lane.page for lane in lanes},
-            last=min(fleet.end, fleet.coverage.last),
+            last=self._last,
             cluster=self._warehouse.cluster,
             basis=str(basis_from(self._warehouse, self._start)),
             history=self._warehouse.completeness.history_line(),
             tiles=self._tiles(),
-            causes=list(causes_of(fleet).items()),
-            states=[(state, STATE_COLOURS.get(state, UNKNOWN_COLOUR)) for state in states],
+            strip_panel=drawing.strip_panel,
             most=MOST_ROWS,
         )
 
@@ -296,18 +363,29 @@ class FleetPage:
         ]
 
 
-def fleet_page(warehouse: Tables, start: datetime | None = None, end: datetime | None = None) -> tuple[str, FleetPage]:
+def _width_text(width: timedelta) -> str:
+    """Return a length of time in one unit, as ``5 min``."""
+    seconds = width // timedelta(seconds=1)
+    units = (("day", 86_400), ("hour", 3600), ("min", 60), ("s", 1))
+    name, size = next((name, size) for name, size in units if seconds % size == 0)
+    return name if seconds == size and name in ("day", "hour") else f"{seconds // size:,} {name}"
+
+
+def fleet_page(
+    warehouse: Tables, start: datetime | None = None, end: datetime | None = None, marks: Sequence[Mark] = ()
+) -> tuple[str, FleetPage]:
     """Return the page of the cluster as HTML, complete in itself, and its builder.
 
     Args:
         warehouse: the tables.
         start: from then on; the first record read if None.
         end: before then; after the last record of the log read if None.
+        marks: times to mark.
 
     Raises:
         UsageError: the tables don't know the cluster, or have no record of that range.
     """
-    page = FleetPage(warehouse, start, end)
+    page = FleetPage(warehouse, start, end, marks)
     for life in lives_of(warehouse, spans_of(warehouse, None, start, end), start, end, detail=Detail.STATES):
         page.add(life)
     return page.html(), page

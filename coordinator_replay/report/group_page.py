@@ -16,6 +16,7 @@ from coordinator_replay.query.rebalances import Rebalance
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.report import bounds
 from coordinator_replay.report.columns import Clock
+from coordinator_replay.report.drawing import Drawing, Mark, Panel
 from coordinator_replay.report.life import GroupLife
 from coordinator_replay.report.life_figures import life_figures
 from coordinator_replay.report.life_marks import (
@@ -39,7 +40,7 @@ from coordinator_replay.report.owner_marks import (
 )
 from coordinator_replay.report.page import render_page
 from coordinator_replay.report.wording import STATE_COLOURS, UNKNOWN_COLOUR, neutral
-from coordinator_replay.times import later, milliseconds
+from coordinator_replay.times import later
 
 MOST_TABLE_ROWS = 2000
 """Rows of a table on the page; a browser lays out more only slowly."""
@@ -47,9 +48,9 @@ MOST_TABLE_ROWS = 2000
 MOST_TOPICS = 12
 """Topics in the legend of offsets."""
 
+REBALANCES_ABOUT = "full: certain, pale: likely, hollow: possible; a bar for the time that it took for certain"
+
 Tile = tuple[str, str, str]
-Key = tuple[str, str]
-"""An entry of a legend: text and colour."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +125,10 @@ def _words_of(departed: Sequence[LoggedDeparture]) -> dict[Any, str]:
     return words
 
 
-def life_data(life: GroupLife, members: MemberIdentities) -> Mapping[str, Any]:
+def life_data(life: GroupLife, clock: Clock, members: MemberIdentities) -> Mapping[str, Any]:
     """Return the data of a life's figures for the page's script: columns of each source, rows of each figure."""
-    clock = Clock(life.start, life.end)
     partitions = [neutral(f"{topic}-{number}") for topic, number in partitions_of(life)]
     return {
-        "start": milliseconds(life.start),
-        "end": milliseconds(life.end),
         "hidden": [] if moving_lines(life) else ["offsets"],
         "sources": {
             **state_columns(life, clock),
@@ -156,8 +154,68 @@ def _rows(labels: Sequence[str], each: int, most: int) -> Mapping[str, Any]:
     return {"labels": list(labels[:MOST_ROWS]) or ["none"], "each": each, "most": most}
 
 
+def life_drawing(
+    warehouse: Tables, life: GroupLife, start: datetime | None = None, marks: Sequence[Mark] = ()
+) -> Drawing:
+    """Return the figures of a life.
+
+    Args:
+        warehouse: the tables that it is from.
+        life: the group's.
+        start: from when on it was asked about; all of it if None.
+        marks: times to mark.
+    """
+    return _drawing_of(warehouse, life, start, marks, MemberIdentities(life))
+
+
+def _drawing_of(
+    warehouse: Tables, life: GroupLife, start: datetime | None, marks: Sequence[Mark], members: MemberIdentities
+) -> Drawing:
+    clock = Clock(life.start, life.end, warehouse.zone)
+    basis = str(basis_of_group(warehouse, start, life.group, life.log_partition))
+    return Drawing(
+        title=f"{life.group}, cluster {warehouse.cluster}",
+        lines=[
+            f"{clock.text(life.start)} to {clock.text(last_moment(warehouse, life))} ({clock.zone}). "
+            + clock.sentence(f"{basis[0].upper()}{basis[1:]}."),
+            *map(clock.sentence, life.notes),
+        ],
+        make=life_figures,
+        panels=_panels(life, members),
+        data=life_data(life, clock, members),
+        clock=clock,
+        marks=marks,
+    )
+
+
+def last_moment(warehouse: Tables, life: GroupLife) -> datetime:
+    """Return the last time that is shown of a life: that of the last record where it goes to the end of the log."""
+    return later(life.end, -1) if life.end > warehouse.coverage.last else life.end
+
+
+def _panels(life: GroupLife, members: MemberIdentities) -> Sequence[Panel]:
+    """Return the captions of a life's figures."""
+    owners, more = shown_legend(members.legend, "members", nobody="no owner")
+    states = dict.fromkeys((band.state, band.is_logged) for band in life.states)
+    topics = list(topic_colours(life).items())[:MOST_TOPICS]
+    return [
+        Panel("states", "State", [
+            (f"{state}, by the broker's log" if is_logged else state, STATE_COLOURS.get(state, UNKNOWN_COLOUR))
+            for state, is_logged in states
+        ]),
+        Panel("rebalances", "Rebalances by cause", about=REBALANCES_ABOUT),
+        Panel("owners-by-partition", "Owners", owners, more),
+        Panel("owners-by-member", "Owners", owners, more),
+        Panel("offsets", "Committed offsets", topics, "a cross: rewound or taken away" if topics else ""),
+    ]  # fmt: skip
+
+
 def group_page(
-    warehouse: Tables, group: str, start: datetime | None = None, end: datetime | None = None
+    warehouse: Tables,
+    group: str,
+    start: datetime | None = None,
+    end: datetime | None = None,
+    marks: Sequence[Mark] = (),
 ) -> tuple[str, GroupLife]:
     """Return the page of a group as HTML, and the life it shows.
 
@@ -166,12 +224,13 @@ def group_page(
         group: the group.
         start: from then on; its first record if None.
         end: before then; after the last record of the log read if None.
+        marks: times to mark.
 
     Raises:
         UsageError: the tables don't know the group, or have no record of that range.
     """
     life = life_of(warehouse, group, start, end)
-    return life_page(warehouse, life, start), life
+    return life_page(warehouse, life, start, marks=marks), life
 
 
 def life_page(
@@ -180,6 +239,7 @@ def life_page(
     start: datetime | None = None,
     assets: str | None = None,
     ways: Ways | None = None,
+    marks: Sequence[Mark] = (),
 ) -> str:
     """Return the page of a life as HTML.
 
@@ -189,18 +249,17 @@ def life_page(
         start: from when on it was asked about; all of it if None.
         assets: the way to the folder of shared files; None where the page has all in itself.
         ways: the ways to other pages, where there are some.
+        marks: times to mark.
     """
     members = MemberIdentities(life)
-    owners, more = shown_legend(members.legend, "members", nobody="no owner")
-    states = dict.fromkeys((band.state, band.is_logged) for band in life.states)
+    drawing = _drawing_of(warehouse, life, start, marks, members)
     return render_page(
         "group.html.j2",
-        life_figures,
-        life_data(life, members),
+        drawing,
         assets,
         life=life,
         ways=ways,
-        last=later(life.end, -1) if life.end > warehouse.coverage.last else life.end,
+        last=last_moment(warehouse, life),
         cluster=warehouse.cluster,
         basis=str(basis_of_group(warehouse, start, life.group, life.log_partition)),
         coverage=str(warehouse.coverage),
@@ -208,16 +267,10 @@ def life_page(
         is_exact=all(band.is_exact for band in life.states)
         and not any(rebalance.lacks_records for rebalance in life.rebalances),
         is_classic=all(band.group_type == "classic" for band in life.states),
-        states=[
-            (f"{state}, by the broker's log" if is_logged else state, STATE_COLOURS.get(state, UNKNOWN_COLOUR))
-            for state, is_logged in states
-        ],
-        owners=owners,
-        owners_about=more,
-        topics=list(topic_colours(life).items())[:MOST_TOPICS],
         unmoved=unmoved_partitions(life),
         rebalances=life.rebalances[:MOST_TABLE_ROWS],
         bounds=bounds,
+        clock=drawing.clock,
         members=members,
         left=partial(_left, members=members, departed=_words_of(departures(warehouse, life.group))),
         expirations=life.expirations[:MOST_TABLE_ROWS],

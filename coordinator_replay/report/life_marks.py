@@ -20,7 +20,7 @@ from coordinator_replay.report.wording import (
     cause_colour,
     neutral,
 )
-from coordinator_replay.times import milliseconds, moment_text
+from coordinator_replay.times import milliseconds
 
 STATES = ("left", "right", "row", "state", "type", "colour", "epochs", "members", "seen")
 UNSEEN = ("left", "right", "row")
@@ -95,7 +95,7 @@ def finding_columns(life: GroupLife, clock: Clock) -> Columns:
             "colour": SEVERITY_COLOURS.get(finding.severity, UNKNOWN_COLOUR),
             "severity": finding.severity,
             "rule": neutral(finding.rule),
-            "message": neutral(finding.message),
+            "message": neutral(clock.sentence(finding.message or "")),
             "times": f"{'at least ' * finding.is_at_least}{counted_as(finding.occurrences)}",
         }
         for finding in life.findings
@@ -160,8 +160,8 @@ def _rebalance(
         "colour": cause_colour(rebalance.cause),
         "alpha": CONFIDENCE_ALPHA.get(rebalance.confidence or "", 0.12),
         "confidence": rebalance.confidence or "not inferred",
-        "began": _began(rebalance),
-        "ended": _ended(rebalance),
+        "began": _began(rebalance, clock),
+        "ended": _ended(rebalance, clock),
         "took": took(rebalance),
         "epoch": "-" if rebalance.epoch is None else str(rebalance.epoch),
         "members": member_counts(rebalance),
@@ -170,28 +170,28 @@ def _rebalance(
         "pause": pause(rebalance),
         "blocked_by": blocked_by(rebalance, members) or "nobody for long on record",
         "what": _moves_shown(moves, members),
-        "evidence": "\n".join(map(neutral, rebalance.evidence or ())) or "none on record",
+        "evidence": "\n".join(neutral(clock.sentence(fact)) for fact in rebalance.evidence or ()) or "none on record",
         "others": neutral(", ".join(rebalance.alternatives or ()) or "nothing else"),
     }
 
 
-def _began(rebalance: Rebalance) -> str:
+def _began(rebalance: Rebalance, clock: Clock) -> str:
     """Return when it began; if neither the log nor a broker's log has that, the bounds of that time."""
     if rebalance.started_at is not None:
-        return moment_text(rebalance.started_at)
+        return clock.text(rebalance.started_at)
     if rebalance.began_by is None:
         return "not on record"
-    after = "" if rebalance.began_after is None else f"after {moment_text(rebalance.began_after)}, "
-    return f"not on record: {after}by {moment_text(rebalance.began_by)}"
+    after = "" if rebalance.began_after is None else f"after {clock.text(rebalance.began_after)}, "
+    return f"not on record: {after}by {clock.text(rebalance.began_by)}"
 
 
 def _is_over_untimed(rebalance: Rebalance) -> bool:
     return rebalance.is_over and rebalance.completed_at is None
 
 
-def _ended(rebalance: Rebalance) -> str:
+def _ended(rebalance: Rebalance, clock: Clock) -> str:
     if rebalance.completed_at is not None:
-        return f"{'by ' * rebalance.is_end_open}{moment_text(rebalance.completed_at)}"
+        return f"{'by ' * rebalance.is_end_open}{clock.text(rebalance.completed_at)}"
     return "at an unknown time" if _is_over_untimed(rebalance) else unended(rebalance)
 
 

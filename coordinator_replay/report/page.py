@@ -7,31 +7,28 @@ page's own scripts run, and lets none of them reach a network.
 
 import base64
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Sequence
+from datetime import UTC, datetime, tzinfo
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import orjson
 from bokeh.document import Document
 from bokeh.embed.util import standalone_docs_json_and_render_items
-from bokeh.plotting import figure
 from bokeh.resources import INLINE, Resources
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
 from markupsafe import Markup
 
 from coordinator_replay.errors import writing
+from coordinator_replay.report.drawing import Drawing, Figures
 from coordinator_replay.report.wording import duration
 from coordinator_replay.safe_text import neutral, neutral_json
-from coordinator_replay.times import milliseconds, moment_text
+from coordinator_replay.times import milliseconds, moment_text, moments_in_zone
 from coordinator_replay.version import __version__
 
 _TEMPLATES = "templates"
-_SCRIPTS = ("axis.js", "lanes.js", "tables.js", "figures.js", "start.js")
-
-Figures = Callable[[], list[figure]]
-"""Makes the figures of a kind of page, without data."""
+_SCRIPTS = ("axis.js", "lanes.js", "tables.js", "image.js", "figures.js", "start.js")
 
 
 def _shown(value: object) -> object:
@@ -42,8 +39,16 @@ def _shown(value: object) -> object:
     return value if hasattr(value, "__html__") else neutral(str(value))
 
 
-def _moment(moment: datetime | None) -> str:
-    return "–" if moment is None else moment_text(moment)
+@pass_context
+def _moment(context: Context, moment: datetime | None) -> str:
+    """Return a time in the zone of the page."""
+    return "–" if moment is None else moment_text(moment, context["zone"])
+
+
+@pass_context
+def _sentence(context: Context, text: object) -> object:
+    """Return a sentence with its times in the zone of the page."""
+    return moments_in_zone(str(text), context["zone"])
 
 
 def _number(number: float | None) -> str:
@@ -71,6 +76,7 @@ def _environment() -> Environment:
     )
     environment.filters |= {
         "moment": _moment,
+        "sentence": _sentence,
         "number": _number,
         "ms": _data_moment,
         "rank": _rank,
@@ -121,29 +127,29 @@ def _harmless(value: object) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def render_page(
-    template: str, make: Figures, data: Mapping[str, Any], assets: str | None = None, **context: object
-) -> str:
+def render_page(template: str, drawing: Drawing, assets: str | None = None, **context: object) -> str:
     """Return a page as HTML.
 
     Args:
         template: a file of the templates folder; it has an element ``draw-NAME`` for each figure.
-        make: the figures.
-        data: the data that the page's script puts into them.
+        drawing: the figures.
         assets: the way to the folder of shared files, as ``assets/``; None where the page has all in itself.
         context: what the template names.
     """
-    scripts = [_library(), _figures_script(make), _script()] if assets is None else []
+    scripts = [_library(), _figures_script(drawing.make), _script()] if assets is None else []
     policy = " ".join(map(_hash, scripts)) or "'self' file:"
     return _rendered(
         template,
         **context,
+        panels={panel.name: panel for panel in drawing.panels},
+        marks=drawing.marks,
+        zone=drawing.clock.zone,
         style=Markup(_asset("page.css")) if assets is None else None,  # noqa: S704 - a file of this package
         scripts=[Markup(script) for script in scripts],  # noqa: S704 - Bokeh's file, and this package's
         assets=assets,
-        figures_file=figures_file(make),
+        figures_file=figures_file(drawing.make),
         policy=Markup(policy),  # noqa: S704 - base64 of digests
-        data=Markup(_harmless(data)),  # noqa: S704 - no character of it means anything to HTML
+        data=Markup(_harmless(drawing.page_data)),  # noqa: S704 - no character of it means anything to HTML
     )
 
 
@@ -151,15 +157,17 @@ def _rendered(template: str, **context: object) -> str:
     return _environment().get_template(template).render(**context, version=__version__)
 
 
-def plain_page(template: str, **context: object) -> str:
+def plain_page(template: str, zone: tzinfo = UTC, **context: object) -> str:
     """Return a page without figures and without scripts, as HTML.
 
     Args:
         template: a file of the templates folder.
+        zone: the zone in which it shows times.
         context: what the template names.
     """
     style = Markup(_asset("page.css"))  # noqa: S704 - a file of this package
-    return _rendered(template, **context, style=style, scripts=(), assets=None, policy=Markup("'none'"), data="{}")
+    policy = Markup("'none'")
+    return _rendered(template, **context, zone=zone, style=style, scripts=(), assets=None, policy=policy, data="{}")
 
 
 def undrawn_page(group: str, cluster: str, note: str, *, index: str, assets: str) -> str:

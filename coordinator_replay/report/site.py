@@ -9,6 +9,7 @@ from pathlib import Path
 from coordinator_replay.errors import writing
 from coordinator_replay.garbage import few_collections
 from coordinator_replay.query.tables import Tables
+from coordinator_replay.report.drawing import Mark
 from coordinator_replay.report.fleet_page import FleetPage, fleet_figures
 from coordinator_replay.report.group_page import Ways, life_page
 from coordinator_replay.report.life import GroupLife
@@ -30,13 +31,15 @@ def page_name(group: str) -> str:
     return f"{readable}-{digest}.html" if readable else f"{digest}.html"
 
 
-def _drawn(warehouse: Tables, life: GroupLife, start: datetime | None, fleet: FleetPage, ways: Ways) -> str:
+def _drawn(
+    warehouse: Tables, life: GroupLife, start: datetime | None, fleet: FleetPage, ways: Ways, marks: Sequence[Mark]
+) -> str:
     """Return the page of a group.
 
     If something in its life can't be drawn, the page says so.
     """
     try:
-        return life_page(warehouse, life, start, f"../{ASSETS}/", ways)
+        return life_page(warehouse, life, start, f"../{ASSETS}/", ways, marks)
     except Exception as problem:  # noqa: BLE001 - what clients wrote into one group's records keeps no other from its page
         note = f"The page of group {life.group!r} could not be drawn ({type(problem).__name__}: {problem})."
         fleet.notes.append(note)
@@ -53,7 +56,11 @@ def _ways_of(groups: Sequence[str]) -> Mapping[str, Ways]:
 
 
 def write_site(
-    warehouse: Tables, folder: Path, start: datetime | None = None, end: datetime | None = None
+    warehouse: Tables,
+    folder: Path,
+    start: datetime | None = None,
+    end: datetime | None = None,
+    marks: Sequence[Mark] = (),
 ) -> FleetPage:
     """Write the pages: ``index.html`` for all groups, one in ``groups/`` for each.
 
@@ -62,6 +69,7 @@ def write_site(
         folder: target folder; made if it does not exist. Pages that an earlier report left there are replaced.
         start: from then on; the first record read if None.
         end: before then; after the last record of the log read if None.
+        marks: times to mark.
 
     Returns:
         The page of all groups; its notes name groups whose own page could not be drawn, and says so.
@@ -69,7 +77,7 @@ def write_site(
     Raises:
         UsageError: the tables don't know the cluster, or have no record of that range; or a file can't be written.
     """
-    page = FleetPage(warehouse, start, end)
+    page = FleetPage(warehouse, start, end, marks)
     with writing(folder):
         for part in (GROUPS, ASSETS):
             (folder / part).mkdir(parents=True, exist_ok=True)
@@ -79,7 +87,7 @@ def write_site(
     with few_collections():
         for life in lives_of(warehouse, spans, start, end):
             name = page_name(life.group)
-            write_page(_drawn(warehouse, life, start, page, ways[life.group]), folder / GROUPS / name)
+            write_page(_drawn(warehouse, life, start, page, ways[life.group], marks), folder / GROUPS / name)
             page.add(life, f"{GROUPS}/{name}")
     write_page(page.html(f"{ASSETS}/"), folder / INDEX)
     return page

@@ -8,7 +8,8 @@ owners at the same time (share groups have them) go on tracks side by side.
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from coordinator_replay.report.life import GroupLife, MemberSpan
 from coordinator_replay.report.lives import Detail, Limits, lives_of, spans_of
 from coordinator_replay.report.members import MemberIdentities
 from coordinator_replay.report.owner_marks import partitions_of
-from coordinator_replay.times import milliseconds
+from coordinator_replay.times import milliseconds, moment_text, moments_in_zone
 
 LIMITS = Limits(intervals=250_000)
 """Viewers turn slow at a million events."""
@@ -148,7 +149,8 @@ def _rebalances(life: GroupLife, clock: Clock) -> dict[str, list[Span]]:
     certain: list[Span] = []
     possible: list[Span] = []
     for rebalance in life.rebalances:
-        about = {name: getattr(rebalance, name) for name in COLUMNS}
+        evidence = None if rebalance.evidence is None else [clock.sentence(fact) for fact in rebalance.evidence]
+        about = {**{name: getattr(rebalance, name) for name in COLUMNS}, "evidence": evidence}
         cause = rebalance.cause or "UNKNOWN"
         # A rebalance that was over before the group's first timed record ends where the trace begins.
         until = life.start if rebalance.is_over and rebalance.completed_at is None else rebalance.completed_at
@@ -188,9 +190,9 @@ def _unowned_steps(life: GroupLife, clock: Clock) -> Iterator[tuple[int, int]]:
             yield end, -1
 
 
-def trace_events(life: GroupLife) -> Iterator[Event]:
+def trace_events(life: GroupLife, zone: tzinfo = UTC) -> Iterator[Event]:
     """Yield the events of a group's life, metadata of each track before its slices."""
-    clock = Clock(life.start, life.end)
+    clock = Clock(life.start, life.end, zone)
     yield from _named(GROUP_PROCESS, None, f"group {life.group}", 1)
     yield from _named(GROUP_PROCESS, STATE_TRACK, "state", STATE_TRACK)
     yield from _states(life, clock)
@@ -204,13 +206,14 @@ def trace_events(life: GroupLife) -> Iterator[Event]:
     yield from _tracks(PARTITIONS_PROCESS, _owners(life, clock), "ownership")
 
 
-def write_trace(lives: Sequence[GroupLife], path: Path, basis: str | None = None) -> int:
+def write_trace(lives: Sequence[GroupLife], path: Path, basis: str | None = None, zone: tzinfo = UTC) -> int:
     """Write the events of groups as one trace, each group as processes of its own.
 
     Args:
         lives: of the groups.
         path: where to.
         basis: what the trace stands on, for its metadata.
+        zone: the zone of the times in it that are text; a viewer chooses that of its axis.
 
     Returns:
         How many events were written.
@@ -220,14 +223,14 @@ def write_trace(lives: Sequence[GroupLife], path: Path, basis: str | None = None
     """
     count = 0
     with writing(path), path.open("w", encoding="utf-8") as file:
-        about = {"otherData": {"basis": basis}} if basis is not None else {}
+        about = {"otherData": {"basis": moments_in_zone(basis, zone)}} if basis is not None else {}
         file.write(json.dumps({"displayTimeUnit": "ms", **about}, separators=(",", ":"))[:-1])
         file.write(',"traceEvents":[\n')
         for number, life in enumerate(lives):
-            for event in trace_events(life):
+            for event in trace_events(life, zone):
                 event["pid"] += 2 * number
                 file.write(",\n" if count else "")
-                file.write(json.dumps(event, separators=(",", ":"), default=datetime.isoformat))
+                file.write(json.dumps(event, separators=(",", ":"), default=partial(moment_text, zone=zone)))
                 count += 1
         file.write("\n]}\n")
     return count

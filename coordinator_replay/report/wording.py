@@ -25,6 +25,10 @@ UNKNOWN_COLOUR = "#b07aa1"
 SEVERITY_COLOURS: Mapping[str, str] = {"error": "#d33c3c", "warning": "#d98a12", "info": "#4a7fb5"}
 
 GAP_COLOUR = "#d62728"
+OTHERS_COLOUR = "#a9b1ba"
+"""Of causes that have no colour of their own in a figure."""
+
+MARK_COLOUR = "#c2185b"
 
 # fmt: off
 COLOURS = [

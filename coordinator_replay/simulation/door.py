@@ -7,7 +7,7 @@ from coordinator_replay.lazy import loaded_when_asked
 if TYPE_CHECKING:
     from coordinator_replay.simulation.coordinator.script import simulate
     from coordinator_replay.simulation.coordinator.truth import Event
-    from coordinator_replay.simulation.page import what_if_page
+    from coordinator_replay.simulation.page import what_if_drawing, what_if_page
     from coordinator_replay.simulation.recorded_groups import what_if, what_if_all
     from coordinator_replay.simulation.simulated_log import write_log, write_truth
     from coordinator_replay.simulation.what_if.answer import WhatIf
@@ -19,7 +19,7 @@ else:
         {
             "coordinator_replay.simulation.coordinator.script": ["simulate"],
             "coordinator_replay.simulation.coordinator.truth": ["Event"],
-            "coordinator_replay.simulation.page": ["what_if_page"],
+            "coordinator_replay.simulation.page": ["what_if_drawing", "what_if_page"],
             "coordinator_replay.simulation.recorded_groups": ["what_if", "what_if_all"],
             "coordinator_replay.simulation.simulated_log": ["write_log", "write_truth"],
             "coordinator_replay.simulation.what_if.answer": ["WhatIf"],
@@ -39,6 +39,7 @@ __all__ = [
     "tried_settings",
     "what_if",
     "what_if_all",
+    "what_if_drawing",
     "what_if_page",
     "write_log",
     "write_truth",

@@ -14,6 +14,7 @@ from coordinator_replay.listing import counted_as
 from coordinator_replay.query.basis import basis_from
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.report.columns import Clock, Columns, columns
+from coordinator_replay.report.drawing import Drawing, Mark, Panel
 from coordinator_replay.report.figures import Axis, add_hover, bars, rows_figure, source, unowned_bars
 from coordinator_replay.report.members import shown_legend
 from coordinator_replay.report.page import render_page
@@ -27,7 +28,7 @@ from coordinator_replay.report.wording import (
 from coordinator_replay.simulation.what_if.answer import WhatIf
 from coordinator_replay.simulation.what_if.measures import table_of
 from coordinator_replay.simulation.what_if.outcome import Lived, moment_of
-from coordinator_replay.times import EPOCH, later, milliseconds, moment_text
+from coordinator_replay.times import EPOCH, later
 
 MOST_ROWS = 600
 """Rows of the figure of owners, over all lives."""
@@ -65,7 +66,7 @@ def rebalance_rows(answer: WhatIf, clock: Clock) -> list[dict[str, Any]]:
         {
             "at": clock.left(moment_of(rebalance)),
             "at_ms": moment_of(rebalance),
-            "shown_at": moment_text(later(EPOCH, moment_of(rebalance))),
+            "shown_at": clock.text(later(EPOCH, moment_of(rebalance))),
             "row": number,
             "life": label,
             "cause": neutral(str(rebalance["cause"])),
@@ -207,41 +208,64 @@ MOST_TABLE_ROWS = 2000
 """Rows of the table of rebalances, over all lives."""
 
 
-def what_if_page(warehouse: Tables, answer: WhatIf) -> str:
+def what_if_drawing(warehouse: Tables, answer: WhatIf, marks: Sequence[Mark] = ()) -> Drawing:
+    """Return the figures of all lives.
+
+    Args:
+        warehouse: the tables that the recorded life is from.
+        answer: the lives.
+        marks: times to mark.
+    """
+    start = later(EPOCH, answer.start_ms)
+    clock = Clock(start, later(EPOCH, answer.end_ms), warehouse.zone)
+    clients, more = shown_legend(list(clients_of(answer).items()), "clients", nobody="nobody")
+    rows = rebalance_rows(answer, clock)
+    basis = str(basis_from(warehouse, start, group=answer.group_id))
+    return Drawing(
+        title=f"{answer.group_id}: what if",
+        lines=[
+            clock.sentence(f"{basis[0].upper()}{basis[1:]}."),
+            clock.sentence(str(answer.fidelity)),
+            *(f"what if {number}: {tried.name}" for number, tried in enumerate(answer.alternatives, 1)),
+        ],
+        make=what_if_figures,
+        panels=[
+            Panel("lives", "Rebalances of each life", list(causes_of(answer).items())),
+            Panel("lives-owners", "Owners", clients, more),
+        ],
+        data={
+            "sources": {"lives-rebalances": columns(rows, REBALANCES, ("at",)), **owner_columns(answer, clock)},
+            "rows": {
+                "lives": {"labels": life_labels(answer), "each": 34, "most": 600},
+                "lives-owners": {"labels": place_labels(answer) or ["none"], "each": 16, "most": 1200},
+            },
+        },
+        clock=clock,
+        marks=marks,
+    )
+
+
+def what_if_page(warehouse: Tables, answer: WhatIf, marks: Sequence[Mark] = ()) -> str:
     """Return the page as HTML.
 
     Args:
         warehouse: the tables that the recorded life is from.
         answer: the lives.
+        marks: times to mark.
     """
+    drawing = what_if_drawing(warehouse, answer, marks)
     start, end = later(EPOCH, answer.start_ms), later(EPOCH, answer.end_ms)
-    clock = Clock(start, end)
-    labels = life_labels(answer)
-    clients, more = shown_legend(list(clients_of(answer).items()), "clients", nobody="nobody")
-    rows = rebalance_rows(answer, clock)
-    data: dict[str, Any] = {
-        "start": milliseconds(start),
-        "end": milliseconds(end),
-        "sources": {"lives-rebalances": columns(rows, REBALANCES, ("at",)), **owner_columns(answer, clock)},
-        "rows": {
-            "lives": {"labels": labels, "each": 34, "most": 600},
-            "lives-owners": {"labels": place_labels(answer) or ["none"], "each": 16, "most": 1200},
-        },
-    }
+    rows = rebalance_rows(answer, drawing.clock)
     return render_page(
         "what_if.html.j2",
-        what_if_figures,
-        data,
+        drawing,
         answer=answer,
         start=start,
         end=end,
         cluster=warehouse.cluster,
         basis=str(basis_from(warehouse, start, group=answer.group_id)),
-        labels=labels,
+        labels=life_labels(answer),
         measures=[(label, [_shown(value) for value in values]) for label, values in table_of(answer.measures)],
-        causes=list(causes_of(answer).items()),
-        clients=clients,
-        clients_about=more,
         rebalances=sorted(rows, key=itemgetter("at_ms"))[:MOST_TABLE_ROWS],
         rebalance_count=len(rows),
     )

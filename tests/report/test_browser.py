@@ -4,17 +4,22 @@ Chromium must be on the machine (Debian: ``apt-get install chromium``; or ``CHRO
 folder that ``SCREENSHOTS`` names, else they are looked at and thrown away.
 """
 
+import base64
+import io
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from coordinator_replay import Warehouse
 from coordinator_replay.query.tables import Tables
+from coordinator_replay.report.drawing import Mark
 from coordinator_replay.report.fleet_page import fleet_page
 from coordinator_replay.report.group_page import group_page
 from coordinator_replay.report.site import write_site
@@ -69,8 +74,6 @@ class Opened:
 
     def colours(self, box: dict[str, float]) -> set[tuple[int, ...]]:
         """Distinct colours within a part of the page."""
-        import io
-
         from PIL import Image
 
         picture = Image.open(io.BytesIO(self.page.screenshot(clip=box, full_page=True))).convert("RGB")
@@ -180,7 +183,11 @@ def hover(opened: Opened, place: int) -> str:
     opened.page.mouse.move(x + 30, y)
     opened.page.mouse.move(x, y, steps=5)
     opened.page.wait_for_timeout(400)
-    # Text only: what a name had put into the page as an element would not be here.
+    return tooltips(opened)
+
+
+def tooltips(opened: Opened) -> str:
+    """Texts of the tooltips that are shown; what a name had put into the page as an element would not be here."""
     return opened.page.evaluate("""(() => {
         const texts = [];
         const walk = (node) => {
@@ -438,3 +445,105 @@ def test_a_chosen_time_range_filters_the_rebalances_of_all_lives(open_page: Open
     opened.page.fill("input[data-filter=rebalances]", "what if 1")
     assert len(opened.shown("rebalances")) == 7
     assert opened.complaints == []
+
+
+def test_the_time_range_is_in_the_pages_address(open_page: Open, site: Path):
+    opened = open_page(site / "index.html", "address", WIDE)
+    assert "#" not in opened.page.url
+    drag(opened, "causes", "02:08", "02:12")
+    opened.page.click("button[data-axis=zoom]")
+    fragment = opened.page.url.partition("#")[2]
+    assert re.fullmatch(r"from=2026-11-20T02:0[78]:\S+Z&to=2026-11-20T02:1[12]:\S+Z", fragment)
+    # Links keep it: the group's page shows the same time.
+    opened.page.click("table.lanes a:has-text('payments')")
+    opened.page.wait_for_selector("body[data-drawn=yes]")
+    assert opened.page.inner_text("h1") == "payments"
+    assert opened.page.url.partition("#")[2] == fragment
+    start, end = opened.model("times", "[found.start, found.end]")
+    assert abs(start - milliseconds("02:08")) < 5000
+    assert abs(end - milliseconds("02:12")) < 5000
+    opened.page.click("button[data-axis=whole]")
+    assert "#" not in opened.page.url
+    assert opened.complaints == []
+
+
+@pytest.mark.parametrize("kind", ["fleet", "group", "what if"])
+def test_a_page_can_be_copied_as_an_image(open_page: Open, warehouse: Tables, what_if_html: str, kind: str):
+    from PIL import Image
+
+    marks = [Mark(at("02:10"), "deploy")]
+    pages = {
+        "fleet": lambda: fleet_page(warehouse, marks=marks)[0],
+        "group": lambda: group_page(warehouse, "payments", marks=marks)[0],
+    }
+    opened = open_page(pages[kind]() if kind in pages else what_if_html, f"copied-{kind}", WIDE)
+    opened.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    opened.page.click("button[data-copy]")
+    opened.page.wait_for_selector("button[data-copy]:has-text('Copied')", timeout=20_000)
+    encoded = opened.page.evaluate("""async () => {
+        const [item] = await navigator.clipboard.read();
+        const bytes = new Uint8Array(await (await item.getType("image/png")).arrayBuffer());
+        return btoa(bytes.reduce((text, byte) => text + String.fromCharCode(byte), ""));
+    }""")
+    picture = Image.open(io.BytesIO(base64.b64decode(encoded))).convert("RGB")
+    if shots := os.environ.get("SCREENSHOTS"):
+        picture.save(Path(shots) / f"copied-{kind}.png")
+    assert picture.width > 1000
+    colours = {colour for _, colour in picture.getcolors(1 << 24) or ()}
+    if kind != "what if":
+        assert (0x2E, 0x9E, 0x5B) in colours
+    assert opened.complaints == []
+
+
+def test_an_image_that_can_not_be_copied_is_saved(open_page: Open, warehouse: Tables):
+    opened = open_page(group_page(warehouse, "payments")[0], "saved", WIDE)
+    opened.page.evaluate("() => { navigator.clipboard.write = () => Promise.reject(new Error('no')); }")
+    with opened.page.expect_download() as downloaded:
+        opened.page.click("button[data-copy]")
+    assert downloaded.value.suggested_filename == "payments-consumer-group.png"
+    assert Path(downloaded.value.path()).read_bytes().startswith(b"\x89PNG")
+
+
+def test_marks_of_ones_own_are_lines_in_all_figures_and_lanes(open_page: Open, warehouse: Tables):
+    marks = [Mark(at("02:10"), "deploy <4.2>")]
+    opened = open_page(group_page(warehouse, "payments", marks=marks)[0], "marked", WIDE)
+    assert opened.model("marks-data", "[...found.data.at]") == [milliseconds("02:10")]
+    assert opened.page.inner_text(".marks").split() == ["┆", "2026-11-20T02:10:00.000Z", "deploy", "<4.2>"]
+    assert (0xC2, 0x18, 0x5B) in opened.colours(box_of(opened, "owners-by-partition"))
+    opened = open_page(fleet_page(warehouse, marks=marks)[0], "marked-fleet", WIDE)
+    lane = opened.page.locator("svg.lane").first.bounding_box()
+    mark = opened.page.locator(".lane-mark").bounding_box()
+    assert abs(mark["x"] - (lane["x"] + lane["width"] * 0.5)) < lane["width"] * 0.02
+    assert opened.complaints == []
+
+
+def test_times_are_shown_in_the_zone_of_the_page(open_page: Open, warehouse: Tables):
+    kolkata = Tables(warehouse.uri, None, ZoneInfo("Asia/Kolkata"))
+    opened = open_page(group_page(kolkata, "payments")[0], "zone", WIDE)
+    assert opened.shown("rebalances")[1] == "2026-11-20T07:40:00.000+05:30"
+    assert "from2026-11-20 07:40:20.000" in hover_over_state(opened)
+    drag_at = [milliseconds(clock) + 5.5 * 3600e3 for clock in ("02:08", "02:12")]
+    (x, y), (end, _) = (spot(opened, "owners-by-partition", moment) for moment in drag_at)
+    opened.page.mouse.move(x, y)
+    opened.page.mouse.down()
+    opened.page.mouse.move(end, y, steps=8)
+    opened.page.mouse.up()
+    opened.page.wait_for_timeout(200)
+    assert opened.shown("rebalances") == ["2026-11-20T07:40:00.000+05:30"]
+    assert opened.page.inner_text("#chosen").startswith("2026-11-20 07:3")
+    assert opened.page.inner_text("#pointed").endswith("Asia/Kolkata")
+    # Addresses have UTC, whatever zone a page is in.
+    opened.page.click("button[data-axis=zoom]")
+    assert "from=2026-11-20T02:0" in opened.page.url
+    assert opened.complaints == []
+
+
+def hover_over_state(opened: Opened) -> str:
+    """What is shown when the pointer rests on the group's last state."""
+    place = opened.model("states-data", "found.length - 1")
+    moment = opened.model("states-data", f"(found.data.left[{place}] + found.data.right[{place}]) / 2")
+    x, y = spot(opened, "states", moment)
+    opened.page.mouse.move(x + 30, y)
+    opened.page.mouse.move(x, y, steps=5)
+    opened.page.wait_for_timeout(400)
+    return tooltips(opened)

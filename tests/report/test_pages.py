@@ -14,7 +14,7 @@ from coordinator_replay.errors import UsageError
 from coordinator_replay.query.fleet import fleet_of
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.report.columns import Clock
-from coordinator_replay.report.fleet_page import UNITS, causes_of, fleet_page, lane_of
+from coordinator_replay.report.fleet_page import UNITS, cause_keys, fleet_page, lane_of
 from coordinator_replay.report.group_page import group_page, life_page
 from coordinator_replay.report.life_figures import life_figures
 from coordinator_replay.report.lives import life_of, spans_of
@@ -183,7 +183,7 @@ def test_a_client_has_one_colour_and_each_of_its_incarnations_a_shade(warehouse:
 
 def test_a_cause_has_the_same_colour_on_all_pages(page: Page, warehouse: Tables):
     drawn = dict(zip(page.column("rebalances", "cause"), page.column("rebalances", "colour"), strict=True))
-    listed = causes_of(fleet_of(warehouse, None, None))
+    listed = {key.split()[0]: colour for key, colour in cause_keys(fleet_of(warehouse, None, None))}
     assert drawn
     assert drawn == {cause: listed[cause] for cause in drawn}
 

@@ -8,7 +8,10 @@ const axis = (() => {
   let view = whole, chosen = null;
 
   const notify = (what, value) => { for (const listener of listeners) listener[what]?.(value); };
-  const time = (moment) => new Date(moment).toISOString().replace("T", " ").replace("Z", "");
+
+  // How far the page's zone is ahead of UTC at a time.
+  const offset = (moment) => (data.zone.offsets.findLast(([since]) => since <= moment) ?? data.zone.offsets[0])[1];
+  const time = (moment) => new Date(moment + offset(moment)).toISOString().replace("T", " ").replace("Z", "");
 
   function length(milliseconds) {
     if (milliseconds < 1000) return `${Math.round(milliseconds)} ms`;
@@ -24,7 +27,23 @@ const axis = (() => {
     if (first === view[0] && first + span === view[1]) return;
     view = [first, first + span];
     notify("look", view);
+    remember();
   }
+
+  // The range in view is in the page's address and in its links to other pages, always in UTC.
+  const iso = (moment) => new Date(Math.round(moment)).toISOString();
+  function remember() {
+    const hash = view[0] === whole[0] && view[1] === whole[1] ? "" : `#from=${iso(view[0])}&to=${iso(view[1])}`;
+    for (const link of document.querySelectorAll('a[href*=".html"]')) link.hash = hash;
+    try { history.replaceState(null, "", hash || location.pathname + location.search); } catch { /* a page in a frame */ }
+  }
+
+  function recall() {
+    const asked = new URLSearchParams(location.hash.slice(1));
+    const [start, end] = [asked.get("from"), asked.get("to")].map((text) => Date.parse(text ?? ""));
+    if (end > start) look(start, end);
+  }
+  window.addEventListener("hashchange", recall);
 
   function choose(range) {
     chosen = range;
@@ -35,7 +54,7 @@ const axis = (() => {
   }
 
   function point(moment) {
-    document.getElementById("pointed").textContent = moment === null ? "" : `${time(moment)} UTC`;
+    document.getElementById("pointed").textContent = moment === null ? "" : `${time(moment)} ${data.zone.name}`;
     notify("point", moment);
   }
 
@@ -52,5 +71,5 @@ const axis = (() => {
     button.addEventListener("click", actions[button.dataset.axis]);
   }
 
-  return { whole, look, choose, point, view: () => view, chosen: () => chosen, listen: (one) => listeners.push(one) };
+  return { whole, look, choose, point, offset, recall, time, view: () => view, chosen: () => chosen, listen: (one) => listeners.push(one) };
 })();

@@ -11,6 +11,7 @@ const figures = (() => {
     Axis: (c) => ({ major_label_text_color: c.soft, axis_label_text_color: c.soft, axis_line_color: c.line,
       major_tick_line_color: c.line, minor_tick_line_color: null }),
     Grid: (c) => ({ grid_line_color: c.line }),
+    VSpan: () => ({}),
     Span: (c) => ({ line_color: c.soft }),
     BoxAnnotation: (c) => ({ fill_color: c.brush, line_color: c.brush }),
   };
@@ -25,10 +26,27 @@ const figures = (() => {
   const repaint = () => paint(dark.matches && !paper.matches ? dark_colours : light_colours);
   const named = (name) => doc.get_model_by_name(name);
 
+  // Bokeh's axes are in UTC: figures have times of the zone's clock at the page's start, so that ticks are round there.
+  const ahead = axis.offset(data.start);
+  const placed = (moment) => moment + ahead;
+  const moment_at = (place) => place - ahead;
+
+  // What is written is right on both sides of a change of the clocks.
+  function write_in_zone() {
+    const written = (place) => moment_at(place) + axis.offset(moment_at(place));
+    const { DEFAULT_FORMATTERS } = Bokeh.require("core/util/templating");
+    const { datetime } = DEFAULT_FORMATTERS;
+    DEFAULT_FORMATTERS.datetime = (value, ...more) => datetime(Number.isFinite(value) ? written(value) : value, ...more);
+    for (const figure of doc.roots()) {
+      const { formatter } = figure.below[0], format = formatter.doFormat;
+      formatter.doFormat = (ticks, ...more) => format.call(formatter, ticks.map(written), ...more);
+    }
+  }
+
   function values(column) {
     if (column.texts) return column.at.map((place) => column.texts[place]);
     if (column.since_start) {
-      const moment = (after) => data.start + after;
+      const moment = (after) => placed(data.start + after);
       return column.since_start.map((one) => (Array.isArray(one) ? one.map(moment) : moment(one)));
     }
     return column.values;
@@ -73,7 +91,7 @@ const figures = (() => {
       const { Range1d } = Bokeh.require("models/ranges/range1d");
       named(name).setv({ visible: false, y_range: new Range1d({ start: 0, end: 1 }) });
     }
-    const [start, end] = axis.view();
+    const [start, end] = axis.view().map(placed);
     named("times").setv({ start, end });
     fit();
   }
@@ -101,19 +119,20 @@ const figures = (() => {
 
   function tie() {
     const times = named("times"), brush = named("brush"), pointer = named("pointer");
-    const moved = () => axis.look(times.start, times.end);
+    const moved = () => axis.look(moment_at(times.start), moment_at(times.end));
     times.properties.start.change.connect(moved);
     times.properties.end.change.connect(moved);
     axis.listen({
-      look: ([start, end]) => times.setv({ start, end }),
-      choose: (range) => brush.setv(range ? { left: range[0], right: range[1], visible: true } : { visible: false }),
-      point: (moment) => pointer.setv(moment === null ? { visible: false } : { location: moment, visible: true }),
+      look: ([start, end]) => times.setv({ start: placed(start), end: placed(end) }),
+      choose: (range) =>
+        brush.setv(range ? { left: placed(range[0]), right: placed(range[1]), visible: true } : { visible: false }),
+      point: (moment) => pointer.setv(moment === null ? { visible: false } : { location: placed(moment), visible: true }),
     });
     for (const figure of doc.roots()) {
       figure.on_event("selectiongeometry", ({ geometry, final }) => {
-        if (final && geometry.x1 > geometry.x0) axis.choose([geometry.x0, geometry.x1]);
+        if (final && geometry.x1 > geometry.x0) axis.choose([geometry.x0, geometry.x1].map(moment_at));
       });
-      figure.on_event("mousemove", ({ x }) => axis.point(x));
+      figure.on_event("mousemove", ({ x }) => axis.point(moment_at(x)));
       figure.on_event("mouseleave", () => axis.point(null));
       // Swiping up and down scrolls the page, as everywhere.
       const view = Bokeh.index.find_one_by_id(figure.id);
@@ -152,6 +171,15 @@ const figures = (() => {
         press(button, "data-field");
       });
     }
+    for (const link of document.querySelectorAll("a.back")) {
+      link.addEventListener("click", (event) => {
+        event.preventDefault();
+        document.getElementById("draw-rebalances").scrollIntoView();
+      });
+    }
+    for (const button of document.querySelectorAll("button[data-copy]")) {
+      button.addEventListener("click", () => image.copy(button));
+    }
     narrow.addEventListener("change", fit);
     if (lanes.room()) window.addEventListener("resize", fit);
     dark.addEventListener("change", repaint);
@@ -174,12 +202,23 @@ const figures = (() => {
   async function draw() {
     const { json, places } = window.coordinatorReplayFigures;
     doc = Bokeh.require("document").Document.from_json(json);
+    write_in_zone();
     fill();
     await Bokeh.embed.add_document_standalone(doc, document.body, places.map((id) => document.getElementById(id)));
     repaint();
     tie();
     wire();
+    axis.recall();
   }
 
-  return { draw };
+  // What a picture of the page shows: each visible figure with its caption.
+  function shown() {
+    return doc.roots().filter((figure) => figure.visible).map((figure) => {
+      const view = Bokeh.index.find_one_by_id(figure.id);
+      const caption = document.getElementById(`draw-${figure.name.replace("by-member", "by-partition")}`);
+      return { canvas: view.export("png").canvas, caption: caption.parentElement.querySelector("figcaption") };
+    });
+  }
+
+  return { draw, shown };
 })();

@@ -2,9 +2,10 @@
 // canvases can't be. Lanes follow the axis of the figures.
 const lanes = (() => {
   const table = document.querySelector("table.lanes");
-  if (!table) return { room: () => null };
+  if (!table) return { room: () => null, shown: () => [] };
   const drawn = [...table.querySelectorAll("svg.lane")];
   const rows = [...table.tBodies[0].rows];
+  const marks = [...document.querySelectorAll(".lane-mark")];
   const line = document.getElementById("lane-pointer"), box = document.getElementById("lane-brush");
   const UNITS = 10000;
   const unit = (moment) => ((moment - data.start) / (data.end - data.start)) * UNITS;
@@ -36,9 +37,14 @@ const lanes = (() => {
     if (range) span(box, share(range[0]), share(range[1])); else box.hidden = true;
   };
 
+  const showMarks = () => {
+    for (const mark of marks) span(mark, share(Number(mark.dataset.at)), share(Number(mark.dataset.at)));
+  };
+
   function look([start, end]) {
     const box = `${unit(start)} 0 ${unit(end) - unit(start)} 1`;
     for (const lane of drawn) lane.setAttribute("viewBox", box);
+    showMarks();
     showChosen();
   }
 
@@ -92,5 +98,13 @@ const lanes = (() => {
     point: (at) => { if (at === null) line.hidden = true; else span(line, share(at), share(at)); },
   });
   look(axis.view());
-  return { room };
+  window.addEventListener("resize", showMarks);
+
+  // What a picture of the page shows: the name of each group that is shown, and its lane.
+  const shown = () => rows.filter((row) => !row.hidden).map((row) => {
+    const lane = row.querySelector("svg.lane");
+    const paths = [...lane.querySelectorAll("path")].map((path) => [path.getAttribute("fill"), path.getAttribute("d")]);
+    return { name: row.querySelector(".name").textContent.trim(), paths };
+  });
+  return { room, shown };
 })();

@@ -1,0 +1,91 @@
+"""Figures with their captions and data: a page and a picture show the same ones."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from bokeh.plotting import figure
+
+from coordinator_replay.report.columns import Clock, Columns, columns
+from coordinator_replay.report.wording import neutral
+
+Figures = Callable[[], list[figure]]
+"""Makes the figures of a kind of page, without data."""
+
+Key = tuple[str, str]
+"""An entry of a legend: text and colour."""
+
+MARKS = ("at", "text")
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A time that the reader wants to see in all figures, and its text."""
+
+    at: datetime
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """The caption of a figure.
+
+    Attributes:
+        name: the figure's.
+        keys: its legend.
+        about: what else the reader has to know.
+    """
+
+    name: str
+    title: str
+    keys: Sequence[Key] = ()
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """A group's states on the page's axis, see ``Lane``."""
+
+    name: str
+    paths: Sequence[tuple[str, str, str]]
+    ticks: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawing:
+    """Figures on one axis of time.
+
+    Attributes:
+        title: whose figures they are.
+        lines: sentences below the title.
+        make: the figures.
+        panels: their captions, in their order.
+        data: what the figures show: ``sources`` by name, ``rows`` of figures with named rows, and more.
+        clock: the range and the zone.
+        marks: times that the reader has marked.
+        strips: groups beneath the figures, a row each.
+        strip_panel: the caption above these rows.
+    """
+
+    title: str
+    lines: Sequence[str]
+    make: Figures
+    panels: Sequence[Panel]
+    data: Mapping[str, Any]
+    clock: Clock
+    marks: Sequence[Mark] = ()
+    strips: Sequence[Strip] = ()
+    strip_panel: Panel | None = None
+
+    @property
+    def page_data(self) -> Mapping[str, Any]:
+        """Return what the page's script reads: the range, the zone, and what the figures show."""
+        sources = {**self.data["sources"], "marks": mark_columns(self.marks, self.clock)}
+        return {**self.clock.as_data(), **self.data, "sources": sources}
+
+
+def mark_columns(marks: Iterable[Mark], clock: Clock) -> Columns:
+    """Return marks for the page's script."""
+    rows = [{"at": clock.since_start(mark.at), "text": neutral(mark.text)} for mark in marks]
+    return columns(rows, MARKS, ("at",))

@@ -1,0 +1,162 @@
+"""Marks of Bokeh's figures as paths of SVG: the same figures, drawn without a browser."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from xml.sax.saxutils import quoteattr
+
+from coordinator_replay.report.columns import Columns
+
+_THINNEST = 1.0
+"""Pixels of a bar that lasts no time."""
+
+Values = Mapping[str, Sequence[Any]]
+"""Columns of a source, times in milliseconds since the page's start."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """The part of a picture in which a figure's marks are, in pixels.
+
+    Attributes:
+        length: milliseconds from the left edge to the right one.
+        bottom: the number at the lower edge.
+        top: the number at the upper one.
+    """
+
+    left: float
+    upper: float
+    width: float
+    height: float
+    length: int
+    bottom: float
+    top: float
+
+    def x(self, at: float) -> float:
+        """Return where a time is."""
+        return self.left + self.width * at / max(self.length, 1)
+
+    def y(self, value: float) -> float:
+        """Return where a number is."""
+        return self.upper + self.height * (self.top - value) / ((self.top - self.bottom) or 1)
+
+
+def unpacked(packed: Columns) -> Values:
+    """Return columns as lists, from the form in which they travel to a page's script."""
+    return {name: _unpacked(column) for name, column in packed.items()}
+
+
+def _unpacked(column: Mapping[str, Any]) -> Sequence[Any]:
+    if "texts" in column:
+        return [column["texts"][place] for place in column["at"]]
+    values: Sequence[Any] = column["since_start"] if "since_start" in column else column["values"]
+    return values
+
+
+def drawn_marks(glyph: Any, values: Values, frame: Frame, hatching: str) -> Iterator[str]:
+    """Yield the marks of a glyph, all of one look as one path.
+
+    Args:
+        glyph: Bokeh's, with a number or a column for each property.
+        values: the columns.
+        frame: where to.
+        hatching: the id of a pattern, followed by the colour's digits.
+    """
+    count = len(next(iter(values.values()), ()))
+    own = partial(_own, glyph, values, count)
+    shapes = _SHAPES[type(glyph).__name__](own, frame)
+    paths: dict[str, dict[str, None]] = {}
+    for shape, looks in zip(shapes, _looks(type(glyph).__name__, own, hatching), strict=True):
+        for look in looks:
+            # What is drawn twice at one place is not seen.
+            paths.setdefault(look, {})[shape] = None
+    for look, places in paths.items():
+        yield f'<path {look} d="{"".join(places)}"/>'
+
+
+def hatch_colours(glyph: Any) -> Sequence[str]:
+    """Return the colours for which a glyph needs a pattern."""
+    return [glyph.hatch_color] if getattr(glyph, "hatch_pattern", None) else []
+
+
+def hatch_id(colour: str) -> str:
+    """Return the end of a pattern's id."""
+    return colour.removeprefix("#")
+
+
+def _own(glyph: Any, values: Values, count: int, name: str) -> Sequence[Any]:
+    """Return a property of each mark."""
+    value = getattr(glyph, name)
+    return values[value] if isinstance(value, str) and value in values else [value] * count
+
+
+def _bars(own: Any, frame: Frame) -> Iterator[str]:
+    for left, right, row, height in zip(own("left"), own("right"), own("y"), own("height"), strict=True):
+        yield _box(frame, left, right, row - height / 2, row + height / 2)
+
+
+def _quads(own: Any, frame: Frame) -> Iterator[str]:
+    for left, right, bottom, top in zip(own("left"), own("right"), own("bottom"), own("top"), strict=True):
+        yield _box(frame, left, right, bottom, top)
+
+
+def _box(frame: Frame, left: int, right: int, low: float, high: float) -> str:
+    x, width = frame.x(left), max(frame.x(right) - frame.x(left), _THINNEST)
+    upper, lower = sorted((frame.y(low), frame.y(high)))
+    return f"M{x:.1f} {upper:.1f}h{width:.1f}v{lower - upper:.1f}h-{width:.1f}z"
+
+
+def _points(own: Any, frame: Frame) -> Iterator[str]:
+    for at, value, size, marker in zip(own("x"), own("y"), own("size"), own("marker"), strict=True):
+        x, y, half = frame.x(at), frame.y(float(value)), size / 2
+        if marker == "circle":
+            yield f"M{x - half:.1f} {y:.1f}a{half} {half} 0 1 0 {size} 0a{half} {half} 0 1 0 -{size} 0z"
+        elif marker == "triangle":
+            yield f"M{x:.1f} {y - half:.1f}l{half} {size}h-{size}z"
+        else:
+            yield f"M{x - half:.1f} {y - half:.1f}l{size} {size}m0 -{size}l-{size} {size}"
+
+
+def _lines(own: Any, frame: Frame) -> Iterator[str]:
+    """Yield steps, as the page's script makes them: a value holds until the next time, and none ends the line."""
+    for times, values in zip(own("xs"), own("ys"), strict=True):
+        path, held = "", False
+        for at, value in zip(times, values, strict=True):
+            path += f"H{frame.x(at):.1f}" if held else ""
+            if value is not None:
+                path += f"V{frame.y(value):.1f}" if held else f"M{frame.x(at):.1f} {frame.y(value):.1f}"
+            held = value is not None
+        yield path
+
+
+def _spans(own: Any, frame: Frame) -> Iterator[str]:
+    for at in own("x"):
+        yield f"M{frame.x(at):.1f} {frame.upper:.1f}v{frame.height:.1f}" if 0 <= at <= frame.length else ""
+
+
+_SHAPES: Mapping[str, Any] = {
+    "HBar": _bars,
+    "Quad": _quads,
+    "Scatter": _points,
+    "MultiLine": _lines,
+    "VSpan": _spans,
+}
+"""How the marks of each of Bokeh's glyphs are drawn that figures here are made of."""
+
+
+def _looks(kind: str, own: Any, hatching: str) -> Iterator[Sequence[str]]:
+    """Yield the looks of each mark: as one path can have, its filling and its line; and hatching over it."""
+    lines = zip(own("line_color"), own("line_alpha"), own("line_width"), strict=True)
+    if kind in ("MultiLine", "VSpan"):
+        dash = ' stroke-dasharray="5 4"' if kind == "VSpan" else ""
+        for colour, alpha, width in lines:
+            yield [f'fill="none" stroke={quoteattr(colour)} stroke-opacity="{alpha}" stroke-width="{width}"{dash}']
+        return
+    fills = zip(own("fill_color"), own("fill_alpha"), own("hatch_pattern"), own("hatch_color"), strict=True)
+    for (colour, alpha, pattern, hatched), (line, line_alpha, width) in zip(fills, lines, strict=True):
+        # The line around a bar would hide a short one beside it.
+        is_lined = kind == "Scatter"
+        stroke = f' stroke={quoteattr(line)} stroke-opacity="{line_alpha}" stroke-width="{width}"' if is_lined else ""
+        looks = [f'fill={quoteattr(colour)} fill-opacity="{alpha}"{stroke}'] if alpha or is_lined else []
+        yield [*looks, *([f'fill="url(#{hatching}{hatch_id(hatched)})"'] if pattern else [])]
