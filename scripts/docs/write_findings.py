@@ -25,23 +25,23 @@ written by `scripts/document-findings`.
 | column | meaning |
 |---|---|
 | `finding_id` | the same in every audit that finds it |
-| `first_seen`, `last_seen`, `occurrences` | sum up what belongs to one finding |
+| `first_seen`, `last_seen`, `occurrences` | sum up all occurrences of one finding |
 | `ended_at` | null while it goes on at the end of the log. A group stuck yesterday has a finding with its end |
-| `is_begin_open` | true: records from before are missing, so it may have begun earlier, and is not new |
+| `is_begin_open` | true: earlier records are missing, so it may have begun earlier, and is not new |
 | `is_end_open` | true: records begin to be missing while it goes on, so it may have lasted longer |
 | `is_at_least` | true: records of its time are missing, so its numbers may be higher |
-| `detail` | the numbers behind the sentence, as JSON |
+| `detail` | the numbers of the sentence, as JSON |
 | `log_partition`, `log_offset` | the record that shows it best |
 
-- **One fact is one finding**, also if it concerns several partitions: offsets of a topic that were rewound or reset
-  within ten minutes of each other, or commits of one owner that stopped.
+- **One fact is one finding**, also if it concerns several partitions. Examples are offsets of a topic that were rewound
+  or reset within ten minutes of each other, and commits of one owner that stopped.
 - **Findings about missing records** (`silent_group`, `commit_stall`, `never_committed`, `abandoned_topic`,
-  `offset_expiring`, `offset_due`) end with the record that comes after all: a commit, a new owner, a subscription, a
+  `offset_expiring`, `offset_due`) end with the record that was missing: a commit, a new owner, a subscription, a
   deletion. Offsets that expired are `offset_lost`, and no longer due.
 - **One audit of the whole log** finds the same as one audit each night.
 - **Durations** are measured up to the last record of the whole dump. If the partitions of `__consumer_offsets` were
   copied at very different times, groups of the earlier copies seem silent. The audit that reads the records in
-  between removes such a finding, for it was never true.
+  between removes such a finding, because it was never true.
 
 Two rules compare a silence with the usual time between commits:
 

@@ -22,23 +22,23 @@ class Thresholds:
         storm_window_ms: the time in which storm-rebalances are counted.
         flapping_returns: returns of a static member within flapping-window that are too many.
         flapping_window_ms: the time in which flapping-returns are counted.
-        unbalanced_ms: for how long an assignment may be lopsided.
-        unowned_ms: for how long a partition may have no owner in a group that reads the rest of its topic.
-        disjoint_ms: for how long members of a group may have no topic in common.
+        unbalanced_ms: how long an assignment may be lopsided.
+        unowned_ms: how long a partition may have no owner in a group that reads the rest of its topic.
+        disjoint_ms: how long members of a group may have no topic in common.
         mixed_protocols_ms: how long the migration of a group from one protocol to the other may take.
         size_percent: how much of a limit on a group's size may be used.
         group_max_size: group.max.size and the same settings for consumer and streams groups; 0 for no limit, Kafka's
             default.
         share_group_max_size: group.share.max.size.
         record_max_bytes: max.message.bytes of the topic; a group's record above it can't be written.
-        silent_ms: for how long a group that used to commit may write nothing at all.
-        stall_ms: for how long the commits of one partition may stop while others of the group go on.
+        silent_ms: how long a group that used to commit may write nothing at all.
+        stall_ms: how long the commits of one partition may stop while others of the group go on.
         patience: silence and stall must also last this many times the usual time between two commits.
-        never_committed_ms: for how long a partition may be owned without any commit.
+        never_committed_ms: how long a partition may be owned without any commit.
         abandoned_ms: how old the last commit of a topic must be for its offsets to count as left behind.
         hot_commits_per_minute: commits for each partition and minute that are too many.
         hot_minutes: for how many minutes hot-commits-per-minute must hold.
-        pending_ms: for how long a transaction may be open; the default timeout of a producer's transaction.
+        pending_ms: how long a transaction may be open; the default timeout of a producer's transaction.
         metadata_bytes: how long the metadata of a commit may be.
         owned_lately_ms: how recently a partition must have had an owner for its offset to be missed.
         metadata_delay_ms: how long a group may take to notice that its topics changed.
