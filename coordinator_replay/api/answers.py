@@ -62,13 +62,10 @@ class Expiring(Answer["ExpiredOffset"]):
         self,
         rows: Iterable[ExpiredOffset],
         looked_until: datetime | None,
-        *,
-        is_chosen: bool,
         notes: Iterable[str | None] = (),
         basis: Basis | None = None,
     ) -> None:
-        looked = questions.looked_note(looked_until, is_chosen=is_chosen)
-        super().__init__(rows, questions.ExpiredOffset, notes=[looked, *notes], basis=basis)
+        super().__init__(rows, questions.ExpiredOffset, notes=notes, basis=basis)
         self.looked_until = looked_until
 
 

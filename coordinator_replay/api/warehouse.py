@@ -9,44 +9,31 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from coordinator_replay.api import questions
 from coordinator_replay.api.answer import Answer, SqlAnswer
 from coordinator_replay.api.answers import Compared, Described, Expiring, Impacted, Owned, Reasons, Replayed
 from coordinator_replay.api.page import Page, Pages, Trace
-from coordinator_replay.engine.model import GroupType
-from coordinator_replay.errors import UsageError, WarehouseError
-from coordinator_replay.query.basis import Basis, basis_at, basis_from
-from coordinator_replay.query.choices import SEVERITIES, STATUSES
-from coordinator_replay.query.completeness import undecoded_note
-from coordinator_replay.query.group_partitions import unaudited_note
-from coordinator_replay.query.groups import (
-    UNKNOWN,
-    UNRECORDED_STATES,
-    Group,
-    groups_at,
-    join_phase_at,
-    lively_groups,
-    unknown_states_note,
-    unrecorded_states_note,
-)
-from coordinator_replay.query.join_phases import awaited_members
-from coordinator_replay.query.removed import DeletedGroup, deleted_groups, removal_notes, removed_offsets
-from coordinator_replay.query.tables import END, Coverage, Tables
+from coordinator_replay.errors import UsageError
+from coordinator_replay.query.basis import Basis, basis_from
+from coordinator_replay.query.tables import Coverage, Tables
 from coordinator_replay.query.times import LogTime, is_run_id, parse_duration
-from coordinator_replay.query.who import EVERYONE, Who, groups_at_time, groups_in_range
+from coordinator_replay.query.who import EVERYONE, Who, groups_at_time
 from coordinator_replay.simulation import door
-from coordinator_replay.times import in_utc, moment_text
+from coordinator_replay.times import in_utc
 from coordinator_replay.zones import parse_zone
 
 if TYPE_CHECKING:
+    from coordinator_replay.query.answers.answered import Rows
     from coordinator_replay.query.consumers import TopicConsumer
     from coordinator_replay.query.diff import Side
     from coordinator_replay.query.findings import Finding
+    from coordinator_replay.query.groups import Group
     from coordinator_replay.query.offset_changes import OffsetChange
     from coordinator_replay.query.offsets import CommittedOffset
     from coordinator_replay.query.rebalances import Rebalance
+    from coordinator_replay.query.removed import DeletedGroup
     from coordinator_replay.query.rollouts import Rollout
     from coordinator_replay.query.saved import SavedQuery
     from coordinator_replay.query.timeline import MemberInterval, TimelineEvent
@@ -61,6 +48,8 @@ Time = datetime | date | LogTime | str | int
 
 Duration = timedelta | str
 """A duration, or a text as the command line takes it, such as ``3d``."""
+
+T = TypeVar("T")
 
 
 class Warehouse:
@@ -127,16 +116,7 @@ class Warehouse:
                 those whose state the log does not prove.
             who: conditions on names, and on clients, hosts and topics at that time.
         """
-        moment, note = self._moment(at)
-        names = groups_at_time(self._tables, who, moment)
-        of_types = [
-            group for group in groups_at(self._tables, moment, types=types) if names is None or group.group_id in names
-        ]
-        wanted = {state.lower() for state in states}
-        chosen = [group for group in of_types if not wanted or group.state.lower() in wanted]
-        nothing = None if chosen else f"No group matches; cluster {self.cluster!r} is covered from {self.coverage}."
-        notes = [nothing, unknown_states_note(of_types, states), unrecorded_states_note(chosen, states), note]
-        return Answer(chosen, Group, notes=[*notes, unaudited_note(self._tables)], basis=self._at(moment))
+        return self._rows(questions.groups(self._tables, self._time(at), types=types, states=states, who=who))
 
     def deleted_groups(self, *, at: Time | None = None, types: Sequence[str] = ()) -> Answer[DeletedGroup]:
         """Return groups that existed once and no longer do: since when, and what took their offsets.
@@ -145,15 +125,7 @@ class Warehouse:
             at: the point in time; the end of the log if None.
             types: only groups of these types; all if empty.
         """
-        moment, note = self._moment(at)
-        deleted = deleted_groups(self._tables, moment, types=types)
-        if not self._tables.completeness.is_whole:
-            # Of these it is not on record whether they were there again.
-            unknown = {group.group_id for group in groups_at(self._tables, moment, states=[UNKNOWN])}
-            deleted = [deletion for deletion in deleted if deletion.group_id not in unknown]
-        notes = [self._no("deleted group", deleted), note]
-        # What was deleted at any time before belongs to the answer, too.
-        return Answer(deleted, DeletedGroup, notes=notes, basis=self._from())
+        return self._rows(questions.deleted_groups(self._tables, self._time(at), types=types))
 
     def describe(self, group: str, *, at: Time | None = None) -> Described:
         """Return a group and its members, as the broker's describe would have shown them.
@@ -162,32 +134,8 @@ class Warehouse:
             group: the group.
             at: the point in time; the end of the log if None.
         """
-        moment, note = self._moment(at)
-        answer = questions.describe_at(self._tables, group, moment)
-        inherited = questions.inherited_note(
-            (member.member_id, member.is_client_inherited) for member in answer.members
-        )
-        phase = self._join_phase(group, moment) if answer.group.state in UNRECORDED_STATES else None
-        departed = questions.last_departures_note(self._tables, group, moment)
-        unread = questions.unexpiring_note(questions.unread_in(answer))
-        notes = [
-            questions.missing_records_note(answer.group),
-            answer.not_ready,
-            phase,
-            departed,
-            inherited,
-            unread,
-            note,
-        ]
-        return Described(answer, notes, self._at(moment, group))
-
-    def _join_phase(self, group: str, at: datetime | None) -> str | None:
-        """Return a broker log's facts on a rebalance that was going on."""
-        phase = join_phase_at(self._tables, group, at)
-        if phase is None:
-            return None
-        members = [member.member_id for member in questions.describe_at(self._tables, group, at).members]
-        return phase.note(group, awaited_members(self._tables, group, phase, members, at))
+        answer = questions.describe(self._tables, group, self._time(at))
+        return Described(answer.content, answer.notes, answer.basis)
 
     def offsets(
         self,
@@ -210,30 +158,15 @@ class Warehouse:
             require_stable: show partitions with a pending transactional commit as unstable, without an offset.
             end_offsets: a CSV or JSON-lines file of topic, partition, offset[, time], to compute the lag.
         """
-        moment, note = self._moment(at)
-        pending = questions.pending_commits(self._tables, group, moment)
-        offsets = questions.offsets_at(
-            self._tables, group, moment, topics=topics, require_stable=require_stable, pending=pending
+        answer = questions.offsets(
+            self._tables,
+            group,
+            self._time(at),
+            topics=topics,
+            require_stable=require_stable,
+            end_offsets=end_offsets,
         )
-        if topics:
-            known = questions.committed_topics(self._tables, group)
-            topics = [questions.partitions_asked(text, known)[0] for text in topics]
-        if end_offsets is not None:
-            offsets = questions.with_lag(offsets, questions.read_end_offsets(Path(end_offsets), moment))
-        unproven = sum(offset.is_proven is False for offset in offsets)
-        aborted = (
-            f"{unproven} of these may belong to aborted transactions: the input has no transaction markers."
-            if unproven
-            else None
-        )
-        basis = self._at(moment, group)
-        nothing = None if offsets else self._no_offset(group, topics, basis)
-        open_partitions = {(offset.topic, offset.partition) for offset in offsets if not offset.is_exact}
-        removed = removal_notes(removed_offsets(self._tables, group, moment), topics, open_partitions)
-        waiting = questions.pending_notes(pending, offsets, topics)
-        negative = questions.negative_offsets_note(offsets)
-        notes = [aborted, nothing, negative, questions.open_offsets_note(offsets), *removed, *waiting, note]
-        return Answer(offsets, questions.CommittedOffset, notes=notes, basis=basis)
+        return self._rows(answer)
 
     def chosen_groups(
         self, typed: Sequence[str], *, at: Time | None = None, is_all: bool = False, who: Who = EVERYONE
@@ -246,13 +179,7 @@ class Warehouse:
             is_all: all groups, in place of names.
             who: further conditions.
         """
-        if not is_all and who.is_everyone and not any(map(questions.is_pattern, typed)):
-            return list(dict.fromkeys(typed))
-        moment, _ = self._moment(at)
-        there = [group.group_id for group in groups_at(self._tables, moment)]
-        names = groups_at_time(self._tables, who, moment)
-        chosen = there if is_all or not typed else questions.named_groups(self._tables, typed, there)
-        return [name for name in chosen if names is None or name in names]
+        return questions.chosen_groups(self._tables, typed, self._time(at), is_all=is_all, who=who)
 
     def offsets_of_groups(
         self, groups: Sequence[str], *, at: Time | None = None, **asked: Any
@@ -264,10 +191,7 @@ class Warehouse:
             at: the point in time; the end of the log if None.
             asked: further arguments of ``offsets``.
         """
-        answers = {group: self.offsets(group, at=at, **asked) for group in groups}
-        notes = [f"{group}: {note}" for group, answer in answers.items() for note in answer.notes]
-        rows = [row for answer in answers.values() for row in answer]
-        return Answer(rows, questions.CommittedOffset, notes=notes, basis=self._at(self._time(at)))
+        return self._rows(questions.offsets_of_groups(self._tables, groups, self._time(at), **asked))
 
     def offset_history(
         self,
@@ -287,10 +211,8 @@ class Warehouse:
             start: offsets in force after this time; all if None.
             end: offsets committed before this time; all if None.
         """
-        since = self._time(start)
-        changes = questions.offset_changes(self._tables, group, topic, partition, since, self._end(end))
-        notes = [self._no("committed offset", changes, group)]
-        return Answer(changes, questions.OffsetChange, notes=notes, basis=self._from(since, group))
+        since, until = self._time(start), self._end(end)
+        return self._rows(questions.offset_history(self._tables, group, topic, partition, since, until))
 
     def timeline(self, group: str, *, start: Time | None = None, end: Time | None = None) -> Answer[TimelineEvent]:
         """Return what happened to a group, in log order.
@@ -300,10 +222,7 @@ class Warehouse:
             start: from this time on; the start of the log if None.
             end: up to this time, not included; the end of the log if None.
         """
-        since = self._time(start)
-        events = questions.timeline_of(self._tables, group, since, self._end(end))
-        notes = [self._no_event(group, events)]
-        return Answer(events, questions.TimelineEvent, notes=notes, basis=self._from(since, group))
+        return self._rows(questions.timeline(self._tables, group, self._time(start), self._end(end)))
 
     def members(self, group: str, *, start: Time | None = None, end: Time | None = None) -> Answer[MemberInterval]:
         """Return how each member of a group was, interval by interval, in log order.
@@ -313,13 +232,7 @@ class Warehouse:
             start: intervals that end after this time; all if None.
             end: intervals that begin before this time; all if None.
         """
-        since = self._time(start)
-        intervals = questions.member_intervals_of(self._tables, group, since, self._end(end))
-        inherited = questions.inherited_note(
-            (interval.member_id, interval.is_client_inherited) for interval in intervals
-        )
-        notes = [inherited, self._no_event(group, intervals)]
-        return Answer(intervals, questions.MemberInterval, notes=notes, basis=self._from(since, group))
+        return self._rows(questions.members(self._tables, group, self._time(start), self._end(end)))
 
     def rebalances(
         self,
@@ -342,11 +255,7 @@ class Warehouse:
             who: conditions on groups: their names, and clients, hosts and topics in that time range.
         """
         since, until = self._time(start), self._end(end)
-        names = groups_in_range(self._tables, who, since, until)
-        found = questions.rebalances_of(self._tables, group, since, until, causes=causes)
-        rebalances = _last([rebalance for rebalance in found if names is None or rebalance.group_id in names], last)
-        notes = [_alternatives(rebalances, causes), self._no("rebalance", rebalances, group)]
-        return Answer(rebalances, questions.Rebalance, notes=notes, basis=self._from(since, group))
+        return self._rows(questions.rebalances(self._tables, group, since, until, causes=causes, last=last, who=who))
 
     def why(
         self,
@@ -375,45 +284,14 @@ class Warehouse:
             UsageError: both a point in time and a time range are given.
         """
         self._check_either(at, start, end)
-        moment, note = self._moment(at)
-        since = self._time(start) if moment is None else moment
+        moment = self._time(at)
         if moment is None:
-            names = groups_in_range(self._tables, who, since, self._end(end))
-            found = questions.rebalances_of(self._tables, group, since, self._end(end), causes=causes)
-            rebalances = _last([rebalance for rebalance in found if names is None or rebalance.group_id in names], last)
+            since, until = self._time(start), self._end(end)
+            answer = questions.why(self._tables, group, since, until, causes=causes, last=last, who=who)
         else:
-            names = groups_at_time(self._tables, who, moment)
-            chosen = [group] if group is not None or names is None else sorted(names)
-            found = [
-                rebalance
-                for name in chosen
-                for rebalance in questions.rebalances_at(self._tables, name, moment, causes=causes)
-            ]
-            rebalances = [rebalance for rebalance in found if names is None or rebalance.group_id in names]
-        held_up = (
-            questions.hold_ups(self._tables, group) if any(rebalance.held_up_by for rebalance in rebalances) else {}
-        )
-        perhaps = None
-        if moment is not None and group is not None and len(rebalances) > 1:
-            perhaps = (
-                f"At {moment_text(moment)} the rebalance to generation {rebalances[-1].epoch} may have begun already: "
-                "the join phase of a classic group leaves no record."
-            )
-        # What goes on at the end of the log is the last thing that happened to a group.
-        phase = None if group is None or end is not None else self._join_phase(group, moment)
-        nearby = questions.nearby_note(self._tables, rebalances)
-        absent = self._no("rebalance", rebalances, group)
-        asked = (
-            None
-            if group is None or moment is not None
-            else questions.resubscription_note(self._tables, group, since, self._end(end))
-        )
-        notes = [phase, perhaps, nearby, asked, _alternatives(rebalances, causes), absent, note]
-        basis = self._from(since, group)
-        summary = questions.summary_between(
-            self._tables, rebalances, since, self._end(end), is_complete=basis.is_complete
-        )
-        return Reasons(rebalances, held_up, summary, notes, basis)
+            answer = questions.why_at(self._tables, group, moment, causes=causes, who=who)
+        reasons = answer.content
+        return Reasons(reasons.rebalances, reasons.hold_ups, reasons.summary, answer.notes, answer.basis)
 
     def owner(
         self,
@@ -439,12 +317,12 @@ class Warehouse:
             UsageError: both a point in time and a time range are given.
         """
         self._check_either(at, start, end)
-        if start is not None or end is not None:
-            return self._owners_between(group, topic, partition, start, end)
-        moment, note = self._moment(at)
-        owners = questions.owners_at(self._tables, group, topic, partition, moment)
-        inherited = questions.inherited_note((owner.member_id, owner.is_client_inherited) for owner in owners.owners)
-        return Owned(owners, [owners.hint, inherited, note], self._at(moment, group))
+        if start is None and end is None:
+            answer = questions.owner(self._tables, group, topic, partition, self._time(at))
+        else:
+            since, until = self._time(start), self._end(end)
+            answer = questions.owners_in_range(self._tables, group, topic, partition, since, until)
+        return Owned(answer.content, answer.notes, answer.basis)
 
     def owned_partitions(self, group: str, topic: str, partition: int | None = None) -> tuple[str, tuple[int, ...]]:
         """A topic and its partitions, as people and Kafka's tools write them: ``orders``, ``orders-4``, ``orders:0,1``.
@@ -457,26 +335,7 @@ class Warehouse:
         Raises:
             UsageError: no partition is named, and the group never owned one of the topic.
         """
-        owned = questions.owned_topics(self._tables, group)
-        if partition is not None:
-            return topic, (partition,)
-        name, partitions = questions.partitions_asked(topic, owned)
-        if partitions:
-            return name, partitions
-        if name not in owned:
-            # The question of one partition says what the tables do know.
-            return name, (0,)
-        low, high = owned[name]
-        return name, tuple(range(low, high + 1))
-
-    def _owners_between(self, group: str, topic: str, partition: int, start: Time | None, end: Time | None) -> Owned:
-        since = self._time(start)
-        rows = questions.owners_between(self._tables, group, topic, partition, since, self._end(end))
-        basis = self._from(since, group)
-        is_exact = basis.is_complete and all(row.is_exact for row in rows)
-        inherited = questions.inherited_note((row.member_id, row.is_client_inherited) for row in rows)
-        owners = questions.Owners(owners=tuple(rows), before=None, after=None, is_exact=is_exact)
-        return Owned(owners, [self._no("owner", rows, group), inherited], basis)
+        return questions.owned_partitions(self._tables, group, topic, partition)
 
     @staticmethod
     def _check_either(at: Time | None, start: Time | None, end: Time | None) -> None:
@@ -494,15 +353,7 @@ class Warehouse:
             end: members there before this time, and commits before it; all if None.
             who: conditions on names of groups, clients and hosts.
         """
-        since, until = self._time(start), self._end(end)
-        consumers = [
-            consumer
-            for consumer in questions.consumers_of(self._tables, topic, since, until)
-            if who.has_name(consumer.group_id) and who.has_client(consumer.client_id, consumer.client_host)
-        ]
-        unnamed = questions.unnamed_topics_note(questions.unread_between(self._tables, since, until))
-        notes = [self._no("consumer", consumers), unnamed, questions.NOT_IN_THE_LOG, unaudited_note(self._tables)]
-        return Answer(consumers, questions.TopicConsumer, notes=notes, basis=self._from(since))
+        return self._rows(questions.consumers(self._tables, topic, self._time(start), self._end(end), who=who))
 
     def impact(self, *, start: Time | None = None, end: Time | None = None) -> Impacted:
         """Return what a time range cost over all groups: rebalances, partitions without owner, pauses of commits.
@@ -511,9 +362,8 @@ class Warehouse:
             start: from this time on; the start of the log if None.
             end: up to this time, not included; the end of the log if None.
         """
-        since = self._time(start)
-        groups = questions.impact_of(self._tables, since, self._end(end))
-        return Impacted(groups, [unaudited_note(self._tables), undecoded_note(self._tables)], self._from(since))
+        answer = questions.impact(self._tables, self._time(start), self._end(end))
+        return Impacted(answer.content, answer.notes, answer.basis)
 
     def rollouts(
         self, group: str | None = None, *, start: Time | None = None, end: Time | None = None
@@ -525,10 +375,7 @@ class Warehouse:
             start: rollouts that ended then or later; all if None.
             end: rollouts that began before it; all if None.
         """
-        since, until = self._time(start), self._end(end)
-        rollouts = questions.rollouts_of(self._tables, since, until, group)
-        notes = [self._no("rollout", rollouts), unaudited_note(self._tables), undecoded_note(self._tables)]
-        return Answer(rollouts, questions.Rollout, notes=notes, basis=self._from(since))
+        return self._rows(questions.rollouts(self._tables, group, self._time(start), self._end(end)))
 
     def diff(self, start: Time, end: Time | None = None) -> Compared:
         """Return what changed between two points in time, over all groups, and what lay between.
@@ -540,16 +387,8 @@ class Warehouse:
         Raises:
             UsageError: the second time lies before the first, or no audit has such a run id.
         """
-        first, last = self._side(start, self._time), self._side(end, self._end)
-        notes = [self._tables.check_moment(first.at), self._tables.check_moment(last.at)]
-        if last.moment < first.moment:
-            raise UsageError(
-                f"{moment_text(last.moment)} lies before {moment_text(first.moment)}: give the earlier time first"
-            )
-        changes = questions.changes_between(first, last)
-        until = self.coverage.last if last.at is None else last.at
-        sides = f"Cluster {self.cluster}, {moment_text(first.at or self.coverage.last)} to {moment_text(until)}"
-        return Compared(changes, sides, [_nothing_changed(changes), *notes], self._from(first.at))
+        answer = questions.diff(self._side(start, self._time), self._side(end, self._end))
+        return Compared(answer.content.changes, answer.content.sides, answer.notes, answer.basis)
 
     def diff_with(self, other: str, *, at: Time | None = None) -> Compared:
         """Return what is not the same in another cluster of this warehouse at a point in time.
@@ -558,17 +397,8 @@ class Warehouse:
             other: the other cluster's name; its values are those after.
             at: the point in time; the end of each log if None.
         """
-        moment = self._time(at)
-        tables = Tables(self._tables.uri, other, self._tables.zone)
-        # A cluster that the warehouse does not have is an error, not an empty one.
-        tables.check_range(None, None)
-        notes = [self._tables.check_moment(moment), tables.check_moment(moment)]
-        changes = questions.changes_between(questions.Side(self._tables, moment), questions.Side(tables, moment))
-        remarks = [str(basis_at(tables, moment or END)), _nothing_changed(changes), *notes]
-        tables.close()
-        when = "at the end of each log" if at is None else moment_text(moment or END)
-        sides = f"Clusters {self.cluster} and {other}, {when}"
-        return Compared(changes, sides, remarks, self._at(moment))
+        answer = questions.diff_with(self._tables, other, self._time(at))
+        return Compared(answer.content.changes, answer.content.sides, answer.notes, answer.basis)
 
     def expired(
         self,
@@ -591,30 +421,15 @@ class Warehouse:
         Raises:
             UsageError: both are given, or the time lies before the end of the log.
         """
-        wanted = [_one_of(status.upper(), STATUSES, "status") for status in statuses]
-        duration = parse_duration(within) if isinstance(within, str) else within
-        if until is not None:
-            duration = self._up_to(until, duration)
-        names = groups_at_time(self._tables, who)
-        found = questions.expired_offsets(self._tables, group, statuses=wanted, within=duration)
-        offsets = [offset for offset in found if names is None or offset.group_id in names]
-        limit = questions.looked_until(self._tables, duration)
-        notes = [
-            self._no("expired or expiring offset", offsets, group),
-            questions.unexpiring_note(questions.unread_at_end(self._tables, group)),
-        ]
-        return Expiring(offsets, limit, is_chosen=duration is not None, notes=notes, basis=self._from(None, group))
-
-    def _up_to(self, until: Time, within: timedelta | None) -> timedelta:
-        """Return how long after the end of the log a time lies."""
-        if within is not None:
-            raise UsageError("give either within or until")
-        moment, end = self._time(until), self._tables.coverage.last
-        if moment is None or moment < end:
-            raise UsageError(
-                f"{moment_text(moment or end)} lies before the end of the log, {moment_text(end)}: it ends there"
-            )
-        return moment - end
+        answer = questions.expired(
+            self._tables,
+            group,
+            statuses=statuses,
+            within=parse_duration(within) if isinstance(within, str) else within,
+            until=self._time(until),
+            who=who,
+        )
+        return Expiring(answer.content.offsets, answer.content.looked_until, answer.notes, answer.basis)
 
     def findings(
         self,
@@ -641,37 +456,18 @@ class Warehouse:
             who: conditions on groups: their names, and clients, hosts and topics in that time range. Findings about
                 no group meet conditions on names to leave out only.
         """
-        lowest = None if severity is None else _one_of(severity.lower(), SEVERITIES, "severity")
-        first = self._time(start)
-        findings = questions.findings_of(
+        answer = questions.findings(
             self._tables,
-            severity=lowest,
+            self._time(start),
+            self._end(end),
+            severity=severity,
             rules=rules,
             group=group,
-            start=first,
-            end=self._end(end),
             is_new=is_new,
             since=self._time(since),
+            who=who,
         )
-        names = groups_in_range(self._tables, who, first, self._end(end))
-        is_about_all = not (who.hosts or who.clients or who.topics or who.names)
-        findings = [
-            finding
-            for finding in findings
-            if names is None or finding.group_id in names or (finding.group_id is None and is_about_all)
-        ]
-        unproven = sum(not finding.is_proven for finding in findings)
-        note = (
-            f"{unproven} of these rest on commits that may belong to aborted transactions: "
-            "the input has no transaction markers."
-        )
-        absent = [rule for rule in rules if all(finding.rule != rule for finding in findings)]
-        notes = [
-            self._no("finding", findings, group),
-            *questions.terms_of(self._tables, absent),
-            note if unproven else None,
-        ]
-        return Answer(findings, questions.Finding, notes=notes, basis=self._from(first, group))
+        return self._rows(answer)
 
     def sql(
         self,
@@ -701,25 +497,13 @@ class Warehouse:
             raise UsageError("give either a statement or the name of a saved query")
         most = parse_duration(timeout) if isinstance(timeout, str) else timeout
         if statement is not None:
-            columns, values = questions.run_sql(
-                self._tables, statement, parameters, allow_files=allow_files, timeout=most
-            )
-            return SqlAnswer(columns, values, basis=self._basis_of_statement())
-        if allow_files:
+            answer = questions.sql(self._tables, statement, parameters, allow_files=allow_files, timeout=most)
+        elif allow_files:
             raise UsageError("allow_files is for statements: a saved query reads the tables only")
-        texts = {name: _text(value) for name, value in parameters.items() if value is not None}
-        names, rows = questions.run_saved_query(self._tables, str(query), texts, most)
-        nothing = (
-            []
-            if rows
-            else [
-                f"No rows; cluster {self.cluster!r} is covered from {self.coverage}.",
-                questions.saved_terms(str(query), texts),
-            ]
-        )
-        full_name = questions.saved_query(str(query)).name
-        named = None if full_name == query else f"Saved query {full_name}."
-        return SqlAnswer(names, rows, [named, *nothing, undecoded_note(self._tables)], self._from())
+        else:
+            values = {name: _text(value) for name, value in parameters.items() if value is not None}
+            answer = questions.saved(self._tables, str(query), values, timeout=most)
+        return SqlAnswer(answer.content.columns, answer.content.rows, answer.notes, answer.basis)
 
     def what_if(
         self,
@@ -899,7 +683,7 @@ class Warehouse:
             end: up to this time; the end of the log if None.
         """
         since, until = self._time(start), self._end(end)
-        names = lively_groups(self._tables, since, until) if group is None else [group]
+        names = questions.lively_groups(self._tables, since, until) if group is None else [group]
         notes = []
         if len(names) > MOST_TRACED_GROUPS:
             notes = [
@@ -949,79 +733,18 @@ class Warehouse:
             return questions.side_of_run(self._tables, moment)
         return questions.Side(self._tables, read(moment))
 
-    def _moment(self, at: Time | None) -> tuple[datetime | None, str | None]:
-        """Return a point in time as the tables take it, and a note where it lies after the last record."""
-        moment = self._time(at)
-        return moment, self._tables.check_moment(moment)
+    @staticmethod
+    def _rows(answer: Rows[T]) -> Answer[T]:
+        return Answer(answer.content, answer.row_type, notes=answer.notes, basis=answer.basis)
 
     def _end(self, moment: Time | None) -> datetime | None:
         """Return the end of a time range; None if it is the end of the log, whose last record belongs to the range."""
         parsed = self._tables.read_time(moment) if isinstance(moment, str) else moment
         return None if isinstance(parsed, LogTime) and parsed.is_log_end else self._time(parsed)
 
-    def _at(self, moment: datetime | None, group: str | None = None) -> Basis:
-        """Return what an answer about a point in time stands on."""
-        return basis_at(self._tables, moment or END, group=group)
-
     def _from(self, start: datetime | None = None, group: str | None = None) -> Basis:
         """Return what an answer about a time range stands on."""
         return basis_from(self._tables, start, group=group)
-
-    def _basis_of_statement(self) -> Basis | None:
-        """Return the basis of a statement's answer; None if it is about no single cluster, or a table is missing."""
-        try:
-            return self._from() if self.cluster in self._tables.clusters else None
-        except (UsageError, WarehouseError):
-            return None
-
-    def _no_offset(self, group: str, topics: Sequence[str], basis: Basis) -> str:
-        """Return what to say where no committed offset is shown."""
-        if any(state.group_type == GroupType.SHARE for state in groups_at(self._tables, None, group=group)):
-            return (
-                f"{group!r} is a share group: its offsets are in __share_group_state, which is not in this log; "
-                "describe shows what its members have."
-            )
-        if basis.is_complete:
-            return f"Group {group!r} had no committed offset{_of(topics)} then."
-        return f"No committed offset{_of(topics)} of group {group!r} at that time is on record."
-
-    def _no(self, what: str, rows: Sequence[object], group: str | None = None) -> str | None:
-        if rows:
-            return None
-        is_whole = self._tables.completeness.is_whole and undecoded_note(self._tables, group) is None
-        return f"No {what}{'' if is_whole else ' on record'} matches; the tables cover {self.coverage}."
-
-    def _no_event(self, group: str, rows: Sequence[object]) -> str | None:
-        on_record = "" if self._tables.completeness.is_whole else " on record"
-        return (
-            None
-            if rows
-            else f"No events of group {group!r}{on_record} in this time range; the tables cover {self.coverage}."
-        )
-
-
-def _alternatives(rebalances: Sequence[Rebalance], causes: Sequence[str]) -> str | None:
-    """Return a note on rebalances that have a cause asked for as an alternative only."""
-    others = sum(rebalance.matched_by == "alternative" for rebalance in rebalances)
-    if not others:
-        return None
-    asked = " or ".join(map(questions.cause_name, causes))
-    return f"{others} of {len(rebalances)} have another cause and {asked} as an alternative: it could also be that."
-
-
-def _nothing_changed(changes: Sequence[object]) -> str | None:
-    return None if changes else "No difference on record."
-
-
-def _last(rebalances: list[Rebalance], count: int | None) -> list[Rebalance]:
-    """Return the last of some rebalances; all where no number is given."""
-    return rebalances if count is None else rebalances[max(len(rebalances) - count, 0) :]
-
-
-def _one_of(word: str, words: Sequence[str], what: str) -> str:
-    if word not in words:
-        raise UsageError(f"there is no {what} {word!r}: there are {', '.join(words)}")
-    return word
 
 
 def _text(value: Any) -> str:
@@ -1032,7 +755,3 @@ def _text(value: Any) -> str:
 def _texts(settings: Mapping[str, str | int] | None) -> dict[str, str]:
     """Return settings as they would be typed."""
     return {name: str(value) for name, value in (settings or {}).items()}
-
-
-def _of(topics: Sequence[str]) -> str:
-    return f" of {', '.join(topics)}" if topics else ""

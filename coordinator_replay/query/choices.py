@@ -1,5 +1,9 @@
 """The words that options of questions take; ``--help`` shows them, so this module loads neither DuckDB nor Arrow."""
 
+from collections.abc import Sequence
+
+from coordinator_replay.errors import UsageError
+
 GROUP_TYPES = ("classic", "consumer", "share", "streams")
 
 GROUP_STATES = (
@@ -19,3 +23,19 @@ SEVERITIES = ("error", "warning", "info")
 
 STATUSES = ("EXPIRED", "DUE", "EXPIRING")
 """Statuses of committed offsets: removed by the broker; past retention and not removed yet; about to expire."""
+
+
+def chosen(word: str, words: Sequence[str], what: str) -> str:
+    """Return a word if it is one of those that there are.
+
+    Args:
+        word: the word.
+        words: those that there are.
+        what: what they are called.
+
+    Raises:
+        UsageError: it is another word.
+    """
+    if word not in words:
+        raise UsageError(f"there is no {what} {word!r}: there are {', '.join(words)}")
+    return word

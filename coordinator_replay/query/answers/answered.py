@@ -1,0 +1,52 @@
+"""An answer before anybody shows it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from coordinator_replay.query.basis import Basis
+from coordinator_replay.query.completeness import undecoded_note
+from coordinator_replay.query.tables import Tables
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered(Generic[T]):
+    """What was asked for, with the notes and the basis that belong to it.
+
+    Attributes:
+        content: what was asked for.
+        notes: sentences beside it; None is left out.
+        basis: what it stands on; None where it is about no single cluster.
+    """
+
+    content: T
+    notes: Iterable[str | None] = ()
+    basis: Basis | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows(Answered[Sequence[T]], Generic[T]):
+    """Rows that were asked for.
+
+    Attributes:
+        row_type: the class of the rows.
+    """
+
+    row_type: type[T]
+
+
+def nothing_note(warehouse: Tables, what: str, rows: Sequence[object], group: str | None = None) -> str | None:
+    """Return what to say where no row matches.
+
+    Args:
+        warehouse: the tables.
+        what: the name of a row.
+        rows: the rows.
+        group: the group that they are about; all if None.
+    """
+    if rows:
+        return None
+    is_whole = warehouse.completeness.is_whole and undecoded_note(warehouse, group) is None
+    return f"No {what}{'' if is_whole else ' on record'} matches; the tables cover {warehouse.coverage}."

@@ -1,0 +1,42 @@
+"""Answers about a group and its members."""
+
+from datetime import datetime
+
+from coordinator_replay.query.answers.answered import Answered
+from coordinator_replay.query.basis import basis_at
+from coordinator_replay.query.broker_log_events import last_departures_note
+from coordinator_replay.query.describe import Description, describe_at, inherited_note, missing_records_note
+from coordinator_replay.query.groups import (
+    UNRECORDED_STATES,
+    join_phase_at,
+)
+from coordinator_replay.query.join_phases import awaited_members
+from coordinator_replay.query.tables import END, Tables
+from coordinator_replay.query.unread_subscriptions import unexpiring_note, unread_in
+
+
+def describe(warehouse: Tables, group: str, at: datetime | None) -> Answered[Description]:
+    """Return a group and its members.
+
+    Args:
+        warehouse: the tables.
+        group: the group.
+        at: the point in time; the end of the log if None.
+    """
+    note = warehouse.check_moment(at)
+    described = describe_at(warehouse, group, at)
+    inherited = inherited_note((member.member_id, member.is_client_inherited) for member in described.members)
+    phase = join_phase_note(warehouse, group, at) if described.group.state in UNRECORDED_STATES else None
+    departed = last_departures_note(warehouse, group, at)
+    unread = unexpiring_note(unread_in(described))
+    notes = [missing_records_note(described.group), described.not_ready, phase, departed, inherited, unread, note]
+    return Answered(content=described, notes=notes, basis=basis_at(warehouse, at or END, group=group))
+
+
+def join_phase_note(warehouse: Tables, group: str, at: datetime | None) -> str | None:
+    """Return a broker log's facts on a rebalance that was going on."""
+    phase = join_phase_at(warehouse, group, at)
+    if phase is None:
+        return None
+    members = [member.member_id for member in describe_at(warehouse, group, at).members]
+    return phase.note(group, awaited_members(warehouse, group, phase, members, at))

@@ -1,0 +1,78 @@
+"""Answers about what changed between two times, or differs between two clusters."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from coordinator_replay.errors import UsageError
+from coordinator_replay.query.answers.answered import Answered
+from coordinator_replay.query.basis import basis_at, basis_from
+from coordinator_replay.query.diff import Change, Side, changes_between
+from coordinator_replay.query.tables import END, Tables
+from coordinator_replay.times import moment_text
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Differences between two times, or two clusters.
+
+    Attributes:
+        changes: the differences.
+        sides: the times, or clusters, in words.
+    """
+
+    changes: Sequence[Change]
+    sides: str
+
+
+def diff(first: Side, last: Side) -> Answered[Comparison]:
+    """Return what changed between two points in time of a cluster, over all groups.
+
+    Args:
+        first: the first point in time.
+        last: the second one.
+
+    Raises:
+        UsageError: the second time lies before the first.
+    """
+    warehouse = last.warehouse
+    notes = [warehouse.check_moment(first.at), warehouse.check_moment(last.at)]
+    if last.moment < first.moment:
+        raise UsageError(
+            f"{moment_text(last.moment)} lies before {moment_text(first.moment)}: give the earlier time first"
+        )
+    changes = changes_between(first, last)
+    end = warehouse.coverage.last
+    sides = f"Cluster {warehouse.cluster}, {moment_text(first.at or end)} to {moment_text(last.at or end)}"
+    return Answered(
+        content=Comparison(changes, sides),
+        notes=[_no_change_note(changes), *notes],
+        basis=basis_from(warehouse, first.at),
+    )
+
+
+def diff_with(warehouse: Tables, other: str, at: datetime | None) -> Answered[Comparison]:
+    """Return what is not the same in another cluster of a warehouse.
+
+    Args:
+        warehouse: the tables.
+        other: the other cluster's name; its values are those after.
+        at: the point in time; the end of each log if None.
+    """
+    tables = Tables(warehouse.uri, other, warehouse.zone)
+    # A cluster that the warehouse does not have is an error, not an empty one.
+    tables.check_range(None, None)
+    notes = [warehouse.check_moment(at), tables.check_moment(at)]
+    changes = changes_between(Side(warehouse, at), Side(tables, at))
+    remarks = [str(basis_at(tables, at or END)), _no_change_note(changes), *notes]
+    tables.close()
+    when = "at the end of each log" if at is None else moment_text(at)
+    return Answered(
+        content=Comparison(changes, f"Clusters {warehouse.cluster} and {other}, {when}"),
+        notes=remarks,
+        basis=basis_at(warehouse, at or END),
+    )
+
+
+def _no_change_note(changes: Sequence[Change]) -> str | None:
+    return None if changes else "No difference on record."

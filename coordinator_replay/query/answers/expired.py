@@ -1,0 +1,72 @@
+"""Answers about offsets that retention removes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from coordinator_replay.errors import UsageError
+from coordinator_replay.query.answers.answered import Answered, nothing_note
+from coordinator_replay.query.basis import basis_from
+from coordinator_replay.query.choices import STATUSES, chosen
+from coordinator_replay.query.expired import ExpiredOffset, expired_offsets, looked_note, looked_until
+from coordinator_replay.query.tables import Tables
+from coordinator_replay.query.unread_subscriptions import unexpiring_note, unread_at_end
+from coordinator_replay.query.who import Who, groups_at_time
+from coordinator_replay.times import moment_text
+
+
+@dataclass(frozen=True, slots=True)
+class Expiry:
+    """Offsets that expired or are about to.
+
+    Attributes:
+        offsets: the offsets.
+        looked_until: the time up to which offsets that expire were looked for; None where no audit says it.
+    """
+
+    offsets: Sequence[ExpiredOffset]
+    looked_until: datetime | None
+
+
+def expired(
+    warehouse: Tables,
+    group: str | None,
+    *,
+    statuses: Sequence[str],
+    within: timedelta | None,
+    until: datetime | None,
+    who: Who,
+) -> Answered[Expiry]:
+    """Return offsets that expired or are about to, the earliest first.
+
+    Args:
+        warehouse: the tables.
+        group: only of this group; of all if None.
+        statuses: only these; all if empty.
+        within: only offsets that are still there and expire so soon after the end of the log.
+        until: only offsets that are still there and expire up to this time, in place of ``within``.
+        who: conditions on groups at the end of the log.
+    """
+    wanted = [chosen(status.upper(), STATUSES, "status") for status in statuses]
+    if until is not None:
+        within = _up_to(warehouse, until, within)
+    names = groups_at_time(warehouse, who)
+    found = expired_offsets(warehouse, group, statuses=wanted, within=within)
+    shown = [offset for offset in found if names is None or offset.group_id in names]
+    limit = looked_until(warehouse, within)
+    notes = [
+        looked_note(limit, is_chosen=within is not None),
+        nothing_note(warehouse, "expired or expiring offset", shown, group),
+        unexpiring_note(unread_at_end(warehouse, group)),
+    ]
+    return Answered(content=Expiry(shown, limit), notes=notes, basis=basis_from(warehouse, group=group))
+
+
+def _up_to(warehouse: Tables, until: datetime, within: timedelta | None) -> timedelta:
+    """Return how long after the end of the log a time lies."""
+    if within is not None:
+        raise UsageError("give either within or until")
+    end = warehouse.coverage.last
+    if until < end:
+        raise UsageError(f"{moment_text(until)} lies before the end of the log, {moment_text(end)}: it ends there")
+    return until - end

@@ -1,0 +1,61 @@
+"""Answers about what an operator should look at."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from coordinator_replay.query.answers.answered import Rows, nothing_note
+from coordinator_replay.query.basis import basis_from
+from coordinator_replay.query.choices import SEVERITIES, chosen
+from coordinator_replay.query.findings import Finding, findings_of, terms_of
+from coordinator_replay.query.tables import Tables
+from coordinator_replay.query.who import Who, groups_in_range
+
+
+def findings(
+    warehouse: Tables,
+    start: datetime | None,
+    end: datetime | None,
+    *,
+    severity: str | None,
+    rules: Sequence[str],
+    group: str | None,
+    is_new: bool,
+    since: datetime | None,
+    who: Who,
+) -> Rows[Finding]:
+    """Return what an operator should look at, the most severe and latest first.
+
+    Args:
+        warehouse: the tables.
+        start: only those last seen at this time or later.
+        end: only those first seen before this time.
+        severity: only this severity and those above it.
+        rules: only of these rules; of all if empty.
+        group: only about this group.
+        is_new: only those that no audit had stored before the last one that read new records.
+        since: only those first stored by an audit that began at this time or later.
+        who: conditions on groups; findings about no group meet conditions on names to leave out only.
+    """
+    lowest = None if severity is None else chosen(severity.lower(), SEVERITIES, "severity")
+    found = findings_of(
+        warehouse, severity=lowest, rules=rules, group=group, start=start, end=end, is_new=is_new, since=since
+    )
+    names = groups_in_range(warehouse, who, start, end)
+    is_about_all = not (who.hosts or who.clients or who.topics or who.names)
+    shown = [
+        finding
+        for finding in found
+        if names is None or finding.group_id in names or (finding.group_id is None and is_about_all)
+    ]
+    unproven = sum(not finding.is_proven for finding in shown)
+    note = (
+        f"{unproven} of these rest on commits that may belong to aborted transactions: "
+        "the input has no transaction markers."
+    )
+    absent = [rule for rule in rules if all(finding.rule != rule for finding in shown)]
+    notes = [
+        nothing_note(warehouse, "finding", shown, group),
+        *terms_of(warehouse, absent),
+        note if unproven else None,
+    ]
+    return Rows(content=shown, row_type=Finding, notes=notes, basis=basis_from(warehouse, start, group=group))

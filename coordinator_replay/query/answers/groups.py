@@ -1,0 +1,86 @@
+"""Answers about which groups there are."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from coordinator_replay.query.answers.answered import Rows, nothing_note
+from coordinator_replay.query.basis import basis_at, basis_from
+from coordinator_replay.query.group_partitions import unaudited_note
+from coordinator_replay.query.groups import (
+    UNKNOWN,
+    Group,
+    groups_at,
+    unknown_states_note,
+    unrecorded_states_note,
+)
+from coordinator_replay.query.removed import DeletedGroup
+from coordinator_replay.query.removed import deleted_groups as groups_deleted_by
+from coordinator_replay.query.tables import END, Tables
+from coordinator_replay.query.who import Who, groups_at_time, is_pattern, named_groups
+
+
+def groups(
+    warehouse: Tables, at: datetime | None, *, types: Sequence[str], states: Sequence[str], who: Who
+) -> Rows[Group]:
+    """Return the groups there were at a point in time.
+
+    Args:
+        warehouse: the tables.
+        at: the point in time; the end of the log if None.
+        types: only groups of these types; all if empty.
+        states: only groups in these states, in any case; all if empty.
+        who: conditions on names, and on clients, hosts and topics at that time.
+    """
+    note = warehouse.check_moment(at)
+    names = groups_at_time(warehouse, who, at)
+    of_types = [group for group in groups_at(warehouse, at, types=types) if names is None or group.group_id in names]
+    wanted = {state.lower() for state in states}
+    chosen = [group for group in of_types if not wanted or group.state.lower() in wanted]
+    nothing = (
+        None if chosen else f"No group matches; cluster {warehouse.cluster!r} is covered from {warehouse.coverage}."
+    )
+    notes = [nothing, unknown_states_note(of_types, states), unrecorded_states_note(chosen, states), note]
+    return Rows(
+        content=chosen,
+        row_type=Group,
+        notes=[*notes, unaudited_note(warehouse)],
+        basis=basis_at(warehouse, at or END),
+    )
+
+
+def deleted_groups(warehouse: Tables, at: datetime | None, *, types: Sequence[str]) -> Rows[DeletedGroup]:
+    """Return groups that existed once and no longer do.
+
+    Args:
+        warehouse: the tables.
+        at: the point in time; the end of the log if None.
+        types: only groups of these types; all if empty.
+    """
+    note = warehouse.check_moment(at)
+    deleted = groups_deleted_by(warehouse, at, types=types)
+    if not warehouse.completeness.is_whole:
+        # Of these it is not on record whether they were there again.
+        unknown = {group.group_id for group in groups_at(warehouse, at, states=[UNKNOWN])}
+        deleted = [deletion for deletion in deleted if deletion.group_id not in unknown]
+    notes = [nothing_note(warehouse, "deleted group", deleted), note]
+    # What was deleted at any time before belongs to the answer, too.
+    return Rows(content=deleted, row_type=DeletedGroup, notes=notes, basis=basis_from(warehouse))
+
+
+def chosen_groups(warehouse: Tables, typed: Sequence[str], at: datetime | None, *, is_all: bool, who: Who) -> list[str]:
+    """Return the groups at a point in time that names, patterns with ``*`` and conditions mean, by name.
+
+    Args:
+        warehouse: the tables.
+        typed: names and patterns.
+        at: the point in time; the end of the log if None.
+        is_all: all groups, in place of names.
+        who: further conditions.
+    """
+    if not is_all and who.is_everyone and not any(map(is_pattern, typed)):
+        return list(dict.fromkeys(typed))
+    warehouse.check_moment(at)
+    there = [group.group_id for group in groups_at(warehouse, at)]
+    names = groups_at_time(warehouse, who, at)
+    chosen = there if is_all or not typed else named_groups(warehouse, typed, there)
+    return [name for name in chosen if names is None or name in names]

@@ -1,0 +1,126 @@
+"""Answers about committed offsets, at a point in time and one after the other."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+from coordinator_replay.engine.model import GroupType
+from coordinator_replay.query.answers.answered import Rows, nothing_note
+from coordinator_replay.query.basis import Basis, basis_at, basis_from
+from coordinator_replay.query.end_offsets import read_end_offsets
+from coordinator_replay.query.groups import groups_at
+from coordinator_replay.query.offset_changes import OffsetChange, offset_changes
+from coordinator_replay.query.offsets import (
+    CommittedOffset,
+    committed_topics,
+    negative_offsets_note,
+    offsets_at,
+    open_offsets_note,
+    partitions_asked,
+    pending_commits,
+    pending_notes,
+    with_lag,
+)
+from coordinator_replay.query.removed import removal_notes, removed_offsets
+from coordinator_replay.query.tables import END, Tables
+
+
+def offsets(
+    warehouse: Tables,
+    group: str,
+    at: datetime | None,
+    *,
+    topics: Sequence[str] = (),
+    require_stable: bool = False,
+    end_offsets: str | Path | None = None,
+) -> Rows[CommittedOffset]:
+    """Return the committed offsets of a group at a point in time.
+
+    Args:
+        warehouse: the tables.
+        group: the group.
+        at: the point in time; the end of the log if None.
+        topics: only offsets of these topics, or of these partitions of them; all if empty.
+        require_stable: show partitions with a pending transactional commit as unstable, without an offset.
+        end_offsets: a file of the ends of partitions, to compute the lag.
+    """
+    note = warehouse.check_moment(at)
+    pending = pending_commits(warehouse, group, at)
+    found = offsets_at(warehouse, group, at, topics=topics, require_stable=require_stable, pending=pending)
+    if topics:
+        known = committed_topics(warehouse, group)
+        topics = [partitions_asked(text, known)[0] for text in topics]
+    if end_offsets is not None:
+        found = with_lag(found, read_end_offsets(Path(end_offsets), at))
+    basis = basis_at(warehouse, at or END, group=group)
+    nothing = None if found else _no_offset_note(warehouse, group, topics, basis)
+    open_partitions = {(offset.topic, offset.partition) for offset in found if not offset.is_exact}
+    removed = removal_notes(removed_offsets(warehouse, group, at), topics, open_partitions)
+    waiting = pending_notes(pending, found, topics)
+    notes = [_unproven_note(found), nothing, negative_offsets_note(found), open_offsets_note(found)]
+    return Rows(content=found, row_type=CommittedOffset, notes=[*notes, *removed, *waiting, note], basis=basis)
+
+
+def offsets_of_groups(
+    warehouse: Tables,
+    groups: Sequence[str],
+    at: datetime | None,
+    *,
+    topics: Sequence[str] = (),
+    require_stable: bool = False,
+    end_offsets: str | Path | None = None,
+) -> Rows[CommittedOffset]:
+    """Return the committed offsets of several groups, see ``offsets``; notes name their group."""
+    answers = {
+        group: offsets(warehouse, group, at, topics=topics, require_stable=require_stable, end_offsets=end_offsets)
+        for group in groups
+    }
+    return Rows(
+        content=[row for answer in answers.values() for row in answer.content],
+        row_type=CommittedOffset,
+        notes=[f"{group}: {note}" for group, answer in answers.items() for note in answer.notes if note],
+        basis=basis_at(warehouse, at or END),
+    )
+
+
+def _unproven_note(offsets: Sequence[CommittedOffset]) -> str | None:
+    """Return a note on offsets that may not have been committed; None without one."""
+    unproven = sum(offset.is_proven is False for offset in offsets)
+    if not unproven:
+        return None
+    return f"{unproven} of these may belong to aborted transactions: the input has no transaction markers."
+
+
+def _no_offset_note(warehouse: Tables, group: str, topics: Sequence[str], basis: Basis) -> str:
+    """Return what to say where no committed offset is shown."""
+    if any(state.group_type == GroupType.SHARE for state in groups_at(warehouse, None, group=group)):
+        return (
+            f"{group!r} is a share group: its offsets are in __share_group_state, which is not in this log; "
+            "describe shows what its members have."
+        )
+    of_topics = f" of {', '.join(topics)}" if topics else ""
+    if basis.is_complete:
+        return f"Group {group!r} had no committed offset{of_topics} then."
+    return f"No committed offset{of_topics} of group {group!r} at that time is on record."
+
+
+def offset_history(
+    warehouse: Tables, group: str, topic: str, partition: int | None, start: datetime | None, end: datetime | None
+) -> Rows[OffsetChange]:
+    """Return every committed offset of a topic or partition, in log order.
+
+    Args:
+        warehouse: the tables.
+        group: the group.
+        topic: the topic.
+        partition: only this one; all of the topic if None.
+        start: offsets in force after this time; all if None.
+        end: offsets committed before this time; all if None.
+    """
+    changes = offset_changes(warehouse, group, topic, partition, start, end)
+    return Rows(
+        content=changes,
+        row_type=OffsetChange,
+        notes=[nothing_note(warehouse, "committed offset", changes, group)],
+        basis=basis_from(warehouse, start, group=group),
+    )

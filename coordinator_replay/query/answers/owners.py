@@ -1,0 +1,53 @@
+"""Answers about who owned a partition."""
+
+from datetime import datetime
+
+from coordinator_replay.query.answers.answered import Answered, nothing_note
+from coordinator_replay.query.basis import basis_at, basis_from
+from coordinator_replay.query.describe import inherited_note
+from coordinator_replay.query.offsets import partitions_asked
+from coordinator_replay.query.owner import Owners, owned_topics, owners_at, owners_between
+from coordinator_replay.query.tables import END, Tables
+
+
+def owner(warehouse: Tables, group: str, topic: str, partition: int, at: datetime | None) -> Answered[Owners]:
+    """Return which members of a group owned a partition at a point in time; the end of the log if None."""
+    note = warehouse.check_moment(at)
+    owners = owners_at(warehouse, group, topic, partition, at)
+    inherited = inherited_note((owner.member_id, owner.is_client_inherited) for owner in owners.owners)
+    basis = basis_at(warehouse, at or END, group=group)
+    return Answered(content=owners, notes=[owners.hint, inherited, note], basis=basis)
+
+
+def owners_in_range(
+    warehouse: Tables, group: str, topic: str, partition: int, start: datetime | None, end: datetime | None
+) -> Answered[Owners]:
+    """Return all that owned a partition in a time range."""
+    rows = owners_between(warehouse, group, topic, partition, start, end)
+    basis = basis_from(warehouse, start, group=group)
+    is_exact = basis.is_complete and all(row.is_exact for row in rows)
+    inherited = inherited_note((row.member_id, row.is_client_inherited) for row in rows)
+    owners = Owners(owners=tuple(rows), before=None, after=None, is_exact=is_exact)
+    return Answered(content=owners, notes=[nothing_note(warehouse, "owner", rows, group), inherited], basis=basis)
+
+
+def owned_partitions(warehouse: Tables, group: str, topic: str, partition: int | None) -> tuple[str, tuple[int, ...]]:
+    """Return a topic and its partitions, as people and Kafka's tools write them.
+
+    Args:
+        warehouse: the tables.
+        group: the group.
+        topic: what was typed; a name or an id with all that the group owned if it names no partition.
+        partition: the partition, where it stands beside the topic.
+    """
+    owned = owned_topics(warehouse, group)
+    if partition is not None:
+        return topic, (partition,)
+    name, partitions = partitions_asked(topic, owned)
+    if partitions:
+        return name, partitions
+    if name not in owned:
+        # The question of one partition says what the tables do know.
+        return name, (0,)
+    low, high = owned[name]
+    return name, tuple(range(low, high + 1))

@@ -1,0 +1,153 @@
+"""Answers about rebalances, and about why there were any."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from coordinator_replay.query.answers.answered import Answered, Rows, nothing_note
+from coordinator_replay.query.answers.describe import join_phase_note
+from coordinator_replay.query.basis import basis_from
+from coordinator_replay.query.coordinators import nearby_note
+from coordinator_replay.query.hold_ups import HoldUp, hold_ups
+from coordinator_replay.query.rebalance_summary import summary_between
+from coordinator_replay.query.rebalances import Rebalance, cause_name, rebalances_at, rebalances_of
+from coordinator_replay.query.resubscriptions import resubscription_note
+from coordinator_replay.query.tables import Tables
+from coordinator_replay.query.who import Who, groups_at_time, groups_in_range
+from coordinator_replay.times import moment_text
+
+
+def rebalances(
+    warehouse: Tables,
+    group: str | None,
+    start: datetime | None,
+    end: datetime | None,
+    *,
+    causes: Sequence[str],
+    last: int | None,
+    who: Who,
+) -> Rows[Rebalance]:
+    """Return when and why groups rebalanced.
+
+    Args:
+        warehouse: the tables.
+        group: only of this group; of all if None.
+        start: those not over before this time.
+        end: those that began before this time.
+        causes: only of these causes, or that could also be of them; all if empty.
+        last: only so many, the latest; all if None.
+        who: conditions on groups.
+    """
+    found = _in_range(warehouse, group, start, end, causes, last, who)
+    return Rows(
+        content=found,
+        row_type=Rebalance,
+        notes=[_alternatives_note(found, causes), nothing_note(warehouse, "rebalance", found, group)],
+        basis=basis_from(warehouse, start, group=group),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Reasons:
+    """Rebalances with what explains them.
+
+    Attributes:
+        rebalances: the rebalances.
+        hold_ups: by rebalance id, which member blocked a rebalance, where the log shows it.
+        summary: all of them in three sentences; none where they are few.
+    """
+
+    rebalances: Sequence[Rebalance]
+    hold_ups: Mapping[str, HoldUp]
+    summary: Sequence[str]
+
+
+def why(
+    warehouse: Tables,
+    group: str | None,
+    start: datetime | None,
+    end: datetime | None,
+    *,
+    causes: Sequence[str],
+    last: int | None,
+    who: Who,
+) -> Answered[Reasons]:
+    """Return why groups rebalanced in a time range, see ``rebalances``."""
+    found = _in_range(warehouse, group, start, end, causes, last, who)
+    asked = None if group is None else resubscription_note(warehouse, group, start, end)
+    # What goes on at the end of the log is the last thing that happened to a group.
+    phase = None if group is None or end is not None else join_phase_note(warehouse, group, None)
+    notes = [phase, nearby_note(warehouse, found), asked]
+    return _reasons(warehouse, found, group, start, end, causes, notes)
+
+
+def why_at(warehouse: Tables, group: str | None, at: datetime, *, causes: Sequence[str], who: Who) -> Answered[Reasons]:
+    """Return why groups rebalanced at a point in time, or last before it.
+
+    Args:
+        warehouse: the tables.
+        group: only of this group; of all if None.
+        at: the point in time.
+        causes: only of these causes, or that could also be of them; all if empty.
+        who: conditions on groups.
+    """
+    note = warehouse.check_moment(at)
+    names = groups_at_time(warehouse, who, at)
+    chosen = [group] if group is not None or names is None else sorted(names)
+    found = [rebalance for name in chosen for rebalance in rebalances_at(warehouse, name, at, causes=causes)]
+    found = [rebalance for rebalance in found if names is None or rebalance.group_id in names]
+    perhaps = None
+    if group is not None and len(found) > 1:
+        perhaps = (
+            f"At {moment_text(at)} the rebalance to generation {found[-1].epoch} may have begun already: "
+            "the join phase of a classic group leaves no record."
+        )
+    phase = None if group is None else join_phase_note(warehouse, group, at)
+    notes = [phase, perhaps, nearby_note(warehouse, found)]
+    return _reasons(warehouse, found, group, at, None, causes, notes, note)
+
+
+def _reasons(
+    warehouse: Tables,
+    found: Sequence[Rebalance],
+    group: str | None,
+    start: datetime | None,
+    end: datetime | None,
+    causes: Sequence[str],
+    notes: Sequence[str | None],
+    last_note: str | None = None,
+) -> Answered[Reasons]:
+    """Return rebalances with what explains them, and the notes on all such answers behind others."""
+    held_up = hold_ups(warehouse, group) if any(rebalance.held_up_by for rebalance in found) else {}
+    absent = nothing_note(warehouse, "rebalance", found, group)
+    basis = basis_from(warehouse, start, group=group)
+    summary = summary_between(warehouse, found, start, end, is_complete=basis.is_complete)
+    return Answered(
+        content=Reasons(found, held_up, summary),
+        notes=[*notes, _alternatives_note(found, causes), absent, last_note],
+        basis=basis,
+    )
+
+
+def _in_range(
+    warehouse: Tables,
+    group: str | None,
+    start: datetime | None,
+    end: datetime | None,
+    causes: Sequence[str],
+    last: int | None,
+    who: Who,
+) -> list[Rebalance]:
+    names = groups_in_range(warehouse, who, start, end)
+    found = rebalances_of(warehouse, group, start, end, causes=causes)
+    chosen = [rebalance for rebalance in found if names is None or rebalance.group_id in names]
+    return chosen if last is None else chosen[max(len(chosen) - last, 0) :]
+
+
+def _alternatives_note(rebalances: Sequence[Rebalance], causes: Sequence[str]) -> str | None:
+    """Return a note on rebalances that have a cause asked for as an alternative only."""
+    others = sum(rebalance.matched_by == "alternative" for rebalance in rebalances)
+    if not others:
+        return None
+    asked = " or ".join(map(cause_name, causes))
+    return f"{others} of {len(rebalances)} have another cause and {asked} as an alternative: it could also be that."

@@ -1,0 +1,24 @@
+"""Answers about what restarts of a group's members cost."""
+
+from datetime import datetime
+
+from coordinator_replay.query.answers.answered import Rows, nothing_note
+from coordinator_replay.query.basis import basis_from
+from coordinator_replay.query.completeness import undecoded_note
+from coordinator_replay.query.group_partitions import unaudited_note
+from coordinator_replay.query.rollouts import Rollout, rollouts_of
+from coordinator_replay.query.tables import Tables
+
+
+def rollouts(warehouse: Tables, group: str | None, start: datetime | None, end: datetime | None) -> Rows[Rollout]:
+    """Return restarts of members that follow each other, with their costs, the most expensive first.
+
+    Args:
+        warehouse: the tables.
+        group: only of this group; of all if None.
+        start: rollouts that ended then or later; all if None.
+        end: rollouts that began before it; all if None.
+    """
+    found = rollouts_of(warehouse, start, end, group)
+    notes = [nothing_note(warehouse, "rollout", found), unaudited_note(warehouse), undecoded_note(warehouse)]
+    return Rows(content=found, row_type=Rollout, notes=notes, basis=basis_from(warehouse, start))

@@ -1,0 +1,66 @@
+"""Answers of SQL and of saved queries."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from coordinator_replay.errors import UsageError, WarehouseError
+from coordinator_replay.query.answers.answered import Answered
+from coordinator_replay.query.basis import Basis, basis_from
+from coordinator_replay.query.completeness import undecoded_note
+from coordinator_replay.query.saved import run_saved_query, saved_query, saved_terms
+from coordinator_replay.query.sql import run_sql
+from coordinator_replay.query.tables import Tables
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of a statement, with the names of their columns; none where the statement has no answer."""
+
+    columns: Sequence[str]
+    rows: Sequence[tuple[Any, ...]]
+
+
+def sql(
+    warehouse: Tables, statement: str, parameters: Mapping[str, Any], *, allow_files: bool, timeout: timedelta | None
+) -> Answered[Table]:
+    """Return the answer of a statement.
+
+    Args:
+        warehouse: the tables.
+        statement: the statement.
+        parameters: values for its ``$names``.
+        allow_files: let it read and write other files, attach databases and load extensions.
+        timeout: the longest that it may take; no limit if None.
+    """
+    columns, rows = run_sql(warehouse, statement, parameters, allow_files=allow_files, timeout=timeout)
+    return Answered(content=Table(columns, rows), basis=_basis_of_statement(warehouse))
+
+
+def _basis_of_statement(warehouse: Tables) -> Basis | None:
+    """Return the basis of a statement's answer; None if it is about no single cluster, or a table is missing."""
+    try:
+        return basis_from(warehouse) if warehouse.cluster in warehouse.clusters else None
+    except (UsageError, WarehouseError):
+        return None
+
+
+def saved(warehouse: Tables, query: str, values: Mapping[str, str], *, timeout: timedelta | None) -> Answered[Table]:
+    """Return the answer of a saved query.
+
+    Args:
+        warehouse: the tables.
+        query: its name.
+        values: of its parameters, as they would be typed.
+        timeout: the longest that it may take; no limit if None.
+    """
+    columns, rows = run_saved_query(warehouse, query, values, timeout)
+    nothing = [
+        f"No rows; cluster {warehouse.cluster!r} is covered from {warehouse.coverage}.",
+        saved_terms(query, values),
+    ]
+    full_name = saved_query(query).name
+    named = None if full_name == query else f"Saved query {full_name}."
+    notes = [named, *([] if rows else nothing), undecoded_note(warehouse)]
+    return Answered(content=Table(columns, rows), notes=notes, basis=basis_from(warehouse))

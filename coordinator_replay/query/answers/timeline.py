@@ -1,0 +1,41 @@
+"""Answers about what happened to a group and to its members."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from coordinator_replay.query.answers.answered import Rows
+from coordinator_replay.query.basis import basis_from
+from coordinator_replay.query.describe import inherited_note
+from coordinator_replay.query.tables import Tables
+from coordinator_replay.query.timeline import MemberInterval, TimelineEvent, member_intervals_of, timeline_of
+
+
+def timeline(warehouse: Tables, group: str, start: datetime | None, end: datetime | None) -> Rows[TimelineEvent]:
+    """Return what happened to a group in a time range, in log order."""
+    events = timeline_of(warehouse, group, start, end)
+    return Rows(
+        content=events,
+        row_type=TimelineEvent,
+        notes=[_no_event_note(warehouse, group, events)],
+        basis=basis_from(warehouse, start, group=group),
+    )
+
+
+def members(warehouse: Tables, group: str, start: datetime | None, end: datetime | None) -> Rows[MemberInterval]:
+    """Return how each member of a group was in a time range, interval by interval, in log order."""
+    intervals = member_intervals_of(warehouse, group, start, end)
+    inherited = inherited_note((interval.member_id, interval.is_client_inherited) for interval in intervals)
+    return Rows(
+        content=intervals,
+        row_type=MemberInterval,
+        notes=[inherited, _no_event_note(warehouse, group, intervals)],
+        basis=basis_from(warehouse, start, group=group),
+    )
+
+
+def _no_event_note(warehouse: Tables, group: str, rows: Sequence[object]) -> str | None:
+    """Return what to say where nothing happened to a group."""
+    if rows:
+        return None
+    on_record = "" if warehouse.completeness.is_whole else " on record"
+    return f"No events of group {group!r}{on_record} in this time range; the tables cover {warehouse.coverage}."
