@@ -70,7 +70,7 @@ def basis_at(warehouse: Tables, at: datetime, *, group: str | None = None) -> Ba
     history = warehouse.completeness
     chosen = _chosen(warehouse, group)
     is_complete = history.is_whole or all(partition.is_complete_at(at) for partition in history.some(chosen))
-    is_complete &= not any(move.is_open_at(at) for move in moves_of(warehouse, group))
+    is_complete &= not any(move.is_open_at(at) for move in moves_of(warehouse.moves, group))
     return _basis(warehouse, history.since(chosen), group, is_complete=is_complete)
 
 
@@ -107,7 +107,7 @@ def _has_all_from(warehouse: Tables, since: CompleteSince, group: str | None, st
 
 def _open_until(warehouse: Tables, group: str | None) -> datetime | None:
     """Return the last time at which two log partitions got records of a group; None if that never happened."""
-    return max((move.overlaps_until for move in moves_of(warehouse, group) if move.overlaps_until), default=None)
+    return max((move.overlaps_until for move in moves_of(warehouse.moves, group) if move.overlaps_until), default=None)
 
 
 def _basis(warehouse: Tables, since: CompleteSince, group: str | None, *, is_complete: bool) -> Basis:
@@ -121,5 +121,5 @@ def _basis(warehouse: Tables, since: CompleteSince, group: str | None, *, is_com
         complete_since=complete_since,
         is_complete=is_complete,
         of_one_group=group is not None,
-        moved=moves_line(warehouse, group),
+        moved=moves_line(warehouse.moves, group),
     )

@@ -1,20 +1,17 @@
 """Moves of groups to another log partition: from a move on only records in the new log partition count."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from coordinator_replay.completeness.past import shown_second
 from coordinator_replay.listing import counted
 
-if TYPE_CHECKING:
-    from coordinator_replay.query.tables import Tables
-
-_MOVES = """
+MOVES = """
     SELECT group_id, number, log_partition, to_log_partition, moved_at, overlaps_until FROM group_moves
     WHERE cluster = $cluster ORDER BY group_id, number
 """
+"""Columns of ``GroupMove``: the moves of all groups of a cluster, those of a group oldest first."""
 
 COUNTS = """NOT EXISTS (
         SELECT 1 FROM group_moves
@@ -68,19 +65,23 @@ class GroupMove:
         return self.overlaps_until is not None and (self.moved_at is None or self.moved_at <= at <= self.overlaps_until)
 
 
-def read_moves(warehouse: "Tables") -> dict[str, list[GroupMove]]:
-    """Return the moves of all groups of the warehouse's cluster, by group, oldest first."""
-    moves: dict[str, list[GroupMove]] = {}
-    for move in warehouse.answers(GroupMove, _MOVES) if warehouse.has_rows("group_moves") else ():
-        moves.setdefault(move.group_id, []).append(move)
-    return moves
+Moves = Mapping[str, Sequence[GroupMove]]
+"""The moves of a cluster's groups, by group, oldest first."""
 
 
-def moves_of(warehouse: "Tables", group: str | None = None) -> list[GroupMove]:
+def by_group(moves: Iterable[GroupMove]) -> Moves:
+    """Return moves by group, in the order in which they come."""
+    groups: dict[str, list[GroupMove]] = {}
+    for move in moves:
+        groups.setdefault(move.group_id, []).append(move)
+    return groups
+
+
+def moves_of(moves: Moves, group: str | None = None) -> Sequence[GroupMove]:
     """Return the moves of a group, oldest first; of all groups if None."""
     if group is not None:
-        return warehouse.moves.get(group, [])
-    return [move for of_group in warehouse.moves.values() for move in of_group]
+        return moves.get(group, [])
+    return [move for of_group in moves.values() for move in of_group]
 
 
 def numbers_of(moves: Sequence[GroupMove]) -> dict[int, int]:
@@ -96,17 +97,16 @@ def partition_at(moves: Sequence[GroupMove], at: datetime | None, otherwise: int
     return done[-1].to_log_partition if done else moves[0].log_partition
 
 
-def moves_line(warehouse: "Tables", group: str | None) -> str:
+def moves_line(moves: Moves, group: str | None) -> str:
     """Return a clause on moves for the basis line of an answer; empty if there are none.
 
     Args:
-        warehouse: the tables.
+        moves: the moves of all groups.
         group: the group that the answer is about; all if None.
     """
     why = "the partition count of __consumer_offsets was raised, or the files are of two clusters"
-    moves = [] if group is None else moves_of(warehouse, group)
-    if moves:
-        return f"; {'; '.join(map(str, moves))}: {why}"
-    number = len(warehouse.moves)
-    others = f"{counted(number, 'group' if group is None else 'other group')} moved to another log partition"
-    return f"; {others}: {why} (finding group_moved)" if number else ""
+    own = [] if group is None else moves_of(moves, group)
+    if own:
+        return f"; {'; '.join(map(str, own))}: {why}"
+    others = f"{counted(len(moves), 'group' if group is None else 'other group')} moved to another log partition"
+    return f"; {others}: {why} (finding group_moved)" if moves else ""

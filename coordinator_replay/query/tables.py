@@ -21,11 +21,12 @@ from coordinator_replay.answer_columns import Row, row_of, select_list
 from coordinator_replay.completeness.past import Completeness, LogPartition
 from coordinator_replay.errors import UsageError, WarehouseError
 from coordinator_replay.query.fetch import fetch
-from coordinator_replay.query.group_moves import GroupMove, read_moves
+from coordinator_replay.query.group_moves import MOVES, GroupMove, Moves, by_group
 from coordinator_replay.query.table_files import Engine, select_files
 from coordinator_replay.query.times import LogTime, parse_time
-from coordinator_replay.store.duckdb_files import file_names, first_line, local_path
+from coordinator_replay.store.duckdb_files import file_names, first_line
 from coordinator_replay.store.layout import LEDGER
+from coordinator_replay.store.local_paths import local_path
 from coordinator_replay.store.opening import check_place, open_table
 from coordinator_replay.store.snapshot import Snapshot
 from coordinator_replay.store.versions import Finished, last_finished, refuse, state_of, ways_out
@@ -335,9 +336,9 @@ class Tables:
         return Completeness({row.log_partition: row for row in self.answers(LogPartition, sql)})
 
     @cached_property
-    def moves(self) -> Mapping[str, list[GroupMove]]:
+    def moves(self) -> Moves:
         """Return the moves of groups to other log partitions, by group."""
-        return read_moves(self)
+        return by_group(self.answers(GroupMove, MOVES) if self.has_rows("group_moves") else ())
 
     @cached_property
     def coverage(self) -> Coverage:

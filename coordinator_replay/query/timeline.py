@@ -148,7 +148,7 @@ def timeline_of(
     ]
     if not of_group and not of_offsets:
         check_group(warehouse, group)
-    moves = moves_of(warehouse, group)
+    moves = moves_of(warehouse.moves, group)
     events = sorted([*of_group, *of_offsets], key=_place)
     changes = group_coordinator_changes(warehouse, group, start, end)
     first = next((event.log_partition for event in events), None)

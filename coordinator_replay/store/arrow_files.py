@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from fsspec import AbstractFileSystem
 
-from coordinator_replay.store.duckdb_files import local_path
+from coordinator_replay.store.local_paths import local_path
 
 SCHEME = "arrow"
 """The scheme that stands before the path or URI of such a file."""

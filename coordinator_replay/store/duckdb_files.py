@@ -3,30 +3,22 @@
 import re
 from collections.abc import Iterable
 from typing import Any
-from urllib.parse import unquote, urlparse
 
 import duckdb
 
 from coordinator_replay.errors import WarehouseError
+from coordinator_replay.store.local_paths import local_path
 
 THROUGH_ARROW = "arrow://"
 """Prefix of the name of a file that DuckDB opens through pyarrow's filesystems."""
 
 _GLOB = re.compile(r"[*?\[\]]")
 _RAISED = re.compile(r"^\w*(?:Error|Exception): (.+)$", re.MULTILINE)
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
 def quoted(text: str) -> str:
     """Return a string as an SQL literal."""
     return "'" + text.replace("'", "''") + "'"
-
-
-def local_path(uri: str) -> str | None:
-    """Return the path of a file on this machine; None for a file elsewhere."""
-    if uri.startswith("file://"):
-        return unquote(urlparse(uri).path)
-    return None if _SCHEME.match(uri) else uri
 
 
 def file_names(connection: duckdb.DuckDBPyConnection, uris: Iterable[str]) -> list[str]:

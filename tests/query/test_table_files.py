@@ -11,8 +11,9 @@ from coordinator_replay.errors import WarehouseError
 from coordinator_replay.query.groups import groups_at
 from coordinator_replay.query.table_files import select_files
 from coordinator_replay.query.tables import Tables
-from coordinator_replay.store.duckdb_files import local_path, quoted
+from coordinator_replay.store.duckdb_files import quoted
 from coordinator_replay.store.layout import UPKEEP_PROPERTY
+from coordinator_replay.store.local_paths import local_path
 from tests.query.small_warehouse import offset, write_rows
 
 COUNT = "SELECT count(*) FROM offset_history WHERE cluster = $cluster AND group_id = $group"
