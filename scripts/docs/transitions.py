@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from coordinator_replay.engine.model import GroupState, MemberState
-from coordinator_replay.simulation.coordinator.classic.classic_group import LEGAL_PREDECESSORS
+from coordinator_replay.simulation.coordinator.live_groups.classic_group import LEGAL_PREDECESSORS
 
 Transitions = Mapping[tuple[StrEnum, StrEnum], str]
 

@@ -11,7 +11,7 @@ from coordinator_replay.engine.operation import PHASE
 from coordinator_replay.engine.replay import HANDLERS, PASSED_OVER, SHARE_STATE
 from coordinator_replay.engine.rules import RULES
 from coordinator_replay.records.kinds import kinds_by_name
-from coordinator_replay.simulation.coordinator.classic.classic_group import LEGAL_PREDECESSORS
+from coordinator_replay.simulation.coordinator.live_groups.classic_group import LEGAL_PREDECESSORS
 from scripts.docs import transitions
 
 ROOM = Path(engine.__file__).parent

@@ -14,12 +14,12 @@ from coordinator_replay.java_strings import string_hash
 from coordinator_replay.simulation.coordinator import record_helpers
 from coordinator_replay.simulation.coordinator.classic import members as classic_members
 from coordinator_replay.simulation.coordinator.classic import rebalance
-from coordinator_replay.simulation.coordinator.classic.classic_group import LiveClassicGroup
 from coordinator_replay.simulation.coordinator.classic.join import Join
 from coordinator_replay.simulation.coordinator.consumer import classic_members as consumer_classic_members
 from coordinator_replay.simulation.coordinator.consumer.members import consumer_group_tombstones
 from coordinator_replay.simulation.coordinator.errors import RequestError
 from coordinator_replay.simulation.coordinator.java_order import hash_set
+from coordinator_replay.simulation.coordinator.live_groups.classic_group import LiveClassicGroup
 from coordinator_replay.simulation.coordinator.messages import Request
 from coordinator_replay.simulation.coordinator.operations import NOTHING_TO_DO, Outcome, Reply
 from coordinator_replay.simulation.coordinator.record_helpers import NewRecord

@@ -16,12 +16,12 @@ from coordinator_replay.engine.notes import Group
 from coordinator_replay.engine.offsets import Offsets
 from coordinator_replay.engine.replay import StateReplay
 from coordinator_replay.java_strings import string_hash
-from coordinator_replay.simulation.coordinator.classic.classic_group import LiveClassicGroup
 from coordinator_replay.simulation.coordinator.config import Config
-from coordinator_replay.simulation.coordinator.consumer.group import ConsumerState
 from coordinator_replay.simulation.coordinator.errors import IllegalStateError, RequestError, error_response
 from coordinator_replay.simulation.coordinator.ids import MemberIds
 from coordinator_replay.simulation.coordinator.java_order import TimelineOrder
+from coordinator_replay.simulation.coordinator.live_groups.classic_group import LiveClassicGroup
+from coordinator_replay.simulation.coordinator.live_groups.consumer_group import ConsumerState
 from coordinator_replay.simulation.coordinator.messages import Request, respond
 from coordinator_replay.simulation.coordinator.operations import (
     Answer,

@@ -4,7 +4,6 @@ from typing import Any
 
 from coordinator_replay.engine.consumer_group import ConsumerGroup
 from coordinator_replay.engine.model import Member
-from coordinator_replay.simulation.coordinator.classic.classic_group import LiveClassicGroup
 from coordinator_replay.simulation.coordinator.consumer.current_assignment_builder import (
     PartitionEpochs,
     assigned,
@@ -12,6 +11,7 @@ from coordinator_replay.simulation.coordinator.consumer.current_assignment_build
 )
 from coordinator_replay.simulation.coordinator.consumer.members import current_of
 from coordinator_replay.simulation.coordinator.consumer.target_assignment_builder import most_wanted_assignor
+from coordinator_replay.simulation.coordinator.live_groups.classic_group import LiveClassicGroup
 from coordinator_replay.simulation.coordinator.shard import Shard
 
 State = dict[str, Any]

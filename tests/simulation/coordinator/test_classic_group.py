@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from coordinator_replay.engine.model import GroupState, Member, Protocol, Subscription
 from coordinator_replay.records.blobs import write_subscription
-from coordinator_replay.simulation.coordinator.classic.classic_group import LEGAL_PREDECESSORS, LiveClassicGroup
 from coordinator_replay.simulation.coordinator.errors import IllegalStateError, RequestError
+from coordinator_replay.simulation.coordinator.live_groups.classic_group import LEGAL_PREDECESSORS, LiveClassicGroup
 from scripts.docs.transitions import CLASSIC
 
 CLASSIC_STATES = sorted(LEGAL_PREDECESSORS)

@@ -9,9 +9,9 @@ from typing import Any
 
 from coordinator_replay.engine.model import Current, GroupState, Member, Protocol, Subscription
 from coordinator_replay.simulation.coordinator.classic import rebalance
-from coordinator_replay.simulation.coordinator.classic.classic_group import LiveClassicGroup
 from coordinator_replay.simulation.coordinator.classic.rebalance import Records, join_body
 from coordinator_replay.simulation.coordinator.errors import MemberSideError, RequestError
+from coordinator_replay.simulation.coordinator.live_groups.classic_group import LiveClassicGroup
 from coordinator_replay.simulation.coordinator.messages import Request
 from coordinator_replay.simulation.coordinator.operations import NOTHING_TO_DO, Outcome, Reply
 from coordinator_replay.simulation.coordinator.shard import Shard

@@ -10,8 +10,8 @@ from typing import Any
 
 from coordinator_replay.engine.model import GroupState, Member
 from coordinator_replay.simulation.coordinator.classic import rebalance
-from coordinator_replay.simulation.coordinator.classic.classic_group import LiveClassicGroup
 from coordinator_replay.simulation.coordinator.errors import CODES, RequestError
+from coordinator_replay.simulation.coordinator.live_groups.classic_group import LiveClassicGroup
 from coordinator_replay.simulation.coordinator.messages import Request
 from coordinator_replay.simulation.coordinator.operations import NOTHING_TO_DO, Outcome, Reply
 from coordinator_replay.simulation.coordinator.shard import Shard

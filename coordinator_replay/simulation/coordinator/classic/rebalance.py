@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from coordinator_replay.engine.model import GroupState
-from coordinator_replay.simulation.coordinator.classic.classic_group import LiveClassicGroup
 from coordinator_replay.simulation.coordinator.errors import CODES
+from coordinator_replay.simulation.coordinator.live_groups.classic_group import LiveClassicGroup
 from coordinator_replay.simulation.coordinator.operations import NOTHING_TO_DO, Outcome, Reply
 from coordinator_replay.simulation.coordinator.record_helpers import NewRecord
 from coordinator_replay.simulation.coordinator.shard import Shard

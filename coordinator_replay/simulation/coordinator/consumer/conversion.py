@@ -27,13 +27,11 @@ from coordinator_replay.records.blobs import (
 )
 from coordinator_replay.simulation.coordinator import record_helpers
 from coordinator_replay.simulation.coordinator.assignor.server.group_spec import uuid_hash
-from coordinator_replay.simulation.coordinator.classic.classic_group import LiveClassicGroup
 from coordinator_replay.simulation.coordinator.classic.rebalance import (
     prepare_rebalance,
     refuse_join,
     schedule_heartbeat,
 )
-from coordinator_replay.simulation.coordinator.consumer.group import ConsumerState
 from coordinator_replay.simulation.coordinator.consumer.members import (
     GroupUpdate,
     consumer_group_tombstones,
@@ -43,6 +41,8 @@ from coordinator_replay.simulation.coordinator.consumer.members import (
 )
 from coordinator_replay.simulation.coordinator.errors import RequestError
 from coordinator_replay.simulation.coordinator.java_order import HashOrder, TimelineOrder, hash_set
+from coordinator_replay.simulation.coordinator.live_groups.classic_group import LiveClassicGroup
+from coordinator_replay.simulation.coordinator.live_groups.consumer_group import ConsumerState
 from coordinator_replay.simulation.coordinator.metadata_hash import group_hash
 from coordinator_replay.simulation.coordinator.operations import Outcome
 from coordinator_replay.simulation.coordinator.record_helpers import NewRecord

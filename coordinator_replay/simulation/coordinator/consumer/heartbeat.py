@@ -20,7 +20,6 @@ from coordinator_replay.engine.model import (
 )
 from coordinator_replay.java_strings import string_hash
 from coordinator_replay.simulation.coordinator import record_helpers
-from coordinator_replay.simulation.coordinator.classic.classic_group import LiveClassicGroup
 from coordinator_replay.simulation.coordinator.consumer import conversion
 from coordinator_replay.simulation.coordinator.consumer.current_assignment_builder import (
     CurrentAssignmentBuilder,
@@ -53,6 +52,7 @@ from coordinator_replay.simulation.coordinator.consumer.timers import fence, fol
 from coordinator_replay.simulation.coordinator.consumer.topic_regex_resolver import update_expression
 from coordinator_replay.simulation.coordinator.errors import RequestError
 from coordinator_replay.simulation.coordinator.java_order import hash_set
+from coordinator_replay.simulation.coordinator.live_groups.classic_group import LiveClassicGroup
 from coordinator_replay.simulation.coordinator.messages import Body, Request
 from coordinator_replay.simulation.coordinator.operations import Outcome, Reply
 from coordinator_replay.simulation.coordinator.shard import Shard

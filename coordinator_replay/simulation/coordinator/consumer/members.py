@@ -21,8 +21,8 @@ from coordinator_replay.engine.model import (
 )
 from coordinator_replay.simulation.coordinator import record_helpers
 from coordinator_replay.simulation.coordinator.consumer.current_assignment_builder import Owned, owns_only, with_epochs
-from coordinator_replay.simulation.coordinator.consumer.group import ConsumerState
 from coordinator_replay.simulation.coordinator.errors import RequestError
+from coordinator_replay.simulation.coordinator.live_groups.consumer_group import ConsumerState
 from coordinator_replay.simulation.coordinator.record_helpers import NewRecord
 from coordinator_replay.simulation.coordinator.shard import Shard
 

@@ -12,10 +12,10 @@ from coordinator_replay.engine.consumer_group import ConsumerGroup
 from coordinator_replay.engine.model import GroupState, Member
 from coordinator_replay.simulation.coordinator import record_helpers
 from coordinator_replay.simulation.coordinator.classic import rebalance
-from coordinator_replay.simulation.coordinator.classic.classic_group import LiveClassicGroup
 from coordinator_replay.simulation.coordinator.consumer.current_assignment_builder import assigned, pending
 from coordinator_replay.simulation.coordinator.consumer.members import current_of, unknown_member
 from coordinator_replay.simulation.coordinator.errors import CODES, RequestError
+from coordinator_replay.simulation.coordinator.live_groups.classic_group import LiveClassicGroup
 from coordinator_replay.simulation.coordinator.messages import ZERO_UUID, Request
 from coordinator_replay.simulation.coordinator.operations import Outcome, Reply
 from coordinator_replay.simulation.coordinator.record_helpers import NewRecord

@@ -12,8 +12,8 @@ from coordinator_replay.engine.model import GroupState
 from coordinator_replay.engine.notes import Group
 from coordinator_replay.engine.offsets import StoredOffset
 from coordinator_replay.simulation.coordinator import record_helpers
-from coordinator_replay.simulation.coordinator.classic.classic_group import LiveClassicGroup
 from coordinator_replay.simulation.coordinator.group_metadata_manager import group_tombstones
+from coordinator_replay.simulation.coordinator.live_groups.classic_group import LiveClassicGroup
 from coordinator_replay.simulation.coordinator.messages import ZERO_UUID
 from coordinator_replay.simulation.coordinator.offsets.fetch import is_subscribed
 from coordinator_replay.simulation.coordinator.operations import NOTHING_TO_DO, Outcome

@@ -13,9 +13,9 @@ from coordinator_replay.engine.notes import Group
 from coordinator_replay.engine.offsets import Offsets, StoredOffset
 from coordinator_replay.simulation.coordinator import record_helpers
 from coordinator_replay.simulation.coordinator.assignor.client.subscription import by_topic
-from coordinator_replay.simulation.coordinator.classic.classic_group import LiveClassicGroup
 from coordinator_replay.simulation.coordinator.consumer.members import current_of, unknown_member
 from coordinator_replay.simulation.coordinator.errors import CODES, RequestError
+from coordinator_replay.simulation.coordinator.live_groups.classic_group import LiveClassicGroup
 from coordinator_replay.simulation.coordinator.messages import ZERO_UUID, Body, Request
 from coordinator_replay.simulation.coordinator.operations import Outcome, Reply
 from coordinator_replay.simulation.coordinator.record_helpers import NewRecord
