@@ -5,10 +5,7 @@ from collections.abc import Iterable
 import click
 
 from coordinator_replay.errors import UsageError
-
-WITHOUT_RESTARTS = "without-restarts"
-"""The name that needs no value. ``simulation.what_if.settings`` has the same constant, but is not loaded to draw a
-page."""
+from coordinator_replay.simulation import door
 
 known_option = click.option(
     "--known",
@@ -28,7 +25,8 @@ def settings_of(texts: Iterable[str]) -> dict[str, str]:
     for text in texts:
         for part in text.split(","):
             name, equals, value = part.strip().partition("=")
-            if name.strip() == WITHOUT_RESTARTS and not equals:
+            # The simulation is not loaded before somebody types a name alone.
+            if not equals and name.strip() == door.WITHOUT_RESTARTS:
                 value = "true"
             elif not equals or not name:
                 raise UsageError(f"{text!r} is not of the form NAME=VALUE; what-if --list-settings shows the names")

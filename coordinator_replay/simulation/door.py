@@ -12,7 +12,12 @@ if TYPE_CHECKING:
     from coordinator_replay.simulation.simulated_log import write_log, write_truth
     from coordinator_replay.simulation.what_if.answer import WhatIf
     from coordinator_replay.simulation.what_if.measures import Gain, Measures
-    from coordinator_replay.simulation.what_if.settings import TriedSetting, alternative_of, tried_settings
+    from coordinator_replay.simulation.what_if.settings import (
+        WITHOUT_RESTARTS,
+        TriedSetting,
+        alternative_of,
+        tried_settings,
+    )
 else:
     __getattr__ = loaded_when_asked(
         __name__,
@@ -24,11 +29,17 @@ else:
             "coordinator_replay.simulation.simulated_log": ["write_log", "write_truth"],
             "coordinator_replay.simulation.what_if.answer": ["WhatIf"],
             "coordinator_replay.simulation.what_if.measures": ["Gain", "Measures"],
-            "coordinator_replay.simulation.what_if.settings": ["TriedSetting", "alternative_of", "tried_settings"],
+            "coordinator_replay.simulation.what_if.settings": [
+                "WITHOUT_RESTARTS",
+                "TriedSetting",
+                "alternative_of",
+                "tried_settings",
+            ],
         },
     )
 
 __all__ = [
+    "WITHOUT_RESTARTS",
     "Event",
     "Gain",
     "Measures",

@@ -5,9 +5,6 @@ import sys
 
 import pytest
 
-from coordinator_replay.cli import settings as typed
-from coordinator_replay.simulation.what_if import settings
-
 BEHIND = ("coordinator", "page", "recorded_groups", "simulated_log", "what_if.run", "what_if.answer", "what_if.clients")
 
 
@@ -17,7 +14,3 @@ def test_nobody_else_loads_the_simulation(module: str) -> None:
     script = f"import sys, coordinator_replay.{module}; print([name for name in {names!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-
-
-def test_the_word_for_no_restarts_is_the_same_where_it_is_typed_and_where_it_is_tried() -> None:
-    assert typed.WITHOUT_RESTARTS == settings.WITHOUT_RESTARTS
