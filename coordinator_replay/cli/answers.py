@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from coordinator_replay.answer_columns import AnswerColumn, columns_of
-from coordinator_replay.cli import clock
+from coordinator_replay.cli import clock, work
 from coordinator_replay.cli.completion import CAUSE_NAME, GROUP_NAME
 from coordinator_replay.cli.option_types import TIME
 from coordinator_replay.cli.options import Common, Function
@@ -142,9 +142,8 @@ def who_options(*kinds: str) -> Callable[[Function], Function]:
     def decorate(function: Function) -> Function:
         @functools.wraps(function)
         def run(*arguments: Any, **asked: Any) -> Any:
-            from coordinator_replay.query.who import Who
 
-            return function(*arguments, who=Who(**{kind: asked.pop(kind) for kind in chosen}), **asked)
+            return function(*arguments, who=work.Who(**{kind: asked.pop(kind) for kind in chosen}), **asked)
 
         decorated: Any = run
         for kind in reversed(chosen):

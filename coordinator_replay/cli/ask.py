@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from coordinator_replay.answer_columns import CLASSIC_MEMBERS, LAST, SHARE, STREAMS, AnswerColumn
+from coordinator_replay.cli import work
 from coordinator_replay.cli.answers import (
     any_group_argument,
     at_option,
@@ -326,9 +327,7 @@ def sql(
     unless --allow-files lets it.
     """
     if is_list:
-        from coordinator_replay.api import Warehouse
-
-        show(common, Warehouse.saved_queries())
+        show(common, work.Warehouse.saved_queries())
         return
     if (statement is None) == (name is None):
         raise UsageError("give either a statement or --query NAME; --list shows the saved queries")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
+from coordinator_replay.cli import work
 from coordinator_replay.errors import CoordinatorReplayError
 from coordinator_replay.safe_text import UNSAFE
 
@@ -17,39 +18,33 @@ Candidates = Callable[["Tables", str], Sequence[str]]
 
 
 def _groups(tables: "Tables", _group: str) -> Sequence[str]:
-    from coordinator_replay.query.groups import group_names
 
-    return group_names(tables)
+    return work.group_names(tables)
 
 
 def _owned_topics(tables: "Tables", group: str) -> Sequence[str]:
-    from coordinator_replay.query.owner import owned_topics
 
-    return list(owned_topics(tables, group))
+    return list(work.owned_topics(tables, group))
 
 
 def _committed_topics(tables: "Tables", group: str) -> Sequence[str]:
-    from coordinator_replay.query.offsets import committed_topics
 
-    return committed_topics(tables, group)
+    return work.committed_topics(tables, group)
 
 
 def _topics(tables: "Tables", _group: str) -> Sequence[str]:
-    from coordinator_replay.query.consumers import topic_names
 
-    return topic_names(tables)
+    return work.topic_names(tables)
 
 
 def _causes(tables: "Tables", _group: str) -> Sequence[str]:
-    from coordinator_replay.query.rebalances import recorded_causes
 
-    return recorded_causes(tables)
+    return work.recorded_causes(tables)
 
 
 def _rules(tables: "Tables", _group: str) -> Sequence[str]:
-    from coordinator_replay.query.findings import findings_of
 
-    return sorted({finding.rule for finding in findings_of(tables)})
+    return sorted({finding.rule for finding in work.findings_of(tables)})
 
 
 class _Name(click.ParamType):  # type: ignore[type-arg]  # generic in newer click only
@@ -69,13 +64,12 @@ class _Name(click.ParamType):  # type: ignore[type-arg]  # generic in newer clic
         return [CompletionItem(name) for name in shown if name.lower().startswith(incomplete.lower())]
 
     def _names(self, ctx: click.Context) -> Sequence[str]:
-        from coordinator_replay.query.tables import Tables
 
         if not ctx.params.get("warehouse"):
             return ()
         # After an option without a value, click has not parsed the group yet: it is among the remaining arguments.
         group = str(ctx.params.get("group") or next(iter(ctx.args), ""))
-        return self.candidates(Tables(ctx.params["warehouse"], ctx.params["cluster"]), group)
+        return self.candidates(work.Tables(ctx.params["warehouse"], ctx.params["cluster"]), group)
 
 
 class _QueryName(click.ParamType):  # type: ignore[type-arg]  # as above
@@ -83,9 +77,7 @@ class _QueryName(click.ParamType):  # type: ignore[type-arg]  # as above
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Return the saved queries, which need no warehouse."""
-        from coordinator_replay.query.saved import saved_queries
-
-        return [CompletionItem(name) for name in saved_queries() if name.startswith(incomplete.lower())]
+        return [CompletionItem(name) for name in work.saved_queries() if name.startswith(incomplete.lower())]
 
 
 class _ParameterValue(click.ParamType):  # type: ignore[type-arg]  # as above
@@ -102,9 +94,7 @@ class _ParameterValue(click.ParamType):  # type: ignore[type-arg]  # as above
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Return the parameters of the saved query that the line names."""
-        from coordinator_replay.query.saved import saved_queries
-
-        query = saved_queries().get(str(ctx.params.get("name")))
+        query = work.saved_queries().get(str(ctx.params.get("name")))
         names = [f"{parameter.name}=" for parameter in query.parameters] if query else []
         return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 

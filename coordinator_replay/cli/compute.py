@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from coordinator_replay.answer_columns import AnswerColumn
+from coordinator_replay.cli import shown, work
 from coordinator_replay.cli.guard import ended_by_signals, log_line, reader_may_leave, spark_session
 from coordinator_replay.cli.option_types import ABSOLUTE_TIME, DURATION, DURATION_MS, PATH, absolute
 from coordinator_replay.cli.options import EXIT_FINDINGS, Common, command, wait_option, warehouse_command
@@ -71,9 +72,8 @@ deleted_option = click.option(
 
 
 def _dump_of(options: "Options") -> "Dump":
-    from coordinator_replay.log.dump import find_dump
 
-    return find_dump(options.inputs, form=options.format, include_deleted=options.include_deleted)
+    return work.find_dump(options.inputs, form=options.format, include_deleted=options.include_deleted)
 
 
 def _database_of(options: "Options") -> "Database | None":
@@ -84,37 +84,30 @@ def _database_of(options: "Options") -> "Database | None":
     """
     if options.database is None:
         return None
-    from coordinator_replay.spark.catalog import Database
 
-    return Database.of(options.database)
+    return work.Database.of(options.database)
 
 
 def _audit(options: "Options", common: Common, command: str, wait: timedelta = timedelta()) -> "Summary":
     """Run an audit under the warehouse's lock, and print its summary."""
-    from coordinator_replay.cli.summary import print_summary
-    from coordinator_replay.pipeline.audit import run_audit
-    from coordinator_replay.pipeline.broker_logs.read import find_logs
-    from coordinator_replay.query.tables import Tables
-    from coordinator_replay.store.lock import one_at_a_time
-
     # Comes first, so that a mistyped path or name is an error at once.
     database = _database_of(options)
-    dump, logs = _dump_of(options), find_logs(options.broker_logs, options.broker_log_zone)
-    with one_at_a_time(options.warehouse, command, wait=wait, say=lambda text: click.echo(text, err=True)):
+    dump, logs = _dump_of(options), work.find_logs(options.broker_logs, options.broker_log_zone)
+    with work.one_at_a_time(options.warehouse, command, wait=wait, say=lambda text: click.echo(text, err=True)):
         began = time.monotonic()
         with _session(options, common, dump, "the next run cleans up after it") as (spark, progress):
             if database is not None:
                 database.prepare(spark)
-            summary = run_audit(spark, options, progress.begin, dump, logs, progress.add)
+            summary = work.run_audit(spark, options, progress.begin, dump, logs, progress.add)
             if database is not None:
                 progress.begin(f"naming the tables in {database}")
                 database.register(spark, options.warehouse, options.cluster)
-        with closing(Tables(options.warehouse, options.cluster)) as warehouse:
+        with closing(work.Tables(options.warehouse, options.cluster)) as warehouse:
             history = warehouse.completeness
         with reader_may_leave():
             # If the reader of the summary goes away, the exit code must still say whether --fail-on or --strict found
             # something.
-            print_summary(summary, history, common.output, seconds=time.monotonic() - began)
+            shown.print_summary(summary, history, common.output, seconds=time.monotonic() - began)
             sys.stdout.flush()
     return summary
 
@@ -125,11 +118,9 @@ def _cluster(common: Common) -> str:
     Raises:
         UsageError: no cluster was named, and the warehouse has named clusters only.
     """
-    from coordinator_replay.query.tables import DEFAULT_CLUSTER, Tables
-
     if common.cluster is not None:
         return common.cluster
-    warehouse = Tables(absolute(common.warehouse))
+    warehouse = work.Tables(absolute(common.warehouse))
     try:
         others = warehouse.clusters
     except WarehouseError as problem:
@@ -139,35 +130,30 @@ def _cluster(common: Common) -> str:
         others = ()
     finally:
         warehouse.close()
-    if others and DEFAULT_CLUSTER not in others:
+    if others and work.DEFAULT_CLUSTER not in others:
         names = ", ".join(map(repr, others))
         raise UsageError(f"the warehouse {common.warehouse} has {names}: name the cluster of this dump with --cluster")
-    return DEFAULT_CLUSTER
+    return work.DEFAULT_CLUSTER
 
 
 @contextmanager
 def _session(options: "Options", common: Common, dump: "Dump", then: str) -> Iterator[tuple[Any, "ShownProgress"]]:
     """Yield a Spark session and the display of its stages' progress."""
-    from coordinator_replay.cli.progress import shown_progress
-
     click.echo("starting Spark …", err=True)
     has_names = options.database is not None
     loaded = {"with_delta": has_names or dump.format is Format.DELTA, "with_catalog": has_names}
     with (
         spark_session("the run", then, verbose=common.verbose, **loaded) as spark,
-        shown_progress(spark) as progress,
+        shown.shown_progress(spark) as progress,
     ):
         yield spark, progress
 
 
 def _print_plan(options: "Options", common: Common) -> None:
     """Print the stages that an audit would run, and what it would do with each bucket."""
-    from coordinator_replay.pipeline.audit import plan_audit
-    from coordinator_replay.pipeline.stage import SparkStages
-
     dump = _dump_of(options)
     with _session(options, common, dump, "no table was written") as (spark, progress):
-        planned = plan_audit(SparkStages(spark).observed_by(progress.add), options, progress.begin, dump)
+        planned = work.plan_audit(work.SparkStages(spark).observed_by(progress.add), options, progress.begin, dump)
     if common.output == "table":
         stages = [[stage.name, "yes" if stage.is_done else "no", stage.why] for stage in planned.stages]
         print_rows(_STAGE_COLUMNS, stages, common.output, is_wide=common.wide)
@@ -297,14 +283,12 @@ def audit(
     goes on until it is stopped.
     """
     require_spark()
-    from coordinator_replay.analysis.findings.thresholds import DEFAULTS
-    from coordinator_replay.pipeline.audit import ExpiryOptions, Options
 
-    options = Options(
+    options = work.Options(
         warehouse=absolute(common.warehouse),
         cluster=_cluster(common),
-        expiry=ExpiryOptions(**{field.name: asked.pop(field.name) for field in fields(ExpiryOptions)}),
-        thresholds=DEFAULTS.with_changes(dict(thresholds)),
+        expiry=work.ExpiryOptions(**{field.name: asked.pop(field.name) for field in fields(work.ExpiryOptions)}),
+        thresholds=work.thresholds.DEFAULTS.with_changes(dict(thresholds)),
         **asked,
     )
     if is_plan:
@@ -324,28 +308,19 @@ def _follow(
     options: "Options", common: Common, wait: timedelta, *, every: timedelta, maintain_every: timedelta
 ) -> None:
     """Audit new exported folders of a dump until a signal ends it."""
-    from coordinator_replay.export.audit_follow import AuditFollower, audited_batches
-    from coordinator_replay.export.folders import ExportedDump
-    from coordinator_replay.pipeline.audit import run_audit
-    from coordinator_replay.pipeline.ledger import finished_runs
-    from coordinator_replay.store.layout import LEDGER
-    from coordinator_replay.store.lock import one_at_a_time
-    from coordinator_replay.store.maintain import Upkeep, run_maintain
-    from coordinator_replay.store.warehouse import Store
-
     if len(options.inputs) != 1 or options.full:
         raise UsageError("audit --follow takes one INPUT, the folder that export --follow writes into, and not --full")
 
     database = _database_of(options)
-    dump = ExportedDump(options.inputs[0])
-    ledger = Store(options.warehouse).snapshot(LEDGER)
+    dump = work.ExportedDump(options.inputs[0])
+    ledger = work.Store(options.warehouse).snapshot(work.LEDGER)
 
     unnamed = [] if database is None else [database]
 
     def audit_folders(folders: Sequence[str]) -> None:
         began = time.monotonic()
-        with one_at_a_time(options.warehouse, "audit --follow", wait=wait, say=log_line):
-            summary = run_audit(spark, replace(options, inputs=list(folders), follow=dump.stream))
+        with work.one_at_a_time(options.warehouse, "audit --follow", wait=wait, say=log_line):
+            summary = work.run_audit(spark, replace(options, inputs=list(folders), follow=dump.stream))
         if unnamed:
             # Registered names outlive an audit: they are set once, after the first audit.
             unnamed.pop().register(spark, options.warehouse, options.cluster)
@@ -354,17 +329,19 @@ def _follow(
 
     def maintain_tables() -> None:
         began = time.monotonic()
-        with one_at_a_time(options.warehouse, "audit --follow", wait=wait, say=log_line):
-            run_maintain(Upkeep(warehouse=options.warehouse), lambda _step: None)
+        with work.one_at_a_time(options.warehouse, "audit --follow", wait=wait, say=log_line):
+            work.run_maintain(work.Upkeep(warehouse=options.warehouse), lambda _step: None)
         log_line(f"maintained the tables in {time.monotonic() - began:.0f} s")
 
-    follower = AuditFollower(
+    follower = work.AuditFollower(
         dump=dump,
         audit=audit_folders,
         maintain=maintain_tables,
         log=log_line,
         maintain_every=maintain_every.total_seconds(),
-        audited=audited_batches([] if ledger is None else finished_runs(ledger, options.cluster), dump.stream),
+        audited=work.audited_batches(
+            [] if ledger is None else work.finished_runs(ledger, options.cluster), dump.stream
+        ),
     )
     log_line("starting Spark")
     has_names = options.database is not None
@@ -384,15 +361,12 @@ def demo(common: Common) -> None:
 
     Without --warehouse the tables are made in ./demo-warehouse.
     """
-    from coordinator_replay.pipeline.audit import Options
-    from coordinator_replay.query.tables import DEFAULT_CLUSTER
-
     warehouse = absolute(common.warehouse or "demo-warehouse")
     bundled = files("coordinator_replay") / "demo_dump"
-    options = Options(
+    options = work.Options(
         inputs=[str(bundled / "segments")],
         warehouse=warehouse,
-        cluster=common.cluster or DEFAULT_CLUSTER,
+        cluster=common.cluster or work.DEFAULT_CLUSTER,
         cluster_metadata=str(bundled / "cluster-metadata"),
     )
     _audit(options, common, "demo")
@@ -435,14 +409,11 @@ def decode(inputs: Sequence[str], format: "Format | None", include_deleted: bool
     Subscriptions and assignments of classic members are decoded next to their bytes. Notes about the files go to
     standard error.
     """
-    from coordinator_replay.log.dump import find_dump
-    from coordinator_replay.pipeline.lines import decode_lines, read_without_spark
-
-    dump = find_dump(inputs, form=format, include_deleted=include_deleted)
+    dump = work.find_dump(inputs, form=format, include_deleted=include_deleted)
     notes = list(dump.notes)
-    for records in read_without_spark(dump, notes):
+    for records in work.read_without_spark(dump, notes):
         # The printed text of a few large records must not stay in memory while the next records are decoded.
-        _print_lines(decode_lines(records).to_pylist())
+        _print_lines(work.decode_lines(records).to_pylist())
     for note in notes:
         click.echo(f"note: {note}", err=True)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from coordinator_replay.cli import shown, work
 from coordinator_replay.cli.guard import ended_by_signals, log_line, spark_session
 from coordinator_replay.cli.option_types import DURATION, PATH
 from coordinator_replay.cli.options import command, config_option, output_option, verbose_option, wait_option
@@ -130,16 +131,12 @@ def export(
     removes any. Folders of a past hour are merged. Only one export works on DIR at a time; an export that finds DIR
     followed has nothing to do.
     """
-    from coordinator_replay.export.follow import COMMAND
-    from coordinator_replay.export.topic import ExportOptions
-    from coordinator_replay.store.lock import one_at_a_time
-
     if follow and again:
         raise UsageError("--again reads the topic once, and --follow goes on: run one after the other")
-    options = ExportOptions(client=client_settings(command_config, kafka_options), again=again, **asked)
+    options = work.ExportOptions(client=client_settings(command_config, kafka_options), again=again, **asked)
     # --again writes a folder of its own, so it needs no lock.
-    command = COMMAND if follow else "export"
-    alone = nullcontext() if again else one_at_a_time(options.out, command, wait=wait, say=_note)
+    command = work.follow.COMMAND if follow else "export"
+    alone = nullcontext() if again else work.one_at_a_time(options.out, command, wait=wait, say=_note)
     try:
         with alone:
             if follow:
@@ -147,9 +144,10 @@ def export(
                 return
             exported = _export(options, verbose)
     except LockedError as busy:
-        if follow or busy.command != COMMAND:
+        if follow or busy.command != work.follow.COMMAND:
             raise
-        _note(f"{options.out} is followed already ({COMMAND}), which writes what is new; nothing was left to export")
+        follows = f"{options.out} is followed already ({work.follow.COMMAND}), which writes what is new"
+        _note(f"{follows}; nothing was left to export")
         return
     _print_exported(exported, options.out, output)
 
@@ -159,25 +157,23 @@ def _note(text: str) -> None:
 
 
 def _export(options: "ExportOptions", verbose: bool) -> "Exported":
-    from coordinator_replay.cli.progress import shown_progress
-    from coordinator_replay.export.topic import run_export
 
     _note("starting Spark …")
     then = "the next one continues where the last finished one ended"
     with (
         spark_session("the export", then, verbose=verbose, with_kafka=True) as spark,
-        shown_progress(spark) as progress,
+        shown.shown_progress(spark) as progress,
     ):
-        return run_export(spark, options, progress.begin)
+        return work.run_export(spark, options, progress.begin)
 
 
 def _follow(options: "ExportOptions", every: timedelta, verbose: bool) -> None:
     """Follow the topic until a signal ends it."""
-    from coordinator_replay.export.follow import Following, follow_topic
-
     log_line("starting Spark")
     then = "started again, it continues where it ended"
     with spark_session("the export", then, verbose=verbose, with_kafka=True) as spark, ended_by_signals() as stopped:
         every_ms = max(1, round(every.total_seconds() * 1000))
-        follow_topic(spark, options, Following(every_ms=every_ms, stopped=stopped, log=log_line))
+        work.follow.follow_topic(
+            spark, options, work.follow.Following(every_ms=every_ms, stopped=stopped, log=log_line)
+        )
     log_line(f"ended; {then}")

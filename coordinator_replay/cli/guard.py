@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 import click
 
+from coordinator_replay.cli import work
 from coordinator_replay.extras import missing_extra
 from coordinator_replay.safe_text import neutral
 from coordinator_replay.secret_text import without_secrets
@@ -68,11 +69,8 @@ def spark_session(what: str, then: str, **options: Any) -> Iterator[Any]:
         then: a clause on what becomes of the finished part of the work.
         options: options of the session.
     """
-    from coordinator_replay.pipeline.host.failure import failing_in_a_sentence
-    from coordinator_replay.pipeline.host.session import open_session
-
-    with interruptible(f"{what} was interrupted; {then}"), failing_in_a_sentence(what, then):
-        yield open_session(**options)
+    with interruptible(f"{what} was interrupted; {then}"), work.failing_in_a_sentence(what, then):
+        yield work.open_session(**options)
 
 
 @contextmanager

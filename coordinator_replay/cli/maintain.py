@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from coordinator_replay.answer_columns import AnswerColumn
+from coordinator_replay.cli import work
 from coordinator_replay.cli.guard import interruptible
 from coordinator_replay.cli.option_types import DURATION, absolute
 from coordinator_replay.cli.options import (
@@ -82,17 +83,15 @@ def maintain(
     them back, and questions about the time before are refused. All other tables keep their rows, because later
     audits need them: to drop records as well, start a new warehouse from a current dump.
     """
-    from coordinator_replay.store.lock import one_at_a_time
-    from coordinator_replay.store.maintain import Upkeep, check_upkeep, run_maintain
 
     def say(text: str) -> None:
         click.echo(text, err=True)
 
-    upkeep = Upkeep(warehouse=absolute(warehouse), vacuum_after=vacuum_after, keep=keep, force=force)
-    check_upkeep(upkeep)
+    upkeep = work.Upkeep(warehouse=absolute(warehouse), vacuum_after=vacuum_after, keep=keep, force=force)
+    work.check_upkeep(upkeep)
     interrupted = interruptible("upkeep was interrupted; what it finished is kept, and the next run does the rest")
-    with interrupted, one_at_a_time(upkeep.warehouse, "maintain", wait=wait, say=say):
-        done = run_maintain(upkeep, say)
+    with interrupted, work.one_at_a_time(upkeep.warehouse, "maintain", wait=wait, say=say):
+        done = work.run_maintain(upkeep, say)
     print_rows(_COLUMNS, map(_row, done), output, is_wide=wide)
     saved = sum(kept.before.stored - kept.after.stored for kept in done)
     print_note(f"{len(done) - 1} tables, {abs(saved):,} bytes {'less' if saved >= 0 else 'more'} stored than before.")

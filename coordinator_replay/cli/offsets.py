@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from coordinator_replay.answer_columns import END_OFFSETS, REQUIRE_STABLE
+from coordinator_replay.cli import work
 from coordinator_replay.cli.answers import (
     any_group_argument,
     at_option,
@@ -133,9 +134,7 @@ def offsets(
     show_rows(common, columns, answer)
     say_notes(answer)
     if reset_file is not None:
-        from coordinator_replay.query.offsets import write_reset_file
-
-        result = write_reset_file(answer, reset_file, include_unproven=include_unproven, has_groups=not is_one)
+        result = work.write_reset_file(answer, reset_file, include_unproven=include_unproven, has_groups=not is_one)
         left_out = len(answer) - result.written
         say(
             f"Wrote {counted(result.written, 'partition')} to {reset_file}.",

@@ -16,6 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
+from coordinator_replay.cli import shown, work
 from coordinator_replay.cli.guard import EXIT_USAGE, GuardedCommand, reader_may_leave
 from coordinator_replay.cli.help_text import write_exit_codes, write_options
 from coordinator_replay.cli.mistakes import explained
@@ -102,19 +103,16 @@ class CommandFailure(click.ClickException):
     exit_code = EXIT_FAILED
 
     def __init__(self, error: CoordinatorReplayError) -> None:
-        from coordinator_replay.cli.output import in_shown_zone
 
-        super().__init__(in_shown_zone(" ".join(str(error).split())))
+        super().__init__(shown.in_shown_zone(" ".join(str(error).split())))
 
     def show(self, file: IO[Any] | None = None) -> None:
         """Print the sentence; on a terminal, lines break between words."""
-        from coordinator_replay.cli.output import print_text
-
         with reader_may_leave():
             if file is not None:
                 super().show(file)
             else:
-                print_text(f"Error: {self.format_message()}", err=True)
+                shown.print_text(f"Error: {self.format_message()}", err=True)
 
 
 class WrongUse(CommandFailure):
@@ -133,9 +131,7 @@ class WrongArguments(click.UsageError):
 
     def format_message(self) -> str:
         """Return the sentence; on a terminal, lines break between words."""
-        from coordinator_replay.cli.output import text_lines
-
-        return "\n".join(text_lines(f"Error: {self.message}", err=True)).removeprefix("Error: ")
+        return "\n".join(shown.text_lines(f"Error: {self.message}", err=True)).removeprefix("Error: ")
 
 
 def failure(error: CoordinatorReplayError) -> CommandFailure:
@@ -258,17 +254,14 @@ def open_warehouse(common: Common) -> "Warehouse":
     Raises:
         UsageError: no warehouse was named.
     """
-    from coordinator_replay.api import Warehouse
-    from coordinator_replay.cli.output import print_note
-
     if not common.warehouse:
         raise UsageError(f"give the warehouse, with --warehouse or in {WAREHOUSE_VARIABLE}")
     ctx = click.get_current_context()
-    warehouse = Warehouse(common.warehouse, common.cluster, zone=zone_of(ctx))
+    warehouse = work.Warehouse(common.warehouse, common.cluster, zone=zone_of(ctx))
 
     def print_notes() -> None:
         for note in warehouse.notes:
-            print_note(f"{note}.")
+            shown.print_note(f"{note}.")
 
     begin_waiting()
     ctx.call_on_close(end_waiting)

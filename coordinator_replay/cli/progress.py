@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.filesize import decimal
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
+from coordinator_replay.cli import work
 from coordinator_replay.io_metrics import IoMetrics, StageMetrics
 from coordinator_replay.listing import counted
 
@@ -99,9 +100,7 @@ def described(io: IoMetrics) -> str:
 
 def _follow(spark: Any, progress: Progress, line: TaskID, stop: threading.Event) -> None:
     """Draw the tasks of running stages until ``stop`` is set."""
-    from coordinator_replay.pipeline.host.spark_versions import running_tasks
-
-    tasks = running_tasks(spark)
+    tasks = work.running_tasks(spark)
     while not stop.wait(_POLL_SECONDS):
         done, total = tasks()
         if total:

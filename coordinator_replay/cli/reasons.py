@@ -3,6 +3,7 @@
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from coordinator_replay.cli import work
 from coordinator_replay.cli.output import print_text
 from coordinator_replay.listing import counted, counted_as, listed, ranges_by_topic
 from coordinator_replay.times import moment_text
@@ -66,8 +67,6 @@ def print_reason(rebalance: "Rebalance", hold_up: "HoldUp | None" = None) -> Non
         rebalance: the rebalance.
         hold_up: the member that blocked it, if there was one.
     """
-    from coordinator_replay.query.rebalances import SHORT_WAIT_MS
-
     began = rebalance.started_at or rebalance.completed_at
     sure = f", {rebalance.confidence}" if rebalance.confidence else ""
     when = "at an unknown time" if began is None else f"{'by ' * rebalance.is_end_open}{moment_text(began)}"
@@ -77,7 +76,7 @@ def print_reason(rebalance: "Rebalance", hold_up: "HoldUp | None" = None) -> Non
     print_text(_duration(rebalance), indent="  ")
     if rebalance.members_after is not None:
         print_text(_cost(rebalance), indent="  ")
-    if hold_up is not None and hold_up.waited_ms >= SHORT_WAIT_MS:
+    if hold_up is not None and hold_up.waited_ms >= work.SHORT_WAIT_MS:
         print_text(_blocked(hold_up), indent="  ")
     for fact in rebalance.evidence or ():
         print_text(f"- {fact}", indent="  ")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from coordinator_replay.answer_columns import AnswerColumn
+from coordinator_replay.cli import work
 from coordinator_replay.cli.answers import columns_for, range_options, say, say_basis, say_notes, show
 from coordinator_replay.cli.completion import GROUP_NAME
 from coordinator_replay.cli.options import Common, open_warehouse, warehouse_command
@@ -68,9 +69,7 @@ def what_if(
     how well that reproduces the record, then with each alternative. If it reproduces too little, nothing is predicted.
     """
     if list_settings:
-        from coordinator_replay.api import Warehouse
-
-        show(common, Warehouse.what_if_settings())
+        show(common, work.Warehouse.what_if_settings())
         return
     if (group is None) != is_all:
         raise UsageError("give either the group or --all; --list-settings shows what can be tried")
