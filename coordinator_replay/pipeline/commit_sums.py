@@ -118,7 +118,8 @@ _BY_PARTITION = """
 SELECT true AS is_over, group_id, topic, partition, log_partition, commits, first_at, last_at, metadata_bytes,
     with_leader_epoch, newest.from_offset, newest.committed_offset, newest.is_lost, newest.topic_id, empty_count,
     empty_first_at, into_empty.from_offset AS empty_from_offset, into_empty.valid_from AS empty_valid_from,
-    into_empty.committed_offset AS empty_committed_offset, into_empty.previous_offset AS empty_previous_offset
+    into_empty.committed_offset AS empty_committed_offset, into_empty.previous_offset AS empty_previous_offset,
+    lowest, longest_step
 FROM (
     SELECT group_id, topic, partition, max(log_partition) AS log_partition, sum(commits_merged + 1)::BIGINT AS commits,
         min(epoch_ms(valid_from)) AS first_at, max(epoch_ms(valid_from)) AS last_at,
@@ -133,12 +134,16 @@ FROM (
             'from_offset': from_offset, 'valid_from': epoch_ms(valid_from), 'committed_offset': committed_offset,
             'previous_offset': previous_offset
         }, {'at': from_offset, 'in': history.log_partition})
-            FILTER (group_state = 'Empty' AND committed_offset IS NOT NULL) AS into_empty
+            FILTER (group_state = 'Empty' AND committed_offset IS NOT NULL) AS into_empty,
+        min(committed_offset) FILTER (committed_offset >= 0) AS lowest,
+        max([committed_offset - previous_offset, -from_offset, committed_offset, epoch_ms(valid_from)])
+            FILTER (committed_offset > previous_offset AND group_state NOT IN ('Empty', 'Unknown')) AS longest_step
     FROM history GROUP BY group_id, topic, partition
 ) AS by_partition
 """
 """SQL for commits of a partition in the rows at hand: sums, first and last times in milliseconds, facts of the newest
-commit (``is_lost``: its end is not on record), and the same facts of commits to an Empty group."""
+commit (``is_lost``: its end is not on record), and the same facts of commits to an Empty group; the lowest offset, and
+the longest step ahead: its length, its negated log offset, where it led to, and when."""
 
 _REWINDS = """
 SELECT true AS is_over, group_id, topic, partition, log_partition, epoch_ms(valid_from) AS valid_from, from_offset,

@@ -57,6 +57,7 @@ QUESTIONS = {
     37: (LIFE, "impact --by rollout", r"shop-migrate\b"),
     38: (LIFE, "groups --client new-*", r"shop-new\b"),
     39: (JAVA, "sql --query last-to-rejoin", r"hold-1\b"),
+    40: (LIFE, "sql --query jumps-ahead", "No rows"),
 }
 """By number: the cluster, the command, and what must be in sight. 21 asks for a list, and 26 for a simulation."""
 

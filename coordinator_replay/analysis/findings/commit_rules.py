@@ -8,6 +8,7 @@ from coordinator_replay.analysis.findings.context import GroupContext
 from coordinator_replay.analysis.findings.ended_rules import epoch_of
 from coordinator_replay.analysis.findings.evidence_rows import (
     Burst,
+    Jump,
     PartitionCommits,
     PositionLosses,
     Rewinds,
@@ -224,11 +225,12 @@ def offset_reset(context: GroupContext, topic: "TopicCommits") -> Iterator[Obser
             last, numbers = burst["last"], burst["partitions"]
             which = "committed offset of" if len(numbers) == 1 else "committed offsets of"
             were = "was set" if len(numbers) == 1 else f"were set, the last, of partition {last['partition']},"
+            step = _step(last.get("previous_offset"), last["committed_offset"])
             yield Observation(
                 (topic.name, burst["first_at"]),
                 burst["first_at"],
                 burst["last_at"],
-                f"{which} {of_partitions(topic.name, numbers)} {were} to {last['committed_offset']} on "
+                f"{which} {of_partitions(topic.name, numbers)} {were} {step} on "
                 f"{time_text(last['valid_from'])}, {when}",
                 burst["log_partition"],
                 last["from_offset"],
@@ -243,6 +245,64 @@ def offset_reset(context: GroupContext, topic: "TopicCommits") -> Iterator[Obser
                 topic=topic.name,
                 topic_partition=numbers[0] if len(numbers) == 1 else None,
             )
+
+
+def _step(previous: int | None, committed: int) -> str:
+    """Return where an offset was set to, and how many offsets lie between, as far as the one before is on record.
+
+    >>> _step(None, 7), _step(7, 40), _step(40, 7), _step(7, 7)
+    ('to 7', 'from 7 to 40 (33 ahead)', 'from 40 to 7 (33 back)', 'from 7 to 7')
+    """
+    if previous is None:
+        return f"to {committed}"
+    words = f"from {previous} to {committed}"
+    where = "ahead" if committed > previous else "back"
+    return words if committed == previous else f"{words} ({abs(committed - previous):,} {where})"
+
+
+def look_for_jump(context: GroupContext, topic: "TopicCommits", row: PartitionCommits) -> None:
+    """Look for a commit that led much further ahead than all other commits of the partition do on average."""
+    step, lowest, newest, limits = row.get("longest_step"), row.get("lowest"), row["committed_offset"], context.limits
+    if not step or lowest is None or newest is None or row["commits"] <= limits.patience:
+        return
+    length, negated, committed, at_ms = step
+    if length is None or negated is None or committed is None or length < limits.jump_offsets:
+        return
+    usual = max(newest - lowest - length, 0) // (row["commits"] - 1)
+    if length >= limits.jump_times * usual:
+        jump: Jump = {
+            "partition": row["partition"],
+            "previous_offset": committed - length,
+            "committed_offset": committed,
+            "from_offset": -negated,
+            "at": at_ms,
+            "usual": usual,
+        }
+        topic.jumps.append(jump)
+
+
+def offset_jump(context: GroupContext, topic: "TopicCommits") -> Iterator[Observation]:
+    """Yield the longest step of each partition that is a jump; each is a finding of its own."""
+    for jump in topic.jumps:
+        place = f"{topic.name}-{jump['partition']}"
+        others = f"by {jump['usual']:,}" if jump["usual"] else "by less than 1"
+        yield Observation(
+            (topic.name, jump["partition"], jump["from_offset"]),
+            jump["at"],
+            jump["at"],
+            f"committed offset of {place} went ahead from {jump['previous_offset']} to {jump['committed_offset']} "
+            f"{at(jump['at'])}; its other commits go ahead {others} on average",
+            topic.log_partition,
+            jump["from_offset"],
+            {
+                "previous_offset": jump["previous_offset"],
+                "committed_offset": jump["committed_offset"],
+                "usual": jump["usual"],
+                "rebalance_id": context.rebalance_before(jump["at"]),
+            },
+            topic=topic.name,
+            topic_partition=jump["partition"],
+        )
 
 
 def _committer(row: Rewinds) -> str:
@@ -278,6 +338,7 @@ class TopicCommits:
         is_last_known: whether no commit can be missing after the last one of any partition.
         stalls: partitions whose commits have stopped, by owner.
         resets: commits to the group without members, by kind, in the form for ``totals.bursts_of``.
+        jumps: commits that led much further ahead than others of their partition.
     """
 
     name: str
@@ -292,6 +353,7 @@ class TopicCommits:
     is_last_known: bool = True
     stalls: dict[str, list[Stall]] = field(default_factory=dict)
     resets: dict[str, list[Burst]] = field(default_factory=dict)
+    jumps: list[Jump] = field(default_factory=list)
 
     def add(self, row: PartitionCommits) -> None:
         """Add one more partition."""
@@ -357,6 +419,7 @@ def oversized_metadata(context: GroupContext, topic: TopicCommits) -> Iterator[O
 TOPIC_RULES: tuple[Callable[[GroupContext, TopicCommits], Iterator[Observation]], ...] = (
     commit_stall,
     offset_reset,
+    offset_jump,
     abandoned_topic,
     oversized_metadata,
 )

@@ -7,6 +7,7 @@ from coordinator_replay.analysis.findings.commit_rules import (
     COMMIT_RULES,
     TOPIC_RULES,
     TopicCommits,
+    look_for_jump,
     look_for_reset,
     look_for_stall,
     offset_rewind,
@@ -154,6 +155,7 @@ class Evaluator:
             self._end_topic()
             self.topic = TopicCommits(evidence["topic"], evidence["log_partition"], evidence["from_offset"])
         self.topic.add(evidence)
+        look_for_jump(self.context, self.topic, evidence)
         if self.context.status is not None:
             look_for_stall(self.context, self.topic, evidence)
             look_for_reset(self.context, self.topic, evidence)

@@ -170,6 +170,9 @@ class PartitionCommits(TypedDict):
         has_offset: whether the partition has a committed offset.
         is_last_known: whether no commit can be missing after the newest one.
         past: past stalls and expiries.
+        lowest: the lowest committed offset; an earlier release kept sums without this and the next.
+        longest_step: the longest step from one commit to the next while the group was not Empty. It has the step's
+            length, its negated log offset, the offset that it led to, and its time.
     """
 
     topic: str
@@ -193,6 +196,8 @@ class PartitionCommits(TypedDict):
     has_offset: bool
     is_last_known: bool
     past: Sequence[PastStall | PastExpiry]
+    lowest: NotRequired[int | None]
+    longest_step: NotRequired[list[int | None] | None]
 
 
 class Stall(TypedDict):
@@ -220,6 +225,21 @@ class EndedExpiry(PastExpiry):
 
     topic: str
     partition: int
+
+
+class Jump(TypedDict):
+    """A commit that led much further ahead than commits of its partition do.
+
+    Attributes:
+        usual: how far the others led on average.
+    """
+
+    partition: int
+    previous_offset: int
+    committed_offset: int
+    from_offset: int
+    at: int | None
+    usual: int
 
 
 class LastCommit(TypedDict):

@@ -230,6 +230,9 @@ PARTITION = SummaryKind(
         "empty_count": _plus,
         "empty_first_at": _least,
         "empty_from_offset": _most,
+        "lowest": _least,
+        # Of steps of the same length the first one: a list compares by its elements.
+        "longest_step": _most,
     },
     {
         "from_offset": ("committed_offset", "is_lost", "topic_id"),

@@ -6,6 +6,7 @@ import pytest
 
 from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.analysis.findings.thresholds import DAY_MS, DEFAULTS, HOUR_MS, MINUTE_MS
+from coordinator_replay.analysis.findings.totals import PARTITION
 from tests.analysis.findings.evaluated import NO_COMMITS, evaluate, group_status, minute, offsets, rewinds, rules
 
 BUSY = [minute(at, first_at=at, last_at=at + 59_999) for at in range(0, HOUR_MS, MINUTE_MS)]
@@ -504,3 +505,59 @@ def test_groups_that_moved_to_another_log_partition_are_one_finding():
     assert (found["rule"], found["group_id"], found["occurrences"]) == ("group_moved", None, 30)
     assert "g-0 from 0 to 50" in found["message"]
     assert "and 10 more" in found["message"]
+
+
+# --- offset_jump ------------------------------------------------------------------------------------------------------
+
+
+def stepped(length: int, *, commits: int = 101, lowest: int = 0, newest: int = 60_000, at_ms: int | None = 7000):
+    """A partition whose longest step leads to 55,000."""
+    step = [length, -850, 55_000, at_ms]
+    return offsets(commits=commits, lowest=lowest, committed_offset=newest, longest_step=step)
+
+
+def jumps(row: Any) -> list[dict[str, Any]]:
+    found = evaluate([group_status(), row], end_ms=9000)
+    return [one for one in found if one["rule"] == "offset_jump"]
+
+
+def test_a_step_much_longer_than_the_others_is_a_jump():
+    # The other 100 steps come to 1,000 offsets.
+    (found,) = jumps(stepped(50_000, newest=51_000))
+    assert (found["topic"], found["partition"], found["severity"]) == ("orders", 0, "info")
+    assert (found["first_seen"], found["last_seen"], found["log_offset"]) == (7000, 7000, 850)
+    assert found["message"] == (
+        "committed offset of orders-0 went ahead from 5000 to 55000 on 1970-01-01T00:00:07.000Z; its other commits go "
+        "ahead by 10 on average"
+    )
+    (found,) = jumps(stepped(50_000, newest=50_050))
+    assert found["message"].endswith("its other commits go ahead by less than 1 on average")
+    assert jumps(stepped(50_000, newest=50_050, at_ms=None))
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        # A partition that is read that fast.
+        stepped(50_000, newest=56_000),
+        # Few offsets, however still it was before.
+        stepped(9999, newest=9999),
+        # Too few commits to say what is usual.
+        stepped(50_000, newest=50_000, commits=10),
+        # Sums of an earlier release, and a partition whose commits never went ahead.
+        offsets(),
+        offsets(commits=101, lowest=50, longest_step=None),
+    ],
+)
+def test_steps_as_long_as_others_short_ones_and_few_commits_are_no_jump(row: Any):
+    assert jumps(row) == []
+
+
+def test_sums_of_two_runs_have_the_longest_step_of_both_and_the_first_of_equal_ones():
+    first = {"from_offset": 10, "committed_offset": 5, "lowest": 3, "longest_step": [20, -10, 30, 1000]}
+    last = {"from_offset": 90, "committed_offset": 9, "lowest": 1, "longest_step": [20, -90, 99, None]}
+    keys = {**dict.fromkeys(PARTITION.columns), "is_lost": False, "topic_id": None}
+    keys |= dict.fromkeys(("empty_valid_from", "empty_committed_offset", "empty_previous_offset"))
+    for one, other in ((first, last), (last, first)):
+        merged = PARTITION.merge({**keys, **one}, {**keys, **other})
+        assert (merged["lowest"], merged["longest_step"]) == (1, [20, -10, 30, 1000])

@@ -1,0 +1,28 @@
+-- Did a consumer skip records? Committed offsets that went far ahead at once, the furthest first: in how long since the commit before, how far the partition's commits went per second before, and whether the offset before was lost. No commit shows whether the records between were read.
+-- param group text: only this group
+-- param from time: commits from this time on
+-- param threshold number = 1000: offsets from which it counts
+WITH steps AS (
+    SELECT group_id, topic, partition, valid_from, committed_offset, replaced_offset, from_offset, group_state, owner_member_id,
+           is_proven,
+           coalesce(previous_offset, CASE WHEN lag(ended_by) OVER in_order <> 'COMMIT' OR replaced_offset < 0
+                                          THEN lag(committed_offset) OVER in_order END) AS previous_offset,
+           CASE WHEN replaced_offset < 0 THEN 'NEGATIVE_OFFSET' WHEN previous_offset IS NULL THEN lag(ended_by) OVER in_order END AS lost_by,
+           lag(valid_from) OVER in_order AS previous_at,
+           first_value(valid_from) OVER in_order AS first_at,
+           first_value(committed_offset) OVER in_order AS first_offset,
+           lag(topic_id) OVER in_order AS previous_topic_id, topic_id
+    FROM offset_history WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) AND coalesce(committed_offset >= 0, false)
+    WINDOW in_order AS (PARTITION BY group_id, log_partition, topic, partition ORDER BY from_offset)
+)
+SELECT group_id, topic, partition, valid_from AS at, previous_offset, committed_offset,
+       committed_offset::HUGEINT - previous_offset AS delta,
+       epoch_ms(valid_from) - epoch_ms(previous_at) AS since_previous_ms,
+       CASE WHEN previous_at > first_at THEN round((CAST(previous_offset AS DOUBLE) - first_offset) * 1000 / (epoch_ms(previous_at) - epoch_ms(first_at)), 1) END
+           AS usual_per_second,
+       lost_by, group_state, owner_member_id, is_proven
+FROM steps
+WHERE committed_offset::HUGEINT - previous_offset >= $threshold AND ($from IS NULL OR valid_from >= $from)
+  AND coalesce(topic_id = previous_topic_id, true) AND coalesce(lost_by <> 'RECORDS_MISSING', true)
+ORDER BY delta DESC, "at", group_id, topic, partition
+LIMIT 50
