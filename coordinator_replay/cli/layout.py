@@ -1,17 +1,17 @@
-"""A table in as many cells as a terminal is wide: ids are shortened where they must be, texts are not.
+"""A table fitted to the width of a terminal. Ids are shortened if necessary, texts are not.
 
-What gives way, in this order, until the lines fit:
+Until the lines fit, space is saved in this order:
 
-1. The date: where all times fall on one day (or in one year) it stands once above the table.
-2. Ids that are shown whole, which the next command takes: where columns of rank 1 don't fit beside them, they stand on
-   a line of their own above the rows that share them.
-3. Columns, by their rank: those without a value in any row first, then those of the highest rank. Of rank 1, and of
-   sentences, the texts then stand below their rows, each with its heading.
-4. Width: other ids are shortened so that different ones stay different, milliseconds go where no two times become one,
-   other texts go on in the next line of their column, or stand below their rows, too, where that takes fewer lines. A
-   column never gets narrower than it is declared to.
+1. The date: if all times are on one day (or in one year), the date is shown once above the table.
+2. Whole ids, which are arguments of other commands: if columns of rank 1 don't fit beside them, the ids go on a
+   separate line above the rows that share them.
+3. Columns: first columns without any value are left out, then columns of the highest rank. The texts of sentences and
+   of columns of rank 1 then go below their rows, each with its heading.
+4. Width: other ids are shortened so that different ids stay different. Milliseconds are left out if all times stay
+   different. Other texts continue in the next line of their column, or go below their rows if that takes fewer lines. A
+   column never gets narrower than its declared width.
 
-A table that is not for a terminal, or is asked for with ``--wide``, is aligned and nothing else.
+A table that is not for a terminal, or that is asked for with ``--wide``, is only aligned.
 """
 
 import re
@@ -32,23 +32,23 @@ GAP = "  "
 CUT = "…"
 
 _INDENT = "  "
-"""What rows and sentences begin with that belong to a line above them."""
+"""Indentation of rows and sentences that belong to a line above them."""
 
 _BELOW = 3 * _INDENT
-"""What the second line of a sentence begins with."""
+"""Indentation of the second line of a sentence."""
 
 _UUID = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 _UUID_START = 5
 """Characters of a uuid that are enough to distinguish most members, the dash before it included."""
 
 _READABLE_ID = 22
-"""Cells beyond which an id gets no wider before other columns have what they want: a member id of KIP-848 is whole."""
+"""Width up to which an id takes precedence over other columns; enough for a whole member id of KIP-848."""
 
 _BREAK = "\x1f"
-"""Where a text may be broken: a blank without width, which texts that are safe to show don't have."""
+"""Mark of a possible line break, a character that safe texts don't have."""
 
 _TAIL = 4
-"""Characters kept of an id's end where its beginning is that of others too."""
+"""Number of characters that are kept of an id's end if other ids have the same beginning."""
 
 
 Cell = str | datetime
@@ -59,7 +59,7 @@ class TextTable:
     """A table ready to print.
 
     Attributes:
-        date: the day or year that all its times share, empty where they share none or stand in full.
+        date: the day or year of all its times; empty if they differ or are shown in full.
         heading: the line of headings.
         rows: the lines of each row, with those above and below it.
         left_out: headings of the columns that did not fit.
@@ -82,7 +82,7 @@ def _cells(text: str) -> int:
 
 
 def cut(text: str, width: int) -> str:
-    """Return the beginning of a text in at most so many cells, ending in ``…`` where something is missing.
+    """Return a text cut to a width, with ``…`` at the end if something is missing.
 
     >>> cut("orders", 4)
     'ord…'
@@ -93,7 +93,7 @@ def cut(text: str, width: int) -> str:
 
 
 def _folded(text: str, width: int) -> list[str]:
-    """Return a text in lines of at most so many cells, ended between words where that can be."""
+    """Return a text in lines of limited width, broken between words if possible."""
     if _cells(text) <= width:
         return [text]
     from rich.console import Console
@@ -132,7 +132,7 @@ _STYLES: tuple[Callable[[str, int], str], ...] = (_name_and_uuid, cut, _both_end
 
 
 def shortened_ids(texts: Iterable[str], width: int) -> dict[str, str]:
-    """Return each id in at most so many cells, or in as many more as it takes to distinguish them all.
+    """Return each id cut to a width, or to the larger width that keeps all ids different.
 
     >>> shortened_ids(["worker-1-8d05801b", "worker-2-9a03038e"], 12)
     {'worker-1-8d05801b': 'worker-1-8d…', 'worker-2-9a03038e': 'worker-2-9a…'}
@@ -149,7 +149,7 @@ def shortened_ids(texts: Iterable[str], width: int) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class _Times:
-    """Form of the times of one table: their common part stands above it."""
+    """Form of the times of a table, whose common part is above the table."""
 
     date: str
     pattern: str
@@ -170,8 +170,8 @@ def _full_times(zone: tzinfo) -> _Times:
 def _short_times(columns: Sequence[Sequence[Cell]], zone: tzinfo) -> list[_Times]:
     """Return short forms of a table's times, the better one first.
 
-    In none of them do two different times of a column become one. Where clocks are set back within the table, that
-    takes the offset from UTC: the times stand in full.
+    In each form, different times of a column stay different. If clocks are set back within the table, that needs the
+    offset from UTC, so times are shown in full.
     """
     times = [{cell for cell in column if isinstance(cell, datetime)} for column in columns]
     everything = set().union(*times)
@@ -209,7 +209,7 @@ class _Fitted:
 
     @cached_property
     def least(self) -> int:
-        """Return the least width that still says what the column is for."""
+        """Return the smallest width at which the column still makes sense."""
         if self.is_number or self.column.least is None:
             return self.widest
         least = min(self.column.least, self.widest)
@@ -219,7 +219,7 @@ class _Fitted:
 
     @cached_property
     def readable(self) -> int:
-        """Return the width that says enough: of an id the whole name of a client, of a text the beginning."""
+        """Return the width at which it is readable: an id with the client's whole name, a text's beginning."""
         if not self.column.is_id:
             return self.widest if self.least == self.widest else max(self.least, min(self.widest, self.column.good))
         names = (
@@ -228,17 +228,17 @@ class _Fitted:
         return max(self.least, min(max(names, default=0), _READABLE_ID, self.widest))
 
     def needed_beside(self, other: "_Fitted") -> int:
-        """Return the width without which another column is left out rather than this one gets narrower."""
+        """Return the width below which another column is left out instead of making this one narrower."""
         return self.least if other.rank == 1 else self.readable if other.rank < LAST else self.widest
 
     @property
     def is_needed(self) -> bool:
-        """Return whether it stands below its rows where it has no room beside others."""
+        """Return whether it goes below its rows if it has no room beside other columns."""
         return self.rank == 1 or (self.rank < LAST and self.column.is_sentence)
 
     @property
     def wanted(self) -> int:
-        """Return the least width beside an id that is shown whole: other ids are readable there, too."""
+        """Return the smallest width beside a whole id; other ids are readable there as well."""
         return self.readable if self.column.is_id else self.least
 
     @property
@@ -247,7 +247,7 @@ class _Fitted:
         return not (self.is_number or self.column.is_id or self.column.is_cut)
 
     def is_shorter_below(self, width: int) -> bool:
-        """Return whether its texts take fewer lines below their rows, in so many cells, than in its column."""
+        """Return whether its texts take fewer lines below their rows, at a given width, than in its column."""
         if not (self.is_text and self.is_tight):
             return False
         heading = _cells(self.column.heading) + len(": ")
@@ -289,14 +289,14 @@ class _Fitted:
 def _chosen(fitted: Sequence[_Fitted], width: int) -> list[_Fitted]:
     """Return the columns to show, in the order in which they were declared.
 
-    Those of rank 1 stay as long as their least widths fit, others only where all are readable with them, and those
-    without a value where no other is left out and all are whole.
+    Columns of rank 1 stay as long as their least widths fit. Other columns stay only if all columns are readable with
+    them. Columns without a value stay only if no other column is left out and all are whole.
     """
     kept: list[_Fitted] = []
     with_values = sum(column.rank < LAST for column in fitted)
     for column in sorted(fitted, key=lambda column: column.rank):
         if column.rank == LAST and len(kept) < with_values:
-            # What has a value was left out for want of room.
+            # A column with values was left out, because there was no room.
             break
         needed = sum(other.needed_beside(column) + len(GAP) for other in (*kept, column)) - len(GAP)
         if needed <= width or not kept:
@@ -309,10 +309,10 @@ _Parts = tuple[list[_Fitted], list[_Fitted], list[_Fitted]]
 
 
 def _split(fitted: Sequence[_Fitted], width: int, without_room: Sequence[_Fitted]) -> _Parts:
-    """Return which columns stand where; some have been found to have no room beside the others."""
+    """Return the places of columns, given columns that have no room beside the others."""
     below = [column for column in fitted if column in without_room]
     table = [column for column in fitted if column not in below]
-    # Where ids alone are of rank 1, as in answers of statements, other columns have half of the line.
+    # If only ids have rank 1, as in answers of statements, other columns get half of the line.
     reserve = 0 if any(column.rank == 1 and not column.is_whole_id for column in table) else width // 2
     above: list[_Fitted] = []
     for column in [column for column in table if column.is_whole_id]:
@@ -325,7 +325,7 @@ def _split(fitted: Sequence[_Fitted], width: int, without_room: Sequence[_Fitted
 
 
 def _fit(fitted: Sequence[_Fitted], width: int) -> _Parts:
-    """Return which columns are shown, and where; their widths are set."""
+    """Return the shown columns by their places, and set their widths."""
     without_room: list[_Fitted] = []
     below_width = max(width - len(_BELOW), 1)
     while True:
@@ -345,7 +345,7 @@ def _fit(fitted: Sequence[_Fitted], width: int) -> _Parts:
 
 
 def _widen(chosen: Sequence[_Fitted], width: int) -> None:
-    """Give what room is left to the columns that want it, the most important first; whole ids come last."""
+    """Give the remaining width to columns that want it, the most important first; whole ids come last."""
     for column in chosen:
         column.width = column.least
     room = width - sum(column.width for column in chosen) - len(GAP) * (len(chosen) - 1)
@@ -373,9 +373,9 @@ def lay_out(
         columns: its columns, each with a heading.
         rows: a cell for each column.
         width: cells of the terminal; None shows everything in full.
-        numbers: for each column whether it is set to the right.
-        nothing: what stands for null.
-        has_styles: whether words stand out in colours.
+        numbers: for each column whether it is aligned to the right.
+        nothing: the sign for null.
+        has_styles: whether words have colours.
         zone: the zone of the times shown.
     """
     cells = [
@@ -424,13 +424,13 @@ def _laid_out(fitted: Sequence[_Fitted], date: str, width: int | None) -> TextTa
 
 
 def _cut_line(line: str, width: int) -> str:
-    """Return a line in at most so many cells; one that must be cut loses its colours."""
+    """Return a line cut to a width; a cut line loses its colours."""
     plain = click.unstyle(line)
     return line if _cells(plain) <= width else cut(plain, width)
 
 
 def _joined(columns: Sequence[Sequence[str]], chosen: Sequence[_Fitted], indent: str) -> list[str]:
-    """Return the lines of a row of the lines of its columns."""
+    """Return the lines of a row, joined from the lines of its columns."""
     nothing = [" " * column.width for column in chosen]
     lines = zip_longest(*columns)
     return [
@@ -441,7 +441,7 @@ def _joined(columns: Sequence[Sequence[str]], chosen: Sequence[_Fitted], indent:
 def _with_neighbours(
     ids: Sequence[str], rows: Sequence[Sequence[str]], below: Sequence[_Fitted], width: int
 ) -> list[list[str]]:
-    """Return the lines of each row, with the ids that stand above those that share them, and the sentences below."""
+    """Return the lines of each row, with shared ids above the rows and sentences below them."""
     every: list[list[str]] = []
     for place, lines in enumerate(rows):
         is_first = bool(ids) and (not place or ids[place] != ids[place - 1])

@@ -1,4 +1,4 @@
-"""What a page's script reads instead of rows: columns of plain data, small enough to travel in a page.
+"""Columns of plain data, which a page's script reads instead of rows; they are small enough to be part of a page.
 
 Moments are milliseconds since the page's start. Each text is written once. JavaScript's numbers are exact
 up to 2^53: those beyond travel as text, all digits of it.
@@ -14,7 +14,7 @@ from coordinator_replay.zones import offsets_between
 Columns = Mapping[str, Any]
 
 EXACT = 2**53
-"""Beyond, JavaScript rounds whole numbers."""
+"""JavaScript rounds larger integers."""
 
 
 class Clock:

@@ -1,4 +1,4 @@
-"""How figures over time look: a common axis and crosshair, a brush, rows with names, hovering.
+"""The look of figures over time: a common axis and crosshair, a brush, rows with names, hovering.
 
 Bokeh draws. Figures are made without data, once for all pages: the page's script fills their sources, which it knows
 by name, and paints them for the theme.

@@ -115,13 +115,13 @@ def _stack(causes: Mapping[str, int], own: Sequence[str]) -> Iterator[tuple[str,
 
 
 UNITS = 10_000
-"""Of the axis, as lanes are drawn."""
+"""Units of the axis on which lanes are drawn."""
 
 _NARROWEST = 8
-"""Units of a passing state: what lasts shorter is drawn as wide as that, so that it can be seen."""
+"""Smallest width of a passing state; a shorter state is drawn this wide, so that it can be seen."""
 
 MOST_TIMES = 1000
-"""Rebalances of a group that the page can find in a time range; of more it has a part."""
+"""Largest number of a group's rebalances that the page can find in a time range; of more it has only a part."""
 
 _RESTING = ("Stable", "Empty", "Dead")
 
@@ -137,8 +137,8 @@ class Lane:
         times: when rebalances began, in milliseconds since the start; thinned out beyond ``MOST_TIMES``.
         findings: how many, by severity.
         rank: for sorting by the most severe findings.
-        is_at_least: whether there may have been more rebalances, by records that are missing.
-        is_pause_at_least: whether commits may have paused for longer, likewise.
+        is_at_least: whether there may have been more rebalances, because records are missing.
+        is_pause_at_least: whether commits may have paused for longer, because records are missing.
     """
 
     group: str
@@ -262,7 +262,7 @@ class FleetPage:
             self._findings[finding.group_id].append(finding)
 
     def add(self, life: GroupLife, page: str | None = None) -> None:
-        """Take up a group: its states and rebalances.
+        """Add a group: its states and rebalances.
 
         Args:
             life: the group's.

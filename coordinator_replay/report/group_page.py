@@ -189,7 +189,7 @@ def _drawing_of(
 
 
 def last_moment(warehouse: Tables, life: GroupLife) -> datetime:
-    """Return the last time that is shown of a life: that of the last record where it goes to the end of the log."""
+    """Return the last shown time of a life: the time of the last record if the life goes to the end of the log."""
     return later(life.end, -1) if life.end > warehouse.coverage.last else life.end
 
 

@@ -1,7 +1,7 @@
 """The life of one group over a time range, as pictures need it.
 
-What there may be ten thousands of is a named tuple, which is made faster than a dataclass, and its times are
-milliseconds since 1970; commits, of which there are most, are lists of numbers for each partition.
+There may be ten thousands of some objects. These are named tuples, which are made faster than dataclasses, and their
+times are milliseconds since 1970. Commits are the most numerous, so they are lists of numbers for each partition.
 """
 
 from collections.abc import Sequence
@@ -19,8 +19,8 @@ from coordinator_replay.query.rollouts import Rollout
 class StateBand(NamedTuple):
     """A time range in which a group stayed in one state.
 
-    ``until`` is None for the last one; ``since`` for one that began before the group's first record with a time.
-    One that ``is_logged`` is by a broker's log alone: epochs and members are then those of the last record.
+    ``until`` is None for the last state. ``since`` is None for a state that began before the group's first record with
+    a time. If ``is_logged``, only a broker's log shows the state; then epochs and members are from the last record.
     """
 
     state: str
@@ -39,7 +39,7 @@ class MemberSpan(NamedTuple):
     """An interval in which a member did not change, with what it owned as text.
 
     Attributes:
-        is_client_inherited: client id and host may be those of an earlier process of this static member.
+        is_client_inherited: whether client id and host may be from an earlier process of this static member.
         from_ms: since when; None where that is not known.
         to_ms: until when; None where it has not ended.
     """
@@ -85,17 +85,16 @@ class OwnedInterval(NamedTuple):
 
 
 class OffsetLine(NamedTuple):
-    """The committed offsets of a partition, in log order; times are milliseconds since the life's start, within it.
+    """The committed offsets of a partition, in log order. Times are milliseconds since the start of the life.
 
     Attributes:
-        at: since when each offset was in force.
+        at: when each offset came into force.
         offsets: the offsets.
-        until: when each ended, where it was not the next commit that took its place, or this one has no offset, or one
-            that can't be compared; else None.
-        last_until: when the last one ended; where it has not, the end of the life.
-        marked: those that went backwards or were removed within the life: ``at``, ``until``, ``committed_offset``,
-            ``back_from`` (the higher offset before it, or None), ``removed_by`` (what removed it, or None) and
-            ``lost_offset`` (of a negative offset, which means none: the one before it).
+        until: when each offset ended, if the next commit did not replace it, or has no comparable offset; else None.
+        last_until: when the last offset ended; the end of the life if it is still in force.
+        marked: offsets that went backwards or were removed within the life. Each has ``at``, ``until`` and
+            ``committed_offset``. ``back_from`` is the higher offset before it, or None. ``removed_by`` says what
+            removed it, or is None. ``lost_offset`` is the offset before a negative one, which means no offset.
     """
 
     topic: str

@@ -1,4 +1,4 @@
-"""How the figures of a group's page look; what they show is in ``life_marks``, ``owner_marks`` and ``offset_marks``."""
+"""The look of the figures of a group's page; ``life_marks``, ``owner_marks`` and ``offset_marks`` have their data."""
 
 from bokeh.models import BasicTickFormatter, TapTool
 from bokeh.plotting import figure

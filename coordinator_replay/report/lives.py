@@ -234,7 +234,7 @@ class _Reading:
         return self._warehouse.rows_by_group(statement, self._groups, most=most, **self._range, **more)
 
     def _thinned(self) -> Mapping[str, list[OffsetLine]]:
-        """Return committed offsets, so many of each group as its lines may have points."""
+        """Return committed offsets of each group, limited to the points of its lines."""
         firsts, widths = [], []
         for name in self._groups:
             _, lines, first, last = self._line_counts[name][0] if name in self._line_counts else (0, 1, EPOCH, EPOCH)

@@ -11,7 +11,7 @@ from coordinator_replay.times import LATEST_MS
 
 MOST_IN_LEGEND = 40
 MOST_APART = 3
-"""So many members of one client and host have a label each."""
+"""Largest number of members with one client and host that each have their own label."""
 
 Key = tuple[str, str]
 """A name in a legend, and its colour."""

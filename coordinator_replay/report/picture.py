@@ -215,7 +215,7 @@ def _hatching(colour: str) -> str:
 
 
 def _sources_of(data: Mapping[str, Any]) -> Mapping[str, Values]:
-    """Return the columns of all sources; those that the page's script derives of others too."""
+    """Return the columns of all sources, including columns that the page's script derives from others."""
     sources = {name: unpacked(columns) for name, columns in data["sources"].items()}
     lines = sources.get("offset-lines")
     if lines is None:

@@ -1,8 +1,8 @@
 """A group's life as a trace file: the JSON form of the Trace Event Format, which Perfetto and chrome://tracing open.
 
-One process holds the group's state, its rebalances as slices, counters, and a track for each member; a second one
-holds a track for each partition, with its owners as slices. Slices of one track must lie inside each other or apart, so
-owners at the same time (share groups have them) go on tracks side by side.
+One process has the group's state, its rebalances as slices, counters, and a track for each member. A second process has
+a track for each partition, with its owners as slices. Slices of one track must be nested or disjoint, so simultaneous
+owners (in share groups) get parallel tracks.
 """
 
 import json
@@ -213,7 +213,7 @@ def write_trace(lives: Sequence[GroupLife], path: Path, basis: str | None = None
         lives: of the groups.
         path: where to.
         basis: what the trace stands on, for its metadata.
-        zone: the zone of the times in it that are text; a viewer chooses that of its axis.
+        zone: the zone of times written as text; a viewer chooses the zone of its axis.
 
     Returns:
         How many events were written.

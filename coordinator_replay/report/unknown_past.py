@@ -26,8 +26,8 @@ def unknown_past(
         log_partition: the group's; None where that is not known.
         first: where its records begin.
         states: those on record.
-        start: of what is shown.
-        end: of what is shown.
+        start: begin of the shown time range.
+        end: end of the shown time range.
     """
     partition = None if log_partition is None else warehouse.completeness.partitions.get(log_partition)
     own = [states[0].since] if states else []

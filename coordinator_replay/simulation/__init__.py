@@ -6,5 +6,5 @@ question imports what lies behind it. The parts lie in several layers, and contr
 * ``coordinator``: Kafka's group coordinator, plain Python;
 * ``what_if``: simulated consumers, runs and their comparison with the record, plain Python;
 * ``recorded_groups``: what the tables have of a group, and ``what_if`` of it;
-* ``page`` draws the lives, ``simulated_log`` writes a log, ``commands`` are those of the command line.
+* ``page`` draws the lives, ``simulated_log`` writes a log, ``commands`` has the commands of the command line.
 """

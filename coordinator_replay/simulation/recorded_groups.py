@@ -166,7 +166,7 @@ def _gain(what_if: WhatIf) -> Gain:
 
 
 def _ranges_of_gain(what_if: WhatIf) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Yield the least and the most of what is predicted, and of what is spared with that."""
+    """Yield the lowest and the highest value of each prediction, and of the resulting savings."""
     before, after = what_if.simulated, what_if.alternatives[0]
     for name, predicted, spared in (
         ("rebalances", "rebalances", "rebalances_spared"),

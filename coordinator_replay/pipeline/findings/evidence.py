@@ -53,7 +53,7 @@ from coordinator_replay.engine.model import GroupState
 from coordinator_replay.times import time_order
 
 TOTALS = "commit_totals"
-"""The internal table of what commits come to, kept from run to run."""
+"""The internal table of sums of commits, kept from run to run."""
 
 EVIDENCE, EXPIRED, REMOVED, OFFSETS = "group_evidence", "expired_offsets", "removed_offsets", "offset_history"
 PENDING, OWNERSHIP, RULES, QUARANTINE = "pending_offsets", "partition_ownership", "expiry_rules", "quarantine"
@@ -348,7 +348,7 @@ def _place(row: EvidenceRow) -> tuple[Any, ...]:
 
 
 def _in_order(rows: list[EvidenceRow]) -> list[EvidenceRow]:
-    """Return rows by their place, those of one place by what they say: no order is left to how files were read."""
+    """Return rows by position, and rows of one position by content, so that the order of files has no effect."""
     placed = sorted(((_place(row), row) for row in rows), key=itemgetter(0))
     ordered: list[EvidenceRow] = []
     for _, same in groupby(placed, itemgetter(0)):
@@ -362,12 +362,12 @@ def _number(value: Any) -> int:
 
 
 def _key(row: Row) -> Key:
-    """Return which partition a row is about; what else it says is of it."""
+    """Return the partition that a row is about, and remove it from the row."""
     return row.pop("topic"), row.pop("partition")
 
 
 def chunks(tables: Chunk) -> Iterator[Chunk]:
-    """Yield rows of whole groups in parts of about so many rows, as far as groups are no larger."""
+    """Yield rows of whole groups in parts of about equal size; a part is larger if a group is."""
     columns = [rows.column("group_id") for rows in tables.values()]
     groups = pc.unique(pa.chunked_array([chunk for column in columns for chunk in column.chunks], pa.string()))
     parts = max(ceil(sum(map(len, columns)) / _CHUNK_ROWS), 1)

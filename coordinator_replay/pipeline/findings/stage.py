@@ -106,9 +106,9 @@ _READ = {
     ),
     QUARANTINE: ("group_id", "log_partition", "log_offset", "log_timestamp", "error_class", "error_message"),
 }
-"""What is read, by table: groups' own evidence, what commits came to in earlier runs, the offsets that are current,
-what retention removes, what each tombstone was, commits that waited for a marker, owners, when rules of expiry came
-into force, and what could not be read."""
+"""Columns to read, by table. The tables have groups' own evidence, sums of commits of earlier runs, current offsets,
+offsets that retention removes, tombstones, commits that waited for a marker, owners, changes of expiry rules, and
+quarantined records."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,11 +119,11 @@ class EvaluationContext:
         place: where rows go.
         end: timestamp of the last record of the log.
         sums: which commits the run has added up.
-        limits: from when on something is a finding.
-        retention: for how long offsets are kept.
-        as_of: the time that expiry is evaluated at.
-        horizon_ms: how far ahead of it offsets that expire are looked for.
-        news: what makes a finding new.
+        limits: the thresholds of findings.
+        retention: how long offsets are kept.
+        as_of: the time at which expiry is evaluated.
+        horizon_ms: how far ahead of that time expiring offsets are looked for.
+        news: the facts that decide which findings are new.
     """
 
     place: Place

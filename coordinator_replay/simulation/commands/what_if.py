@@ -65,8 +65,9 @@ def what_if(
     """Simulate a recorded GROUP under other settings.
 
     The answer has the recorded group and each alternative side by side. Simulated consumers repeat the joins,
-    departures and topic changes on record against a simulated coordinator: first with the recorded settings, to show
-    how well that reproduces the record, then with each alternative. If it reproduces too little, nothing is predicted.
+    departures and topic changes on record against a simulated coordinator. The first simulation has the recorded
+    settings and shows how well it reproduces the record; then each alternative follows. If the simulation reproduces
+    too little, nothing is predicted.
     """
     if list_settings:
         show(common, work.Warehouse.what_if_settings())

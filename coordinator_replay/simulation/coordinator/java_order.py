@@ -1,8 +1,8 @@
 """Iteration order of Java's and Kafka's hash tables.
 
-Kafka leaves some choices to the order of a hash table: the leader after the old one went, the winner of a tied vote,
+The order of a hash table decides some of Kafka's choices: the leader after the old one left, the winner of a tied vote,
 the order of members in a record. To answer as Kafka does, the coordinator keeps such things in tables that iterate in
-the same order. Only the order is reproduced; finding a key is a ``dict``'s work.
+the same order. Only the order is reproduced; look-ups use a ``dict``.
 
 Sources: ``java.util.HashMap`` (OpenJDK 17), ``org.apache.kafka.timeline.BaseHashTable`` and
 ``SnapshottableHashTable``.

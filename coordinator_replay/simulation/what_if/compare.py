@@ -1,8 +1,8 @@
 """The comparison of the record with a run under the recorded settings.
 
 Two rebalances are the same if the same clients joined and left, if as many members remained, and if they are near each
-other in time. The order of both lives is kept. Clients that came or went one right after the other, as in a deployment,
-may do so in any order: there, other clients of the same deployment may have joined and left.
+other in time. The order of both lives is kept. Clients that joined or left in quick succession, as in a deployment, may
+do so in any order. In such a rebalance, other clients of the same deployment may have joined and left.
 """
 
 from collections import Counter
@@ -169,7 +169,7 @@ def compare(recorded: Lived, simulated: Lived, recorded_ms: int | None, simulate
 
 
 def _pairs(recorded: Lived, simulated: Lived) -> tuple[list[_Pair], list[_Rebalance], list[_Rebalance]]:
-    """Return the rebalances of both lives, those of the record only, and those of the simulation only."""
+    """Return three groups of rebalances: in both lives, only in the record, and only in the simulation."""
     pairs: list[_Pair] = []
     missed: list[_Rebalance] = list(recorded.rebalances)
     left: list[_Rebalance] = [*simulated.rebalances, *simulated.late]

@@ -2,9 +2,9 @@
 
 The log names no library. It holds bytes that libraries write differently:
 
-* The user data of a classic subscription. Java's ``range`` and ``roundrobin`` have none (null), its
-  ``cooperative-sticky`` has the four bytes of the generation. librdkafka writes null as an empty string of bytes, for
-  brokers of version 0.9 (``rd_kafka_consumer_protocol_member_metadata_new``). Other libraries do so too, but with
+* The user data of a classic subscription. Java's ``range`` and ``roundrobin`` have none (null). Java's
+  ``cooperative-sticky`` has the four bytes of the generation. librdkafka writes an empty byte string for null, because
+  of brokers of version 0.9 (``rd_kafka_consumer_protocol_member_metadata_new``). Other libraries do so too, but with
   version 0 of the subscription.
 * The member id that a consumer of KIP-848 makes for itself: 16 random bytes in base64. Kafka's ``Uuid`` writes ``-``
   and ``_``, librdkafka's ``rd_kafka_Uuid_base64str`` ``+`` and ``/``. Half of all ids have one of them.

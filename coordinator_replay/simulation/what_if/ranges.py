@@ -3,8 +3,8 @@
 Variants of the script (``variants``), of open settings and of the clients' timing (``timing``) are drawn. There are as
 many draws as put a further draw between the least and the most of them in eight of ten cases.
 
-Settings are open if they are neither given nor on record: one protocol's records have nothing of the other protocol's
-intervals. Kafka's default is simulated then, and a second run with the shortest value shows how much depends on it.
+Settings are open if they are neither given nor on record: the records of one protocol don't have the intervals of the
+other. Kafka's default is simulated then, and a second run with the shortest value shows how much depends on it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -208,7 +208,7 @@ def measured_heartbeat(operations: Sequence[RecordedOperation]) -> int | None:
     """Return how soon members take part in a rebalance, in ms, if enough operations show it.
 
     A consumer group shows it as the longest time from a new target to a member's first step. The join phase of a
-    classic group is not on record, but generations that follow each other closely bound it: the result is half of the
+    classic group is not on record, but generations in quick succession bound it. The result is half of the
     second-shortest time between two generations with an arrival or departure.
     """
     if not operations:

@@ -4,8 +4,8 @@ The simulation has a clock of its own. A long rest is left out: the clock stands
 on.
 
 While a group is at rest a consumer beats only as often as its session asks for, and on its own interval again as soon
-as something happens. Heartbeats that change nothing are left out. Those that are sent keep to multiples of the
-interval, so a rebalance is noticed when it would have been.
+as something happens. Heartbeats that change nothing are left out. Sent heartbeats stay on multiples of the interval, so
+a rebalance is noticed at the right time.
 
 A broker takes one request of a connection at a time. So the LeaveGroup of a consumer that waits for the answer to its
 JoinGroup or SyncGroup reaches the coordinator when the join phase is over. Until then the client is closing, but not

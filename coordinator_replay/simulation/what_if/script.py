@@ -1,7 +1,7 @@
 """The script of a run: which clients came, went and came back, and when topics changed.
 
 A client is known by its instance id, or by its client id and host while no other client has the same: each start has a
-new member id. What the log does not hold is assumed, and ``Life.assumptions`` has a sentence for each assumption.
+new member id. Facts that are not in the log are assumed, and ``Life.assumptions`` has a sentence for each assumption.
 """
 
 import re
