@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime, tzinfo
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from coordinator_replay.api import html, questions
@@ -16,8 +18,6 @@ from coordinator_replay.query.basis import Basis
 from coordinator_replay.simulation import door
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from coordinator_replay.query.describe import DescribedMember, Description  # noqa: F401 - rows of a base
     from coordinator_replay.query.diff import Change
     from coordinator_replay.query.expired import ExpiredOffset
@@ -93,21 +93,38 @@ class Compared(Answer["Change"]):
     Attributes:
         sides: the times, or clusters, in words.
         counts: the changes counted by group and kind.
+        between: the two times; None for two clusters.
     """
 
     def __init__(
-        self, rows: Iterable[Change], sides: str, notes: Iterable[str | None] = (), basis: Basis | None = None
+        self,
+        rows: Iterable[Change],
+        sides: str,
+        notes: Iterable[str | None] = (),
+        basis: Basis | None = None,
+        *,
+        between: tuple[datetime, datetime] | None = None,
+        zone: tzinfo = UTC,
     ) -> None:
         super().__init__(rows, questions.Change, notes=notes, basis=basis)
         self.sides = sides
+        self.between = between
+        self._zone = zone
         self.counts = questions.counted_changes(self)
 
-    def page(self) -> Page:
-        """Return the changes as an HTML page: first counted, then one by one."""
+    def page(self, beside: str | Path | None = None) -> Page:
+        """Return the changes as an HTML page: first counted, then one by one.
+
+        Args:
+            beside: the folder that the page is for. It links to pages that ``write_pages`` has written there.
+        """
+        groups = {change.group_id for change in self if change.group_id is not None}
         shown = self[:_MOST_CHANGES]
         facts = {"changes": len(self), "groups": len({change.group_id for change in self})}
         html_text = questions.plain_page(
             "diff.html.j2",
+            self._zone,
+            pages={} if beside is None else questions.pages_beside(Path(beside), groups, self.between),
             sides=self.sides,
             basis="" if self.basis is None else str(self.basis),
             notes=self.notes,

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from coordinator_replay.report.page import plain_page, write_page
     from coordinator_replay.report.picture import svg_of
     from coordinator_replay.report.png import write_png
-    from coordinator_replay.report.site import INDEX, write_site
+    from coordinator_replay.report.site import INDEX, pages_beside, write_site
     from coordinator_replay.report.trace import traces_of, write_trace
 else:
     __getattr__ = loaded_when_asked(
@@ -67,7 +67,7 @@ else:
             "coordinator_replay.report.page": ["plain_page", "write_page"],
             "coordinator_replay.report.picture": ["svg_of"],
             "coordinator_replay.report.png": ["write_png"],
-            "coordinator_replay.report.site": ["INDEX", "write_site"],
+            "coordinator_replay.report.site": ["INDEX", "pages_beside", "write_site"],
             "coordinator_replay.report.trace": ["traces_of", "write_trace"],
         },
     )
@@ -108,6 +108,7 @@ __all__ = [
     "owned_partitions",
     "owner",
     "owners_in_range",
+    "pages_beside",
     "plain_page",
     "rebalances",
     "rollouts",

@@ -25,7 +25,8 @@ from coordinator_replay.times import in_utc
 from coordinator_replay.zones import parse_zone
 
 if TYPE_CHECKING:
-    from coordinator_replay.query.answers.answered import Rows
+    from coordinator_replay.query.answers.answered import Answered, Rows
+    from coordinator_replay.query.answers.diff import Comparison
     from coordinator_replay.query.consumers import TopicConsumer
     from coordinator_replay.query.diff import Side
     from coordinator_replay.query.findings import Finding
@@ -387,8 +388,7 @@ class Warehouse:
         Raises:
             UsageError: the second time lies before the first, or no audit has such a run id.
         """
-        answer = questions.diff(self._side(start, self._time), self._side(end, self._end))
-        return Compared(answer.content.changes, answer.content.sides, answer.notes, answer.basis)
+        return self._compared(questions.diff(self._side(start, self._time), self._side(end, self._end)))
 
     def diff_with(self, other: str, *, at: Time | None = None) -> Compared:
         """Return what is not the same in another cluster of this warehouse at a point in time.
@@ -397,8 +397,18 @@ class Warehouse:
             other: the other cluster's name; its values are those after.
             at: the point in time; the end of each log if None.
         """
-        answer = questions.diff_with(self._tables, other, self._time(at))
-        return Compared(answer.content.changes, answer.content.sides, answer.notes, answer.basis)
+        return self._compared(questions.diff_with(self._tables, other, self._time(at)))
+
+    def _compared(self, answer: Answered[Comparison]) -> Compared:
+        content = answer.content
+        return Compared(
+            content.changes,
+            content.sides,
+            answer.notes,
+            answer.basis,
+            between=content.between,
+            zone=self._tables.zone,
+        )
 
     def expired(
         self,

@@ -131,7 +131,11 @@ def _print_impact_as_json(answer: "Impacted") -> None:
 @click.option("--from", "--since", "start", type=TIME_OR_RUN, help="The first time, or the run id of an audit.")
 @click.option("--to", "--until", "end", type=TIME_OR_RUN, help="The second one; default: the end of the log.")
 @at_option
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the changes as an HTML page.")
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the changes as an HTML page. In a folder that report has written, it links to the pages of groups.",
+)
 def diff(
     common: Common,
     start: Time | str | None,
@@ -156,7 +160,7 @@ def diff(
     else:
         answer = open_warehouse(common).diff(start, end)
     if out is not None:
-        page = answer.page()
+        page = answer.page(beside=out.parent)
         page.save(out)
         changes, groups = (counted(page.facts[what] or 0, what.removesuffix("s")) for what in ("changes", "groups"))
         print_written(common, out, f"Wrote {out}: {changes} in {groups}.", **page.facts)

@@ -1,12 +1,13 @@
 """Differences between two points in time, or between two clusters at one: groups, members, owners, offsets."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from coordinator_replay.answer_columns import column, row_with, select_list
 from coordinator_replay.errors import UsageError
-from coordinator_replay.listing import partition_ranges
+from coordinator_replay.listing import counted, partition_ranges
 from coordinator_replay.query.groups import Group, groups_at
 from coordinator_replay.query.rebalances import GOES_ON_UNTIL
 from coordinator_replay.query.tables import AS_OF, END, MEMBERS_AS_OF, Tables
@@ -50,7 +51,8 @@ class ChangeCount:
 
     Attributes:
         count: number of changes.
-        detail: the change itself if there is only one, else the names of all that changed.
+        detail: the change itself if there is only one, else the names of all that changed; for a group that came or
+            went, what it had.
     """
 
     group_id: str | None = column("GROUP", 1, is_id=True)
@@ -299,19 +301,52 @@ def _group_changes(group_id: str, old: Group | None, new: Group | None, before: 
 def counted_changes(changes: Sequence[Change]) -> list[ChangeCount]:
     """Return changes counted by group and kind, in their order."""
     folded: dict[tuple[str | None, str, str], list[Change]] = {}
+    whole = {item.group_id: item.change for item in changes if item.what == "group"}
     for item in changes:
-        folded.setdefault((item.group_id, item.what, item.change), []).append(item)
+        # All there is to say of a group that came or went is one entry.
+        kind = ("group", whole[item.group_id]) if item.group_id in whole else (item.what, item.change)
+        folded.setdefault((item.group_id, *kind), []).append(item)
     return [
         ChangeCount(
             group_id=group_id,
             what=what,
             change=change,
-            count=sum(change.number or 0 for change in some) if what == "rebalance" else len(some),
-            detail=_detail(some),
+            count=1 if what == "group" else _count(some),
+            detail=_whole_group(some) if what == "group" else _detail(some),
             is_exact=all(change.is_exact for change in some),
         )
         for (group_id, what, change), some in folded.items()
     ]
+
+
+def _count(changes: Sequence[Change]) -> int:
+    return sum(change.number or 0 for change in changes) if changes[0].what == "rebalance" else len(changes)
+
+
+_COUNTED = {
+    "member": "member",
+    "owner": "owned partition",
+    "offset": "committed offset",
+    "rebalance": "rebalance",
+    "finding": "finding",
+}
+"""What an entry of a whole group counts."""
+
+
+def _whole_group(changes: Sequence[Change]) -> str:
+    """Return a group that came or went in one sentence: its state, and how much it had of what."""
+    by_kind: dict[str, list[Change]] = {}
+    for change in changes:
+        by_kind.setdefault(change.what, []).append(change)
+    (group,) = by_kind["group"]
+    topics = sorted({topic for change in by_kind.get("subscription", ()) for topic in _subscribed(change)})
+    counts = [counted(_count(by_kind[kind]), word) for kind, word in _COUNTED.items() if kind in by_kind]
+    return ", ".join([str(group.after or group.before), *counts, *(["reads " + ", ".join(topics)] if topics else [])])
+
+
+def _subscribed(change: Change) -> Sequence[str]:
+    """Return the topics, or the regular expressions, of a client."""
+    return re.split("[,;] ", change.after or change.before or "")
 
 
 def _detail(changes: Sequence[Change]) -> str:

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from coordinator_replay.report.life import GroupLife
 from coordinator_replay.report.life_figures import life_figures
 from coordinator_replay.report.lives import lives_of, spans_of
 from coordinator_replay.report.page import undrawn_page, write_assets, write_page
+from coordinator_replay.times import moment_text
 
 GROUPS = "groups"
 ASSETS = "assets"
@@ -29,6 +30,21 @@ def page_name(group: str) -> str:
     digest = hashlib.sha256(group.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     readable = _OTHER.sub("-", group.lower())[:60].strip("-.")
     return f"{readable}-{digest}.html" if readable else f"{digest}.html"
+
+
+def pages_beside(
+    folder: Path, groups: Iterable[str], between: tuple[datetime, datetime] | None = None
+) -> Mapping[str, str]:
+    """Return links to those pages of groups that a report has written into a folder.
+
+    Args:
+        folder: the folder of another page.
+        groups: the groups.
+        between: the times that the pages shall show; all of them if None.
+    """
+    shown = "" if between is None else f"#from={moment_text(between[0])}&to={moment_text(between[1])}"
+    ways = {group: f"{GROUPS}/{page_name(group)}" for group in groups}
+    return {group: f"{way}{shown}" for group, way in ways.items() if (folder / way).is_file()}
 
 
 def _drawn(

@@ -46,7 +46,7 @@ QUESTIONS = {
     25: (LIFE, "sql --query inexact-groups", "No rows"),
     27: (LIFE, "consumers shop.orders", r"billing-3\b"),
     28: (LIFE, "impact --from 08:33:20 --to 08:33:40", r"3 of 9 groups concerned"),
-    29: (LIFE, "diff --from 2026-11-21T08:33 --to 2026-11-21T08:33:40", r"eos-1 on /127\.0\.0\.1"),
+    29: (LIFE, "diff --from 2026-11-21T08:33 --to 2026-11-21T08:33:40", r"shop-eos +group +added +1 +Stable"),
     30: (LIFE, "findings --new", r"shop\.kept-0 rewound from 4 to 1"),
     31: (LIFE, "sql --query classic-protocol-groups", r"shop-billing\b"),
     32: (LIFE, "describe shop-share --at 2026-11-21T08:34:26", r"\bsh-2\b"),

@@ -1,5 +1,6 @@
 """What changed between two times, over warehouses written for the question."""
 
+import re
 from datetime import timedelta
 from pathlib import Path
 
@@ -150,7 +151,7 @@ def test_a_page_has_every_change_and_nothing_that_runs(tmp_path: Path):
     changes = Warehouse(folder, "default").diff("02:09")
     page = changes.page()
     assert page.facts == {"changes": len(changes), "groups": len({one.group_id for one in changes})}
-    assert page.html.count("<tr>") == 2 + len(changes) + len(changes.counts)
+    assert page.html.count("<tr") == 2 + len(changes) + len(changes.counts)
     assert hostile not in page.html
     assert "&lt;script&gt;alert(1)&lt;/script&gt;-0" in page.html
     assert "script-src 'none'" in page.html
@@ -164,3 +165,30 @@ def test_a_page_has_every_change_and_nothing_that_runs(tmp_path: Path):
 def test_times_are_in_their_order(folder: Path):
     with pytest.raises(UsageError, match="give the earlier time first"):
         Warehouse(folder).diff("02:10", "02:05")
+
+
+def test_a_group_that_came_or_went_is_one_entry(warehouse: Tables):
+    early, late = Side(warehouse, at("01:59")), Side(warehouse, at("02:21"))
+    (new,) = [one for one in counted_changes(changes_between(early, late)) if one.group_id == "payments"]
+    assert (new.what, new.change, new.count) == ("group", "added", 1)
+    assert (
+        new.detail
+        == "Stable, 2 members, 2 owned partitions, 2 committed offsets, 2 rebalances, 2 findings, reads orders"
+    )
+    (gone,) = [one for one in counted_changes(changes_between(late, early)) if one.group_id == "payments"]
+    assert (gone.what, gone.change, gone.count) == ("group", "removed", 1)
+
+
+def test_the_page_of_changes_is_linked_to_pages_beside_it(warehouse: Tables, tmp_path: Path):
+    asked = Warehouse(warehouse.uri, zone="Europe/Berlin")
+    changes = asked.diff("2026-11-20T02:01Z", "2026-11-20T02:15Z")
+    assert "href" not in changes.page(tmp_path).html
+    asked.write_pages(tmp_path)
+    html = changes.page(tmp_path).html
+    found = re.search(
+        r'<td class="name"><a href="([^"#]+)#from=2026-11-20T02:01:00.000Z&amp;to=2026-11-20T02:15:00.000Z"', html
+    )
+    assert found is not None
+    assert (tmp_path / found[1]).is_file()
+    assert "2026-11-20T03:01:00.000+01:00 to 2026-11-20T03:15:00.000+01:00" in html
+    assert '<tr class="new">' in html

@@ -19,10 +19,12 @@ class Comparison:
     Attributes:
         changes: the differences.
         sides: the times, or clusters, in words.
+        between: the two times; None for two clusters.
     """
 
     changes: Sequence[Change]
     sides: str
+    between: tuple[datetime, datetime] | None = None
 
 
 def diff(first: Side, last: Side) -> Answered[Comparison]:
@@ -43,9 +45,10 @@ def diff(first: Side, last: Side) -> Answered[Comparison]:
         )
     changes = changes_between(first, last)
     end = warehouse.coverage.last
-    sides = f"Cluster {warehouse.cluster}, {moment_text(first.at or end)} to {moment_text(last.at or end)}"
+    since, until = first.at or end, last.at or end
+    sides = f"Cluster {warehouse.cluster}, {moment_text(since)} to {moment_text(until)}"
     return Answered(
-        content=Comparison(changes, sides),
+        content=Comparison(changes, sides, (since, until)),
         notes=[_no_change_note(changes), *notes],
         basis=basis_from(warehouse, first.at),
     )
