@@ -1,7 +1,7 @@
 """Counts of files, bytes and records that this process reads and writes, as in Spark's own metrics of a task.
 
-Python workers open files themselves, so Spark's columns for input and output stay at zero. Whoever opens a file counts
-it here, and a stage takes the difference over one task.
+Python workers open files themselves, so Spark's columns for input and output stay at zero. Code that opens a file
+counts it here, and a stage takes the difference over one task.
 """
 
 from collections.abc import Iterable

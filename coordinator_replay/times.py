@@ -165,7 +165,7 @@ _LENGTHS = (
 
 
 def round_length(length: timedelta, most: int, least: timedelta = _LENGTHS[0]) -> timedelta:
-    """Return the shortest round length of time that a range holds at most so many times.
+    """Return the shortest round length of time that fits into a range at most a given number of times.
 
     >>> print(round_length(timedelta(hours=1), 12), round_length(timedelta(days=8), 8), sep="; ")
     0:05:00; 1 day, 0:00:00

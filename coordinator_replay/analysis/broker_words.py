@@ -1,8 +1,8 @@
 """Additions of a broker's log to recorded rebalances: when they began, and the coordinator's own reasons.
 
 Log lines can be forged, so lines count only if a record agrees with them. For a generation of a classic group, this is
-the line about its end ("Stabilized group", "is now empty"): the line must have the generation, the number of members
-and the time of the record. The coordinator's lines between the end of the generation before and that line belong to the
+the line about its end ("Stabilized group", "is now empty"). It must have the generation, the number of members and the
+time of the record. The coordinator's lines between the end of the generation before and that line belong to the
 rebalance. Its beginning is the first "Preparing to rebalance" with the old generation. In groups on newer protocols,
 the records have the times of rebalances, and lines name the members that the records removed.
 

@@ -4,8 +4,8 @@ The row of an interval or a rebalance is returned when it is over. ``finish`` re
 log, with null for their end. A later run that continues from ``snapshot`` returns these rows again under the same keys,
 when they are over or at its own end.
 
-If records begin to be missing because a newer dump was cleaned beyond the end of the older ones (``interrupt``), a
-group continues from the records that the newer dump confirms: the last record of each key, which the cleaner keeps.
+Records may begin to be missing because a newer dump was cleaned beyond the end of the older ones (``interrupt``). Then
+a group continues from the records that the newer dump confirms: the last record of each key, which the cleaner keeps.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -287,7 +287,7 @@ class GroupReplay:
         """Continue from a snapshot.
 
         Raises:
-            SnapshotError: it is of a version this release does not know, or damaged.
+            SnapshotError: it is damaged, or has a version that this release does not know.
         """
         with restoring("group", VERSION, snapshot):
             replay = StateReplay.restore(snapshot["replay"])

@@ -1,9 +1,9 @@
 """Owners of partitions over time, and times without an owner: rows of ``partition_ownership``.
 
 A member owns its assigned partitions and those that it still has to give up. In consumer groups, each step of this is
-recorded. A classic group records only the outcome of a rebalance: a partition that changes its owner in one was revoked
-by the end of the join phase at the latest (``currentStateTimestamp``), and the time without an owner is not on record.
-That time is on record only if a generation leaves the partition without an owner: between the two steps of a
+recorded. A classic group records only the outcome of a rebalance. A partition that changes its owner in a rebalance was
+revoked by the end of the join phase at the latest (``currentStateTimestamp``). The time without an owner is not on
+record. That time is on record only if a generation leaves the partition without an owner: between the two steps of a
 cooperative rebalance, and in an Empty group. Members of streams groups own tasks, shown as partitions of the source
 topics. Members of a share group own partitions together.
 

@@ -41,28 +41,28 @@ if TYPE_CHECKING:
     from coordinator_replay.report.metrics import Metrics
 
 MOST_TRACED_GROUPS = 50
-"""Groups in one trace; viewers show no more tracks than that in a useful way."""
+"""Largest number of groups in one trace; viewers can't usefully show more tracks."""
 
 Time = datetime | date | LogTime | str | int
-"""A point in time: a datetime or a date (UTC where it has no zone), a text as the command line takes it, such as
-``2026-11-20T02:13``, ``-6h`` or ``yesterday 08:34``, what such a text was read as, or epoch milliseconds."""
+"""A point in time: a datetime or a date (UTC if it has no zone), epoch milliseconds, or a text as on the command line,
+such as ``2026-11-20T02:13``, ``-6h`` or ``yesterday 08:34``. Also the parsed form of such a text."""
 
 Duration = timedelta | str
-"""A duration, or a text as the command line takes it, such as ``3d``."""
+"""A duration, or a text as on the command line, such as ``3d``."""
 
 T = TypeVar("T")
 
 
 class Warehouse:
-    """The tables that audits have written, ready to be asked. It reads them directly: no Spark, no JVM.
+    """The tables of a warehouse, with questions as methods. It reads the tables directly, without Spark or a JVM.
 
     Args:
         uri: a folder or an object-store URI under which each table is a folder of its own name.
-        cluster: the cluster that questions are about; not needed where only one was audited into the warehouse.
-        zone: the zone of times that are given as text and name none; UTC if not given.
+        cluster: the cluster that questions are about; not needed if the warehouse has only one.
+        zone: the time zone of times given as text that name none; UTC by default.
 
     Every method may raise ``UsageError`` for a group, topic, time or word that the tables don't know, and
-    ``WarehouseError`` where a table is missing or damaged; both say in one sentence what was found and what is wanted.
+    ``WarehouseError`` if a table is missing or damaged. Both say in one sentence what was found and what is wanted.
 
     Example:
         >>> from coordinator_replay import Warehouse
@@ -77,7 +77,7 @@ class Warehouse:
         return f"Warehouse({self._tables.uri!r}, cluster={self.cluster!r})"
 
     def close(self) -> None:
-        """Give back memory and files of the embedded engine; a later question opens it again."""
+        """Release memory and files of the embedded engine; a later question opens it again."""
         self._tables.close()
 
     @property
@@ -92,12 +92,12 @@ class Warehouse:
 
     @property
     def coverage(self) -> Coverage:
-        """Return from when to when the tables know the cluster, and when the last audit ended."""
+        """Return the time range that the tables cover, and the end of the last audit."""
         return self._tables.coverage
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return notes on all answers so far, such as on rows of an early time that were purged."""
+        """Return notes on all answers so far, for example that early rows were purged."""
         return tuple(self._tables.notes)
 
     def groups(
@@ -108,19 +108,19 @@ class Warehouse:
         states: Sequence[str] = (),
         who: Who = EVERYONE,
     ) -> Answer[Group]:
-        """Return the groups there were, as ListGroups shows them.
+        """Return the groups at a point in time, as ListGroups shows them.
 
         Args:
             at: the point in time; the end of the log if None.
             types: only groups of these types (``classic``, ``consumer``, ``share``, ``streams``); all if empty.
-            states: only groups in these states, in Kafka's spelling and any case; all if empty. ``Unknown`` stands for
-                those whose state the log does not prove.
+            states: only groups in these states, in Kafka's spelling and any case; all if empty. ``Unknown`` means
+                groups whose state the log does not prove.
             who: conditions on names, and on clients, hosts and topics at that time.
         """
         return self._rows(questions.groups(self._tables, self._time(at), types=types, states=states, who=who))
 
     def deleted_groups(self, *, at: Time | None = None, types: Sequence[str] = ()) -> Answer[DeletedGroup]:
-        """Return groups that existed once and no longer do: since when, and what took their offsets.
+        """Return groups that existed once and no longer do, with the time and the cause of their deletion.
 
         Args:
             at: the point in time; the end of the log if None.
@@ -226,7 +226,7 @@ class Warehouse:
         return self._rows(questions.timeline(self._tables, group, self._time(start), self._end(end)))
 
     def members(self, group: str, *, start: Time | None = None, end: Time | None = None) -> Answer[MemberInterval]:
-        """Return how each member of a group was, interval by interval, in log order.
+        """Return the states of a group's members, interval by interval, in log order.
 
         Args:
             group: the group.
@@ -245,14 +245,14 @@ class Warehouse:
         last: int | None = None,
         who: Who = EVERYONE,
     ) -> Answer[Rebalance]:
-        """Return when and why groups rebalanced, how sure that is, and what it cost.
+        """Return the rebalances of groups, with causes, confidence and costs.
 
         Args:
             group: only of this group; of all if None.
-            start: those not over before this time.
-            end: those that began before this time.
-            causes: only of these causes, or that could also be of them (``matched_by`` says which); all if empty.
-            last: only so many, the latest; all if None.
+            start: only rebalances not over before this time.
+            end: only rebalances that began before this time.
+            causes: only these causes, also as an alternative (``matched_by`` says which); all if empty.
+            last: only this number of the latest; all if None.
             who: conditions on groups: their names, and clients, hosts and topics in that time range.
         """
         since, until = self._time(start), self._end(end)
@@ -269,16 +269,16 @@ class Warehouse:
         last: int | None = None,
         who: Who = EVERYONE,
     ) -> Reasons:
-        """Return why groups rebalanced: each cause with the evidence that it rests on.
+        """Return rebalances with their causes and the evidence for each cause.
 
         Args:
             group: only of this group; of all if None.
-            at: only the rebalance under way at this time, or else the last one before it; both where a classic
-                rebalance may have begun by then, since its beginning leaves no record.
-            start: those not over before this time.
-            end: those that began before this time.
-            causes: only of these causes, or that could also be of them (``matched_by`` says which); all if empty.
-            last: only so many, the latest; all if None.
+            at: only the rebalance in progress at this time, or else the last one before it. Both are returned if a
+                classic rebalance may have begun by then, because its beginning leaves no record.
+            start: only rebalances not over before this time.
+            end: only rebalances that began before this time.
+            causes: only these causes, also as an alternative (``matched_by`` says which); all if empty.
+            last: only this number of the latest; all if None.
             who: conditions on groups: their names, and clients, hosts and topics in that time range.
 
         Raises:
@@ -357,7 +357,7 @@ class Warehouse:
         return self._rows(questions.consumers(self._tables, topic, self._time(start), self._end(end), who=who))
 
     def impact(self, *, start: Time | None = None, end: Time | None = None) -> Impacted:
-        """Return what a time range cost over all groups: rebalances, partitions without owner, pauses of commits.
+        """Return the costs of a time range over all groups: rebalances, partitions without owner, pauses of commits.
 
         Args:
             start: from this time on; the start of the log if None.
@@ -379,11 +379,11 @@ class Warehouse:
         return self._rows(questions.rollouts(self._tables, group, self._time(start), self._end(end)))
 
     def diff(self, start: Time, end: Time | None = None) -> Compared:
-        """Return what changed between two points in time, over all groups, and what lay between.
+        """Return the differences between two points in time over all groups, and rebalances and findings between them.
 
         Args:
-            start: the first point in time, or the run id of an audit: the end of the log as that one had read it.
-            end: the second one; the end of the log if None.
+            start: the first point in time, or the run id of an audit, for the end of the log as that audit had read it.
+            end: the second point in time or run id; the end of the log if None.
 
         Raises:
             UsageError: the second time lies before the first, or no audit has such a run id.
@@ -391,10 +391,10 @@ class Warehouse:
         return self._compared(questions.diff(self._side(start, self._time), self._side(end, self._end)))
 
     def diff_with(self, other: str, *, at: Time | None = None) -> Compared:
-        """Return what is not the same in another cluster of this warehouse at a point in time.
+        """Return the differences from another cluster of this warehouse at a point in time.
 
         Args:
-            other: the other cluster's name; its values are those after.
+            other: the other cluster's name; its values are in the columns ``after``.
             at: the point in time; the end of each log if None.
         """
         return self._compared(questions.diff_with(self._tables, other, self._time(at)))
@@ -424,8 +424,8 @@ class Warehouse:
         Args:
             group: only of this group; of all if None.
             statuses: only these (``EXPIRED``, ``DUE``, ``EXPIRING``); all if empty.
-            within: only offsets that are still there and expire so soon after the end of the log.
-            until: only offsets that are still there and expire up to this time, in place of ``within``.
+            within: only offsets in force that expire within this duration after the end of the log.
+            until: only offsets in force that expire up to this time, in place of ``within``.
             who: conditions on groups: their names, and clients, hosts and topics at the end of the log.
 
         Raises:
@@ -453,18 +453,18 @@ class Warehouse:
         since: Time | None = None,
         who: Who = EVERYONE,
     ) -> Answer[Finding]:
-        """Return what an operator should look at, the most severe and latest first.
+        """Return findings that an operator should look at, the most severe and latest first.
 
         Args:
-            severity: only this severity (``error``, ``warning``, ``info``) and those above it.
-            rules: only of these rules; of all if empty.
-            group: only about this group.
-            start: only those last seen at this time or later.
-            end: only those first seen before this time.
-            is_new: only those that no audit had stored before the last one that read new records.
-            since: only those first stored by an audit that began at this time or later.
-            who: conditions on groups: their names, and clients, hosts and topics in that time range. Findings about
-                no group meet conditions on names to leave out only.
+            severity: only this severity (``error``, ``warning``, ``info``) and more severe findings.
+            rules: only findings of these rules; of all rules if empty.
+            group: only findings about this group.
+            start: only findings last seen at this time or later.
+            end: only findings first seen before this time.
+            is_new: only findings first stored by the last audit that read new records, or later.
+            since: only findings first stored by an audit that began at this time or later.
+            who: conditions on groups: their names, and clients, hosts and topics in that time range. Findings about no
+                group are left out, unless there are only conditions on names to exclude.
         """
         answer = questions.findings(
             self._tables,
@@ -492,8 +492,8 @@ class Warehouse:
         """Return the answer to any question: SQL over all tables by name (DuckDB's), or a saved query.
 
         Args:
-            statement: may hold ``$names``; ``$cluster`` is this warehouse's cluster. ``SHOW TABLES`` and ``DESCRIBE``
-                show names, types and comments.
+            statement: the SQL, which may have ``$names``; ``$cluster`` is this warehouse's cluster. ``SHOW TABLES`` and
+                ``DESCRIBE`` show names, types and comments.
             query: the name of a saved query, in place of a statement.
             allow_files: let the statement read and write other files, attach databases and load extensions.
             timeout: the longest that it may take, as ``30s``; no limit if None.
@@ -527,8 +527,8 @@ class Warehouse:
     ) -> Replayed:
         """Return a group's life under other settings, simulated and compared with the recorded life.
 
-        The first two rows are the recorded life and its own simulation; ``fidelity`` says how much they agree. No
-        alternative follows where that is too little.
+        The first two rows are the recorded life and its simulation; ``fidelity`` says how much they agree. If they
+        agree too little, no alternative follows.
 
         Args:
             group: a classic or consumer group.
@@ -537,8 +537,8 @@ class Warehouse:
             start: from this time on; the group's first record if None.
             end: up to this time, not included; the end of its records if None.
             without_restarts: no restarts: a client that left and came back stays in the group, in every alternative.
-            members: so many clients in every alternative.
-            known: settings that the recorded life had and the log does not have, as ``heartbeat.interval.ms``.
+            members: the number of clients in every alternative.
+            known: settings of the recorded life that are not in the log, such as ``heartbeat.interval.ms``.
         """
         tried = list(alternatives) or ([{}] if without_restarts or members is not None else [])
         since = self._time(start)
@@ -564,15 +564,15 @@ class Warehouse:
     ) -> Answer[door.Gain]:
         """Return every group's life replayed under other settings: the groups that would gain most come first.
 
-        The first ten have the lowest and the highest values that are possible in ``ranges``; for others it is null.
+        For the first ten, ``ranges`` has the lowest and the highest possible values; for others it is null.
 
         Args:
             alternative: settings to try by Kafka's names.
             start: from this time on; each group's first record if None.
             end: up to this time; the end of the log if None.
             without_restarts: no restarts: a client that left and came back stays in the group.
-            members: so many clients in every group.
-            known: settings that the recorded lives had and the log does not have.
+            members: the number of clients in every group.
+            known: settings of the recorded lives that are not in the log.
         """
         since = self._time(start)
         gains, notes = door.what_if_all(
@@ -685,7 +685,7 @@ class Warehouse:
         return Pages(Path(folder) / questions.INDEX, facts, tuple(made.notes), self._from(since))
 
     def trace(self, group: str | None = None, *, start: Time | None = None, end: Time | None = None) -> Trace:
-        """Return the life of a group, or of the groups that most happened to, as a trace for Perfetto.
+        """Return the life of a group, or of the groups with most events, as a trace for Perfetto.
 
         Args:
             group: the group; those with most events, at most MOST_TRACED_GROUPS, if None.

@@ -1,4 +1,4 @@
-"""What commands print with, each part loaded when a command prints."""
+"""Parts with which commands print, each loaded when a command prints."""
 
 from typing import TYPE_CHECKING
 

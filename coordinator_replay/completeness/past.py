@@ -1,6 +1,6 @@
 """The past of log partitions in the tables: the time since which it is complete, and proofs of absence.
 
-A missing offset may have had a record of any key. So a key without a record is proven not to have existed only if no
+A missing offset may have had a record of any key. So a missing record proves that its key did not exist only if no
 offset is missing, and if the cleaner can't have removed a record for a later one.
 """
 
@@ -73,7 +73,7 @@ class LogPartition:
         """Return the first offset from which the log proves every key at a point in time.
 
         A key without a record by that time did not exist if its first record is at this offset or later, or if it has
-        no record: the cleaner removes records for later ones only below this offset.
+        no record. The cleaner removes records for later ones only below this offset.
 
         Returns:
             The offset; None if there is no proof, because a key's records may have been removed.

@@ -6,8 +6,8 @@ continues. A record that comes earlier in the order begins the next operation of
 several operations, because writes are gathered; so batches prove nothing here. (Source: ``GroupMetadataManager``, the
 orders of heartbeat, leave, static replacement, conversion and deletion.)
 
-The one exception to the order: a static member that returns gets copies of its records, the last one at member epoch
-0, before the ordinary part of the same operation begins.
+There is one exception to the order. A static member that returns first gets copies of its records, the last one at
+member epoch 0. Then the ordinary part of the same operation begins.
 """
 
 from collections.abc import Mapping

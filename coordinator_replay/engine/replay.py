@@ -93,7 +93,7 @@ class StateReplay:
             is_cleaned: what is missing behind the group's last record is known to have been compacted away.
         is_contested: records of the group are written to another log partition at the same time, so that none proves
             what it is.
-        open_keys: keys of which a value can't be read, and no later record is on record.
+        open_keys: keys with an unreadable value and no later record.
         is_state_exact: the group is proven after the last operation that is over.
 
     A value that can't be read counts as a missing record.
@@ -188,7 +188,7 @@ class StateReplay:
         return events
 
     def _doubt_beginning(self, operation: Operation) -> None:
-        """Mark a group as begun before its first record, if its epoch is higher than that of a new group.
+        """Mark a group as begun before its first record, if its epoch is too high for a new group.
 
         The copy then mixes several points in time, so ``proven_from`` no longer holds: it assumes a single one.
         """

@@ -376,7 +376,7 @@ def find_dump(inputs: Sequence[str], *, form: Format | None = None, include_dele
 
     Raises:
         InputError: an input is missing, unreadable, or has nothing that is a dump.
-        UsageError: the inputs have more than one form, or nothing says which partition a segment is of.
+        UsageError: the inputs have more than one form, or the partition of a segment is not known.
     """
     search = DumpSearch(inputs, form, include_deleted)
     sorter = _Sorter(form, include_deleted)

@@ -44,7 +44,7 @@ def write_coordinator_changes(
         tally: of its records.
         elections: of the cluster metadata that it was given.
         changes: what it has made of other tables.
-        log_partitions: files of what has been read of each log partition, this run's included.
+        log_partitions: files with the read parts of each log partition, including this run's.
 
     Returns:
         the table's files, and its rows.

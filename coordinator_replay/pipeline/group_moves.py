@@ -198,7 +198,7 @@ class MovesShare:
     """Inputs of the search for moves.
 
     Attributes:
-        staged: files of commits and group records that this run has staged, and those of the same tables.
+        staged: files of commits and group records that this run has staged.
         records: files of ``offset_commits`` and ``group_records``.
         groups: files of ``group_state`` and open ones of ``offset_history``: every group that the tables have.
         known: the moves that earlier runs found.

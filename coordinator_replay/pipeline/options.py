@@ -37,7 +37,7 @@ class Options:
     """Options of one audit run, named as on the command line.
 
     Attributes:
-        follow: the stream of which the inputs are complete batches, if a follower audits them; see ``ExportedDump``.
+        follow: the stream whose complete batches are the inputs, if a follower audits them; see ``ExportedDump``.
         buckets: number of buckets of a new warehouse; None for the usual number.
     """
 

@@ -111,9 +111,8 @@ def plan_buckets(
 ) -> Plan:
     """Decide what to do with each bucket, as far as its rows need not be read for that.
 
-    A bucket is rebuilt if its tables have nothing yet, if new records lie between the existing ones, if some existing
-    records were lost, if ``--full`` asks for it, or if all rows would now be derived differently. Otherwise it
-    continues.
+    A bucket is rebuilt in five cases: its tables have nothing yet; new records lie between existing ones; existing
+    records were lost; ``--full`` asks for it; all rows would now be derived differently. Otherwise it continues.
 
     Args:
         reading: the result of reading the dump.
@@ -218,7 +217,7 @@ def sums_range(
     commits are added up again.
 
     Args:
-        tally: counts of what the run has read.
+        tally: counts of the records that the run has read.
         totals: files of ``commit_totals``.
         end: timestamp of the last record of the log; None if no record has a time.
         is_rebuild: whether sums of earlier runs don't count.

@@ -247,7 +247,7 @@ class PauseStep:
 
     A row stays open until its group was deleted, or has a record so late that no later commit can change the pause.
     Only the group's own records decide this, so the result does not depend on other groups or on the number of runs.
-    Two cases are exceptions, in which later commits still change a closed row: a record had a time ahead of the log, or
+    There are two exceptions, in which later commits still change a closed row. A record had a time ahead of the log, or
     a deleted group exists again within the hour.
 
     Args:

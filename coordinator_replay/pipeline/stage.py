@@ -97,7 +97,7 @@ class Stages(Protocol):
         """Run a stage on the rows of a dump in table form. It makes one result from the batches of a task."""
 
     def observed_by(self, observer: Observer, /) -> "Stages":
-        """Return the same stages, of which an observer is told too."""
+        """Return the same stages with one more observer."""
 
 
 def _no_size(_share: Any) -> int:
@@ -122,7 +122,7 @@ class SparkStages:
         return is_local(self.spark)
 
     def observed_by(self, observer: Observer, /) -> "SparkStages":
-        """Return the same stages, of which an observer is told too."""
+        """Return the same stages with one more observer."""
         return replace(self, observers=(*self.observers, observer))
 
     def run(

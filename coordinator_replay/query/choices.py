@@ -26,11 +26,11 @@ STATUSES = ("EXPIRED", "DUE", "EXPIRING")
 
 
 def chosen(word: str, words: Sequence[str], what: str) -> str:
-    """Return a word if it is one of those that there are.
+    """Return a word if it is one of the allowed words.
 
     Args:
         word: the word.
-        words: those that there are.
+        words: the allowed words.
         what: what they are called.
 
     Raises:

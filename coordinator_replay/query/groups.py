@@ -4,8 +4,8 @@ A group's state at a point in time is the state in the last row of its ``group_t
 stores offsets has no record of its own. As long as it has stored or pending offsets, it is a classic group, Empty,
 without protocol type: ``GroupMetadataManager`` creates it so on a commit for an unknown group.
 
-If the log does not prove a state, the state is ``Unknown``. This is so for a group with offsets whose own records may
-have been removed, and for a group whose first record comes after the point in time: it may have existed before.
+If the log does not prove a state, the state is ``Unknown``. There are two such cases: a group with offsets whose own
+records may have been removed, and a group whose first record comes later but which may have existed before.
 """
 
 from collections.abc import Sequence

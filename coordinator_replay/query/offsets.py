@@ -4,7 +4,7 @@ The answer has all partitions with a committed offset, with or without an owner.
 partition is unstable while a transactional commit of it is pending. As on the broker, a partition that has only a
 pending commit and no stored offset is left out.
 
-If the log has no offset of a partition at that time and does not prove that there was none, the answer has the
+The log may have no offset of a partition at that time without proving that there was none. Then the answer has the
 partition without an offset and with ``is_exact = False``.
 """
 

@@ -73,8 +73,8 @@ def rollouts_of(
 
     Args:
         warehouse: the tables.
-        start: those that ended then or later; all if None.
-        end: those that began before it; all if None.
+        start: only rollouts that ended at this time or later; all if None.
+        end: only rollouts that began before this time; all if None.
         group: only of this group; of all if None.
     """
     query = saved_query(QUERY)

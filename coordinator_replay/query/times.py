@@ -1,10 +1,10 @@
 """Times and durations as people type them.
 
-All commands read a time in the same forms: an absolute time (ISO-8601, epoch milliseconds), a time before the end of
-the log (``-6h``), or a day or time of day relative to the last day of the log (``yesterday``, ``08:34``). A date means
-its start. A time without a zone is in the zone of the question, which is UTC by default. Only the tables know the end
-of the log, so relative times are read in two steps: ``parse_time`` when the time is typed, ``LogTime.resolve`` once the
-end is known.
+All commands read a time in the same three forms. It is an absolute time (ISO-8601, epoch milliseconds), a time before
+the end of the log (``-6h``), or a day or time of day relative to the last day of the log (``yesterday``, ``08:34``). A
+date means its start. A time without a zone is in the zone of the question, which is UTC by default. Only the tables
+know the end of the log, so relative times are read in two steps: ``parse_time`` when the time is typed,
+``LogTime.resolve`` once the end is known.
 """
 
 import re

@@ -180,10 +180,10 @@ def position_lost(context: GroupContext, row: PositionLosses) -> Iterator[Observ
 def look_for_reset(context: GroupContext, topic: "TopicCommits", row: PartitionCommits) -> None:
     """Look for a reset: commits of a partition to a group without members that has members at other times.
 
-    There are two kinds: commits to a group that is Empty after it has had members, and commits before the group's first
-    member joined, if the log has the group's beginning. In a group that never had members, a commit forward is normal
-    progress; ``offset_rewind`` has commits that went back. A tool, a restore and a consumer that uses ``assign()``
-    leave the same records.
+    There are two kinds. The group is Empty after it has had members. Or the group's first member has not joined yet, if
+    the log has the group's beginning. In a group that never had members, a commit forward is normal progress;
+    ``offset_rewind`` has commits that went back. A tool, a restore and a consumer that uses ``assign()`` leave the same
+    records.
     """
     status, last_ms = context.status, row["empty_valid_from"]
     last_offset, committed = row["empty_from_offset"], row["empty_committed_offset"]

@@ -1,7 +1,7 @@
 """Past findings of rules about the end of the log: conditions that held at an earlier time and no longer do.
 
-A stall or a silence shows in the absence of records. ``commit_rules`` look for those that last at the end of the log.
-This module looks for those that ended with a later record; they are the same findings with an end.
+A stall or a silence shows in the absence of records. ``commit_rules`` look for stalls and silences that last at the end
+of the log. This module looks for past ones, which ended with a later record; they are the same findings with an end.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,12 +1,11 @@
 """Why a group rebalanced.
 
-No record holds a reason. What there is are differences between one moment and the next, and time: a member more, a
+No record has a reason. Records only show differences between one moment and the next, and times: a member more, a
 member less, other topics, another hash, a silence as long as a timeout. ``table.TABLE`` is the decision table that
-makes reasons of them: one row = one function with the footprint it needs, its rank, its confidence and what else
-leaves the same records. A rule says ``certain`` only where nothing else in the coordinator's code leaves that
-footprint and no record can be missing.
+infers reasons from them. Each row is a function with its footprint, its rank, its confidence, and the other causes that
+leave the same records. A rule says ``certain`` only if nothing else in the coordinator's code leaves that footprint and
+no record can be missing.
 
-``situation`` is what a row may look at, ``history`` what of earlier records has to be remembered for it; ``departures``
-and ``arrivals`` hold the two decisions that several rows share; ``hindsight`` is what a rebalance shows of an earlier
-one.
+``situation`` has the input of a row, and ``history`` the facts of earlier records. ``departures`` and ``arrivals`` have
+the two decisions that several rows share. ``hindsight`` has the facts that a rebalance shows about an earlier one.
 """

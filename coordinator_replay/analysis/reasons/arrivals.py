@@ -1,7 +1,7 @@
-"""Whether a member that joined had been in the group before.
+"""The decision whether a member that joined had been in the group before.
 
-A static member is known by its instance id. Any other gets a new member id each time, so it is known by its client id
-and host, if it was removed not longer ago than its own timeouts let a group wait.
+A static member is recognised by its instance id. Any other member gets a new member id each time. It is recognised by
+its client id and host, if it was not removed longer ago than its own timeouts let a group wait.
 """
 
 from collections.abc import Sequence

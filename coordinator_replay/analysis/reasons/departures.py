@@ -1,4 +1,4 @@
-"""Why a member was removed from its group.
+"""The decision why a member was removed from its group.
 
 The records of a leave, a session timeout and a rebalance timeout are the same: three tombstones, or a member less in
 the next generation. Only time separates them.

@@ -1,8 +1,8 @@
-"""What a rebalance shows of an earlier one: why a member had been removed, and who it was that had joined.
+"""Facts that a rebalance shows about an earlier one: why a member was removed, and which client had joined.
 
-A client that joins again under conditions that show that it had exceeded max.poll.interval.ms had been removed for
-that. A client that was killed and started again joins while its old member is still in the group; only when that one is
-removed, after its session timeout, is it known that the client that joined had come back.
+If a client joins again in a way that shows that it had exceeded max.poll.interval.ms, it had been removed for that. A
+client that was killed and started again joins while its old member is still in the group. Only when the old member is
+removed, after its session timeout, is it known that the client had come back.
 """
 
 from typing import NamedTuple
@@ -23,7 +23,7 @@ from coordinator_replay.analysis.reasons.vocabulary import (
 from coordinator_replay.engine.model import GroupType
 
 HINDSIGHT_MS = 3_600_000
-"""For how long after a rebalance later ones may show more of it."""
+"""Time after a rebalance in which later ones may show more about it."""
 
 _DEPARTURES = frozenset({Cause.LEAVE_OR_TIMEOUT, Cause.SESSION_TIMEOUT, Cause.MEMBER_LEAVE})
 
@@ -47,7 +47,7 @@ class Revision(NamedTuple):
 
 
 def revisions(situation: Situation) -> list[Revision]:
-    """Return what the rebalance that begins shows of earlier ones."""
+    """Return the facts that the present rebalance shows about earlier ones."""
     changed = []
     rejoined = poll_timeout_rejoin(situation) if situation.joined else None
     if rejoined is not None:

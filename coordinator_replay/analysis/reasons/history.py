@@ -1,6 +1,6 @@
 """Facts of a group's earlier records that are kept to find the reason when a rebalance begins.
 
-Kept small: one entry for each member that is there, a few for those that went, one for each partition read.
+It is kept small: one entry for each present member, a few for members that left, one for each partition.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ from coordinator_replay.times import time_order
 RECONCILED = EventKind.MEMBER_RECONCILED
 
 KEPT_DEPARTURES = 64
-"""How many members that went are remembered."""
+"""Number of departed members that are remembered."""
 
 OWN_DOING = frozenset(
     {
@@ -32,7 +32,7 @@ OWN_DOING = frozenset(
         EventKind.METADATA_CHANGED,
     }
 )
-"""Events that only a request of the member itself brings about: it was alive."""
+"""Events that only a request of the member itself causes, so that it was alive."""
 
 
 class Sign(NamedTuple):
@@ -62,7 +62,7 @@ class Conversion(NamedTuple):
 
 
 class Departed(NamedTuple):
-    """A member that went, as far as its return can be recognised by it."""
+    """The facts about a departed member by which its return can be recognised."""
 
     member_id: str
     instance_id: str | None

@@ -1,4 +1,4 @@
-"""Whether a rebalance timeout can have removed a member: the end of a join phase, or of a sync phase.
+"""The decision whether a rebalance timeout can have removed a member, at the end of a join phase or a sync phase.
 
 The join phase of a classic group ends when every member has joined again, or else after the largest rebalance timeout
 of the members, which is at least 0. Dynamic members without a waiting JoinGroup are removed then; static members stay
@@ -20,10 +20,10 @@ from coordinator_replay.engine.model import UNKNOWN_TIMEOUT, GroupType, Member
 from coordinator_replay.times import elapsed_ms
 
 TIMER_SLACK_MS = 1_000
-"""A timer of the coordinator fires so soon after its time."""
+"""Largest delay after which a timer of the coordinator fires."""
 
 NOTICED_MS = 5_000
-"""Members go on committing for so long after a join phase has begun: they learn of it from their next heartbeat."""
+"""How long members may go on committing after the begin of a join phase; they learn of it from their next heartbeat."""
 
 
 def could_expire(situation: Situation, member: Member) -> bool:
@@ -53,9 +53,9 @@ def _has_synced(situation: Situation, member: Member, waited_ms: int) -> bool:
 
 
 def least_timeout_ms(situation: Situation, member: Member) -> int:
-    """Return the least that the timer of a phase in which a member was removed can have been set to.
+    """Return the lowest possible timer of the phase in which a member was removed.
 
-    All members that were in the group for the whole time count: the removed one, and those that stayed.
+    All members that were in the group for the whole time count: the removed member and the members that stayed.
     """
     own_ms = member.subscription_or_empty.least_rebalance_ms
     return max(own_ms, _least_of_stayers(situation)) if situation.group_type is GroupType.CLASSIC else own_ms

@@ -13,14 +13,14 @@ CROWD = 20
 
 
 def known_faults(situation: Situation) -> list[str]:
-    """Return what the records of a classic rebalance have in common with known faults."""
+    """Return sentences on known faults that leave the same records as a classic rebalance."""
     if situation.group_type is not GroupType.CLASSIC:
         return []
     return [*_without_assignment(situation), *_crowd(situation)]
 
 
 def _without_assignment(situation: Situation) -> list[str]:
-    """Return which members the leader sent no assignment for.
+    """Return a sentence on members for which the leader sent no assignment.
 
     The coordinator writes 0 bytes for a member that the leader's SyncGroup does not name. An assignment that is meant
     to be empty has a version and a length.

@@ -1,4 +1,4 @@
-"""Sentences about members, one for all members of a client and host of which the same is to be said."""
+"""Sentences about members; members of one client and host share a sentence if the same is true of them."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple

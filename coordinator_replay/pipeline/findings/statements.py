@@ -131,7 +131,7 @@ def expected_offsets(opened: pa.Table, retention: Retention, as_of: datetime, ho
 
 
 def long_transactions(pending: pa.Table, end: datetime, limits: Thresholds) -> pa.Table:
-    """Return transactions of which commits waited long.
+    """Return transactions whose commits waited long.
 
     A commit that a later commit of its transaction replaced does not count.
 

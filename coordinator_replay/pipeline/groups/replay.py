@@ -281,7 +281,7 @@ def replay_groups(
 
     Raises:
         RuntimeError: records of a group are not in log order.
-        SnapshotError: a snapshot is of another version, or damaged.
+        SnapshotError: a snapshot has another version, or is damaged.
     """
     by_group = dict(snapshots or {})
     large = context.limits.record_max_bytes * context.limits.size_percent // 100

@@ -275,7 +275,7 @@ class _Batch:
         }
 
     def history(self) -> Iterator[pa.RecordBatch]:
-        """Yield staged rows of intervals: those that a commit ended, then the others with what decides about expiry."""
+        """Yield staged rows of intervals: first those that a commit ended, then others with columns on expiry."""
         is_closed = np.isin(self.outcome[Outcome.END, self.intervals], (End.COMMIT, End.LOST))
         closed, others = self.intervals[is_closed], self.intervals[~is_closed]
         for intervals in (closed, others):

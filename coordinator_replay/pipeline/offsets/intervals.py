@@ -64,7 +64,7 @@ class End(IntEnum):
 
 
 class Outcome(IntEnum):
-    """Rows of the matrix of what became of each row.
+    """Rows of the matrix with the outcome of each row.
 
     Attributes:
         END: ``End`` of a commit that was current, or that waited; NOWHERE for any other row.

@@ -16,7 +16,7 @@ class Context:
     Args:
         keys: of all rows of a batch: numbers that rise with the group, or the partition, that a row is about.
         offsets: the log offset at which each row takes effect.
-        is_context: which rows offsets are looked up in; those of a key are sorted by offset.
+        is_context: which rows are context for look-ups; the rows of a key are sorted by offset.
     """
 
     def __init__(self, keys: Numbers, offsets: Numbers, is_context: Bools) -> None:

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered(Generic[T]):
-    """What was asked for, with the notes and the basis that belong to it.
+    """Rows of an answer, with their notes and their basis.
 
     Attributes:
         content: what was asked for.

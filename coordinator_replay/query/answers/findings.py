@@ -32,7 +32,7 @@ def findings(
         severity: only this severity and those above it.
         rules: only of these rules; of all if empty.
         group: only about this group.
-        is_new: only those that no audit had stored before the last one that read new records.
+        is_new: only findings first stored by the last audit that read new records, or later.
         since: only those first stored by an audit that began at this time or later.
         who: conditions on groups; findings about no group meet conditions on names to leave out only.
     """

@@ -33,9 +33,9 @@ def rebalances(
         warehouse: the tables.
         group: only of this group; of all if None.
         start: those not over before this time.
-        end: those that began before this time.
+        end: only rebalances that began before this time.
         causes: only of these causes, or that could also be of them; all if empty.
-        last: only so many, the latest; all if None.
+        last: only this number of the latest; all if None.
         who: conditions on groups.
     """
     found = _in_range(warehouse, group, start, end, causes, last, who)

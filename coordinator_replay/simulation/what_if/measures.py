@@ -73,8 +73,8 @@ class Gain:
         interruptions: how often a member that stays would have to give up partitions.
         interruptions_spared: how many fewer there would be.
         pause_ms_spared: by how much less partitions would stand still, in ms, summed over partitions.
-        ranges: least and most of predictions and of what is spared, where the log and the question leave them open, by
-            field; null where that was not tried.
+        ranges: lowest and highest values of predictions and savings by field, if the log and the question leave them
+            open; null if that was not tried.
     """
 
     group_id: str = column("GROUP", 1, is_id=True)
