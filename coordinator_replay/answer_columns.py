@@ -52,7 +52,7 @@ class AnswerColumn:
     only_with: str = ""
     sql: str = ""
     read: Callable[[Any], Any] | None = None
-    text: Callable[[Any], str] | None = None
+    text: Callable[[Any], object] | None = None
     bound: str = ""
     is_sentence: bool = False
     is_cut: bool = False

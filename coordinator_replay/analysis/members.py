@@ -138,6 +138,8 @@ class MemberReplay:
         current = member.current or JOINING
         structs = self.topics.structs
         is_untimed = group_type is GroupType.SHARE or member.subscription is None
+        # A member that joins has no record of an assignment yet; where records are missing, that may be one of them.
+        is_unassigned = member.current is None and not stay.is_exact
         return TABLE, {
             "group_type": str(group_type),
             "member_id": member.member_id,
@@ -148,18 +150,21 @@ class MemberReplay:
             "rack_id": subscription.rack_id,
             "subscribed_topics": list(subscription.topics) if subscription.topics is not None else None,
             "subscribed_topic_regex": subscription.regex,
-            "assignor": subscription.assignor,
+            "assignor": _assignor(stay),
             "session_timeout_ms": subscription.session_timeout_ms,
             "rebalance_timeout_ms": None if is_untimed else subscription.rebalance_timeout_ms,
             "member_state": str(current.state) if current.state is not None else None,
             "member_epoch": current.epoch,
-            "assigned": structs(group_type, current.assigned),
+            "assigned": None if is_unassigned else structs(group_type, current.assigned),
             "target": structs(group_type, member.target.assigned if member.target is not None else None),
-            "pending_revocation": structs(group_type, current.pending),
+            "pending_revocation": (
+                None if is_unassigned or group_type is GroupType.CLASSIC else structs(group_type, current.pending)
+            ),
             "valid_from": stay.from_ms,
             "valid_to": to_ms,
             "from_offset": stay.from_offset,
             "to_offset": to_offset,
+            "is_current": to_offset is None,
             "log_partition": stay.partition,
             "is_exact": stay.is_exact,
             "is_begin_open": stay.is_begin_open,
@@ -168,6 +173,14 @@ class MemberReplay:
 
 FIELDS = Fields(MemberReplay, "stays", "lost")
 """What a snapshot has."""
+
+
+def _assignor(stay: OpenMemberInterval) -> str | None:
+    """Return the assignor that a member asks for; the protocol that was chosen for a member of a classic group."""
+    subscription = stay.member.subscription_or_empty
+    if stay.group_type is GroupType.CLASSIC and len(subscription.protocols) == 1:
+        return subscription.protocols[0].name
+    return subscription.assignor
 
 
 def _is_incomplete(member: Member) -> bool:

@@ -41,7 +41,7 @@ from coordinator_replay.cli.completion import (
 )
 from coordinator_replay.cli.option_types import DURATION, STATES, TIME, Parsed, Time, partition_number
 from coordinator_replay.cli.options import EXIT_NOTHING, Common, open_warehouse, warehouse_command
-from coordinator_replay.cli.output import print_rows, print_text, severity_style, terminal_width
+from coordinator_replay.cli.output import empty_list_shown, print_rows, print_text, severity_style, terminal_width
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.choices import GROUP_STATES, GROUP_TYPES, SEVERITIES
 from coordinator_replay.times import moment_text
@@ -357,7 +357,13 @@ def _columns_of_statement(names: Sequence[str]) -> list[AnswerColumn]:
         AnswerColumn(name, name, 1, is_id=True)
         if name in _NEXT_ARGUMENTS
         else AnswerColumn(
-            name, name, least=12, good=36, is_id=name == "kind" or name.endswith("_id"), is_sentence=name in _SENTENCES
+            name,
+            name,
+            least=12,
+            good=36,
+            is_id=name == "kind" or name.endswith("_id"),
+            is_sentence=name in _SENTENCES,
+            text=empty_list_shown,
         )
         for name in names
     ]

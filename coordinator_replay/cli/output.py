@@ -68,6 +68,11 @@ def _cell(value: object) -> str:
     return neutral(str(plain)) or NOTHING
 
 
+def empty_list_shown(value: object) -> object:
+    """Return a value of a statement's answer as a table shows it: an empty list is not nothing, as null is."""
+    return "[]" if value == [] else value
+
+
 def _csv_cell(value: object) -> object:
     plain = json_value(value)
     if isinstance(plain, bool):

@@ -103,7 +103,7 @@ _FACTS = f"""
     UNION ALL
     SELECT group_id, 'assignor', NULL, list_aggregate(list_sort(list_distinct(list(assignor))), 'string_agg', ', '),
            min(log_partition), bool_and(coalesce(is_exact, false)), NULL, false
-    FROM members_SIDE WHERE assignor IS NOT NULL GROUP BY group_id
+    FROM members_SIDE WHERE assignor IS NOT NULL AND group_type <> 'classic' GROUP BY group_id
     UNION ALL
     SELECT owned.group_id, 'owner', coalesce(topic, topic_id) || '-' || partition,
            list_aggregate(list_sort(list_distinct(list(coalesce(client, owned.member_id)))), 'string_agg', ', '),

@@ -1,7 +1,7 @@
 """SQL over all tables and views by name, in the embedded engine.
 
-``SHOW TABLES`` and ``DESCRIBE`` answer with the names, types and comments of the table definitions: the engine knows
-only the tables that a statement names, and none of their comments.
+``SHOW TABLES`` and ``DESCRIBE`` answer with the names, types and comments of the table definitions, ``SHOW TABLES``
+without internal tables: the engine knows only the tables that a statement names, and none of their comments.
 """
 
 import re
@@ -37,9 +37,9 @@ def unknown_table(name: str) -> UsageError:
 
 def _tables() -> Answer:
     # Definitions need pyarrow, which most statements don't.
-    from coordinator_replay.tables.definition import tables
+    from coordinator_replay.tables.definition import public_tables
 
-    rows = [(table.name, "table", table.about) for table in tables().values()]
+    rows = [(table.name, "table", table.about) for table in public_tables().values()]
     rows += [(view.name, "view", view.about) for view in views().values()]
     return ["name", "kind", "comment"], sorted(rows)
 

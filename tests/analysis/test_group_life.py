@@ -702,3 +702,27 @@ def test_generations_without_a_record_are_said_of_the_log_and_not_of_the_coordin
     log.sync(20_000, member("a"), attempts=attempts)
     rows = {row["epoch"]: row for name, row in rows_of(GROUP, log.records) if name == "rebalances"}
     assert f"the log has no record of {said} this one" in rows[1 + attempts]["evidence"]
+
+
+def test_members_of_a_classic_group_have_its_assignor_and_nothing_to_give_up() -> None:
+    for sample in ("java-clients", "kafka-3.9"):
+        for group_id, records in group_records(sample):
+            chosen = {one.offset: one.value["protocol"] for one in records if one.kind == "GroupMetadata" and one.value}
+            for row in table(rows_of(group_id, records), "member_timeline"):
+                assert row["is_current"] == (row["to_offset"] is None)
+                if row["group_type"] == "classic":
+                    # A conversion from a consumer group begins with the tombstones of that group.
+                    assert row["assignor"] == chosen.get(row["from_offset"], row["assignor"]) is not None
+                    assert row["pending_revocation"] is None
+                else:
+                    assert row["pending_revocation"] is not None or not row["is_exact"]
+
+
+def test_a_member_whose_assignment_may_be_missing_holds_what_is_not_on_record() -> None:
+    writer = Coordinator()
+    member_id = writer.join(None, at_once=True)
+    own = [one for one in writer.log.records if one.kind == "ConsumerGroupMemberMetadata"]
+    (complete,) = table(rows_of(GROUP, own[:1]), "member_timeline")
+    assert (complete["member_id"], complete["assigned"], complete["pending_revocation"]) == (member_id, [], [])
+    (cleaned,) = table(rows_of(GROUP, [own[0]._replace(missing_before=5)]), "member_timeline")
+    assert (cleaned["is_exact"], cleaned["assigned"], cleaned["pending_revocation"]) == (False, None, None)

@@ -22,7 +22,7 @@ from coordinator_replay.query.offsets import CommittedOffset
 from coordinator_replay.query.owner import Ownership
 from coordinator_replay.query.rebalances import Rebalance
 from coordinator_replay.query.timeline import MemberInterval, TimelineEvent
-from coordinator_replay.tables.definition import table
+from coordinator_replay.tables.definition import table, tables
 from tests.query.small_warehouse import write_small_warehouse
 
 NIGHT = "2026-11-20T"
@@ -397,7 +397,7 @@ def test_the_shell_completes_groups_and_topics(program: click.Group, folder: Pat
         ("partition_ownership", Ownership, {"settled_at_offset", "log_partition", "unowned"}),
         ("member_timeline", MemberInterval, {"group_type", "rack_id", "subscribed_topics",
                                                "subscribed_topic_regex", "assignor", "session_timeout_ms",
-                                               "rebalance_timeout_ms", "to_offset", "settled_at_offset",
+                                               "rebalance_timeout_ms", "to_offset", "settled_at_offset", "is_current",
                                                "target"}),
         ("offset_history", CommittedOffset, {"valid_to", "to_offset", "ended_by", "expire_timestamp", "record_offset",
                                             "commits_merged", "ended_confidence", "ended_alternatives",
@@ -464,6 +464,8 @@ def test_show_tables_and_describe_tell_names_and_comments(ask):
     }
     assert shown["rebalances"]["comment"] == table("rebalances").about
     assert shown["offset_history"]["kind"] == "table"
+    assert shown["current_members"]["kind"] == "view"
+    assert not shown.keys() & {name for name, one in tables().items() if one.is_internal}
     for statement in ("DESCRIBE rebalances", "desc table REBALANCES ;", "SHOW COLUMNS FROM rebalances"):
         columns_ = [json.loads(line) for line in answer(ask("sql", statement, "--output", "json")).splitlines()]
         assert [(one["column"], one["type"], one["comment"]) for one in columns_] == [
@@ -471,6 +473,13 @@ def test_show_tables_and_describe_tell_names_and_comments(ask):
         ]
     assert answer(ask("sql", "DESCRIBE SELECT 1 AS a")).splitlines()[1].startswith("a ")
     assert "did you mean 'rebalances'?" in ask("sql", "DESCRIBE rebalance").stderr
+
+
+def test_an_empty_list_is_not_null_in_any_form(ask):
+    statement = "SELECT CAST([] AS INT[]) AS a, CAST(NULL AS INT[]) AS b"
+    assert answer(ask("sql", statement)).splitlines()[1].split() == ["[]", "-"]
+    assert answer(ask("sql", statement, "--output", "csv")).splitlines()[1] == "[],"
+    assert json.loads(answer(ask("sql", statement, "--output", "json"))) == {"a": [], "b": None}
 
 
 def test_parameters_are_for_saved_queries(ask):

@@ -1,4 +1,4 @@
--- Members at the end of the log, one row each: client, host, protocol (group_type), assignor, timeouts, subscription, and the partitions that they own. A classic group's assignor is in its own record, not in its members.
+-- Members at the end of the log, one row each: client, host, protocol (group_type), assignor, timeouts, subscription, and the partitions that they own. assigned is empty where a member holds nothing, and null where that is not on record.
 SELECT
   member.cluster,
   member.group_id,
