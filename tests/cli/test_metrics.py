@@ -14,6 +14,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from coordinator_replay import Warehouse
 from coordinator_replay.cli.main import main
+from coordinator_replay.engine.model import GroupState
+from coordinator_replay.query.groups import UNKNOWN
+from coordinator_replay.report.wording import STATE_COLOURS, UNKNOWN_COLOUR
 from tests.query.small_warehouse import at, write_rows, write_small_warehouse
 
 MONITORING = Path(__file__).parents[2] / "conf" / "monitoring"
@@ -123,11 +126,32 @@ def test_the_dashboard_and_the_alerts_ask_for_metrics_and_labels_that_are_writte
     dashboard = json.loads(DASHBOARD.read_text(encoding="utf-8"))
     asked = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
     asked += [one["query"]["query"] for one in dashboard["templating"]["list"] if one["type"] == "query"]
+    asked += [one["expr"] for one in dashboard["annotations"]["list"]]
     asked += re.findall(r"expr: (.*)", RULES.read_text(encoding="utf-8"))
     assert len(asked) > 12
     for expression in asked:
-        [name] = re.findall(r"coordinator_replay_\w+", expression)
+        name, *others = dict.fromkeys(re.findall(r"coordinator_replay_\w+", expression))
+        # Since when something was written decides what has grown.
+        assert others in ([], ["coordinator_replay_log_end_timestamp_seconds"]), expression
         wanted = set(re.findall(r"(\w+)(?:=~?|!=)\"", expression))
         grouped = re.search(r"by \(([^)]*)\)", expression)
         wanted |= set(grouped[1].split(", ")) if grouped else set()
         assert wanted <= labels[name], expression
+
+
+def test_the_dashboard_knows_every_state_and_its_totals_are_differences():
+    dashboard = json.loads(DASHBOARD.read_text(encoding="utf-8"))
+    (states,) = [panel for panel in dashboard["panels"] if panel["type"] == "state-timeline"]
+    (target,) = states["targets"]
+    asked = dict(re.findall(r'state="(\w+)"\} \* (\d+)', target["expr"]))
+    shown = states["fieldConfig"]["defaults"]["mappings"][0]["options"]
+    assert asked == {one["text"]: number for number, one in shown.items()}
+    assert set(asked) == {*map(str, GroupState), UNKNOWN}
+    assert {one["text"]: one["color"] for one in shown.values()} == {**STATE_COLOURS, UNKNOWN: UNKNOWN_COLOUR}
+    # A total that an audit may only add to is shown by how much it has grown.
+    totals = ("rebalances", "removed_members", "unowned_partition_seconds", "expired_offsets", "coordinator_changes")
+    for panel in dashboard["panels"]:
+        for target in panel["targets"]:
+            if any(f"_{total}{{" in target["expr"] for total in totals):
+                assert "offset $window" in target["expr"], panel["title"]
+    assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
