@@ -108,7 +108,7 @@ class GroupReplay:
         rows.extend(self._expiry_rules.fold(record, self.replay.group))
         if had_open_keys and not self.replay.open_keys:
             self.proven_ms = latest_ms(self.proven_ms, record.timestamp_ms)
-        return self._settled(rows, record.offset)
+        return self._final(rows, record.offset)
 
     def heed_commits(self, before_offset: int, commits: Iterable[tuple[str, int, int, int, int]]) -> None:
         """Take the last commits before a record that is fed next, as signs of life; they decide nothing else.
@@ -134,7 +134,7 @@ class GroupReplay:
         self._members.lose(members)
         self._ownership.lose(members)
         rows += self._fold([self.replay.lose_track(partition, offset, at_ms, self.group_type)])
-        return self._settled(rows, offset)
+        return self._final(rows, offset)
 
     def _lose_key(self, record: Record) -> list[Row]:
         """Return rows for a record that can't be read: the new value of its key is not on record."""
@@ -147,14 +147,14 @@ class GroupReplay:
         if is_whole or record.kind.endswith(CURRENT_ASSIGNMENT):
             self._ownership.lose(members)
         rows += self._fold([self.replay.lose_key(record, self.group_type or _type_of(record.kind))])
-        return self._settled(rows, record.offset)
+        return self._final(rows, record.offset)
 
     def _members_now(self) -> list[Member]:
         return [stay.member for stay in self._members.stays.values()]
 
     def _interrupt(self, offset: int, at_ms: int | None) -> list[Row]:
         """End proven rows at an offset, and continue them as unproven rows."""
-        rows = self._settle(offset)
+        rows = self._finish(offset)
         until_ms = latest_ms(self._now_ms, at_ms)
         self._rebalances.lose_track(offset)
         rows += self._members.interrupt(self._members, until_ms, offset)
@@ -163,11 +163,11 @@ class GroupReplay:
 
     def find_complete(self, partition: int, offset: int, at_ms: int | None) -> list[Row]:
         """Note that no key of the group is open from an offset on."""
-        rows = self._settle()
+        rows = self._finish()
         is_seen = self.group_type is not None
         if is_seen and not self.replay.is_state_exact and not self.replay.open_keys:
             rows += self._fold([self.replay.find_complete(partition, offset, at_ms, self.group_type)])
-        return self._settled(rows, offset)
+        return self._final(rows, offset)
 
     def interrupt(self, partition: int, offset: int, at_ms: int | None, own: Sequence[Record]) -> list[Row]:
         """Continue from the records that a newer dump confirms, after records missing since the older dumps.
@@ -180,11 +180,11 @@ class GroupReplay:
             at_ms: the time from which on records are missing; None where no record shows it.
             own: the group's records below that offset that the newer dump has.
         """
-        rows = self._settle(offset)
+        rows = self._finish(offset)
         if any(record.offset == self._classic_at for record in own) and self.replay.is_classic:
             # A single record has the whole group and still exists, so no later record of it is missing.
             self.replay.is_cleaned = True
-            return self._settled(rows, offset)
+            return self._final(rows, offset)
         confirmed = self._beside()
         for record in own:
             confirmed.feed(record)
@@ -195,7 +195,7 @@ class GroupReplay:
         confirmed.replay.is_contested = self.replay.is_contested
         self.replay = confirmed.replay
         event = self.replay.interrupted(partition, offset, at_ms, before, self.group_type)
-        return self._settled(rows + self._fold([event]), offset)
+        return self._final(rows + self._fold([event]), offset)
 
     def number_from(self, first: int) -> None:
         """Number the group's events and states from a number on, because earlier ones are in another log partition."""
@@ -211,13 +211,13 @@ class GroupReplay:
             at_ms: the time of the move; None where no record shows it.
             to_partition: the log partition that counts from then on.
         """
-        rows = self._settle()
+        rows = self._finish()
         at_ms = latest_ms(self._now_ms, at_ms)
         event = self.replay.move((partition, offset, at_ms), to_partition, self.group_type)
         if event is not None:
             rows += self._go_on_as(self._beside(), partition, offset, at_ms, GROUP_MOVED)
             rows += self._fold([event])
-        return self._settled(rows, offset)
+        return self._final(rows, offset)
 
     def _beside(self) -> "GroupReplay":
         """Return a replay of the same group that has seen no record."""
@@ -248,10 +248,10 @@ class GroupReplay:
 
         The records of an operation are appended in one batch, so the end of a log is the end of an operation.
         """
-        return self._settled([*self._open_rows()], None)
+        return self._final([*self._open_rows()], None)
 
     def _open_rows(self) -> Iterator[Row]:
-        yield from self._settle()
+        yield from self._finish()
         yield from self._members.open_rows()
         yield from self._ownership.open_rows()
         for name, row in self._rebalances.open_rows():
@@ -304,16 +304,16 @@ class GroupReplay:
             life._step_rules.restore(snapshot["findings"])
         return life
 
-    def _settled(self, rows: list[Row], offset: int | None) -> list[Row]:
+    def _final(self, rows: list[Row], offset: int | None) -> list[Row]:
         """Return rows with their cluster and group, and the offset of the record after which no record changes them."""
         of_all = {"cluster": self._scope.cluster, "group_id": self._scope.group_id, "settled_at_offset": offset}
         for _, row in rows:
             row.update(of_all)
         return rows
 
-    def _settle(self, missing_from: int | None = None) -> list[Row]:
+    def _finish(self, missing_from: int | None = None) -> list[Row]:
         """End the operation that is still open."""
-        events = self.replay.settle(missing_from=missing_from)
+        events = self.replay.finish(missing_from=missing_from)
         return self._fold(events) if events else []
 
     def _fold(self, events: Sequence[Event]) -> list[Row]:

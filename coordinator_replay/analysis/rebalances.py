@@ -34,9 +34,9 @@ from coordinator_replay.analysis.reasons.hindsight import (
     HINDSIGHT_MS,
     Revision,
     is_open,
+    returned_by,
     revised,
     revisions,
-    settled_by,
     twins,
 )
 from coordinator_replay.analysis.reasons.history import FIELDS as HISTORY
@@ -81,7 +81,7 @@ ENDS = frozenset(
 WAIT_FOR_EACH_OTHER = frozenset({GroupType.CONSUMER, GroupType.STREAMS})
 """Types of groups in which a member gets a partition only after another has revoked it."""
 
-MOST_UNSETTLED = 64
+MOST_AWAITING = 64
 """Largest number of rebalances that wait for later ones to show more about their reasons."""
 
 FIRST_GENERATION = 1
@@ -116,7 +116,7 @@ class OpenRebalance:
         unowned_ms_max: None if no partition revoked in it has been without an owner for a time on record.
         log_partition: the log partition of its first record.
         is_end_proven: whether no record is missing that may show another end.
-        settles_ms: the time up to which a later rebalance may show more about its reason; 0 if none can.
+        reason_open_until_ms: the time up to which a later rebalance may show more about its reason; 0 if none can.
         is_unowned_known: False once a partition went to another member within a join phase that is not on record.
     """
 
@@ -146,7 +146,7 @@ class OpenRebalance:
     unowned_ms_total: int | None = None
     is_unowned_known: bool = True
     is_end_proven: bool = True
-    settles_ms: int = 0
+    reason_open_until_ms: int = 0
 
     @property
     def is_over(self) -> bool:
@@ -183,7 +183,7 @@ class Rebalances:
         ownership: the owners of partitions.
         topic_changes: when topics changed, as far as known.
         running: rebalances in progress, and finished ones whose cost may still rise, oldest first.
-        unsettled: finished rebalances whose cost is final but whose reason is not, oldest first.
+        awaiting_reason: finished rebalances whose cost is final but whose reason is not, oldest first.
         member_count: number of members when the last rebalance began.
         joined: members that joined since then.
         left: members that left since then.
@@ -202,7 +202,7 @@ class Rebalances:
     ownership: OwnershipReplay
     topic_changes: TopicChanges = field(default_factory=lambda: NO_CHANGES)
     running: list[OpenRebalance] = field(default_factory=list)
-    unsettled: list[OpenRebalance] = field(default_factory=list)
+    awaiting_reason: list[OpenRebalance] = field(default_factory=list)
     has_completed: bool = False
     member_count: int = 0
     joined: list[str] = field(default_factory=list)
@@ -247,7 +247,7 @@ class Rebalances:
                 self._revise(revision)
             asking = {event.member_id for event in events if event.kind in ASKS and event.member_id is not None}
             join_reason = self.running[-1].reason.join_reason
-            self.history.begin(opened.started_ms, join_reason, settled_by(opened), asking, twins(opened))
+            self.history.begin(opened.started_ms, join_reason, returned_by(opened), asking, twins(opened))
         return belongs_to
 
     def _is_first_exact(self, last: Event) -> bool:
@@ -277,24 +277,24 @@ class Rebalances:
             self.has_completed = False
             self._count_partitions()
         while len(running) > 1 and running[0].is_over and running[1].is_over:
-            self.unsettled.append(running.pop(0))
-        if self.unsettled:
-            yield from self._settled(at_ms)
+            self.awaiting_reason.append(running.pop(0))
+        if self.awaiting_reason:
+            yield from self._with_final_reason(at_ms)
 
-    def _settled(self, at_ms: int | None) -> Iterator[Row]:
+    def _with_final_reason(self, at_ms: int | None) -> Iterator[Row]:
         """Yield rebalances about which no later rebalance can show more."""
         waiting: list[OpenRebalance] = []
-        too_many = len(self.unsettled) - MOST_UNSETTLED
-        for place, rebalance in enumerate(self.unsettled):
-            if place < too_many or rebalance.settles_ms <= (at_ms or 0):
+        too_many = len(self.awaiting_reason) - MOST_AWAITING
+        for place, rebalance in enumerate(self.awaiting_reason):
+            if place < too_many or rebalance.reason_open_until_ms <= (at_ms or 0):
                 yield self._row(rebalance)
             else:
                 waiting.append(rebalance)
-        self.unsettled = waiting
+        self.awaiting_reason = waiting
 
     def _revise(self, revision: Revision) -> None:
         """Give an earlier rebalance the reason that is known by now."""
-        for rebalance in reversed([*self.unsettled, *self.running[:-1]]):
+        for rebalance in reversed([*self.awaiting_reason, *self.running[:-1]]):
             if revision.member_id in (rebalance.members_joined if revision.has_joined else rebalance.members_left):
                 rebalance.reason = revised(rebalance.reason, revision)
                 return
@@ -324,22 +324,22 @@ class Rebalances:
         """
         self.lost_at = offset
         unowned_since = {gap.rebalance_id for gap in self.ownership.gaps.values()}
-        for rebalance in (*self.unsettled, *self.running):
+        for rebalance in (*self.awaiting_reason, *self.running):
             rebalance.is_exact &= (
-                rebalance.is_over and not rebalance.settles_ms and rebalance.rebalance_id not in unowned_since
+                rebalance.is_over and not rebalance.reason_open_until_ms and rebalance.rebalance_id not in unowned_since
             )
             rebalance.is_end_proven &= rebalance.is_over
 
     def open_rows(self) -> Iterator[Row]:
         """Yield rebalances that are in progress, and those whose cost is not final."""
         self._count_partitions()
-        for rebalance in (*self.unsettled, *self.running):
+        for rebalance in (*self.awaiting_reason, *self.running):
             yield self._row(rebalance)
 
     def _situation(
         self, events: Sequence[Event], opening: Event, at_ms: int | None, started_ms: int | None
     ) -> Situation:
-        self.history.settle_commits(opening.offset)
+        self.history.count_commits(opening.offset)
         return Situation(
             events,
             opening,
@@ -386,7 +386,7 @@ class Rebalances:
         )
         if is_open(situation):
             # Without its own time, it becomes final with the group's first record that has a time.
-            rebalance.settles_ms = (situation.at_ms or 0) + HINDSIGHT_MS
+            rebalance.reason_open_until_ms = (situation.at_ms or 0) + HINDSIGHT_MS
         if event.group_type is not GroupType.CLASSIC:
             rebalance.unowned_ms_max = rebalance.unowned_ms_total = 0
         self.running.append(rebalance)
@@ -489,7 +489,7 @@ class Rebalances:
 
 FIELDS = Fields(
     Rebalances,
-    *("running", "unsettled", "member_count", "joined", "left"),
+    *("running", "awaiting_reason", "member_count", "joined", "left"),
     *("is_step_exact", "lost_at", "open_join_at", "unproven_at", "unproven_ms"),
 )
 """The fields in a snapshot, besides the history."""

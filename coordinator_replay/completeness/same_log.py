@@ -99,7 +99,7 @@ class LogCopy:
         return min(others, key=lambda found: found.anchor.log_offset, default=None)
 
     @property
-    def is_settled(self) -> bool:
+    def has_newest(self) -> bool:
         """Return whether it has the same record as earlier runs at the newest compared anchor."""
         return self.matched > _NO_OFFSET and self.diverged is None
 

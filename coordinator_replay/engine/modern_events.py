@@ -42,7 +42,7 @@ def note_modern(
         operation.is_exact = False
     if state.is_rebalancing and is_explained(operation, [state.epoch_missing]) and _static_member_was_away(notes):
         state.is_rebalancing = None
-    if state.is_rebalancing is not False and state.is_settled():
+    if state.is_rebalancing is not False and state.has_converged():
         operation.is_exact = operation.is_exact and state.is_rebalancing is not None
         state.is_rebalancing = False
         notes.append(Note(EventKind.REBALANCE_COMPLETED, operation.last_offset))

@@ -69,7 +69,7 @@ class Offsets:
         if record.value is None:
             self.stored.pop(key, None)
             for producer_id in list(self.pending):
-                self._settle(producer_id, key)
+                self._end(producer_id, key)
         elif record.producer_id == NO_PRODUCER:
             self.stored[key] = read_commit(record.key, record.value, record)
         else:
@@ -79,12 +79,12 @@ class Offsets:
         """End a producer's transaction in a log partition; pending offsets of other partitions stay."""
         for key, offset in list(self.pending.get(marker.producer_id, {}).items()):
             if offset.log_partition == marker.partition:
-                self._settle(marker.producer_id, key)
+                self._end(marker.producer_id, key)
                 stored = self.stored.get(key)
                 if marker.committed and (stored is None or offset.log_offset > stored.log_offset):
                     self.stored[key] = offset
 
-    def _settle(self, producer_id: int, key: TopicPartition) -> None:
+    def _end(self, producer_id: int, key: TopicPartition) -> None:
         """Remove a producer's pending offset, if there is one."""
         pending = self.pending[producer_id]
         pending.pop(key, None)

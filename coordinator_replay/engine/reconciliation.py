@@ -110,7 +110,7 @@ class Reconciliation:
         current = member.current or JOINING
         return current.state is STABLE and current.epoch == self.assignment_epoch
 
-    def is_settled(self) -> bool:
+    def has_converged(self) -> bool:
         """Return whether every member reached the target of the group's own epoch."""
         return bool(self.members) and not self.unreconciled and self.assignment_epoch >= self.epoch
 

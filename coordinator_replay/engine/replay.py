@@ -11,7 +11,7 @@ its first record on, if the missing records were compacted away. One key holds t
 removes a record only for a later one of its key (``Cleaner.shouldRetainRecord``). So there was no other value between
 two that are left.
 
-Events of an operation come out when the next operation begins, or with ``settle``. A classic group's value is an
+Events of an operation come out when the next operation begins, or with ``finish``. A classic group's value is an
 operation's last record, so its events come at once. A snapshot keeps the operation that is still open: replay in
 slices gives the events of replay in one go.
 """
@@ -28,9 +28,9 @@ from coordinator_replay.engine.modern_group import ReconcilingGroup
 from coordinator_replay.engine.notes import Group, ModernGroup
 from coordinator_replay.engine.offsets import COMMIT_KINDS, Offsets
 from coordinator_replay.engine.operation import CLASSIC, PHASE, Header, Operation
+from coordinator_replay.engine.operation_events import operation_events
 from coordinator_replay.engine.plain import Fields, restoring
 from coordinator_replay.engine.reconciliation import Reconciliation
-from coordinator_replay.engine.settlement import settle
 from coordinator_replay.engine.share_group import ShareGroup
 from coordinator_replay.engine.streams_group import StreamsGroup
 from coordinator_replay.errors import UsageError
@@ -147,12 +147,12 @@ class StateReplay:
         operation = self._operation
         finished = []
         if operation is not None and operation.ends_before(record, phase):
-            finished.append(self.settle())
+            finished.append(self.finish())
         self._doubt_tail(record)
         if kind == GROUP_METADATA:
             self._replay_classic(record)
             if record.value is not None:
-                finished.append(self.settle())
+                finished.append(self.finish())
         elif kind == SHARE_STATE:
             self._replay_share_state(record)
         elif kind in HANDLERS:
@@ -165,7 +165,7 @@ class StateReplay:
         """Take a control record: the end of a producer's transaction."""
         self.offsets.apply_marker(marker)
 
-    def settle(self, missing_from: int | None = None) -> list[Event]:
+    def finish(self, missing_from: int | None = None) -> list[Event]:
         """End the operation that is still open and return its events; without one, nothing.
 
         Args:
@@ -178,7 +178,7 @@ class StateReplay:
         self._doubt_beginning(operation)
         is_cut = operation.last_offset + 1 == missing_from and not isinstance(self.group, ClassicGroup)
         self.is_state_exact = not is_cut and self._is_proven_behind(operation)
-        events = settle(operation, self.group, final, is_state_exact=self.is_state_exact)
+        events = operation_events(operation, self.group, final, is_state_exact=self.is_state_exact)
         if is_cut:
             # Only its last record says what it was: a group's tombstone may be the beginning of a conversion.
             events = [event._replace(is_exact=False) for event in events]
@@ -482,12 +482,12 @@ class StateReplay:
         self.offsets.apply(record)
         if self.group is not None or record.value is None:
             return []
-        finished = [self.settle()] if self._operation is not None else []
+        finished = [self.finish()] if self._operation is not None else []
         operation = self._begin(record, None)
         self.group = ClassicGroup(self.group_id, is_simple=True)
         self._is_classic_known = False
         self.group.missing = record.missing_before if operation.is_exact else NEVER_EXACT
-        finished.append(self.settle())
+        finished.append(self.finish())
         return finished
 
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from coordinator_replay.completeness.copies import CopyOffsets, copy_of, without
 from coordinator_replay.pipeline.bucket_files import BucketFiles, Place, TableWriter
 from coordinator_replay.pipeline.bucket_share import BucketShare
+from coordinator_replay.pipeline.deduplicate import Deduplicated, Deduplication, OffsetsByCopy, offsets_by_copy
 from coordinator_replay.pipeline.group_moves import GroupMoves
 from coordinator_replay.pipeline.groups.group_step import GroupStep, groups_not_to_continue
 from coordinator_replay.pipeline.groups.replay import ReplayContext
 from coordinator_replay.pipeline.log_partitions import PartitionStep
 from coordinator_replay.pipeline.offsets.offset_step import OffsetContext, OffsetStep
 from coordinator_replay.pipeline.rebalance_pauses import PauseStep
-from coordinator_replay.pipeline.settle import OffsetsByCopy, Settled, Settlement, offsets_by_copy
 from coordinator_replay.pipeline.stored_copies import COPIES, completeness, read_copies
 
 
@@ -46,11 +46,11 @@ class BucketResult:
 
     Attributes:
         files: the files to add and to remove, and staged files for later stages.
-        settled: what became of its records.
+        deduplicated: what became of its records.
     """
 
     files: BucketFiles
-    settled: Settled
+    deduplicated: Deduplicated
 
 
 def _partitions(
@@ -105,10 +105,10 @@ def run_bucket(share: BucketShare, context: BucketContext) -> BucketResult:
     """
     files = BucketFiles(share.bucket, share.is_rebuild, share.files)
     writer = TableWriter(context.place, share.bucket)
-    settled, offsets = Settlement(share, files).run(writer)
+    deduplicated, offsets = Deduplication(share, files).run(writer)
     files.take(writer.close())
-    result = BucketResult(files, settled)
-    partitions = _partitions(share, context.replay.run_id, files, offsets, settled.positions)
+    result = BucketResult(files, deduplicated)
+    partitions = _partitions(share, context.replay.run_id, files, offsets, deduplicated.positions)
     writer = TableWriter(context.place, share.bucket)
     partitions.write(writer)
     files.take(writer.close())

@@ -24,10 +24,10 @@ from coordinator_replay.completeness.lost_tail import (
 from coordinator_replay.completeness.same_log import EarlierLog, LogCopy
 from coordinator_replay.int64 import LARGEST_INT64
 from coordinator_replay.log.coverage import EpochStart
+from coordinator_replay.pipeline.deduplicate import RECORD_TABLES, offsets_by_copy
 from coordinator_replay.pipeline.read.copies import DumpCopy
 from coordinator_replay.pipeline.read.decode import STAGED, StagedFile
 from coordinator_replay.pipeline.read.tally import BATCH_EPOCH, COMMIT, CONTROL, RECORD
-from coordinator_replay.pipeline.settle import RECORD_TABLES, offsets_by_copy
 from coordinator_replay.pipeline.stored_copies import COPIES, read_copies
 from coordinator_replay.store.duckdb_connection import select
 from coordinator_replay.store.scan import read_paths, reader_of

@@ -204,17 +204,17 @@ def count_records(results: Sequence[BucketResult], records_read: int, summary: S
     run.records_read = records_read
     kinds: dict[str, Counter[str]] = {QUARANTINE: summary.quarantined, CONTROL: Counter()}
     for result in results:
-        settled = result.settled
-        run.duplicates_dropped += settled.duplicates
-        run.already_audited += settled.already
-        for what, records in settled.written.items():
+        counts = result.deduplicated
+        run.duplicates_dropped += counts.duplicates
+        run.already_audited += counts.already
+        for what, records in counts.written.items():
             if what == QUARANTINE:
                 run.records_quarantined += records
             elif what == CONTROL:
                 run.control_records += records
             else:
                 run.records_decoded += records
-        for (what, kind), records in settled.kinds.items():
+        for (what, kind), records in counts.kinds.items():
             kinds.get(what, summary.kinds)[kind or ""] += records
-        run.positions.update(settled.positions)
+        run.positions.update(counts.positions)
     run.check()

@@ -47,7 +47,7 @@ _RECORDS = ("group_records", "offset_commits")
 REBALANCE_ROWS = "rebalance_rows"
 """Name of staged rows of ``rebalances`` without their pause."""
 
-AWAITING_LOGS = {True: "open_rebalances", False: "settled_rebalances"}
+AWAITING_LOGS = {True: "open_rebalances", False: "final_rebalances"}
 """Names of staged rows of ``rebalances`` without the additions of brokers' logs, by whether they are open."""
 
 WITHIN_MS = 3_600_000
@@ -367,7 +367,7 @@ class PauseStep:
         rows = self.pauses.rows
         groups: list[Any] = rows.column("group_id").to_pylist()
         until = ms_of(rows.column("completed_at")) + WITHIN_MS
-        is_settled = as_bools(rows.column("settled_at_offset").is_valid())
+        are_over = as_bools(rows.column("settled_at_offset").is_valid())
 
         def have_later(uris: list[str], where: pc.Expression) -> Bools:
             last = extremes(uris, "log_timestamp", "max", where)
@@ -377,12 +377,12 @@ class PauseStep:
         deleted_at = np.array([deleted.get(group, -1) for group in groups], np.int64)
         are_final = deleted_at >= numbers_of(rows.column("settled_at_offset").combine_chunks())
         are_final |= have_later(self._uris(*_RECORDS), pc.field("log_timestamp").is_valid())
-        are_final &= is_settled
+        are_final &= are_over
         # Rows from files that were closed too early stay final.
         places = np.arange(len(groups))
         are_final |= places >= self.open_count
-        # A row that was not settled before may have been over for long: by records that earlier runs have read.
-        unsure = is_settled & ~are_final & (places < self.new_count) & (until < self.reached_ms)
+        # A row that was not over before may have been over for long: by records that earlier runs have read.
+        unsure = are_over & ~are_final & (places < self.new_count) & (until < self.reached_ms)
         if unsure.any() and not self.files.is_rebuild:
             since = pc.field("log_timestamp") > pa.scalar(moment_of_ms(int(until[unsure].min())), TIMESTAMP)
             of_groups = pc.field("group_id").isin(pc.unique(rows.column("group_id").filter(pa.array(unsure))))

@@ -278,7 +278,7 @@ def _run_buckets(work: Work) -> Sequence[BucketResult]:
         derives=plan.derives,
         has_logs=work.has_logs,
     )
-    name = "settle records, replay groups and derive offsets by bucket"
+    name = "deduplicate records, replay groups and derive offsets by bucket"
     return job.stages.run(name, plan.shares, partial(run_bucket, context=context), lambda share: share.size)
 
 

@@ -25,7 +25,7 @@ from coordinator_replay.tables.migrations import KEPT_SINCE_PROPERTY
 PURGED_BY = {"rebalances": "completed_at", "member_timeline": "valid_to", "group_metrics": "bucket"}
 """The tables that may lose old rows, each with the column that has the end of a row."""
 
-_SETTLED = "settled_at_offset"
+_FINAL = "settled_at_offset"
 
 
 def kept_since(properties: Mapping[str, str]) -> datetime | None:
@@ -44,7 +44,7 @@ def purge_of(snapshot: Snapshot) -> Purge | None:
     if since is None:
         return None
     names = table(snapshot.table).arrow_schema().names
-    return Purge(PURGED_BY[snapshot.table], since, _SETTLED if _SETTLED in names else None)
+    return Purge(PURGED_BY[snapshot.table], since, _FINAL if _FINAL in names else None)
 
 
 def may_have_purged_rows(file: TableFile, purge: Purge) -> bool:

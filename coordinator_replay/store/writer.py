@@ -65,19 +65,19 @@ class Purge(NamedTuple):
     Attributes:
         over: the column with the end of a row.
         before: that time.
-        settled: the column with the record by which a row became final; None if all rows are final.
+        final: the column with the record by which a row became final; None if all rows are final.
     """
 
     over: str
     before: datetime
-    settled: str | None
+    final: str | None
 
     def out_of(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return a batch without such rows."""
         at = rows.column(self.over)
         is_over = pc.less(at, pa.scalar(self.before, at.type)).fill_null(False)
-        if self.settled is not None:
-            is_over = pc.and_(is_over, pc.is_valid(rows.column(self.settled)))
+        if self.final is not None:
+            is_over = pc.and_(is_over, pc.is_valid(rows.column(self.final)))
         return rows.filter(pc.invert(is_over))
 
 

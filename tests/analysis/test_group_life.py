@@ -265,7 +265,7 @@ def test_members_at_a_checkpoint_are_those_the_broker_named(sample: str) -> None
 def test_the_timeline_numbers_the_engines_events(sample: str) -> None:
     for group_id, records in group_records(sample):
         replay = StateReplay(group_id)
-        events = [event for record in records for event in replay.apply(record)] + replay.settle()
+        events = [event for record in records for event in replay.apply(record)] + replay.finish()
         rows = table(rows_of(group_id, records), "group_timeline")
         assert [row["seq"] for row in rows] == list(range(len(events)))
         assert [(row["event"], row["log_offset"]) for row in rows] == [(e.kind, e.offset) for e in events]

@@ -40,7 +40,7 @@ def told(*values: dict[str, object] | None) -> list[tuple[str, object]]:
         writer.tick()
         writer.write("GroupMetadata", one)
     replay = StateReplay(GROUP)
-    events = [event for record in writer.records for event in replay.apply(record)] + replay.settle()
+    events = [event for record in writer.records for event in replay.apply(record)] + replay.finish()
     return [(event.kind, event.changes.get("rule", event.member_id)) for event in events]
 
 

@@ -35,7 +35,7 @@ class LawfulLives(RuleBasedStateMachine):
         self.read += len(records)
         events = [event for record in records for event in self.replay.apply(record)]
         self.coordinator.log.tick()
-        for event in [*events, *self.replay.settle()]:
+        for event in [*events, *self.replay.finish()]:
             assert event.kind is not EventKind.INVARIANT_BROKEN, event
             assert event.is_exact
             self.model.apply(event)
@@ -157,7 +157,7 @@ def life() -> list[Record]:
 def kinds(records: list[Record]) -> list[str]:
     replay = StateReplay(GROUP)
     return [event.kind for record in records for event in replay.apply(record)] + [
-        event.kind for event in replay.settle()
+        event.kind for event in replay.finish()
     ]
 
 
@@ -206,7 +206,7 @@ def test_two_owners_of_one_partition_break_a_rule_unless_a_gap_explains_them() -
             replay.apply(record)
         r = records[-1]
         replay.apply(Record(r.kind, r.key, r.value, r.partition, r.offset, r.timestamp_ms, missing))
-        events = replay.settle()
+        events = replay.finish()
         return [event.changes["rule"] for event in events if event.kind is EventKind.INVARIANT_BROKEN], all(
             event.is_exact for event in events
         )

@@ -34,7 +34,7 @@ WHOLE_LOGS = [sample for sample in SAMPLES if sample != "compacted"]
 def replay_whole(group_id: str, records: Iterable[Record]) -> tuple[StateReplay, list[Event]]:
     replay = StateReplay(group_id)
     events = [event for record in records for event in replay.apply(record)]
-    return replay, events + replay.settle()
+    return replay, events + replay.finish()
 
 
 def restored(replay: StateReplay) -> StateReplay:
@@ -52,7 +52,7 @@ def test_replay_in_any_two_slices_gives_the_events_of_replay_in_one_go(sample: s
                 events = [event for record in records[:split] for event in first.apply(record)]
                 second = restored(first)
                 events += [event for record in records[split:] for event in second.apply(record)]
-                events += second.settle()
+                events += second.finish()
                 assert events == expected, (group_id, split)
                 assert describe(second) == describe(whole)
                 assert second.snapshot() == whole.snapshot()
@@ -65,7 +65,7 @@ def test_replay_record_by_record_through_snapshots_gives_the_same(records: list[
     for record in records:
         events += replay.apply(record)
         replay = restored(replay)
-    events += replay.settle()
+    events += replay.finish()
     assert events == expected
     assert replay.snapshot() == whole.snapshot()
 
@@ -78,7 +78,7 @@ def test_no_sequence_of_decodable_records_raises(records: list[Record]) -> None:
             json.dumps(event.detail())
         describe(replay)
     replay.apply_marker(Marker(7, True, 0, 10**6, 0))
-    replay.settle()
+    replay.finish()
 
 
 @given(any_records())
@@ -87,7 +87,7 @@ def test_events_of_any_records_lead_from_an_empty_model_to_the_engines_state(rec
     for record in records:
         for event in replay.apply(record):
             model.apply(event)
-    for event in replay.settle():
+    for event in replay.finish():
         model.apply(event)
     if replay.group is None:
         assert model.state in (None, GroupState.DEAD)
@@ -104,7 +104,7 @@ def test_events_applied_to_an_empty_model_give_the_engines_state_after_every_ope
                 model.apply(event)
             ends = index + 1 == len(records) or records[index + 1].timestamp_ms != record.timestamp_ms
             if ends:
-                for event in replay.settle():
+                for event in replay.finish():
                     model.apply(event)
                 if replay.group is not None:
                     assert model.told() == told_by(replay), (group_id, record.offset)
@@ -245,7 +245,7 @@ def groups_at_the_end(log: Iterable[Record | Marker]) -> dict[str, StateReplay]:
         else:
             replays.setdefault(group_of(entry), StateReplay(group_of(entry))).apply(entry)
     for replay in replays.values():
-        replay.settle()
+        replay.finish()
     return {group_id: replay for group_id, replay in replays.items() if replay.group is not None}
 
 
@@ -354,7 +354,7 @@ def test_a_group_that_begins_as_none_does_was_not_made_where_its_first_record_st
             # A copy of several moments: what it lacks was removed for records behind where all should be there.
             replay.proven_from = next(one.offset for one in records if one.timestamp_ms == event.timestamp_ms)
             events = [made for one in records if one.offset >= replay.proven_from for made in replay.apply(one)]
-            events += replay.settle()
+            events += replay.finish()
             assert events[0].kind is EventKind.GROUP_DISCOVERED
             assert not any(made.is_exact or made.is_state_exact for made in events if made.group_type != "classic")
             begun += 1
@@ -374,7 +374,7 @@ def test_a_proven_group_without_epochs_is_one_that_was_made_in_memory(epoch: int
     log.write("ConsumerGroupMetadata", {"epoch": epoch + 1, "metadataHash": 0})
     replay = StateReplay(GROUP, proven_from=12)
     shifted = [one._replace(offset=one.offset + 10, missing_before=10) for one in log.records]
-    events = [event for one in shifted for event in replay.apply(one)] + replay.settle()
+    events = [event for one in shifted for event in replay.apply(one)] + replay.finish()
     assert {event.is_exact for event in events if event.offset < 12} == {False}
     assert {event.is_exact for event in events if event.offset >= 12} == {is_exact}
 
@@ -420,7 +420,7 @@ def test_a_group_that_is_deleted_and_made_again_at_once_begins_with_its_own_reco
     values = [value, None, value]
     replay = StateReplay(GROUP)
     records = [Record("GroupMetadata", {"group": GROUP}, one, 0, 7 + at, 1) for at, one in enumerate(values)]
-    events = [event for one in records for event in replay.apply(one)] + replay.settle()
+    events = [event for one in records for event in replay.apply(one)] + replay.finish()
     assert [(event.kind, event.offset) for event in events] == [
         (EventKind.GROUP_CREATED, 7),
         (EventKind.GROUP_DELETED, 8),
@@ -461,5 +461,5 @@ def test_a_damaged_snapshot_is_refused(part: str) -> None:
 def test_tombstones_of_unknown_groups_do_nothing(kind: str) -> None:
     replay = StateReplay(GROUP)
     assert replay.apply(Record(kind, {"groupId": GROUP}, None, 0, 0, 0)) == []
-    assert replay.settle() == []
+    assert replay.finish() == []
     assert describe(replay) is None

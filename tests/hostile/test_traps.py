@@ -117,7 +117,7 @@ def test_offsets_may_come_before_the_groups_own_records():
     replay = StateReplay("orders")
     replay.apply(commit(3, 5))
     replay.apply(Record("ConsumerGroupMetadata", {"groupId": "orders"}, {"epoch": 4, "metadataHash": 0}, 0, 9, 9, 5))
-    replay.settle()
+    replay.finish()
     assert replay.state is GroupState.EMPTY
     assert replay.offsets.stored[("shop", 0)].committed_offset == 5
     assert not describe(replay).is_exact
@@ -138,7 +138,7 @@ def test_a_streams_topology_tombstone_may_come_after_the_groups():
         ]
     ):
         replay.apply(Record(kind, key, value, 0, offset, offset))
-    replay.settle()
+    replay.finish()
     assert replay.state is GroupState.DEAD
     assert replay.group is None
 

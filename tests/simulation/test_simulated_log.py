@@ -40,7 +40,7 @@ class Log:
         replay = self.replays.get(group_id)
         if replay is None:
             return None
-        replay.settle()
+        replay.finish()
         return describe(replay)
 
 

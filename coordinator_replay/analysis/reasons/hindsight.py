@@ -113,7 +113,7 @@ def twins(situation: Situation) -> dict[str, Sign]:
     }
 
 
-def settled_by(situation: Situation) -> set[str]:
+def returned_by(situation: Situation) -> set[str]:
     """Return ids of members whose return is on record by now.
 
     They are the earlier id of a member that came back, and both ids of a client that was back before its member was

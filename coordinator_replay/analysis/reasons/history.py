@@ -157,7 +157,7 @@ class GroupHistory:
         )
         return last is None or sign.offset > last.offset
 
-    def settle_commits(self, up_to_offset: int) -> None:
+    def count_commits(self, up_to_offset: int) -> None:
         """Let commits before the current operation count."""
         while self.newer_commits and self.newer_commits[0][0] <= up_to_offset:
             self.commits.update(self.newer_commits.pop(0)[1])

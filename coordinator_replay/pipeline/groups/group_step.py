@@ -198,8 +198,8 @@ class GroupStep:
         """
         replayed = pa.array(sorted(groups), pa.string())
         uris = [file.uri for file in self.files.old(REBALANCES, is_open=True)]
-        is_unsettled = pc.field("settled_at_offset").is_null() & pc.field("epoch").is_valid()
-        for batch in read_paths(uris, _REBALANCES.names, is_unsettled):
+        may_change = pc.field("settled_at_offset").is_null() & pc.field("epoch").is_valid()
+        for batch in read_paths(uris, _REBALANCES.names, may_change):
             is_other = ~as_bools(pc.is_in(batch.column("group_id"), value_set=replayed))
             others = conform(batch.filter(pa.array(is_other)), _REBALANCES)
             writer.stage(REBALANCE_ROWS, as_recorded(others))

@@ -32,7 +32,7 @@ from coordinator_replay.pipeline.offsets.intervals import (
 from coordinator_replay.pipeline.offsets.lookups import Context
 
 _ENDED_BY = {End.COMMIT: "COMMIT", End.TOMBSTONE: "TOMBSTONE"}
-_SETTLED_BY = {how: how.name for how in End if how not in (End.OPEN, End.LOST)}
+_ENDED_BY = {how: how.name for how in End if how not in (End.OPEN, End.LOST)}
 _NEVER = str(ExpiryRule.NEVER_WHILE_ACTIVE)
 _EMPTY = "Empty"
 
@@ -356,7 +356,7 @@ class _Batch:
                 "valid_to": self.take("at_timestamp", by),
                 "from_offset": self.take("log_offset", rows),
                 "to_offset": self.take("at_offset", by),
-                "ended_by": self._ended_by(how, _SETTLED_BY, how == End.LOST, by),
+                "ended_by": self._ended_by(how, _ENDED_BY, how == End.LOST, by),
                 "is_proven": pa.array(np.ones(n, np.bool_)),
                 "is_exact": self._are_exact(self.waits, ended_by),
                 "producer_id": self.take("producer_id", rows),

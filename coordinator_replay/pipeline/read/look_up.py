@@ -138,7 +138,7 @@ def _to_look_up(
     copy: LogCopy, earlier: Mapping[int, EarlierLog], unopened: Sequence[tuple[DumpFile, Extent]], newest_only: bool
 ) -> list[LookUp]:
     """Return the files to open because the comparisons so far decide nothing."""
-    if copy.is_settled or (newest_only and copy.compared):
+    if copy.has_newest or (newest_only and copy.compared):
         return []
     done = {found.anchor.log_offset for found in copy.compared}
     anchors = [anchor for anchor in earlier[copy.log_partition].anchors if anchor.log_offset not in done]

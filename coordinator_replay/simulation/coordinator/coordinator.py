@@ -124,7 +124,7 @@ class Coordinator:
             shard.advance(at_ms)
         reply = Reply(full, shard.send)
         shard.run(lambda: handler(shard, full, reply), request_trigger(full), reply)
-        shard.settle()
+        shard.run_due()
         return self._taken()
 
     def advance(self, to_ms: int) -> list[Result]:
@@ -150,7 +150,7 @@ class Coordinator:
         shard.topics = new
         timers.topics_changed(shard, change)
         expiration.topics_changed(shard, change)
-        shard.settle()
+        shard.run_due()
         return self._taken()
 
     def set_group_config(self, group_id: str, settings: Mapping[str, Any]) -> None:
@@ -170,13 +170,13 @@ class Coordinator:
         self._check_time(at_ms)
         self._shard.advance(at_ms)
         self._shard.write_marker(producer_id, producer_epoch, committed=committed)
-        self._shard.settle()
+        self._shard.run_due()
         return self._taken()
 
     def hold_jobs(self, *, hold: bool) -> list[Result]:
         """Put background jobs (the resolution of regular expressions) off, or let them run again."""
         self._shard.jobs_are_on_hold = hold
-        self._shard.settle()
+        self._shard.run_due()
         return self._taken()
 
     def reload(self) -> list[Result]:
@@ -184,7 +184,7 @@ class Coordinator:
         group_metadata_manager.unload(self._shard)
         self._shard.forget_soft_state()
         self._load()
-        self._shard.settle()
+        self._shard.run_due()
         return self._taken()
 
     def replay(self, group_id: str) -> StateReplay:

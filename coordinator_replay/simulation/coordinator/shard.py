@@ -178,7 +178,7 @@ class Shard:
             group_id = key["groupId"] if "groupId" in key else key["group"]
             touched[group_id] = self._replay(group_id, record)
         for group_id, replay in touched.items():
-            replay.settle()
+            replay.finish()
             if replay.group is None and not replay.offsets:
                 del self.replays[group_id]
         self.results.append(Batch(self.now_ms, tuple(written), producer_id, producer_epoch))
@@ -249,14 +249,14 @@ class Shard:
 
     def advance(self, to_ms: int) -> None:
         """Let time pass and fire what is due, each at its own time; the time itself is included."""
-        self.settle()
+        self.run_due()
         while (timer := self.timers.take_due(to_ms)) is not None:
             self.now_ms = max(self.now_ms, timer.at_ms)
             timer.fire()
-            self.settle()
+            self.run_due()
         self.now_ms = to_ms
 
-    def settle(self) -> None:
+    def run_due(self) -> None:
         """Run what is due now: background jobs first, then timers."""
         while True:
             if self._jobs and not self.jobs_are_on_hold:

@@ -54,12 +54,12 @@ class Timers:
 
     def next_at(self) -> int | None:
         """Return when the next timer fires; None if none runs."""
-        self._settle()
+        self._refresh_head()
         return self._queue[0][0] if self._queue else None
 
     def take_due(self, to_ms: int) -> Timer | None:
         """Take the next timer that fires until then, the time itself included; it runs no longer."""
-        self._settle()
+        self._refresh_head()
         if not self._queue or self._queue[0][0] > to_ms:
             return None
         _, _, key = heapq.heappop(self._queue)
@@ -69,7 +69,7 @@ class Timers:
         """Return milliseconds that each timer has left, by Kafka's key."""
         return {"-".join(key): self._running[key].at_ms - now_ms for key in sorted(self._running)}
 
-    def _settle(self) -> None:
+    def _refresh_head(self) -> None:
         """Bring the entry at the head of the queue up to date: drop stopped timers, put moved ones back."""
         while self._queue:
             at_ms, sequence, key = self._queue[0]

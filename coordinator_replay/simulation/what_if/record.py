@@ -81,7 +81,7 @@ def operations_of(group_id: str, records: Iterable[Record]) -> list[RecordedOper
     for record in records:
         for events in replay.apply_in_operations(record):
             _append(operations, events, first_ms or 0)
-    _append(operations, replay.settle(), first_ms or 0)
+    _append(operations, replay.finish(), first_ms or 0)
     return operations
 
 

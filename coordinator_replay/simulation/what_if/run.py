@@ -137,7 +137,7 @@ class Fleet:
             min([life.start_ms, *(visit.arrived_ms for client in clients for visit in client.visits)]) - 1
         )
         self.coordinator = Coordinator(config_of(settings), first[1], now_ms=self.now_ms)
-        self._unsettled_until = self.now_ms
+        self._restless_until_ms = self.now_ms
         self._requests = 0
         self._senders: dict[int, tuple[Consumer, str]] = {}
         self._alive: dict[Consumer, None] = {}
@@ -205,7 +205,7 @@ class Fleet:
 
         Only heartbeats are due then: every consumer has its target, and dead members were removed.
         """
-        if self.now_ms < max(self._heartbeats.restless_until_ms, self._unsettled_until):
+        if self.now_ms < max(self._heartbeats.restless_until_ms, self._restless_until_ms):
             return
         rest_ms = self._agenda.rest_ms(until_ms, self.settings.heartbeat())
         if rest_ms and all(consumer.is_calm and not consumer.is_waiting for consumer in self._alive):
@@ -299,7 +299,7 @@ class Fleet:
         elif leaves:
             consumer.leave(self)
         if not leaves or consumer.is_waiting or consumer.instance_id is not None:
-            self._unsettled_until = self.now_ms + consumer.session_ms + self._heartbeats.restless_ms
+            self._restless_until_ms = self.now_ms + consumer.session_ms + self._heartbeats.restless_ms
         self.result.pauses.holds(consumer.name, (), self._agenda.life_ms)
         self._stir()
 

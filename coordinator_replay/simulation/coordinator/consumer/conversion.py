@@ -186,7 +186,7 @@ def _replayed(shard: Shard, group_id: str, records: Iterable[NewRecord]) -> tupl
         replay.apply(written)
         if isinstance(replay.group, ConsumerGroup):
             state.take(written, replay.group)
-    replay.settle()
+    replay.finish()
     if not isinstance(replay.group, ConsumerGroup):
         raise RequestError("UNKNOWN_SERVER_ERROR", f"group {group_id} has no member left to upgrade")
     return replay.group, state

@@ -32,7 +32,7 @@ class Claims:
     subscriptions_are_equal: bool = True
 
 
-def settle_claims(topics: Topics, members: Members) -> Claims:
+def resolve_claims(topics: Topics, members: Members) -> Claims:
     """Resolve the members' claims: if two members claim a partition, the claim of the higher generation counts."""
     claims = Claims()
     owner: dict[Partition, str] = {}

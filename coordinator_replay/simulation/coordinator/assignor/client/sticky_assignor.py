@@ -8,7 +8,7 @@ gave it up. The subscription of a member says what it owned. A partition that mo
 comes in the rebalance that its old owner starts once it has given the partition up.
 """
 
-from coordinator_replay.simulation.coordinator.assignor.client.claims import settle_claims
+from coordinator_replay.simulation.coordinator.assignor.client.claims import resolve_claims
 from coordinator_replay.simulation.coordinator.assignor.client.constrained_assignment_builder import assign_equal
 from coordinator_replay.simulation.coordinator.assignor.client.general_assignment_builder import (
     GeneralAssignmentBuilder,
@@ -44,7 +44,7 @@ def assign_with_moves(topics: Topics, members: Members) -> tuple[Assignment, dic
         return {}, {}
     subscribed_topics = subscribed(topics, members)
     racks = Racks(subscribed_topics, members)
-    claims = settle_claims(subscribed_topics, members)
+    claims = resolve_claims(subscribed_topics, members)
     if claims.subscriptions_are_equal:
         return assign_equal(subscribed_topics, racks, claims)
     return GeneralAssignmentBuilder(subscribed_topics, racks, claims, members).build(), None

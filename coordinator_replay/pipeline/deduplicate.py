@@ -49,7 +49,7 @@ _PLACE = ("log_partition", "log_offset")
 
 
 @dataclass(slots=True)
-class Settled:
+class Deduplicated:
     """Records of a bucket that were written, and their counts.
 
     Attributes:
@@ -245,8 +245,8 @@ def _offsets(staged: Sequence[StagedFile], rows: _Rows) -> OffsetsByCopy:
 
 
 @dataclass(frozen=True, slots=True)
-class Settlement:
-    """Settles one bucket.
+class Deduplication:
+    """Deduplication of one bucket.
 
     Where staged records may stand between those of the tables, each position is looked up in the tables, and all
     records are numbered again where one is new.
@@ -259,24 +259,22 @@ class Settlement:
     share: BucketShare
     files: BucketFiles
 
-    def run(self, writer: TableWriter) -> tuple[Settled, OffsetsByCopy]:
+    def run(self, writer: TableWriter) -> tuple[Deduplicated, OffsetsByCopy]:
         """Write the records that are new, and those of the tables again where their numbers change."""
         rows = _read(self.share.staged)
         existing = _Existing(self.files, positions=self.share.are_late, lost_from=self.share.lost_from)
         keep = _best_copies(rows)
-        settled = Settled(duplicates=int((rows.has_place & ~keep).sum()))
+        counts = Deduplicated(duplicates=int((rows.has_place & ~keep).sum()))
         is_already = self._are_already_read(rows, existing) & keep
         keep &= ~is_already
-        settled.already = int(is_already.sum())
-        self._keep_damage(rows, keep, existing, settled)
+        counts.already = int(is_already.sum())
+        self._keep_damage(rows, keep, existing, counts)
         numbers = self._numbers(rows, keep, existing)
-        settled.positions = {
-            partition: len(offsets) + self._before(partition) for partition, offsets in numbers.items()
-        }
-        self._write(rows, keep, numbers, writer, settled)
+        counts.positions = {partition: len(offsets) + self._before(partition) for partition, offsets in numbers.items()}
+        self._write(rows, keep, numbers, writer, counts)
         if self.share.are_late and (self.share.lost_from or (keep & rows.has_place).any()):
             self._rewrite(rows, keep, numbers, writer)
-        return settled, _offsets(self.share.staged, rows)
+        return counts, _offsets(self.share.staged, rows)
 
     def _are_already_read(self, rows: _Rows, existing: _Existing) -> Bools:
         if not self.share.are_late:
@@ -285,14 +283,14 @@ class Settlement:
         again = _exist(rows, existing.quarantined) & rows.is_quarantined
         return _exist(rows, existing.places) | again
 
-    def _keep_damage(self, rows: _Rows, keep: Bools, existing: _Existing, settled: Settled) -> None:
+    def _keep_damage(self, rows: _Rows, keep: Bools, existing: _Existing, counts: Deduplicated) -> None:
         """Keep each piece of damage once, and malformed lines of one dump as often as they occur."""
         seen: set[tuple[Any, ...]] = set()
         for place, identity in rows.identity.items():
             if identity in existing.identities:
-                settled.already += 1
+                counts.already += 1
             elif identity in seen and identity[3] is not None:
-                settled.duplicates += 1
+                counts.duplicates += 1
             else:
                 seen.add(identity)
                 keep[place] = True
@@ -325,12 +323,12 @@ class Settlement:
         return 0 if self.share.are_late else self.share.positions.get(partition, 0)
 
     def _write(
-        self, rows: _Rows, keep: Bools, numbers: Mapping[int, Numbers], writer: TableWriter, settled: Settled
+        self, rows: _Rows, keep: Bools, numbers: Mapping[int, Numbers], writer: TableWriter, counts: Deduplicated
     ) -> None:
         for number, (what, _, file, _) in enumerate(self.share.staged):
             start = rows.starts[number]
             kept = keep[start : rows.starts[number + 1]]
-            settled.written[what] += int(kept.sum())
+            counts.written[what] += int(kept.sum())
             if not kept.any():
                 continue
             at = 0
@@ -338,7 +336,7 @@ class Settlement:
                 taken = some(batch, kept[at : at + batch.num_rows])
                 at += batch.num_rows
                 if taken.num_rows:
-                    settled.kinds.update(_kinds(what, taken))
+                    counts.kinds.update(_kinds(what, taken))
                     writer.add(RECORD_TABLES[what], self._numbered(taken, numbers) if what != QUARANTINE else taken)
 
     def _numbered(self, batch: pa.RecordBatch, numbers: Mapping[int, Numbers]) -> pa.RecordBatch:

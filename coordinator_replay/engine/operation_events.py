@@ -35,7 +35,9 @@ NAMES_THE_STATE: Mapping[GroupState, tuple[EventKind, ...]] = {
 """Which event of an operation carries the group into a state: the first kind that is there, else the last event."""
 
 
-def settle(operation: Operation, group: Group | None, final: GroupState, *, is_state_exact: bool = True) -> list[Event]:
+def operation_events(
+    operation: Operation, group: Group | None, final: GroupState, *, is_state_exact: bool = True
+) -> list[Event]:
     """Return the events of a finished operation, in the order of its records.
 
     Args:
