@@ -71,6 +71,11 @@ class EpochBounds(NamedTuple):
     lowest: int = NO_EPOCH
     highest: int = LARGEST_INT64
 
+    @classmethod
+    def of(cls, leader_epoch: int | None) -> "EpochBounds":
+        """Return the bounds of a leader epoch, or of any if None."""
+        return cls() if leader_epoch is None else cls(leader_epoch, leader_epoch)
+
 
 @dataclass(frozen=True, slots=True)
 class LogRecords:
@@ -171,7 +176,7 @@ def divergence(copy: SegmentCopy, others: LogRecords, other: str | None) -> Dive
         return Divergence(copy.copy.bounds.log_partition, copy.name, other, until, until, Loser.NONE, NO_EPOCH)
     if epoch.lowest == epoch.highest:
         common = max(common, copy.last_offset_of(epoch.lowest, until))
-    loser, counting = _loser(copy.leader_epoch, epoch)
+    loser, counting = losing(copy.leader_epoch, epoch)
     return Divergence(copy.copy.bounds.log_partition, copy.name, other, common + 1, until, loser, counting)
 
 
@@ -190,7 +195,7 @@ def last_epoch(copy: Copy, records: LogRecords, named: int) -> EpochBounds:
     return EpochBounds(lowest, max(lowest, highest))
 
 
-def _loser(copy: EpochBounds, others: EpochBounds) -> tuple[Loser, int]:
+def losing(copy: EpochBounds, others: EpochBounds) -> tuple[Loser, int]:
     """Return the branch whose records don't count, and the leader epoch of the other branch."""
     if copy.lowest > others.highest:
         return Loser.OTHERS, copy.lowest

@@ -14,12 +14,13 @@ import numpy as np
 
 from coordinator_replay.columns import Numbers
 from coordinator_replay.completeness.anchors import Anchor, Comparison, choose
-from coordinator_replay.completeness.lost_tail import NO_EPOCH, Divergence, Loser
+from coordinator_replay.completeness.lost_tail import NO_EPOCH, Divergence, EpochBounds, Loser, losing
 from coordinator_replay.errors import InputError
 from coordinator_replay.int64 import LARGEST_INT64
 from coordinator_replay.log.coverage import EpochStart
 
 _CHOOSE = "audit segments of the newest leader into a new warehouse, or under a name of their own: --cluster NAME"
+_EXPORT = "the export"
 _NO_OFFSET = -1
 _WAY_OUT = (
     "the dump is of another cluster, or the topic was created again; nothing was written; audit it under a name of "
@@ -112,7 +113,7 @@ class LogCopy:
     @property
     def place(self) -> str:
         """Return its place in words."""
-        return self.folder or "the export"
+        return self.folder or _EXPORT
 
     def add(self, part: "LogCopy") -> None:
         """Add the facts of a part."""
@@ -259,7 +260,7 @@ class LogComparison:
             return
         stale = self.stale.get((name, partition))
         if stale is None or start < stale.from_offset:
-            self.stale[name, partition] = StaleCopy(name, partition, start, epoch)
+            self.stale[name, partition] = StaleCopy(name or _EXPORT, partition, start, epoch)
 
     def truncate(self, lost: Truncation) -> None:
         """Note a truncation; of several in a log partition, the one by the newest leader counts."""
@@ -308,8 +309,8 @@ def check_topic(copy: LogCopy, log: EarlierLog) -> None:
         )
 
 
-def decided(copies: Sequence[LogCopy], earlier: Mapping[int, EarlierLog]) -> LogComparison:
-    """Decide by anchors which records of copies and of earlier runs count.
+def comparison_by_anchors(copies: Sequence[LogCopy], earlier: Mapping[int, EarlierLog]) -> LogComparison:
+    """Return the comparison of copies with the anchors that earlier runs have kept.
 
     Args:
         copies: copies of a dump, each with its comparisons with anchors.
@@ -318,29 +319,48 @@ def decided(copies: Sequence[LogCopy], earlier: Mapping[int, EarlierLog]) -> Log
     Raises:
         InputError: the dump is of another log, or nothing shows which of two histories counts.
     """
-    comparison = LogComparison()
     compared = {copy.log_partition for copy in copies if copy.compared}
-    comparison.unknown = sorted({copy.log_partition for copy in copies} - compared)
-    leading: set[tuple[str, int]] = set()
-    for copy in copies:
-        log = earlier[copy.log_partition]
-        diverged = copy.diverged or _replaced(copy, log)
-        if diverged is None:
-            continue
-        if _is_newer(copy, log, diverged):
-            leading.add(copy.key)
-            comparison.truncate(_truncation(copy, diverged, log))
-        else:
-            comparison.stale[copy.key] = StaleCopy(
-                copy.place, copy.log_partition, copy.matched + 1, diverged.anchor.leader_epoch or 0
-            )
-    for copy in copies:
-        truncation = comparison.truncated.get(copy.log_partition)
-        if truncation is not None and copy.compared and copy.key not in leading:
-            comparison.stale[copy.key] = StaleCopy(
-                copy.place, copy.log_partition, truncation.from_offset, truncation.leader_epoch
-            )
-    return comparison
+    comparison = LogComparison(unknown=sorted({copy.log_partition for copy in copies} - compared))
+    by_copy = {
+        copy.key: found for copy in copies if (found := _divergence(copy, earlier[copy.log_partition])) is not None
+    }
+    comparison = comparison.with_divergences(by_copy.values(), earlier)
+    leading = {key for key, found in by_copy.items() if found.loser is Loser.OTHERS}
+    behind = [
+        _behind(copy, comparison.truncated[copy.log_partition])
+        for copy in copies
+        if copy.compared and copy.log_partition in comparison.truncated and copy.key not in leading
+    ]
+    return comparison.with_divergences(behind, earlier)
+
+
+def _behind(copy: LogCopy, lost: Truncation) -> Divergence:
+    """Return the divergence of a copy that lacks an election which another copy shows."""
+    return Divergence(
+        copy.log_partition, copy.folder, None, lost.from_offset, lost.until_offset, Loser.COPY, lost.leader_epoch
+    )
+
+
+def _divergence(copy: LogCopy, log: EarlierLog) -> Divergence | None:
+    """Return where a copy diverges from what earlier runs have read, by its anchors; None if none shows that it does.
+
+    Raises:
+        InputError: it is of another log, or no leader epoch shows which of both counts.
+    """
+    diverged = copy.diverged or _replaced(copy, log)
+    if diverged is None:
+        return None
+    _check_same_log(copy, log, diverged)
+    loser, epoch = losing(EpochBounds.of(diverged.other.leader_epoch), EpochBounds.of(diverged.anchor.leader_epoch))
+    if loser is Loser.NONE:
+        raise InputError(
+            f"{_where(copy, diverged)}, though older ones are the same; the log was truncated by the election of a "
+            f"leader, and no leader epoch says which record counts; nothing was written: {_CHOOSE}"
+        )
+    first, last = copy.matched + 1, diverged.anchor.log_offset
+    if loser is Loser.OTHERS:
+        first, last = _narrowed(copy, first, last, diverged.anchor.leader_epoch or 0)
+    return Divergence(copy.log_partition, copy.folder, None, first, last, loser, epoch)
 
 
 def _replaced(copy: LogCopy, log: EarlierLog) -> Comparison | None:
@@ -358,42 +378,46 @@ def _replaced(copy: LogCopy, log: EarlierLog) -> Comparison | None:
     return None
 
 
-def _is_newer(copy: LogCopy, log: EarlierLog, diverged: Comparison) -> bool:
-    """Return whether the copy, and not the records of earlier runs, counts after the divergence, by leader epochs.
+def _where(copy: LogCopy, diverged: Comparison) -> str:
+    """Return where two records differ, as the beginning of a sentence."""
+    return (
+        f"{copy.place}: at offset {diverged.anchor.log_offset} of log partition {copy.log_partition} stands a record "
+        f"of {diverged.other.when}, and earlier audits of this cluster have read another one there, of "
+        f"{diverged.anchor.when}"
+    )
+
+
+def _check_same_log(copy: LogCopy, log: EarlierLog, diverged: Comparison) -> None:
+    """Make sure that a copy that differs from earlier runs was the same log once.
 
     Raises:
-        InputError: it is another log, or no leader epoch shows which of both counts.
+        InputError: it is of another log.
     """
-    anchor, other = diverged.anchor, diverged.other
-    where = (
-        f"{copy.place}: at offset {anchor.log_offset} of log partition {copy.log_partition} stands a record of "
-        f"{other.when}, and earlier audits of this cluster have read another one there, of {anchor.when}"
-    )
     is_same_topic = copy.topic_id is not None and copy.topic_id == log.topic_id
     if copy.matched == _NO_OFFSET and not is_same_topic:
-        raise InputError(f"{where}; no older record that they kept for comparison is in the dump: {_WAY_OUT}")
-    if anchor.leader_epoch is None or other.leader_epoch is None or anchor.leader_epoch == other.leader_epoch:
         raise InputError(
-            f"{where}, though older ones are the same; the log was truncated by the election of a leader, and no "
-            f"leader epoch says which record counts; nothing was written: {_CHOOSE}"
+            f"{_where(copy, diverged)}; no older record that they kept for comparison is in the dump: {_WAY_OUT}"
         )
-    return other.leader_epoch > anchor.leader_epoch
 
 
-def _truncation(copy: LogCopy, diverged: Comparison, log: EarlierLog) -> Truncation:
-    """Return where the copy diverges from the records of earlier runs, as exactly as its leader epochs show.
+def _narrowed(copy: LogCopy, first: int, last: int, epoch: int) -> tuple[int, int]:
+    """Return between which offsets a copy diverges, as exactly as its leader epochs say it.
 
-    The checkpoint says that records of lower epochs at or after the start of an epoch are lost. It says nothing about
-    records below: a follower that fetched a cleaned log notes too high a start.
+    The checkpoint says that what stands at or behind the start of an epoch is lost. It says nothing of what stands
+    below: a follower that fetched a cleaned log notes too high a start.
+
+    Args:
+        copy: the copy.
+        first: it is the same below.
+        last: it is another one there.
+        epoch: the leader epoch of what was lost.
     """
-    first, last, epoch = copy.matched + 1, diverged.anchor.log_offset, diverged.anchor.leader_epoch or 0
     starts = [start for start in copy.epochs if start.leader_epoch > epoch and first <= start.first <= last]
     if starts:
         start = min(starts, key=lambda start: start.first)
         first, last = max(first, start.after + 1), start.first
     begins = [begin for of_epoch, begin in copy.checkpoint if of_epoch > epoch and first <= begin <= last]
-    last = min([last, *begins])
-    return Truncation(copy.log_partition, first, last, log.end_offset, diverged.other.leader_epoch or 0)
+    return first, min([last, *begins])
 
 
 def logs_after(

@@ -6,7 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from coordinator_replay.completeness.anchors import Anchor, Comparison
-from coordinator_replay.completeness.same_log import EarlierLog, LogComparison, LogCopy, check_topic, decided
+from coordinator_replay.completeness.same_log import (
+    EarlierLog,
+    LogComparison,
+    LogCopy,
+    check_topic,
+    comparison_by_anchors,
+)
 from coordinator_replay.filesystem import open_filesystem
 from coordinator_replay.log.coverage import SkipRanges
 from coordinator_replay.log.dump import Dump, DumpFile
@@ -131,7 +137,7 @@ def compare_logs(
         shares = [(copy, share) for copy in copies for share in _to_look_up(copy, earlier, unopened, newest_only)]
         for (copy, _), comparisons in zip(shares, look([share for _, share in shares]), strict=True):
             copy.compared += comparisons
-    return decided(copies, earlier)
+    return comparison_by_anchors(copies, earlier)
 
 
 def _to_look_up(
