@@ -753,7 +753,7 @@ class Warehouse:
         return None if isinstance(parsed, LogTime) and parsed.is_log_end else self._time(parsed)
 
     def _from(self, start: datetime | None = None, group: str | None = None) -> Basis:
-        """Return what an answer about a time range stands on."""
+        """Return the basis of an answer about a time range."""
         return basis_from(self._tables, start, group=group)
 
 

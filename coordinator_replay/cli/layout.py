@@ -219,7 +219,7 @@ class _Fitted:
 
     @cached_property
     def readable(self) -> int:
-        """Return the width at which it is readable: an id with the client's whole name, a text's beginning."""
+        """Return the width at which the column is readable; an id then shows the client's whole name."""
         if not self.column.is_id:
             return self.widest if self.least == self.widest else max(self.least, min(self.widest, self.column.good))
         names = (

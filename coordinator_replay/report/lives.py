@@ -93,7 +93,7 @@ Answer = TypeVar("Answer", StateBand, MemberSpan, OwnedInterval, Rebalance, Comm
 
 
 def _latest(latest_first: Sequence[Interval], most: int, what: str, notes: list[str]) -> tuple[Interval, ...]:
-    """Return intervals by time, and a note where there were more."""
+    """Return the latest intervals by time, and a note if there are more."""
     if len(latest_first) > most:
         notes.append(f"Only the latest {most:,} intervals of {what} are shown: ask for less with --from and --to.")
     return tuple(reversed(latest_first[:most]))

@@ -46,7 +46,7 @@ def _span(clock: Clock, since: datetime | int | None, until: datetime | int | No
 
 
 def _named(process: int, track: int | None, name: str, order: int) -> Iterator[Event]:
-    """Yield metadata that names a process or track and says where it stands."""
+    """Yield metadata with the name and the position of a process or track."""
     kind = "process" if track is None else "thread"
     place = {"ph": "M", "pid": process, "tid": track or 0}
     yield {**place, "name": f"{kind}_name", "args": {"name": name}}

@@ -44,7 +44,7 @@ class Sign(NamedTuple):
 
     @property
     def order(self) -> tuple[int, int, int]:
-        """Return where it stands among others of its group."""
+        """Return its sort key among signs of its group."""
         return time_order(self.at_ms), self.partition, self.offset
 
 

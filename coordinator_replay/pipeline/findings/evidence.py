@@ -1,4 +1,4 @@
-"""The evidence about each group, in the order in which rules take it, made of rows of several tables."""
+"""The evidence about each group, made from rows of several tables, in the order that rules need."""
 
 from bisect import bisect_left
 from collections import defaultdict
@@ -68,7 +68,7 @@ Chunk = Mapping[str, pa.Table]
 
 
 class EvidenceRow(NamedTuple):
-    """A row of evidence; they sort as rules take them."""
+    """A row of evidence; rows sort in the order that rules need."""
 
     tag: Evidence
     at: int
@@ -97,7 +97,7 @@ class _Total(TypedDict):
 
 
 class _Pause(TypedDict):
-    """A pause of a partition that its owner lived through, see ``statements.stalls``."""
+    """A pause of a partition while it had an owner, see ``statements.stalls``."""
 
     topic: str
     partition: int
@@ -169,7 +169,7 @@ class GroupEvidence:
     removed_offsets: list[_Removed] = field(default_factory=list)
 
     def totals(self, limits: Thresholds) -> Totals:
-        """Return what its commits come to.
+        """Return the sums of its commits.
 
         Args:
             limits: from when on their absence is a pause.
@@ -254,7 +254,7 @@ class GroupEvidence:
         return chain(rows[:of_partitions], self._of_partitions(totals), rows[of_partitions:])
 
     def _of_partitions(self, totals: Totals) -> Iterator[EvidenceRow]:
-        """Yield what the history of each partition comes to, in order."""
+        """Yield the sums of each partition's history, in order."""
         open_keys = {(row["topic"], row["partition"]): bool(row["is_exact"]) for row in self.offset_history}
         past = totals.every[PAST.name]
         for key, sums in sorted(totals.every[PARTITION.name].items(), key=itemgetter(0)):
@@ -343,7 +343,7 @@ def _past(totals: Totals) -> Iterator[EvidenceRow]:
 
 
 def _place(row: EvidenceRow) -> tuple[Any, ...]:
-    """Return its tag, time, name and number, then where it stands in the log."""
+    """Return the sort key of a row: tag, time, name, number, then its position in the log."""
     return (*row[:4], _number(row.content.get("log_partition")), _number(row.content.get("log_offset")))
 
 

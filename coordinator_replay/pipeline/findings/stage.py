@@ -1,4 +1,4 @@
-"""The last stage of a bucket: what expires, findings, and steps of the metrics, from all that is known of its groups.
+"""The last stage of a bucket: expiring offsets, findings and steps of the metrics, from all facts about its groups.
 
 No rule sees a commit: what commits come to is added up before. So what goes through here is as much as there are
 groups, partitions committed and rebalances.
@@ -198,7 +198,7 @@ class Evaluation:
         self.result = EvaluationResult()
 
     def run(self) -> EvaluationResult:
-        """Write what expires, findings, steps of the metrics and what commits come to."""
+        """Write expiring offsets, findings, steps of the metrics and sums of commits."""
         context = self.context
         expected = expected_offsets(self._opened(), context.retention, context.as_of, context.horizon_ms)
         for batch in expected.to_batches():

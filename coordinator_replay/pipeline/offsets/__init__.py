@@ -1,1 +1,1 @@
-"""Committed offsets: their history, what waits for a marker, why offsets were removed, and what expires."""
+"""Committed offsets: their history, pending commits, causes of removed offsets, and expiry."""

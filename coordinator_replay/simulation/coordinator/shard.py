@@ -197,7 +197,7 @@ class Shard:
     # -- why ---------------------------------------------------------------------------------------------------------
 
     def note(self, text: str) -> None:
-        """Note what Kafka's log says of the present operation, for the epoch that it may raise."""
+        """Note the reason in Kafka's log for the present operation, for the epoch that it may raise."""
         self._notes.append(text)
 
     def note_rebalance(self, live: LiveClassicGroup, reason: str) -> None:

@@ -39,7 +39,7 @@ LEGAL_PREDECESSORS: Mapping[GroupState, frozenset[GroupState]] = {
 
 
 class LiveClassicGroup(ClassicGroup):
-    """One classic group as it stands now.
+    """A classic group in its present state.
 
     Attributes:
         members: members by id, in the order of Kafka's hash map; ``subscription.protocols`` are all that they support.
@@ -296,7 +296,7 @@ class LiveClassicGroup(ClassicGroup):
         ]
 
     def record(self, assignments: Mapping[str, str] | None = None) -> NewRecord:
-        """Return the record of the group as it stands.
+        """Return the record of the group's present state.
 
         Args:
             assignments: assignments by member id, in place of the members' own.
