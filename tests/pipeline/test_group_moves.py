@@ -10,6 +10,7 @@ import pytest
 from coordinator_replay import Warehouse
 from coordinator_replay.pipeline.audit import Options, plan_audit
 from coordinator_replay.pipeline.group_moves import GroupMoves, hash_divisor, may_have_moved
+from tests.nightly import rest_at_night
 from tests.pipeline.in_process import InProcess, audit_here, contents, cut
 from tests.pipeline.staged_rows import Row, audit_rows, commit, emptied, group_record, marker, moment, ms
 from tests.samples import DATA
@@ -185,7 +186,7 @@ def _nights(rows: Sequence[Row]) -> Iterable[Sequence[Sequence[Row]]]:
     yield [[row for row in rows if row[1]["log_partition"] == one] for one in reversed(partitions)]
 
 
-@pytest.mark.parametrize("name", LOGS)
+@pytest.mark.parametrize("name", rest_at_night(LOGS, ["three partition counts", "marker behind the move"]))
 def test_brothers_in_one_run_and_in_nights(audit_rows: Callable[..., Any], tmp_path: Path, name: str):
     audit_rows(tmp_path / "whole", LOGS[name])
     asked = Warehouse(tmp_path / "whole")

@@ -13,6 +13,7 @@ from coordinator_replay.pipeline.audit import ExpiryOptions
 from coordinator_replay.query.groups import groups_at
 from coordinator_replay.query.tables import Tables
 from tests.fleet import cut_nights, write_fleet
+from tests.nightly import rest_at_night
 from tests.pipeline.in_process import audit, content, contents, cut
 from tests.pipeline.staged_rows import audit_rows, commit, group_record
 from tests.samples import Sample
@@ -49,7 +50,7 @@ def slices_of(sample, folder, random):
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))])
-@pytest.mark.parametrize("name", COMPLETE)
+@pytest.mark.parametrize("name", rest_at_night(COMPLETE, ["group-lifecycles", "expiration"]))
 def test_any_slices_in_any_order_end_in_the_tables_of_one_run(name, seed, audit, tmp_path):
     random, sample = Random(f"{name} {seed}"), Sample(name)
     audit(tmp_path / "whole", sample.segments, thresholds=QUICK)

@@ -16,6 +16,7 @@ from coordinator_replay.query.offsets import with_lag, write_reset_file
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.report.lives import life_of
 from coordinator_replay.report.offset_marks import offset_columns
+from tests.nightly import rest_at_night
 from tests.pipeline.in_process import audit, audit_here, contents, cut
 from tests.pipeline.staged_rows import audit_rows, commit, marker
 from tests.samples import DATA
@@ -185,7 +186,7 @@ def test_a_page_begins_a_new_line_with_another_topic(recreated):
 
 
 @pytest.mark.parametrize("name", ["negative-offsets", "recreated-topic"])
-@pytest.mark.parametrize("at", [19, 20, 62])
+@pytest.mark.parametrize("at", rest_at_night([19, 20, 62], [20]))
 def test_nights_are_as_one_run(name, at, audit, tmp_path):
     parts = [tmp_path / "first", tmp_path / "second"]
     cut(segments(name), parts, lambda batches: [0, min(at, batches - 1)])
