@@ -19,6 +19,7 @@ from coordinator_replay.pipeline.read.look_up import earlier_logs
 from coordinator_replay.pipeline.reading import Earlier
 from coordinator_replay.pipeline.stage import Stages
 from coordinator_replay.store.beginning import begin
+from coordinator_replay.store.compaction import upkeep_note
 from coordinator_replay.store.keeping import purge_of
 from coordinator_replay.store.layout import BUCKETS_PROPERTY, LEDGER, RUN_PROPERTY, default_buckets
 from coordinator_replay.store.scan import read_table
@@ -58,6 +59,14 @@ class Job:
         removed = {file.uri for file in changes.removed}
         kept = [file.uri for file in self.files(table) if file.uri not in removed]
         return [*kept, *(file.path for file in changes.added if file.table == table)]
+
+    def upkeep_note(self, changes: Changes) -> str | None:
+        """Return a note that upkeep is due; None where it is not, or where a follower does it."""
+        if self.options.follow is not None:
+            return None
+        removed = {file.uri for file in changes.removed}
+        kept = (file for snapshot in self.snapshots.values() for file in snapshot.every if file.uri not in removed)
+        return upkeep_note(kept, changes.added)
 
     def bucket_files(self) -> list[TableFile]:
         """Return the cluster's files of all tables that have buckets."""

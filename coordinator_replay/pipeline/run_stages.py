@@ -221,6 +221,8 @@ def _commit(work: Work) -> None:
     job = work.job
     work.changes += _changes_of(work.results)
     work.summary.rebalances = job.snapshots["rebalances"].rows(job.options.cluster) + work.changes.rows("rebalances")
+    if (note := job.upkeep_note(work.changes)) is not None:
+        work.run.notes.append(note)
     job.commit(work.run, work.changes)
 
 

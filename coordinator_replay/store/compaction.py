@@ -5,6 +5,7 @@ so that a question about one group reads one part of a file. Large files stay as
 nights since the last upkeep, not with the history.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 import duckdb
@@ -13,6 +14,7 @@ import pyarrow as pa
 from coordinator_replay.errors import WarehouseError
 from coordinator_replay.store.duckdb_connection import connected
 from coordinator_replay.store.duckdb_files import file_names, quoted
+from coordinator_replay.store.layout import partition_text
 from coordinator_replay.store.scan import BATCH_ROWS
 from coordinator_replay.store.snapshot import TableFile
 from coordinator_replay.store.writer import DataFile, FileWriter, Purge, conform, table_part
@@ -23,6 +25,10 @@ LARGE_FILE = 64 << 20
 
 _TOGETHER = 2 * LARGE_FILE
 """Largest number of bytes that are sorted together."""
+
+
+MOST_SMALL_FILES = 30
+"""Small files of a table with the same partition values that a warehouse may have: a month of nights without upkeep."""
 
 
 def groups_of_small(files: Iterable[TableFile]) -> Iterator[list[TableFile]]:
@@ -43,6 +49,32 @@ def groups_of_small(files: Iterable[TableFile]) -> Iterator[list[TableFile]]:
                 together = []
             together.append(file)
         yield from [together] if len(together) > 1 else []
+
+
+def upkeep_note(files: Iterable[TableFile], added: Iterable[DataFile]) -> str | None:
+    """Return a note that upkeep is due; None where no table has too many small files with the same partition values.
+
+    Args:
+        files: the files of all tables.
+        added: files that they get.
+    """
+    sizes = [(file.table, frozenset(file.partition_values().items()), file.size) for file in files]
+    counts = Counter(
+        (table, frozenset((name, partition_text(value)) for name, value in values))
+        for table, values, size in sizes
+        if size < LARGE_FILE
+    )
+    counts.update(
+        (file.table, frozenset(file.partition)) for file in added if file.table is not None and file.size < LARGE_FILE
+    )
+    if not counts:
+        return None
+    (table, values), most = max(counts.items(), key=lambda item: (item[1], item[0][0]))
+    if most <= MOST_SMALL_FILES:
+        return None
+    bucket = dict(values).get("bucket")
+    where = table if bucket is None else f"bucket {bucket} of {table}"
+    return f"upkeep is due: {where} has {most} small files, which maintain merges"
 
 
 def rewrite(table: Table, folder: str, files: Sequence[TableFile], purge: Purge | None = None) -> list[DataFile]:
