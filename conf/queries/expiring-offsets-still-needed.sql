@@ -1,5 +1,9 @@
--- Offsets that are past retention or soon will be, in groups that somebody still used within two weeks before the end of the log.
+-- Offsets that somebody still needs and that expire next: past retention (DUE) or within the horizon of the audit, which ends at looked_until. Needed: the group had members or commits within two weeks before the end of the log, and its members have not unsubscribed from the topic.
 WITH ends AS (SELECT max(log_timestamp) AS at FROM group_timeline WHERE cluster = $cluster),
+looked AS (
+    SELECT CAST(settings->>'$.horizon_ms' AS BIGINT) AS horizon_ms FROM audit_runs
+    WHERE cluster = $cluster AND status = 'done' ORDER BY started_at DESC, run_id DESC LIMIT 1
+),
 used AS (
     SELECT group_id, max(seen) AS last_seen FROM (
         SELECT group_id, max(log_timestamp) AS seen FROM group_timeline
@@ -10,8 +14,9 @@ used AS (
 )
 SELECT status, expire_at, group_id, topic, count(*) AS partition_count, min(partition) AS first_partition,
        max(partition) AS last_partition, min(rule) AS rule, min(group_state) AS group_state,
-       arg_max(last_owner_member_id, commit_timestamp) AS last_owner_member_id, min(last_seen) AS group_last_seen
-FROM expired_offsets JOIN used USING (group_id) CROSS JOIN ends
-WHERE cluster = $cluster AND status IN ('DUE', 'EXPIRING') AND last_seen > ends.at - INTERVAL 14 DAY
+       arg_max(last_owner_member_id, commit_timestamp) AS last_owner_member_id, min(last_seen) AS group_last_seen,
+       min(ends.at + to_milliseconds(horizon_ms)) AS looked_until
+FROM expired_offsets JOIN used USING (group_id) CROSS JOIN ends LEFT JOIN looked ON true
+WHERE cluster = $cluster AND status IN ('DUE', 'EXPIRING') AND last_seen > ends.at - INTERVAL 14 DAY AND coalesce(rule, '') <> 'unsubscribed_topic'
 GROUP BY status, expire_at, group_id, topic
 ORDER BY expire_at, group_id, topic

@@ -19,6 +19,7 @@ from prometheus_client.openmetrics.exposition import generate_latest as generate
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.findings import runs_since
 from coordinator_replay.query.groups import UNKNOWN, Group, groups_at
+from coordinator_replay.query.saved import run_saved_query
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.re2_patterns import compile_pattern
 from coordinator_replay.safe_text import neutral
@@ -244,6 +245,27 @@ def _add_groups(
         [((name, status), count) for name, status, count in offsets if status != "EXPIRED"],
         (GROUP_LABEL, "status"),
     )
+    gauges.add(
+        "group_offsets_expire_timestamp_seconds",
+        "When the first committed offset of the group that somebody still needs expires, or was to expire.",
+        [((name,), at.timestamp()) for name, at in _first_expiries(warehouse) if name in names],
+        (GROUP_LABEL,),
+    )
+
+
+_NEEDED = "expiring-offsets-still-needed"
+"""Saved query for the offsets that somebody still needs. Metrics have no other definition of them."""
+
+
+def _first_expiries(warehouse: Tables) -> list[tuple[str, datetime]]:
+    """Return when the first offset of each group expires that somebody still needs."""
+    names, rows = run_saved_query(warehouse, _NEEDED)
+    group, expire_at = names.index("group_id"), names.index("expire_at")
+    first: dict[str, datetime] = {}
+    for row in rows:
+        if row[expire_at] is not None:
+            first[row[group]] = min(row[expire_at], first.get(row[group], row[expire_at]))
+    return sorted(first.items())
 
 
 def _state(group: Group) -> str:

@@ -67,6 +67,8 @@ def test_metrics_are_what_the_commands_answer(folder):
     assert coming
     assert samples(text, "group_expired_offsets") == over
     assert samples(text, "group_expiring_offsets") == coming
+    # That of group zombie is past retention, and nothing shows that somebody uses the group.
+    assert samples(text, "group_offsets_expire_timestamp_seconds") == {("simple",): at("04:00").timestamp()}
     assert samples(text, "coordinator_changes") == {("7",): 1}
     assert samples(text, "log_age_seconds") == {(): (at("02:30") - warehouse.coverage.last).total_seconds()}
 

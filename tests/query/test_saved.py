@@ -206,6 +206,17 @@ def test_offsets_that_somebody_needs_are_told_before_they_expire(warehouse: Tabl
     ]
 
 
+def test_offsets_of_topics_that_members_left_are_needed_by_nobody(tmp_path: Path):
+    def expiring(topic: str, rule: str) -> dict[str, Any]:
+        about = {"cluster": "default", "group_id": "payments", "topic": topic, "partition": 0, "status": "EXPIRING"}
+        return about | {"rule": rule, "expire_at": at("05:00"), "committed_offset": 1, "is_exact": True}
+
+    rows = [expiring("left", "unsubscribed_topic"), expiring("read", "empty_group")]
+    warehouse = Tables(str(write_small_warehouse(tmp_path, expired_offsets=rows)))
+    [found] = answers(warehouse, "expiring-offsets-still-needed")
+    assert (found["topic"], found["expire_at"]) == ("read", at("05:00"))
+
+
 def test_longest_downtime(warehouse: Tables):
     (found,) = answers(warehouse, "longest-partition-downtime")
     assert (found["partition"], found["unowned_ms"], found["unowned_to"]) == (1, 5000, at("02:10:20"))
