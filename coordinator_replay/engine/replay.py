@@ -255,7 +255,7 @@ class StateReplay:
         return not operation.ends_before(record, PHASE.get((record.kind, record.value is None)))
 
     def lose_track(self, partition: int, offset: int, timestamp_ms: int | None, group_type: GroupType | None) -> Event:
-        """Return records that no dump has begin to be missing: nothing is proven any more but by records behind them.
+        """Note that records begin to be missing that no dump has; only later records can prove anything.
 
         Args:
             partition: the log partition.
@@ -328,7 +328,7 @@ class StateReplay:
     def find_complete(
         self, partition: int, offset: int, timestamp_ms: int | None, group_type: GroupType | None
     ) -> Event:
-        """Take note that no key of the group is open from an offset on; no operation is open."""
+        """Note that no key of the group is open from an offset on; no operation is open."""
         self.is_contested = False
         return self._mark(EventKind.RECORDS_COMPLETE, (partition, offset, timestamp_ms), group_type)
 

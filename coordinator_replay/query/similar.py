@@ -13,7 +13,7 @@ LEAST_PART = 4
 
 
 def nearest(name: str, names: Sequence[str]) -> str | None:
-    """Return the name most like another, in any case: first the shortest that contains it. None if none is alike."""
+    """Return the name most similar to another, in any case; the shortest that contains it, if any; else None."""
     lowered = name.lower()
     alike = [other for other in names if lowered in other.lower() or (other and other.lower() in lowered)]
     if not alike and len(names) > _MOST_COMPARED:

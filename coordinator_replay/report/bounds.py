@@ -30,7 +30,7 @@ def shown_time(rebalance: Rebalance) -> datetime | None:
 
 
 def shown_bound(rebalance: Rebalance, clock: Clock) -> str:
-    """Return what its shown time is; empty if it is the start."""
+    """Return the meaning of a rebalance's shown time; empty if it is the start."""
     if rebalance.started_at is not None or rebalance.completed_at is None:
         return ""
     ended = "ended by then" if rebalance.is_end_open else "its end"

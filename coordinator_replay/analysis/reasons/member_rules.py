@@ -180,7 +180,7 @@ def client_downgrade(situation: Situation) -> Explanation | None:
 
 
 def _changed(situation: Situation, upgraded: list[Return]) -> Explanation | None:
-    """Return clients came back as others."""
+    """Return an explanation by clients that came back with another protocol, assignor or version."""
     if not upgraded:
         return None
     facts = (back.fact(situation, f"; {_spoken(back)}") for back in upgraded)
@@ -317,7 +317,7 @@ def _removals(situation: Situation) -> list[str]:
 
 
 def _replaced(situation: Situation) -> Explanation | None:
-    """Return a static member came back while the group was rebalancing, or by that made it rebalance."""
+    """Return an explanation by static members that came back during a rebalance, or began one."""
     replaced = situation.of_kind(EventKind.MEMBER_REPLACED)
     if situation.group_type is not GroupType.CLASSIC or not replaced:
         return None

@@ -90,14 +90,14 @@ class LinesContext:
 
 
 def add_log_lines(files: BucketFiles, context: LinesContext) -> Changes:
-    """Return a stage: the rebalances of a bucket with the lines that belong to them.
+    """Write the rebalances of a bucket with the lines that belong to them: a stage.
 
     Args:
-        files: the bucket's; its rows of this run are staged.
-        context: what every bucket is worked on with.
+        files: the bucket's files, with staged rows of this run.
+        context: what the work on every bucket needs.
 
     Returns:
-        what its files become, apart from what the run has decided before.
+        The changes of its files, in addition to the changes that the run has decided before.
     """
     written = Changes()
     partitions = _log_partitions(files)

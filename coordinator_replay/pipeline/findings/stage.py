@@ -297,7 +297,7 @@ class Evaluation:
         self._keep(kept)
 
     def _evaluate_group(self, group_id: str, evidence: GroupEvidence, totals: Totals) -> list[int]:
-        """Let the rules look at a group; returns when each of its rebalances was, in milliseconds."""
+        """Evaluate the rules for a group; return the times of its rebalances in milliseconds."""
         guard, rebalances, is_replayed = GroupGuard("evaluating findings"), list[int](), True
         findings: list[FindingRow] = []
         with guard:

@@ -22,7 +22,7 @@ from coordinator_replay.query.who import Who, groups_at_time, is_pattern, named_
 def groups(
     warehouse: Tables, at: datetime | None, *, types: Sequence[str], states: Sequence[str], who: Who
 ) -> Rows[Group]:
-    """Return the groups there were at a point in time.
+    """Return the groups at a point in time.
 
     Args:
         warehouse: the tables.

@@ -180,7 +180,7 @@ class Coordinator:
         return self._taken()
 
     def reload(self) -> list[Result]:
-        """Return the partition gets a new leader: what is in no record is lost, timers start again."""
+        """Give the partition a new leader: state without a record is lost, and timers start again."""
         group_metadata_manager.unload(self._shard)
         self._shard.forget_soft_state()
         self._load()

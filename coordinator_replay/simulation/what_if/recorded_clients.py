@@ -363,10 +363,10 @@ class ClientLives:
         return self.last_commits.get(now.member_id, 0)
 
     def _weighed(self, visit: Visit, following: Visit | None) -> Visit:
-        """Return a visit that may have ended with a session timeout: unlikely where its client was back soon after.
+        """Return a visit that may have ended with a session timeout; that is unlikely if its client was back soon.
 
-        Who died comes back as likely before its session is over as after; who was closed comes back after its removal,
-        mostly at once.
+        A client that died comes back before or after the end of its session with equal likelihood. A client that was
+        closed comes back after its removal, mostly at once.
         """
         other = visit.other_ending
         if other is None or other.how != CRASHED or following is None or visit.departed_ms is None:

@@ -193,7 +193,7 @@ def _check_consumer(group: ConsumerGroup, member_id: str, epoch: int, *, speaks_
 
 
 def _older_epoch_check(member: Member, epoch: int, stale: RequestError) -> Check:
-    """Return an older epoch will do for partitions that were the member's at that epoch, and are still."""
+    """Return the check of an older epoch, accepted for partitions owned since that epoch."""
     current = current_of(member)
     has, gives_up = assigned(current), pending(current)
 

@@ -91,10 +91,10 @@ class ScriptRun:
         self._index = 0
 
     def run(self, text: str) -> str:
-        """Run one line; returns the answer, a line too.
+        """Run one line and return the answer as a line.
 
         Raises:
-            UsageError: the line is not a command, or asks for what can't be; nothing changes.
+            UsageError: the line is not a command, or asks for something impossible; nothing changes.
         """
         did, line = read_line(text, _FIELDS)
         resolved = self._resolved(line)

@@ -93,7 +93,7 @@ class _AssignmentBuilder:
         return {member_id: target.result() for member_id, target in zip(self.member_ids, self.targets, strict=True)}
 
     def _balance_topic(self, topic_id: str) -> int:
-        """Move the topic's partitions from its heaviest to its lightest subscribers; returns how many."""
+        """Move the topic's partitions from its heaviest to its lightest subscribers; return the number of moves."""
         balancer = MemberAssignmentBalancer(self.sizes, self.subscribers[topic_id])
         if balancer.spread <= 1:
             return 0

@@ -59,7 +59,7 @@ def _keep(
 
 
 def _keep_some(target: MemberTarget, topics: frozenset[str], quota: int, free: list[tuple[str, int]]) -> int:
-    """Let a member keep what is within its quota; returns what is left of that."""
+    """Let a member keep partitions within its quota; return the rest of the quota."""
     for topic_id, partitions in target.target.items():
         if topic_id not in topics:
             target.drop(topic_id)
