@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coordinator_replay.analysis.broker_words import BY_RECORDS, LOG_COLUMNS, by_records
+from coordinator_replay.analysis.broker_logs.words import BY_RECORDS, LOG_COLUMNS, by_records
 from coordinator_replay.analysis.expiration import GROUP_KINDS
 from coordinator_replay.analysis.ownership import RECORDS_MISSING
 from coordinator_replay.arrow_times import TIMESTAMP

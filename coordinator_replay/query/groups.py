@@ -16,9 +16,9 @@ from typing import NamedTuple
 from coordinator_replay.answer_columns import PYTHON, column
 from coordinator_replay.engine.model import GroupState
 from coordinator_replay.errors import UsageError
+from coordinator_replay.query.broker_logs.join_phases import JoinPhase, join_phases
 from coordinator_replay.query.group_partitions import unaudited_reason
 from coordinator_replay.query.group_rows import GROUP_ROWS
-from coordinator_replay.query.join_phases import JoinPhase, join_phases
 from coordinator_replay.query.removed import deleted_groups
 from coordinator_replay.query.similar import did_you_mean
 from coordinator_replay.query.tables import AS_OF, END, Tables

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from coordinator_replay.analysis.broker_faults import KAFKA_12759
 from coordinator_replay.answer_columns import column, parsed_json, row_with, select_list
-from coordinator_replay.query.broker_log_events import (
+from coordinator_replay.query.broker_logs.events import (
     GroupLine,
     contradictions,
     departure_of,

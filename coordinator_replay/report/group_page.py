@@ -10,7 +10,7 @@ from typing import Any
 
 from coordinator_replay.analysis.reasons.vocabulary import by_frequency
 from coordinator_replay.query.basis import basis_of_group
-from coordinator_replay.query.broker_log_events import LoggedDeparture, departures
+from coordinator_replay.query.broker_logs.events import LoggedDeparture, departures
 from coordinator_replay.query.groups import UNKNOWN
 from coordinator_replay.query.rebalances import Rebalance
 from coordinator_replay.query.tables import Tables

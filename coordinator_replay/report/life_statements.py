@@ -5,10 +5,10 @@ range, null means no bound. A range is half-open: from ``$start`` on, before ``$
 group's first record with a time have no place on a page's line of time, and are left out.
 """
 
-from coordinator_replay.analysis.broker_words import BEGIN, LOADED
+from coordinator_replay.analysis.broker_logs.words import BEGIN, LOADED
+from coordinator_replay.query.broker_logs.join_phases import LOGGED_STATES
 from coordinator_replay.query.group_moves import COUNTS, in_log_order
 from coordinator_replay.query.group_rows import GROUP_ROWS
-from coordinator_replay.query.join_phases import LOGGED_STATES
 
 # A rebalance that is going on by a broker's log alone begins after the last record.
 SPANS = f"""

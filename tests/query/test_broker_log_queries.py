@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from coordinator_replay import Warehouse
-from coordinator_replay.query.broker_log_events import GroupLine, departure_of
+from coordinator_replay.query.broker_logs.events import GroupLine, departure_of
 from coordinator_replay.query.saved import run_saved_query
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.query.timeline import member_intervals_of, timeline_of

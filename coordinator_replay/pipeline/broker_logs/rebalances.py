@@ -1,8 +1,8 @@
-"""Rebalances with the additions of brokers' logs, see ``analysis.broker_words``.
+"""Rebalances with the additions of brokers' logs, see ``analysis.broker_logs.words``.
 
 A row is made of the records and of all lines that the tables have, whichever came first. Rows of this run are written
 with their lines. Rows of earlier runs are written again if new lines change them. Rows of rebalances that no record
-shows yet (``analysis.unrecorded_rebalances``) are made in each run.
+shows yet (``analysis.broker_logs.unrecorded_rebalances``) are made in each run.
 """
 
 from collections import defaultdict
@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coordinator_replay.analysis.broker_words import (
+from coordinator_replay.analysis.broker_logs.unrecorded_rebalances import ENDS, LastRecord, unrecorded_rebalance
+from coordinator_replay.analysis.broker_logs.words import (
     BEGIN,
     EVENTS,
     LOADED,
@@ -26,7 +27,6 @@ from coordinator_replay.analysis.broker_words import (
     with_broker_log,
 )
 from coordinator_replay.analysis.rows import Scope
-from coordinator_replay.analysis.unrecorded_rebalances import ENDS, LastRecord, unrecorded_rebalance
 from coordinator_replay.columns import Bools, plain_rows
 from coordinator_replay.pipeline.bucket_files import BucketFiles, Changes, Place, TableWriter
 from coordinator_replay.pipeline.by_group import extremes

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from coordinator_replay.analysis.broker_logs.removals import LoggedRemoval
 from coordinator_replay.analysis.expiring import (
     DEFAULT_CHECK_INTERVAL_MS,
     DEFAULT_RETENTION_MS,
@@ -28,7 +29,6 @@ from coordinator_replay.analysis.expiring import (
     Retention,
     expire_at,
 )
-from coordinator_replay.analysis.logged_removals import LoggedRemoval
 from coordinator_replay.arrow_times import TIMESTAMP
 from coordinator_replay.columns import numbers_of
 from coordinator_replay.pipeline.bucket_files import Place, TableWriter

@@ -1,4 +1,4 @@
-"""Removals of offsets that brokers' logs name, see ``analysis.logged_removals``: inputs from the tables."""
+"""Removals of offsets that brokers' logs name, see ``analysis.broker_logs.removals``: inputs from the tables."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,8 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from coordinator_replay.analysis.broker_words import SLACK_MS, GroupLogLine
-from coordinator_replay.analysis.logged_removals import (
+from coordinator_replay.analysis.broker_logs.removals import (
     EVENTS,
     LoggedRemoval,
     Named,
@@ -19,6 +18,7 @@ from coordinator_replay.analysis.logged_removals import (
     logged_removals,
     read_removals,
 )
+from coordinator_replay.analysis.broker_logs.words import SLACK_MS, GroupLogLine
 from coordinator_replay.columns import plain_rows
 from coordinator_replay.store.scan import read_paths
 from coordinator_replay.times import moment_of_ms

@@ -4,13 +4,13 @@ from datetime import datetime
 
 from coordinator_replay.query.answers.answered import Answered
 from coordinator_replay.query.basis import basis_at
-from coordinator_replay.query.broker_log_events import last_departures_note
+from coordinator_replay.query.broker_logs.events import last_departures_note
+from coordinator_replay.query.broker_logs.join_phases import awaited_members
 from coordinator_replay.query.describe import Description, describe_at, inherited_note, missing_records_note
 from coordinator_replay.query.groups import (
     UNRECORDED_STATES,
     join_phase_at,
 )
-from coordinator_replay.query.join_phases import awaited_members
 from coordinator_replay.query.tables import END, Tables
 from coordinator_replay.query.unread_subscriptions import unexpiring_note, unread_in
 

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator_replay.analysis.broker_words import LOG_COLUMNS, by_records
+from coordinator_replay.analysis.broker_logs.words import LOG_COLUMNS, by_records
 from scripts.reasons.durations import durations
 from scripts.reasons.sample import Sample
 from tests.log.batch_spans import walk_batches

@@ -16,7 +16,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from coordinator_replay.analysis.broker_words import BEGIN, DEPARTURES, LOADED, LONGEST_MS, SLACK_MS, cause_of, step_of
+from coordinator_replay.analysis.broker_logs.words import (
+    BEGIN,
+    DEPARTURES,
+    LOADED,
+    LONGEST_MS,
+    SLACK_MS,
+    cause_of,
+    step_of,
+)
 from coordinator_replay.engine.model import GroupState
 from coordinator_replay.listing import listed
 from coordinator_replay.query.tables import END, Tables

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from coordinator_replay.analysis.broker_words import SLACK_MS, GroupLogLine, line_sentence
+from coordinator_replay.analysis.broker_logs.words import SLACK_MS, GroupLogLine, line_sentence
 
 
 class Removal(StrEnum):

@@ -11,7 +11,7 @@ No record confirms these lines, so no cause is certain and no row is exact.
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from coordinator_replay.analysis.broker_words import (
+from coordinator_replay.analysis.broker_logs.words import (
     MOST_LINES,
     SLACK_MS,
     GroupLogLine,

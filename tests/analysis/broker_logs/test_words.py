@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from coordinator_replay.analysis.broker_words import GroupLogLine, by_records, with_broker_log
+from coordinator_replay.analysis.broker_logs.words import GroupLogLine, by_records, with_broker_log
 
 DONE = 1_795_442_300_000
 
