@@ -110,7 +110,7 @@ def dashboard_queries() -> list[str]:
     """What its panels ask, for all groups of the cluster."""
     dashboard = json.loads(DASHBOARD.read_text(encoding="utf-8"))
     asked = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
-    named = {"$cluster": "default", "$group": ".*", "$window": "0s"}
+    named = {"$cluster": "default", "$group": ".*", "$window": "1ms"}
     return [re.sub("|".join(map(re.escape, named)), lambda found: named[found[0]], one) for one in asked]
 
 
