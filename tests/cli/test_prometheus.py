@@ -111,7 +111,10 @@ def dashboard_queries() -> list[str]:
     dashboard = json.loads(DASHBOARD.read_text(encoding="utf-8"))
     asked = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
     named = {"$cluster": "default", "$group": ".*", "$window": "1ms"}
-    return [re.sub("|".join(map(re.escape, named)), lambda found: named[found[0]], one) for one in asked]
+    return [
+        re.sub("|".join(map(re.escape, named)), lambda found: named[found[0]], one).removesuffix(" > 0")
+        for one in asked
+    ]
 
 
 @needs("prometheus")
