@@ -163,9 +163,10 @@ def skew(setting: Setting) -> Measured:
     return _row("skew", ours, "audit of as many commits, spread", a, b, 1.3, "x the spread")
 
 
-def _command(arguments: Sequence[str]) -> float:
+def _command(arguments: Sequence[str], **environment: str) -> float:
     command = [sys.executable, "-m", "coordinator_replay", *arguments]
-    return seconds(lambda: subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True))
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": {**os.environ, **environment}}
+    return seconds(lambda: subprocess.run(command, check=True, **quiet))
 
 
 def store(setting: Setting) -> Measured:
@@ -213,3 +214,16 @@ def small(setting: Setting) -> Measured:
         for _ in range(3)
     ]
     return _row("small", "audit of the demo's dump", "a bare session", min(a), min(b), 1.5, "x the session")
+
+
+def first_audit(setting: Setting) -> Measured:
+    """An audit of the demo's dump by a package that has compiled nothing yet, against the next one."""
+    import coordinator_replay
+
+    demo = Path(coordinator_replay.__file__).parent / "demo_dump" / "segments"
+    compiled = str(setting.work / "compiled")
+    a, b = (
+        _command(["audit", str(demo), "--warehouse", str(setting.work / name)], NUMBA_CACHE_DIR=compiled)
+        for name in ("first", "second")
+    )
+    return _row("first-audit", "the first audit of an installation", "the second", a, b, 2, "x the second")

@@ -16,7 +16,7 @@ from benchmarks.copying import copy_seconds
 from benchmarks.following import following
 from benchmarks.growth import growth
 from benchmarks.measured import Measured, Setting, in_turns, seconds
-from benchmarks.nightly import memory, nights, scale, skew, small, store, whole
+from benchmarks.nightly import first_audit, memory, nights, scale, skew, small, store, whole
 from benchmarks.replay import engine, groups
 from benchmarks.spark_users import data_source, replay_frames
 from benchmarks.what_if import what_if, what_if_all
@@ -203,6 +203,7 @@ ROWS: dict[str, Callable[[Setting], Measured]] = {
     "nights": nights,
     "scale": scale,
     "small": small,
+    "first-audit": first_audit,
     "following": following,
 }
 """Every row by its name, those without Spark first."""
