@@ -98,7 +98,7 @@ def _clients_text(member_ids: Iterable[str] | None, by_member: Mapping[str, str]
 
 
 def places_of(answer: WhatIf) -> list[Place]:
-    """Return the rows of owners: the partitions of each life, as many of them as there is room for in every life."""
+    """Return the rows of owners: the same first partitions for each life, as many as there is room for."""
     partitions = sorted({(row["topic"] or "", row["partition"]) for life in answer.lives for row in _ownerships(life)})
     most = max(MOST_ROWS // len(answer.lives), 1)
     return [(number, *partition) for number in range(len(answer.lives)) for partition in partitions[:most]]

@@ -46,7 +46,7 @@ def simulate(script: str, out: Path | None, truth: Path | None, verbose: bool) -
 
 
 def _lines(script: str) -> Iterator[str]:
-    """Yield the lines of a script; what goes wrong while answers are printed is none of its matter."""
+    """Yield the lines of a script; a script that can't be read is a usage error."""
     try:
         with click.open_file(script, encoding="utf-8-sig", errors="surrogateescape") as lines:
             yield from lines

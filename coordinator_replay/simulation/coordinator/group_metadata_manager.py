@@ -153,7 +153,7 @@ def list_groups(shard: Shard, request: Request, _: Reply) -> Outcome:
 
 
 def delete_groups(shard: Shard, request: Request, _: Reply) -> Outcome:
-    """Delete groups without members, in the order of a hash set: first offsets, then what else the records say."""
+    """Delete groups without members, in the order of a hash set: for each first the offsets, then its other records."""
     records: list[NewRecord] = []
     results = []
     for group_id in hash_set(request.body["groupsNames"], string_hash):

@@ -58,7 +58,7 @@ class Timers:
         return self._queue[0][0] if self._queue else None
 
     def take_due(self, to_ms: int) -> Timer | None:
-        """Take the next timer that fires until then, the time itself included; it runs no longer."""
+        """Remove and return the next timer that fires at this time or before; None if there is none."""
         self._refresh_head()
         if not self._queue or self._queue[0][0] > to_ms:
             return None

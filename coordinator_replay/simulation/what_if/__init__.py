@@ -1,4 +1,4 @@
-"""What would have been: a recorded group run again under other settings.
+"""What-if: a recorded group run again under other settings.
 
 ``record`` has the group's records as operations; ``recorded_clients`` and ``script`` have who came and went when.
 Simulated ``clients`` act that out against the simulated coordinator (``run``). The records that it writes become the

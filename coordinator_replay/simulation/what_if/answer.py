@@ -245,7 +245,7 @@ def _differences(before: Measures, after: Measures) -> Iterable[str]:
 
 
 def _changes_by_cause(before: Measures, after: Measures) -> Iterable[str]:
-    """Yield the causes with fewer or more rebalances, whatever is not on record, and the difference."""
+    """Yield the causes with fewer or more rebalances over the whole range of the prediction, and the difference."""
     vanish, appear = [], []
     for cause in dict.fromkeys((*before.causes, *after.causes)):
         count, value = before.causes.get(cause, 0), after.causes.get(cause, 0)

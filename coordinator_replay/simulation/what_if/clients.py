@@ -150,10 +150,10 @@ class ClassicConsumer(Consumer):
 
     @property
     def leaves(self) -> bool:
-        """Return whether it sends LeaveGroup when it is closed: who may come back under its instance id does not.
+        """Return whether it sends LeaveGroup when it is closed; a static member doesn't, since it may come back.
 
-        librdkafka does it when its partitions are revoked, which does not happen where a cooperative consumer that has
-        joined has none (``rd_kafka_cgrp_revoke_all_rejoin``): its session has to time out.
+        librdkafka sends it when its partitions are revoked. A cooperative consumer that has joined and has no
+        partitions revokes none (``rd_kafka_cgrp_revoke_all_rejoin``): its session has to time out.
         """
         if self.library == LIBRDKAFKA and self.strategy == COOPERATIVE and self.generation >= 0 and not self.owned:
             return False
@@ -195,7 +195,7 @@ class ClassicConsumer(Consumer):
         return {name: topic.partitions for name, topic in around.topics.by_name.items() if name in self.topics}
 
     def rejoin(self, around: Connection) -> None:
-        """Join again, since what it asks for, or what there is, has changed."""
+        """Join again, because its subscription or its topics changed."""
         if self.stage == "stable" and not self.is_waiting:
             self._give_up(around)
 
@@ -361,7 +361,7 @@ class ModernConsumer(Consumer):
         return self.generation > 0
 
     def leave(self, around: Connection) -> None:
-        """Close: who may come back under its instance id does not leave for good."""
+        """Close; a static member doesn't leave for good, since it may come back."""
         self._send(around, {"memberEpoch": LEFT_EPOCH if self.instance_id is None else AWAY_EPOCH})
 
     def answered(self, around: Connection, api: str, body: Body) -> None:

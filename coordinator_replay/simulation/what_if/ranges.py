@@ -73,7 +73,7 @@ def shortest(settings: Settings, life: Life) -> Settings | None:
 
 
 def with_librdkafka(settings: Settings, clients: Sequence[ClientLife]) -> tuple[ClientLife, ...] | None:
-    """Return clients whose library is not on record as librdkafka's; None where that makes no difference."""
+    """Return the clients with librdkafka as library where none is on record; None if that makes no difference."""
     is_recorded = settings.library is not None or all(client.library is not None for client in clients)
     if settings.protocol != "classic" or is_recorded:
         return None

@@ -96,10 +96,10 @@ def _append(operations: list[RecordedOperation], events: Sequence[Event], first_
 
 
 def assigned_partitions(operations: Sequence[RecordedOperation]) -> dict[str, list[DatedTopicChange]]:
-    """Return how many partitions each topic had at least, by what the records call it: by the highest assigned number.
+    """Return the least number of partitions that each topic had, by its name or id in the records.
 
-    A topic is taken to have been there before the group, and to have grown when the rebalance began that first assigned
-    more of it.
+    The number follows from the highest assigned partition. A topic counts as older than the group. It counts as grown
+    when the rebalance began that first assigned a higher partition.
     """
     by_topic: dict[str, list[DatedTopicChange]] = {}
     for operation in operations:

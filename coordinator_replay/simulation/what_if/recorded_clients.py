@@ -139,7 +139,7 @@ class ClientLives:
         self.phases.append(RecordedPhase(done_ms=operation.join_done_ms or operation.at_ms, left_out=left_out))
 
     def _are_alive(self, operation: RecordedOperation) -> None:
-        """Note the clients alive in an operation: all members of a generation, and members with a step of KIP-848."""
+        """Note which clients are alive: all members of a new generation, or a member that took a step of KIP-848."""
         for event in operation.events:
             if str(event.kind) in STEPS:
                 lives = [self.by_member.get(event.member_id or "")]
@@ -225,10 +225,10 @@ class ClientLives:
             _close(client, max(at_ms, client.now.arrived_ms + 1), other=other)
 
     def _back_by_then(self, client: _Client, died_ms: int) -> _Client | None:
-        """Return who came under the same client id and host after a client had died, and before it was removed: itself.
+        """Return the new member that a client became that died and came back before its old member was removed, if any.
 
         Args:
-            client: who died.
+            client: the client that died; the new member has the same client id and host.
             died_ms: when.
         """
         return next(
@@ -282,7 +282,7 @@ class ClientLives:
         return self.reasons.get(member.member_id, ("", "possible"))
 
     def _timeout(self, now: Visit, member: Member, operation: RecordedOperation) -> Ending | None:
-        """Return the session timeout that a departure may be that is more likely a leave; None where it can be none.
+        """Return the session timeout that may have ended a visit instead of a likelier leave; None if none can have.
 
         A session runs from the last heartbeat. Under the classic protocol a commit renews it
         (``GroupMetadataManager.rescheduleClassicGroupMemberHeartbeat``); under the other one the last heartbeat may lie
@@ -299,7 +299,7 @@ class ClientLives:
         return Ending(self._died_ms(now, removed_ms), CRASHED)
 
     def _died_ms(self, now: Visit, removed_ms: int) -> int:
-        """Return when a member died whose session was over then: a session earlier, but after its last sign."""
+        """Return when a removed member died: a session timeout before its removal, but not before its last sign."""
         return max(removed_ms - self._session(now.subscriptions[-1][1]), self._last_sign(now))
 
     def _away(self, member: Member, at_ms: int) -> None:

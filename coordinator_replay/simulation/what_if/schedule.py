@@ -236,7 +236,7 @@ class Closing:
         return steps is not None
 
     def answered(self, consumer: Consumer) -> bool:
-        """Return whether a consumer that is owed an answer, and gets it, is closing: it leaves now."""
+        """Return whether this answer was the last that a closing consumer waited for; if so, it leaves now."""
         steps = self._owed.pop(consumer, None)
         if steps is not None:
             self._end(consumer.name, steps)

@@ -202,7 +202,7 @@ def topics_read(clients: Sequence[ClientLife], recorded: Recorded) -> set[str]:
 def topic_changes(
     wanted: Iterable[str], operations: Sequence[RecordedOperation], recorded: Recorded, notes: list[str]
 ) -> tuple[Mapping[str, str], TopicChanges]:
-    """Return topic names by id, and when topics changed; of topics without metadata what assignments show."""
+    """Return topic names by id, and the changes of topics; assignments show those of topics without metadata."""
     missing = {name for name in wanted if name not in recorded.changes and name not in recorded.counts}
     if not missing:
         return recorded.names, recorded.changes

@@ -143,7 +143,7 @@ def _is_on_record(client: ClientLife, visit: Visit, start_ms: int, lead_ms: int)
 
 
 def without_restarts(clients: Sequence[ClientLife]) -> tuple[ClientLife, ...]:
-    """Return clients that never went where they came back: each stays from its first arrival to its last end."""
+    """Return the clients without their restarts: each stays from its first arrival to the end of its last visit."""
     return tuple(
         replace(
             client,
@@ -217,13 +217,13 @@ class RecordedPhase:
         self.has_leader |= is_leader
 
     def is_after(self, before: "RecordedPhase", heartbeat_ms: int) -> bool:
-        """Return whether its members had been closed before the end of the phase before it, which was a long one."""
+        """Return whether its removed members were closed while the phase before it, which removed others, went on."""
         over_ms = self.done_ms - before.done_ms - self.session_ms
         return bool(self.removed and before.removed) and over_ms <= heartbeat_ms
 
 
 def unseen(phases: Iterable[RecordedPhase], start_ms: int, end_ms: int) -> float:
-    """Return the share of a time range in which join phases waited for static members; others left no record then."""
+    """Return the share of a time range without records, because join phases waited for static members."""
     waited = [phase for phase in phases if phase.removed and start_ms <= phase.done_ms < end_ms]
     waited_ms = sum((phase.left_out + 1) * phase.session_ms for phase in waited)
     return min(waited_ms / (end_ms - start_ms), 1.0)

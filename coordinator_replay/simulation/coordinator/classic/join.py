@@ -112,7 +112,7 @@ class Join:
     # -- a static member that returns without its id -----------------------------------------------------------------
 
     def _replace(self, instance_id: str, old_member_id: str, member_id: str) -> Outcome:
-        """Give the instance's place to the new id; in a stable group without a rebalance, if the vote stays."""
+        """Give the instance's place to the new id; a stable group rebalances only if another protocol is chosen."""
         live = self.live
         old_leader = live.leader
         self._fence(old_member_id)

@@ -53,7 +53,7 @@ from coordinator_replay.simulation.coordinator.topics import Topics
 
 
 def upgrade(shard: Shard, live: LiveClassicGroup) -> tuple[GroupUpdate, dict[str, int]]:
-    """Make a consumer group of a classic group with members; the records of it come first in the update.
+    """Make a consumer group of a classic group with members; the update begins with the records of the conversion.
 
     All members are stable in it, at the generation as epoch, with what they were assigned. Requests they had parked
     are answered with REBALANCE_IN_PROGRESS.
@@ -172,7 +172,7 @@ def _by_id(partitions: Iterable[tuple[str, tuple[int, ...]]], topics: Topics) ->
 
 
 def _check_owners(members: Iterable[Member]) -> None:
-    """Refuse a group two of whose members have the same partition, which a leader's assignment can say."""
+    """Refuse a group if a leader assigned the same partition to two of its members."""
     gains = [(member.member_id, NOTHING, current_of(member).assigned or NOTHING) for member in members]
     for topic_id, number, _, _ in assign_partitions({}, gains):
         raise RequestError("UNKNOWN_SERVER_ERROR", f"{topic_id}-{number} is still owned")

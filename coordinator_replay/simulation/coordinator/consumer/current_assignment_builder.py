@@ -63,14 +63,14 @@ Owned = Sequence[Mapping[str, Any]] | None
 
 
 def owns_any(owned: Owned, of: Assignment) -> bool:
-    """Return whether a client still owns one of some partitions; one that says nothing may own them all."""
+    """Return whether a client may still own any of some partitions: True if it doesn't say what it owns."""
     if owned is None:
         return True
     return any(partition in of.get(topic["topicId"], ()) for topic in owned for partition in topic["partitions"])
 
 
 def owns_only(owned: Owned, of: Assignment) -> bool:
-    """Return whether a client owns nothing but some partitions; of one that says nothing it is not known."""
+    """Return whether a client says that it owns nothing but some partitions: False if it doesn't say what it owns."""
     if owned is None:
         return False
     for topic in owned:

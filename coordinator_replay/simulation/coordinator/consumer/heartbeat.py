@@ -219,7 +219,7 @@ def take_over(
 
 
 def note_subscription(update: GroupUpdate, member: Member, subscription: Subscription) -> bool:
-    """Write a member's subscription where it is new; True where its names are others."""
+    """Write a member's subscription if it is new; return whether its topic names changed."""
     before = member.subscription
     if before is not None and before == subscription and member.member_id in update.group.members:
         return False
@@ -248,7 +248,7 @@ def reconcile(
     *,
     has_subscription_changed: bool,
 ) -> Member:
-    """Take a member a step towards its target, unless it is there; writes down what has changed."""
+    """Take a member a step towards its target, unless it is there, and write a record if anything changed."""
     current = current_of(member)
     is_there = current.state is MemberState.STABLE and current.epoch == target_epoch
     if is_there and not has_subscription_changed:
@@ -371,7 +371,7 @@ def leave(shard: Shard, body: Mapping[str, Any]) -> Outcome:
 
 
 def _away(update: GroupUpdate, member: Member) -> record_helpers.NewRecord:
-    """Return a static member leaves for a restart: it keeps what it has, at epochs that say nothing."""
+    """Return the record of a static member that leaves for a restart: it keeps its partitions, each with epoch 0."""
     current = current_of(member)
     zeros = {topic_id: (0,) * len(numbers) for topic_id, numbers in (current.assigned or NOTHING).items()}
     value = current_value(current._replace(epoch=AWAY_EPOCH, pending=NOTHING, pending_epochs=NOTHING))

@@ -191,7 +191,7 @@ def check_epoch(member: Member, epoch: int, owned: Owned) -> None:
 
 
 def replace_member(update: GroupUpdate, old: Member, member_id: str) -> Member:
-    """Give a static member's place to a new member id; its records go and come again under the new id."""
+    """Give a static member's place to a new member id: write tombstones for the old id, and records for the new one."""
     group_id = update.group_id
     new = Member(member_id, old.subscription, current_of(old)._replace(epoch=0, previous_epoch=0), old.target)
     update.shard.note(

@@ -49,7 +49,7 @@ def start_session(shard: Shard, group_id: str, member_id: str, timeout_ms: int |
 def start(
     shard: Shard, timer: str, group_id: str, member_id: str, timeout_ms: int, why: str, *, epoch: int | None = None
 ) -> None:
-    """Remove a member after a while, unless its epoch is another than the one that the timer counts for.
+    """Start a timer that removes a member, unless the member has another epoch than the timer's by then.
 
     Args:
         shard: the shard.
@@ -99,7 +99,7 @@ def fence_if_there(shard: Shard, group_id: str, member_id: str, why: str, epoch:
 
 
 def fence(update: GroupUpdate, members: Sequence[Member], response: Mapping[str, Any] | None, reason: str) -> Outcome:
-    """Remove members and raise the group epoch, whoever is left; or turn what is left into a classic group.
+    """Remove members and raise the group epoch, or make the rest a classic group where such a downgrade is due.
 
     Args:
         update: the group.
@@ -166,7 +166,7 @@ def load_group(shard: Shard, group_id: str) -> None:
 
 
 def topics_changed(shard: Shard, topics: TopicChange) -> None:
-    """Have groups that subscribe to a topic that changed look at it with their next heartbeat."""
+    """Make each group that subscribes to a changed topic look at its topics again at its next heartbeat."""
     for group_id, state in shard.consumer_states.items():
         group = shard.group(group_id)
         if isinstance(group, ConsumerGroup) and topics.names & state.subscriptions.topics(group.regexes):

@@ -104,7 +104,7 @@ def _resolving(shard: Shard, group_id: str, expressions: tuple[str, ...]) -> Cal
 def take_resolved(
     shard: Shard, group_id: str, resolved: Mapping[str, frozenset[str]], version: int, started_ms: int
 ) -> Outcome:
-    """Write down what expressions stand for; a group whose topics are others now gets a new epoch."""
+    """Write the topics that expressions match; a group gets a new epoch if these or its metadata hash changed."""
     if not isinstance(shard.group(group_id), ConsumerGroup):
         return NOTHING_TO_DO
     update = existing_group(shard, group_id)

@@ -1,4 +1,4 @@
-"""Offsets that go without a request: retention is over, or their topic was deleted.
+"""Removal of offsets without a request: after their retention, or when their topic was deleted.
 
 Mirrors ``GroupCoordinatorShard.cleanupGroupMetadata``, ``OffsetMetadataManager.cleanupExpiredOffsets`` and
 ``onTopicsDeleted``.

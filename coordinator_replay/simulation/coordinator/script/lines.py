@@ -67,7 +67,7 @@ def read_end(line: Line) -> tuple[int, int, bool]:
 
 
 def check_true(line: Line, name: str) -> None:
-    """Make sure that a command that knows no other value has this one."""
+    """Refuse a line unless this field is true."""
     if line[name] is not True:
         raise UsageError(f"{name} is {line[name]!r}; it must be true")
 

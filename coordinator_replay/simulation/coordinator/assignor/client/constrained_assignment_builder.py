@@ -175,7 +175,7 @@ class _ConstrainedAssignmentBuilder:
 
 
 def without_kept(every: list[Partition], kept: list[Partition]) -> list[Partition]:
-    """Return the partitions of one sorted list that are not in another, as one walk over both finds them."""
+    """Return the partitions of a sorted list that are not in another, found by one walk over both."""
     left = []
     following = iter(kept)
     expected = next(following, None)

@@ -240,7 +240,7 @@ class PartitionMovements:
         self._moved: dict[tuple[str, str, str], HashOrder[Partition, None]] = {}
 
     def partition_to_move(self, partition: Partition, source: str, destination: str) -> Partition:
-        """Return the partition to move in place of this one: one that came the other way, if there is one."""
+        """Return the partition to move: of the same topic one that moved the other way before, else this one."""
         if partition in self._routes:
             source = self._routes[partition][0]
         reverse = self._moved.get((partition[0], destination, source))

@@ -44,7 +44,7 @@ class Racks:
         }
 
     def __bool__(self) -> bool:
-        """Return whether racks are looked at."""
+        """Return whether racks matter here."""
         return bool(self.of_members)
 
     def mismatch(self, member: str, partition: Partition) -> bool:

@@ -52,7 +52,7 @@ class _TopicRun:
 
     @property
     def partition_count_with_racks(self) -> int:
-        """Return how many partitions it is compared by: none where no subscriber has a rack."""
+        """Return the number of partitions by which it is compared to other topics: 0 if no subscriber has a rack."""
         return len(self.racks) if self._has_consumer_racks else 0
 
     def room(self, member: str) -> int:

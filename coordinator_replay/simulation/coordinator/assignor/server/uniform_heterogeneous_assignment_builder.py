@@ -67,7 +67,7 @@ class _AssignmentBuilder:
                     owners[partition] = index
 
     def deal(self) -> None:
-        """Give free partitions to the least loaded subscribers, topics with few subscribers for much first."""
+        """Give free partitions to the least loaded subscribers, topics with many partitions per subscriber first."""
         free = {
             topic_id: [partition for partition, owner in enumerate(owners) if owner == NOBODY]
             for topic_id, owners in self.owners.items()
