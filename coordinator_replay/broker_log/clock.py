@@ -66,8 +66,8 @@ class UtcOffset:
 def utc_offsets(lines: Iterable[RecordedLine]) -> list[UtcOffset] | None:
     """Return the differences of a file's times from UTC.
 
-    A file has one difference, or two if daylight saving began or ended in it. Lines between those that show the first
-    and those that show the second may have either difference, so they are in neither.
+    A file has one difference, or two if daylight saving began or ended in it. Between the last line that shows the
+    first and the first line that shows the second, lines may have either difference. So they belong to neither.
 
     Args:
         lines: lines that have records, in the order of the file.
@@ -104,7 +104,10 @@ class ZoneClock:
         self._last_ms: int | None = None
 
     def utc_ms(self, local_ms: int) -> int:
-        """Return UTC for a local time. Of an hour that clocks show twice, it is the second once times went back."""
+        """Return UTC for a local time.
+
+        If clocks show an hour twice, times count as the second hour once they went back.
+        """
         local = datetime.fromtimestamp(local_ms // 1000, UTC).replace(tzinfo=self._zone)
         first, second = (round(local.replace(fold=fold).timestamp()) * 1000 + local_ms % 1000 for fold in (0, 1))
         is_second = self._last_ms is not None and first < self._last_ms - WITHIN_MS

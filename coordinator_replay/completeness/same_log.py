@@ -403,8 +403,8 @@ def _check_same_log(copy: LogCopy, log: EarlierLog, diverged: Comparison) -> Non
 def _narrowed(copy: LogCopy, first: int, last: int, epoch: int) -> tuple[int, int]:
     """Return between which offsets a copy diverges, as exactly as its leader epochs say it.
 
-    The checkpoint says that what stands at or behind the start of an epoch is lost. It says nothing of what stands
-    below: a follower that fetched a cleaned log notes too high a start.
+    The checkpoint says that what stands at or behind the start of an epoch is lost. It says nothing about lower
+    offsets: a follower that fetched a cleaned log notes too high a start.
 
     Args:
         copy: the copy.

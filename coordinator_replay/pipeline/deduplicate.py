@@ -145,7 +145,7 @@ def _read(files: Sequence[StagedFile]) -> _Rows:
 
 
 def _best_copies(rows: _Rows) -> Bools:
-    """Return which rows stay of those that stand at a position: the highest leader epoch, then the first file."""
+    """Return which rows stay: at each position, the one with the highest leader epoch, then the first file."""
     [placed] = np.nonzero(rows.has_place)
     partitions, offsets = rows.partitions[placed], rows.offsets[placed]
     keep = np.zeros(len(rows.partitions), np.bool_)
@@ -248,8 +248,8 @@ def _offsets(staged: Sequence[StagedFile], rows: _Rows) -> OffsetsByCopy:
 class Deduplication:
     """Deduplication of one bucket.
 
-    Where staged records may stand between those of the tables, each position is looked up in the tables, and all
-    records are numbered again where one is new.
+    If staged records may belong between records of the tables, each position is looked up in the tables. If a record is
+    new, all records get new numbers.
 
     Attributes:
         share: the bucket.
@@ -260,7 +260,7 @@ class Deduplication:
     files: BucketFiles
 
     def run(self, writer: TableWriter) -> tuple[Deduplicated, OffsetsByCopy]:
-        """Write the records that are new, and those of the tables again where their numbers change."""
+        """Write the new records, and the records of the tables again if their numbers change."""
         rows = _read(self.share.staged)
         existing = _Existing(self.files, positions=self.share.are_late, lost_from=self.share.lost_from)
         keep = _best_copies(rows)

@@ -334,7 +334,7 @@ _COUNTED = {
 
 
 def _whole_group(changes: Sequence[Change]) -> str:
-    """Return a group that came or went in one sentence: its state, and how much it had of what."""
+    """Return a sentence on a group that came or went: its state, and its numbers of members, partitions and so on."""
     by_kind: dict[str, list[Change]] = {}
     for change in changes:
         by_kind.setdefault(change.what, []).append(change)

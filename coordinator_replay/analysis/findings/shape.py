@@ -34,8 +34,8 @@ _MEMBERSHIP = frozenset(
 def partition_unowned(step: Step, memory: Memory) -> Iterator[Observation]:
     """Yield partitions without an owner (see ``ownership``) whose topic has owned partitions.
 
-    An episode is about the partitions of a topic that lost their owner in one operation. It names those that have had
-    no owner since. Another partition without an owner makes another episode.
+    An episode is about the partitions of a topic that lost their owner in one operation. It names the partitions that
+    have had no owner since then. Another partition without an owner makes another episode.
     """
     now, owned = step.now, step.ownership
     if not step.kinds.isdisjoint(_ENDS):

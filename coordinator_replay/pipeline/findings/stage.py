@@ -1,7 +1,7 @@
 """The last stage of a bucket: expiring offsets, findings and steps of the metrics, from all facts about its groups.
 
-No rule sees a commit: what commits come to is added up before. So what goes through here is as much as there are
-groups, partitions committed and rebalances.
+No rule sees single commits: they were added up before. So the amount of data here grows with groups, partitions with
+commits and rebalances, not with commits.
 """
 
 from collections import Counter

@@ -166,7 +166,7 @@ class _GroupRun:
         yield from rows
 
     def _find_complete(self, before: int) -> Iterator[Row]:
-        """Tell the replay that the group is proven from here, if that offset is reached."""
+        """Tell the replay that the group is proven from an offset on, if the replay has reached that offset."""
         if self.complete is None or self.complete[0] > before:
             return
         (offset, at_ms), self.complete = self.complete, None

@@ -122,7 +122,7 @@ class _Batch:
         return Context(self.keys, self.fields[EventField.AT_OFFSET], is_owner)
 
     def _are_looked_up(self, rows: Numbers) -> Bools:
-        """Return which commits are looked up: an earlier run has looked up those that were open when this one began."""
+        """Return which commits are looked up: all except those that an earlier run left open and looked up."""
         are_new: Bools = self.fields[EventField.KIND, rows] > OffsetEvent.WAITING
         return are_new
 

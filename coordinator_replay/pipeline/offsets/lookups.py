@@ -1,7 +1,7 @@
-"""Lookups of many log offsets at once: in what state a group was there, what rule was in force, who owned a partition.
+"""Lookups for many log offsets at once: the state of a group there, the expiry rule in force, the owner of a partition.
 
-The rows of a batch are sorted by group, topic and partition. Before the events of a group or partition come the rows
-that they are looked up in, by offset. A lookup is a binary search, so it needs no loop over events.
+The rows of a batch are sorted by group, topic and partition. The rows to look in come before the events of their group
+or partition, by offset. A lookup is a binary search, so it needs no loop over events.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ from coordinator_replay.pipeline.offsets.intervals import NOWHERE
 
 
 class Context:
-    """Rows that offsets are looked up in.
+    """The rows in which lookups of log offsets search.
 
     Args:
         keys: of all rows of a batch: numbers that rise with the group, or the partition, that a row is about.
