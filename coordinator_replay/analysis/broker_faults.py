@@ -66,3 +66,9 @@ KAFKA_16147 = Fault(
     "brokers 3.7",
     "a partition that is assigned again to the member that is revoking it is given to a second member, too",
 )
+
+FAULTS = {
+    fault.issue: fault
+    for fault in (KAFKA_7610, KAFKA_8653, KAFKA_9801, KAFKA_12759, KAFKA_13081, KAFKA_15106, KAFKA_16147)
+}
+"""All of them, by number."""

@@ -30,6 +30,7 @@ from typing import Any
 from coordinator_replay.analysis.members import MemberReplay
 from coordinator_replay.analysis.ownership import Handover, OwnershipReplay, join_done
 from coordinator_replay.analysis.reasons.arrivals import has_twin, returns
+from coordinator_replay.analysis.reasons.facts import FACTS, fact_rows
 from coordinator_replay.analysis.reasons.hindsight import (
     HINDSIGHT_MS,
     Revision,
@@ -42,12 +43,15 @@ from coordinator_replay.analysis.reasons.hindsight import (
 from coordinator_replay.analysis.reasons.history import FIELDS as HISTORY
 from coordinator_replay.analysis.reasons.history import GroupHistory
 from coordinator_replay.analysis.reasons.join_phase import longest_join_ms
+from coordinator_replay.analysis.reasons.member_rules import FIRST_GENERATION
+from coordinator_replay.analysis.reasons.sentences import sentences
 from coordinator_replay.analysis.reasons.situation import Situation
 from coordinator_replay.analysis.reasons.table import (
     PROVEN_ALONE,
     reason_of,
     with_unknown_conversion,
     with_unknown_departures,
+    with_unseen_beginning,
 )
 from coordinator_replay.analysis.reasons.topic_changes import NO_CHANGES, TopicChanges
 from coordinator_replay.analysis.reasons.vocabulary import Reason
@@ -83,9 +87,6 @@ WAIT_FOR_EACH_OTHER = frozenset({GroupType.CONSUMER, GroupType.STREAMS})
 
 MOST_AWAITING = 64
 """Largest number of rebalances that wait for later ones to show more about their reasons."""
-
-FIRST_GENERATION = 1
-"""Generation of a classic group before which it had no members: it was just created, or was empty."""
 
 BEFORE_ALL = -1
 """A log offset before every other."""
@@ -445,6 +446,7 @@ class Rebalances:
 
     def _row(self, open_rebalance: OpenRebalance) -> Row:
         is_classic = open_rebalance.group_type == GroupType.CLASSIC
+        reason = with_unseen_beginning(open_rebalance.reason)
         # If records are missing, it is not known that no partition was without an owner.
         is_unowned_known = open_rebalance.is_unowned_known and (
             open_rebalance.is_exact or bool(open_rebalance.unowned_ms_total)
@@ -465,15 +467,16 @@ class Rebalances:
             # Offset commits are not replayed here; a later stage fills in these columns.
             "commit_pause_ms": None,
             "is_pause_at_least": None,
-            "join_reason": str(open_rebalance.reason.join_reason),
-            "cause": str(open_rebalance.reason.cause),
-            "confidence": str(open_rebalance.reason.confidence),
-            "evidence": list(open_rebalance.reason.evidence),
-            "alternatives": list(map(str, open_rebalance.reason.alternatives)),
-            "trigger_members": list(open_rebalance.reason.triggers),
+            "join_reason": str(reason.join_reason),
+            "cause": str(reason.cause),
+            "confidence": str(reason.confidence),
+            "evidence": sentences(reason.evidence),
+            FACTS: fact_rows(reason.evidence),
+            "alternatives": list(map(str, reason.alternatives)),
+            "trigger_members": list(reason.triggers),
             "unowned_ms_max": open_rebalance.unowned_ms_max if is_unowned_known else None,
             "unowned_ms_total": open_rebalance.unowned_ms_total if is_unowned_known else None,
-            "metadata_delay_ms": open_rebalance.reason.metadata_delay_ms,
+            "metadata_delay_ms": reason.metadata_delay_ms,
         }
 
     def snapshot(self) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from coordinator_replay.analysis.reasons.vocabulary import Cause
 from coordinator_replay.answer_columns import column, select_list, stored_columns
@@ -34,6 +35,7 @@ class Rebalance:
         completed_offset: log offset of the record that completed it; None while it is in progress. ``completed_at`` is
             also None if neither that record nor an earlier one of the group carries a time.
         reasons: the reasons that the coordinator logged, in order; None without a broker's log.
+        facts: the facts that the sentences of ``evidence`` state, see docs/reasons-table.md.
         client_reasons: the reasons that clients gave (KIP-800).
         matched_by: if causes were asked for, ``cause`` if one of them is its cause, ``alternative`` if one is only an
             alternative.
@@ -72,6 +74,7 @@ class Rebalance:
     is_pause_at_least: bool = column(rank=3, bound="PAUSE-AT-LEAST", sql="coalesce(is_pause_at_least, false)")
     rebalance_id: str
     evidence: list[str] | None
+    facts: list[dict[str, Any]] | None
     reasons: list[str] | None
     client_reasons: list[str] | None
     completed_offset: int | None

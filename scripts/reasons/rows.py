@@ -2,7 +2,9 @@
 
 import re
 
+from coordinator_replay.analysis.reasons.facts import FactKind
 from coordinator_replay.analysis.reasons.rule import EVERY_TYPE, ReasonRule
+from coordinator_replay.analysis.reasons.sentences import FORMS
 from coordinator_replay.analysis.reasons.table import TABLE
 from coordinator_replay.analysis.reasons.vocabulary import JOIN_REASONS, MEANING, Cause, JoinReason
 from coordinator_replay.engine.model import GroupType
@@ -11,6 +13,17 @@ from scripts.reasons.judge import REPOSITORY
 TABLE_DOCUMENT = REPOSITORY / "docs" / "reasons-table.md"
 PARTS = ("Footprint", "Confidence", "Look-alikes")
 """What the docstring of a rule has, in the order of the page's columns."""
+
+FACTS_HEAD = """## Facts
+
+What the sentences of `evidence` state, as `facts` of `rebalances` has it: the kinds, and their words. `who` is
+`members`, `others` has its own column. `at` is the record at `log_offset`, `since` the one at `since_offset`, `ago` is
+`elapsed_ms`, `limit` is `limit_ms`. `timeouts` are `session_timeout_ms` and `rebalance_timeout_ms`, as far as they
+count and are on record. `names` are topics, or partitions by topic, `moment` is `at_ms`, and all other words in braces
+are `count`, `old` or `new`. UNDECIDED is in no row: `alternatives` say it.
+
+| kind | words |
+|---|---|""".splitlines()
 
 
 def _types(types: frozenset[GroupType]) -> str:
@@ -43,4 +56,5 @@ def draw() -> str:
     for cause in Cause:
         reason = "that of the step before" if cause is Cause.COOPERATIVE_FOLLOW_UP else None
         lines.append(f"| {cause} | {MEANING[cause]} | {reason or JOIN_REASONS.get(cause, JoinReason.UNKNOWN)} |")
+    lines += ["", *FACTS_HEAD, *(f"| {kind} | `{FORMS[kind].strip(',;:. ')}` |" for kind in FactKind)]
     return "\n".join([*lines, ""])

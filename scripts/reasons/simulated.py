@@ -12,6 +12,7 @@ from coordinator_replay.engine.model import Marker, Record
 from coordinator_replay.records.blobs import open_blobs
 from coordinator_replay.simulation.coordinator import BatchWritten, EpochBumped, RebalanceStarted
 from coordinator_replay.simulation.coordinator.truth import TriggerKind
+from scripts.reasons.true_facts import Witness
 from scripts.world.consumers import LEFT_BY_POLL_TIMEOUT
 from scripts.world.life import GROUP, Life, Sender
 from scripts.world.mixes import HELD_OUT, MIXES, Mix
@@ -38,6 +39,7 @@ class Verdict(NamedTuple):
         truth: the cause; None where nothing set this off.
         accepted: what counts as right: the truth, and causes that say the same with more or fewer words.
         why: Kafka's own reason.
+        false: facts of its evidence that are not true.
     """
 
     seed: int
@@ -45,6 +47,7 @@ class Verdict(NamedTuple):
     truth: Cause | None
     accepted: frozenset[Cause]
     why: str
+    false: tuple[Row, ...] = ()
 
     @property
     def is_right(self) -> bool:
@@ -86,7 +89,7 @@ def rebalances(life: Life) -> list[Row]:
 
 
 class _Cause(NamedTuple):
-    truth: Cause
+    truth: Cause | None
     accepted: frozenset[Cause]
     why: str
 
@@ -105,11 +108,12 @@ Truths = dict[tuple[str, int], list[_Found]]
 def judge(seed: int, mix: Mix) -> Iterator[Verdict]:
     """Judge every rebalance that an audit finds in a life."""
     life = Life(seed, mix).run(TRIGGERS_A_LIFE)
-    truths = _truths(life)
+    truths, witness = _truths(life), Witness(life)
     for row in rebalances(life)[:MOST_A_LIFE]:
         causes = _nearest(truths, row)
         accepted = frozenset[Cause]().union(*(cause.accepted for cause in causes))
-        yield Verdict(seed, row, causes[0].truth if causes else None, accepted, causes[0].why if causes else "")
+        first = causes[0] if causes else _Cause(None, accepted, "")
+        yield Verdict(seed, row, first.truth, accepted, first.why, tuple(witness.false_facts(row)))
 
 
 def _nearest(truths: Truths, row: Row) -> list[_Cause]:

@@ -5,7 +5,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from coordinator_replay.records.blobs import read_assignment, read_subscription, write_assignment
-from coordinator_replay.simulation.coordinator.assignor.client import ASSIGNORS, ClientSubscription, Partition
+from coordinator_replay.simulation.coordinator.assignor.client import (
+    ASSIGNORS,
+    AssignorError,
+    ClientSubscription,
+    Partition,
+)
 from scripts.world.client_bytes import JAVA, Library, subscription
 
 if TYPE_CHECKING:
@@ -40,6 +45,7 @@ class Consumer:
         is_stuck: it does not poll.
         says: why it sent its last JoinGroup, also where its library does not say so.
         is_elsewhere: it is dynamic, and was started again on another host.
+        synced_topics: what it subscribed to in its last generation.
         ended: how its last membership ended; None where it had none.
     """
 
@@ -67,6 +73,7 @@ class Consumer:
     dies_at: str | None = None
     says: str | None = None
     is_elsewhere: bool = False
+    synced_topics: tuple[str, ...] = ()
 
     @property
     def is_on(self) -> bool:
@@ -205,8 +212,6 @@ class ClassicConsumer(Consumer):
                 body["generationId"],
                 body["protocolName"],
             )
-            if self.member_id not in self.had:
-                self.had.append(self.member_id)
             life.owner_of[self.member_id] = self
             self.leads = (
                 body["members"] if body["leader"] == self.member_id and not body.get("skipAssignment") else None
@@ -219,13 +224,19 @@ class ClassicConsumer(Consumer):
             life.after(life.latency(), lambda: self._if(token, lambda: self._sync(life)))
 
     def _sync(self, life: "Life") -> None:
+        try:
+            assignments = self._assignments(life) if self.leads is not None else []
+        except AssignorError:
+            # Poll throws what the assignor throws, and the application closes its consumer.
+            self.close(life)
+            return
         body = {
             "memberId": self.member_id,
             "groupInstanceId": self.instance_id,
             "generationId": self.generation,
             "protocolType": self.protocol_type,
             "protocolName": self.protocol,
-            "assignments": self._assignments(life) if self.leads is not None else [],
+            "assignments": assignments,
         }
         token = self.token
         life.send(self, "SyncGroup", body, lambda answer: self._synced(life, answer, token))
@@ -244,7 +255,7 @@ class ClassicConsumer(Consumer):
             read = read_assignment(body["assignment"]).partitions
             given = [(topic, number) for topic, numbers in read for number in numbers]
         gives_up = self.protocol == "cooperative-sticky" and not set(self.owned) <= set(given)
-        self.owned, self.stage = given, "stable"
+        self.owned, self.stage, self.synced_topics = given, "stable", self.topics
         if gives_up:
             reason = "need to revoke partitions and re-join"
             life.after(life.latency(), lambda: self._if(token, lambda: self.join(life, reason)))
@@ -381,8 +392,6 @@ class ModernConsumer(Consumer):
             self.stop("refused")
         else:
             self.stage, self.generation = "stable", body["memberEpoch"]
-            if self.member_id not in self.had:
-                self.had.append(self.member_id)
             if body["assignment"] is not None:
                 self.target = life.by_name(body["assignment"]["topicPartitions"])
                 if not self.is_stuck:

@@ -6,7 +6,7 @@ Every consumer acts by its own timers; answers reach it after a latency. What ha
 import base64
 import heapq
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from random import Random
 from typing import Any, NamedTuple
@@ -16,8 +16,10 @@ from coordinator_replay.simulation.coordinator import (
     Batch,
     Config,
     Coordinator,
+    EpochBumped,
     Event,
     MarkerWritten,
+    RebalanceStarted,
     Request,
     Response,
     Result,
@@ -32,6 +34,8 @@ START_MS = 1_760_000_000_000
 GROUP = "g"
 DAY_MS = 86_400_000
 MOST_CONSUMERS = 9
+MOST_REBALANCES = 200
+"""A life ends with so many: that of a group whose members can't join in time would go on for ever."""
 
 Act = Callable[[], None]
 
@@ -41,7 +45,7 @@ class Sender(NamedTuple):
 
     Attributes:
         ended: how its last membership had ended.
-        has_been_member: it had been a member before.
+        has_been_member: a record showed it, or its instance, in the group before.
         says: why it sent the request.
         is_elsewhere: it is a dynamic member on another host than before.
     """
@@ -53,6 +57,20 @@ class Sender(NamedTuple):
     is_elsewhere: bool
 
 
+class Sent(NamedTuple):
+    """A request that a consumer sent in the name of a member.
+
+    Attributes:
+        member_id: the member; "" for a new one.
+    """
+
+    at_ms: int
+    api: str
+    consumer: Consumer
+    member_id: str
+    body: Mapping[str, Any]
+
+
 class Life:
     """A group's life.
 
@@ -61,6 +79,10 @@ class Life:
         truth: what it told its observer.
         senders: who sent the request behind an event of the truth, by the event's number.
         owner_of: consumer by member id.
+        sent: requests of consumers, in order.
+        results: the batches and markers of what was written.
+        topics: all topics that there have been.
+        retention_minutes: offsets.retention.minutes.
     """
 
     def __init__(self, seed: int, mix: Mix) -> None:
@@ -71,9 +93,14 @@ class Life:
         self.senders: dict[int, Sender] = {}
         self.owner_of: dict[str, Consumer] = {}
         self.consumers: list[Consumer] = []
+        self.sent: list[Sent] = []
+        self.results: list[Batch | MarkerWritten] = []
+        self.topics: list[Topic] = []
         self.names: dict[str, str] = {}
         self._waiting: dict[int, Callable[[Mapping[str, Any]], None]] = {}
-        self._sent = self._numbers = 0
+        self._asking: dict[int, Consumer] = {}
+        self._on_record: set[str | None] = set()
+        self._sent = self._numbers = self._rebalances = 0
         self._queue: list[tuple[int, int, Act]] = []
         self._topics: dict[str, Topic] = {}
         self.now_ms = START_MS
@@ -81,10 +108,14 @@ class Life:
         self.is_modern = self._chance(mix.modern_share)
         for name in ("orders", "payments", "clicks")[: self.random.randint(1, 3)]:
             self._topics[name] = self._new_topic(name)
-        self.coordinator = Coordinator(
-            Config(self._config()), self._topics.values(), now_ms=START_MS, observer=self.truth.append
-        )
+        config = self._config()
+        self.retention_minutes = int(config["offsets.retention.minutes"])
+        self.coordinator = Coordinator(Config(config), self._topics.values(), now_ms=START_MS, observer=self._observe)
         self._choose_habits()
+
+    def _observe(self, event: Event) -> None:
+        self.truth.append(event)
+        self._rebalances += isinstance(event, RebalanceStarted | EpochBumped)
 
     # -- chances -----------------------------------------------------------------------------------------------------
 
@@ -151,7 +182,7 @@ class Life:
     def pass_time(self, milliseconds: int) -> None:
         """Let time pass, and everybody act."""
         until_ms = self.now_ms + milliseconds
-        while True:
+        while self._rebalances < MOST_REBALANCES:
             next_ms = self._queue[0][0] if self._queue else until_ms + 1
             due_ms = self.coordinator.next_due_ms
             if due_ms is not None and due_ms <= min(next_ms, until_ms):
@@ -179,10 +210,14 @@ class Life:
         self._waiting[self._sent] = answered
         client_id, host = (consumer.client_id, consumer.host) if consumer is not None else ("admin", "10.9.9.9")
         request = Request(api, {"groupId": GROUP, **body}, version, client_id, host, self._sent)
+        if consumer is not None:
+            self._asking[self._sent] = consumer
+            self.sent.append(Sent(self.now_ms, api, consumer, body.get("memberId", ""), body))
         told = len(self.truth)
         results = self.coordinator.handle(request, self.now_ms)
         if consumer is not None and len(self.truth) > told:
-            sender = Sender(consumer, consumer.ended, bool(consumer.had), consumer.says, consumer.is_elsewhere)
+            was_there = consumer.instance_id in self._on_record or not self._on_record.isdisjoint(consumer.had)
+            sender = Sender(consumer, consumer.ended, was_there, consumer.says, consumer.is_elsewhere)
             self.senders.update((number, sender) for number in range(told, len(self.truth)))
         self._take(results)
 
@@ -204,20 +239,34 @@ class Life:
     def _take(self, results: Sequence[Result]) -> None:
         for result in results:
             if isinstance(result, Batch):
+                self.results.append(result)
                 self.written += result.records
+                self._on_record.update(_members_of(result.records))
                 if _ends_group(result.records):
                     self._forget_members()
             elif isinstance(result, MarkerWritten):
+                self.results.append(result)
                 self.written.append(result.marker)
             elif isinstance(result, Response):
+                self._learn_id(result)
                 answered = self._waiting.pop(result.correlation_id, None)
                 if answered is not None:
                     self.after(self.latency(), partial(answered, result.body))
+
+    def _learn_id(self, response: Response) -> None:
+        """Note whose member id an answer gives, be the consumer still there to read it or not."""
+        consumer, member_id = self._asking.pop(response.correlation_id, None), response.body.get("memberId")
+        if consumer is not None and member_id:
+            self.owner_of.setdefault(member_id, consumer)
+            is_member = not response.body.get("errorCode") and response.body.get("memberEpoch", 1) > 0
+            if is_member and member_id not in consumer.had:
+                consumer.had.append(member_id)
 
     def _forget_members(self) -> None:
         """Note that the group is gone: whoever joins from now on is new to the next one of that name."""
         for consumer in self.consumers:
             consumer.had, consumer.ended = [], None
+        self._on_record.clear()
 
     def partitions(self) -> dict[str, int]:
         """Return the number of partitions of each topic."""
@@ -440,7 +489,8 @@ class Life:
         if isinstance(consumer, ModernConsumer):
             consumer.resubscribe(self)
         else:
-            consumer.join(self, "subscription has changed")
+            has_changed = set(consumer.topics) != set(consumer.synced_topics)
+            consumer.join(self, "subscription has changed" if has_changed else "subscribed to the same topics again")
 
     def enforce(self) -> None:
         """Have a consumer ask for a rebalance."""
@@ -541,6 +591,7 @@ class Life:
     def _new_topic(self, name: str) -> Topic:
         topic = Topic(name, self.uuid(), self.random.randint(1, 6))
         self.names[topic.topic_id] = name
+        self.topics.append(topic)
         return topic
 
     def _any_topic(self) -> Topic | None:
@@ -588,6 +639,17 @@ class Life:
             self.pass_time(self.random.choice([0, 100, 40_000]))
             self._topics[topic.name] = self._new_topic(topic.name)
             self._topics_changed(topic.name)
+
+
+def _members_of(records: Sequence[Record]) -> Iterator[str]:
+    """Yield member ids and instance ids that a batch has."""
+    for record in records:
+        value = record.value or {}
+        members = value.get("members") or () if record.kind == "GroupMetadata" else ()
+        if record.kind == "ConsumerGroupMemberMetadata" and record.value is not None:
+            members = ({"memberId": record.key["memberId"], "groupInstanceId": value.get("instanceId")},)
+        for member in members:
+            yield from filter(None, (member["memberId"], member.get("groupInstanceId")))
 
 
 def _ends_group(records: Sequence[Record]) -> bool:

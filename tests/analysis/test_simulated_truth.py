@@ -6,7 +6,9 @@ A few hundred rebalances of each mix by default, 100,000 where long tests run.
 import pytest
 
 from coordinator_replay.analysis.reasons.vocabulary import Confidence
-from scripts.reasons.simulated import Verdict, judge, judge_all, wrong_kinds
+from coordinator_replay.simulation.coordinator import RebalanceStarted
+from scripts.reasons.simulated import Verdict, judge, judge_all, rebalances, wrong_kinds
+from scripts.reasons.true_facts import Witness
 from scripts.world.life import Life
 from scripts.world.mixes import FLEET, HELD_OUT, LOOKED_AT, MIXES, TRIGGERS, UNIFORM
 
@@ -33,7 +35,7 @@ def test_a_weight_can_be_tried_three_times_as_large() -> None:
 
 @pytest.mark.parametrize("name", MIXES)
 def test_no_certain_cause_is_wrong(name: str) -> None:
-    _check(judge_all(HELD_OUT[100:], MIXES[name], 150))
+    _check_mix(judge_all(HELD_OUT[100:], MIXES[name], 150))
 
 
 @pytest.mark.parametrize(
@@ -45,15 +47,59 @@ def test_lives_that_proved_rules_wrong_have_no_certain_cause_that_is_wrong(name:
     _check(list(judge(LOOKED_AT[seed], MIXES[name])))
 
 
+@pytest.mark.parametrize(
+    ("name", "seed"),
+    [("uniform", 1052), ("uniform", 1055), ("uniform", 1074), ("fleet", 1060), ("uniform", 1613), ("uniform", 1635)],
+)
+def test_lives_in_which_something_unseen_began_a_rebalance_or_ended_a_membership(name: str, seed: int) -> None:
+    """A leader, another's sync timeout, a member never on record, a late expression, timers after a coordinator's load.
+
+    Each had a certain cause or a fact that was wrong.
+    """
+    _check(list(judge(LOOKED_AT[seed], MIXES[name])))
+
+
+def test_a_join_phase_that_the_leader_began_is_no_certain_join() -> None:
+    """The leader joins again, and another consumer joins before the others have noticed."""
+    life = Life(7, FLEET._replace(modern_share=0, odd_share=0))
+    for _ in range(3):
+        life.join()
+        life.pass_time(20_000)
+    life.enforce()
+    life.pass_time(5)
+    life.join()
+    life.pass_time(60_000)
+    started = [event for event in life.truth if isinstance(event, RebalanceStarted)]
+    row = next(row for row in rebalances(life) if row["epoch"] == started[-1].generation + 1)
+    assert "joining group" in started[-1].reason or "Updating metadata" in started[-1].reason
+    assert (row["cause"], row["confidence"]) == ("MEMBER_JOIN", "likely")
+    assert "LEADER_REJOIN" in row["alternatives"]
+
+
+def test_a_false_fact_is_seen() -> None:
+    """The judge of facts tells true from false: a removal that never was."""
+    life = Life(3, UNIFORM).run(6)
+    row = next(row for row in rebalances(life) if row["members_joined"])
+    facts = [fact for fact in row["facts"] if fact["kind"].startswith("JOINED")]
+    assert not list(Witness(life).false_facts({**row, "facts": facts}))
+    moved = [{**fact, "kind": "REMOVED"} for fact in facts]
+    assert len(list(Witness(life).false_facts({**row, "facts": moved}))) == len(moved)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("name", MIXES)
 def test_no_certain_cause_is_wrong_in_many_lives(name: str) -> None:
-    _check(judge_all(HELD_OUT, MIXES[name], 100_000))
+    _check_mix(judge_all(HELD_OUT, MIXES[name], 100_000))
 
 
 def _check(verdicts: list[Verdict]) -> None:
     kinds = wrong_kinds(verdicts)
     assert not {kind: count for kind, count in kinds.items() if kind[0] == Confidence.CERTAIN}
+    assert [fact for verdict in verdicts for fact in verdict.false] == []
+
+
+def _check_mix(verdicts: list[Verdict]) -> None:
+    _check(verdicts)
     alternatives = sum(len(verdict.row["alternatives"]) for verdict in verdicts)
     assert alternatives <= MOST_ALTERNATIVES * len(verdicts)
 

@@ -52,7 +52,7 @@ def test_a_member_that_did_not_join_again_was_removed_by_the_rebalance_timeout(f
     warehouse = of_script(folder, "rebalance-timeout")
     row = by_epoch(warehouse, "shortreb")[3]
     assert (row.cause, row.confidence) == ("MEMBER_JOIN", "likely")
-    assert row.alternatives == ["REBALANCE_TIMEOUT", "MEMBER_LEAVE"]
+    assert row.alternatives == ["REBALANCE_TIMEOUT", "MEMBER_LEAVE", "LEADER_REJOIN"]
     assert [one.epoch for one in warehouse.why("shortreb", causes=["REBALANCE_TIMEOUT"])] == [3]
     evidence = " ".join(row.evidence)
     assert "LeaveGroup" not in evidence

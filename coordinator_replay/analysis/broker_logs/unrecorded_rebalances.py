@@ -16,10 +16,12 @@ from coordinator_replay.analysis.broker_logs.words import (
     SLACK_MS,
     GroupLogLine,
     cause_of,
+    line_fact,
     line_sentence,
     reasons_of,
     rejoin_cause,
 )
+from coordinator_replay.analysis.reasons.facts import FACTS, fact_rows
 from coordinator_replay.analysis.reasons.vocabulary import JOIN_REASONS, Cause, Confidence, JoinReason
 from coordinator_replay.analysis.rebalances import rebalance_id
 from coordinator_replay.analysis.rows import Scope
@@ -86,6 +88,7 @@ def unrecorded_rebalance(
         "confidence": str(Confidence.POSSIBLE if is_open else Confidence.LIKELY),
         "join_reason": str(JOIN_REASONS.get(cause, JoinReason.UNKNOWN)),
         "evidence": [line_sentence(first)],
+        FACTS: fact_rows([(line_fact(first),)]),
         "alternatives": [],
         "members_before": last.members,
         "is_exact": False,

@@ -16,8 +16,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from coordinator_replay.analysis.reasons.vocabulary import JOIN_REASONS, Cause, Confidence, JoinReason, without_question
-from coordinator_replay.times import time_text
+from coordinator_replay.analysis.reasons.facts import FACTS, Fact, FactKind, fact_row, fact_rows
+from coordinator_replay.analysis.reasons.sentences import sentence, sentences, without_question
+from coordinator_replay.analysis.reasons.vocabulary import JOIN_REASONS, Cause, Confidence, JoinReason
 
 Row = Mapping[str, Any]
 
@@ -52,12 +53,17 @@ _OF_MEMBERS = frozenset({"MEMBER_JOINED", "MEMBER_LEFT", "MEMBER_FENCED", "SUBSC
 _STEPS: Mapping[str, int] = {"ASSIGNMENT_RECEIVED": 1, BEGIN: 2}
 """Order of the lines after a generation's beginning."""
 
+_OF_LOGS = frozenset({FactKind.LOGGED, FactKind.CONTRADICTED})
+
 EVENTS = _OF_CLASSIC | _OF_MEMBERS
 """Kinds of lines about a rebalance."""
 
 DEPARTURES = frozenset(
     {Cause.LEAVE_OR_TIMEOUT, Cause.MEMBER_LEAVE, Cause.SESSION_TIMEOUT, Cause.REBALANCE_TIMEOUT, Cause.UNKNOWN}
 )
+UNSEEN = frozenset({Cause.LEADER_REJOIN, Cause.MEMBER_JOIN})
+"""What may have begun a rebalance and leaves no record: a line that says what did rules it out."""
+
 _REJOINS = frozenset(
     {Cause.LEADER_REJOIN, Cause.TOPIC_METADATA_CHANGE, Cause.SUBSCRIPTION_CHANGE, Cause.COOPERATIVE_FOLLOW_UP}
 )
@@ -151,6 +157,8 @@ def by_records(row: Row) -> dict[str, Any]:
     recorded = {**row, **dict.fromkeys((*LOG_COLUMNS, BY_RECORDS))}
     if row["group_type"] == "classic":
         recorded |= {"started_at": None, "duration_ms": None}
+    if row.get(BY_RECORDS):
+        recorded[FACTS] = _of_records(row.get(FACTS))
     return recorded | dict(row.get(BY_RECORDS) or {})
 
 
@@ -270,7 +278,7 @@ def _left(
     if not left and row["is_exact"]:
         # No record shows the member that the line names.
         return None
-    cause, others = Cause(row["cause"]), _others(row, DEPARTURES - {named})
+    cause, others = Cause(row["cause"]), _others(row, DEPARTURES - {named} | UNSEEN)
     polled_late = (
         _polled_late(row, lines) if cause is Cause.POLL_TIMEOUT_REJOIN and named is Cause.MEMBER_LEAVE else None
     )
@@ -279,7 +287,8 @@ def _left(
         return _Named(cause, sure, polled_late, _others(row, DEPARTURES))
     if cause not in DEPARTURES | _REJOINS | {Cause.MEMBER_JOIN}:
         # For a member that left and came back, or another protocol, the records show more than the line.
-        return _Named(cause, Confidence(row["confidence"]), line, others)
+        is_seen = row["is_exact"] and not others
+        return _Named(cause, Confidence.CERTAIN if is_seen else Confidence(row["confidence"]), line, others)
     if cause is Cause.MEMBER_JOIN and others:
         return _Named(named, Confidence.LIKELY, line, [str(cause), *others], left)
     return _Named(named, Confidence.CERTAIN if row["is_exact"] else Confidence.LIKELY, line, (), left or None)
@@ -304,7 +313,7 @@ def _joined(row: Row, line: GroupLogLine) -> _Named | None:
     if not line.names(row["members_joined"] or ()) or Cause(row["cause"]) in DEPARTURES | _REJOINS:
         return None
     # Other members that left did so while the group was already joining.
-    others = _others(row, DEPARTURES | _REJOINS)
+    others = _others(row, DEPARTURES | _REJOINS | UNSEEN)
     sure = Confidence.CERTAIN if not others and row["is_exact"] else Confidence(row["confidence"])
     return _Named(Cause(row["cause"]), sure, line, others)
 
@@ -366,9 +375,11 @@ def fencing_cause(reason: str | None) -> Cause:
 def _with_reason(row: dict[str, Any], named: _Named | None, line: GroupLogLine) -> dict[str, Any]:
     """Return a row with the reason in a log; the reason by records is kept in ``by_records``."""
     kept = row[BY_RECORDS] or {name: row[name] for name in REASON_COLUMNS}
-    evidence = [without_question(sentence) if named else sentence for sentence in row["evidence"] or ()]
+    evidence = [without_question(text) if named else text for text in row["evidence"] or ()]
     used = [line] if named is None or named.line is line else [line, named.line]
-    row |= {BY_RECORDS: kept, "evidence": [*map(line_sentence, used), *evidence]}
+    logged = [(line_fact(line),) for line in used]
+    row |= {BY_RECORDS: kept, "evidence": [*sentences(logged), *evidence]}
+    row[FACTS] = [*fact_rows(logged), *_moved(row.get(FACTS), len(logged))]
     if named is None:
         return row
     row |= {
@@ -385,19 +396,38 @@ def _with_reason(row: dict[str, Any], named: _Named | None, line: GroupLogLine) 
 
 def line_sentence(line: GroupLogLine) -> str:
     """Return a line as a sentence of evidence."""
+    return sentence((line_fact(line),))
+
+
+def line_fact(line: GroupLogLine) -> Fact:
+    """Return the fact that a broker logged a line."""
     has_reason = (line.client_reason or "") not in _NO_REASON and line.event != "MEMBER_LEFT"
     client = f"; client reason: {line.client_reason}" if has_reason else ""
-    return f"log of {broker_name(line.broker)} at {time_text(line.at_ms)}: {line.words}{client}"
+    broker = broker_name(line.broker)
+    return Fact(FactKind.LOGGED, at_ms=line.at_ms, old=broker, new=f"{line.words}{client}")
 
 
 def _contradicted(row: dict[str, Any], line: GroupLogLine) -> dict[str, Any]:
     """Return a row with a line that contradicts its record; the line is shown, but not used."""
     kept = {name: row[name] for name in REASON_COLUMNS}
-    fact = (
-        f"log of {broker_name(line.broker)} at {time_text(line.at_ms)} contradicts the record, and is not used: "
-        f"generation {line.epoch} with {line.member_count} members"
-    )
-    return row | {BY_RECORDS: kept, "evidence": [*(row["evidence"] or ()), fact]}
+    broker, members = broker_name(line.broker), str(line.member_count)
+    said = Fact(FactKind.CONTRADICTED, at_ms=line.at_ms, old=broker, new=members, number=line.epoch)
+    evidence = row["evidence"] or []
+    facts = [*_moved(row.get(FACTS), 0), fact_row(len(evidence), said)]
+    return row | {BY_RECORDS: kept, "evidence": [*evidence, sentence((said,))], FACTS: facts}
+
+
+def _moved(facts: Sequence[Row] | None, by: int) -> list[Row]:
+    """Return stored facts whose sentences come so much later."""
+    return [{**fact, "sentence": fact["sentence"] + by} for fact in facts or ()]
+
+
+def _of_records(facts: Sequence[Row] | None) -> list[Row] | None:
+    """Return those of stored facts that records show, as they were before lines were added."""
+    if facts is None:
+        return None
+    shown = [fact for fact in facts if fact["kind"] not in _OF_LOGS]
+    return _moved(shown, -min((fact["sentence"] for fact in shown), default=0))
 
 
 def broker_name(broker: int | None) -> str:

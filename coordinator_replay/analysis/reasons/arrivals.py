@@ -6,11 +6,11 @@ its client id and host, if it was not removed longer ago than its own timeouts l
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from coordinator_replay.analysis.reasons.facts import Evidence, Fact, FactKind, about
 from coordinator_replay.analysis.reasons.history import Departed, Sign, chosen
-from coordinator_replay.analysis.reasons.situation import Situation, passed
-from coordinator_replay.analysis.reasons.together import MemberFact
+from coordinator_replay.analysis.reasons.situation import Situation
 from coordinator_replay.engine.model import GroupType, Member
 from coordinator_replay.times import elapsed_ms
 
@@ -65,25 +65,30 @@ class Return(NamedTuple):
             return True
         return version is not None and old.version is not None and version > old.version
 
-    def fact(self, situation: Situation, more: str = "") -> MemberFact:
+    def facts(self, situation: Situation, *more: Fact) -> Evidence:
         """Return what evidence says of the return.
 
         Args:
             situation: the rebalance in which it joined.
-            more: how the sentence goes on.
+            more: further facts about it.
         """
         old = self.departed
-        reason = "same group.instance.id" if self.is_same_instance else "same client.id and host"
+        reason = FactKind.SAME_INSTANCE_ID if self.is_same_instance else FactKind.SAME_CLIENT
         if self.is_same_process:
-            reason = "same member id"
-        came = f"joined {situation.at(self.offset)}"
+            reason = FactKind.SAME_MEMBER_ID
+        place, gone = situation.place(self.offset), situation.place(old.offset, old.partition)
         if situation.is_of_this_operation(old):
-            word = "generation" if situation.group_type is GroupType.CLASSIC else "write"
-            came, gone = f"{came}, and ", f" was removed in the same {word}"
+            is_classic = situation.group_type is GroupType.CLASSIC
+            kind = FactKind.REMOVED_IN_GENERATION if is_classic else FactKind.REMOVED_IN_WRITE
+            removed = self.fact(kind, since=gone)
         else:
-            came = f"{came}, {passed(old.left_ms, situation.started_ms)} after "
-            gone = f" was removed {situation.at(old.offset, old.partition)}"
-        return MemberFact(self.member, came, (), old.member_id, f"{gone}: {reason}{more}")
+            away_ms = elapsed_ms(old.left_ms, situation.started_ms)
+            removed = self.fact(FactKind.REMOVED_EARLIER, since=gone, elapsed_ms=away_ms)
+        return [(about(FactKind.JOINED, self.member, place=place), removed, self.fact(reason), *more)]
+
+    def fact(self, kind: FactKind, **fields: Any) -> Fact:
+        """Return a fact about the member and its earlier one."""
+        return about(kind, self.member, others=(self.departed.member_id,), **fields)
 
 
 @lru_cache(maxsize=1)

@@ -1,15 +1,17 @@
 """Rows about what members ask for and what topics are, and about rebalances in which nothing visible changed."""
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
+from coordinator_replay.analysis.reasons.facts import Fact, FactKind, Place, Sentence, about, named
 from coordinator_replay.analysis.reasons.history import topics_of
 from coordinator_replay.analysis.reasons.rule import CLASSIC, CONSUMER, MODERN, RuleTable
-from coordinator_replay.analysis.reasons.situation import Situation, called
-from coordinator_replay.analysis.reasons.topic_changes import PARTITIONS_ADDED, DatedTopicChange, sentence
+from coordinator_replay.analysis.reasons.situation import Situation
+from coordinator_replay.analysis.reasons.topic_changes import PARTITIONS_ADDED, DatedTopicChange, change_fact
 from coordinator_replay.analysis.reasons.vocabulary import Cause, Confidence, Explanation
 from coordinator_replay.engine.events import EventKind
 from coordinator_replay.engine.model import GroupType, Member, Subscription, without
-from coordinator_replay.listing import listed, partition_range, partition_ranges, ranges_by_topic
+from coordinator_replay.listing import partition_range, partition_ranges, ranges_by_topic
 from coordinator_replay.times import time_order
 
 CHANGE_RULES = RuleTable()
@@ -51,7 +53,7 @@ def pattern_resolved(situation: Situation) -> Explanation | None:
     changes = situation.changes_since(moved) if moved else []
     if not moved or {topic for topic, change in changes if change.change != PARTITIONS_ADDED} != moved:
         return None
-    evidence = [f"{sentence(situation.topic_changes, topic, change)} by then" for topic, change in changes]
+    evidence = [(*_change(situation, topic, change), Fact(FactKind.BY_THEN)) for topic, change in changes]
     evidence += [_resubscribed(situation, *resubscription) for resubscription in situation.resubscribed]
     triggers = [member.member_id for _, member, _ in situation.resubscribed]
     return Explanation(LIKELY, evidence, (Cause.SUBSCRIPTION_CHANGE,), triggers, list(moved))
@@ -80,21 +82,30 @@ def _changed_regex(old: Subscription, new: Member) -> bool:
     return new.subscription is not None and new.subscription.regex != old.regex
 
 
-def _resubscribed(situation: Situation, old: Subscription, new: Member, offset: int) -> str:
+def _change(situation: Situation, topic: str, change: DatedTopicChange) -> Sentence:
+    return (change_fact(situation.topic_changes, topic, change),)
+
+
+def _resubscribed(situation: Situation, old: Subscription, new: Member, offset: int) -> Sentence:
+    place = situation.place(offset)
     if not _is_readable(new.subscription):
-        return f"{called(new)} sent a subscription that can't be read {situation.at(offset)}"
+        return (about(FactKind.UNREADABLE_SUBSCRIPTION, new, place=place),)
     if not _is_readable(old):
-        now = f"subscribed to {listed(sorted(topics_of(new)))}"
-        return f"{called(new)} {now}, after a subscription that can't be read {situation.at(offset)}"
+        return (_about_topics(FactKind.SUBSCRIBED_ANEW, new, topics_of(new), place),)
     added, dropped = _asked(old, new)
-    parts = [f"subscribed to {listed(sorted(added))} as well"] if added else []
+    facts = [_about_topics(FactKind.SUBSCRIBED, new, added, place)] if added else []
     if dropped:
-        parts.append(f"unsubscribed from {listed(sorted(dropped))}")
+        facts.append(_about_topics(FactKind.UNSUBSCRIBED, new, dropped, place))
     if _changed_regex(old, new) and new.subscription is not None:
-        parts.append(
-            f"subscribed to regex {new.subscription.regex!r}" if new.subscription.regex else "dropped its regex"
-        )
-    return f"{called(new)} {' and '.join(parts) or 'changed its subscription'} {situation.at(offset)}"
+        regex = new.subscription.regex
+        kind = FactKind.REGEX_SUBSCRIBED if regex else FactKind.REGEX_DROPPED
+        facts.append(about(kind, new, old=old.regex, new=regex, place=place))
+    return tuple(facts) or (about(FactKind.SUBSCRIPTION_CHANGED, new, place=place),)
+
+
+def _about_topics(kind: FactKind, member: Member, topics: Iterable[str], place: Place) -> Fact:
+    of_topics = named(kind, sorted(topics))
+    return about(kind, member, names=of_topics.names, number=of_topics.number, place=place)
 
 
 @CHANGE_RULES.row(Cause.BROKER_UPGRADE, CONSUMER, explains=(Cause.TOPIC_METADATA_CHANGE,), is_quiet=True)
@@ -110,8 +121,8 @@ def broker_upgrade(situation: Situation) -> Explanation | None:
     dropped = [event for event in situation.of_kind(EventKind.TOPIC_METADATA_CHANGED) if _dropped(event.changes)]
     if old != 0 or not new or not dropped:
         return None
-    fact = f"the topic metadata of brokers before 4.1 was replaced by a metadata hash {situation.at(dropped[0].offset)}"
-    return Explanation(LIKELY, (fact,), (Cause.TOPIC_METADATA_CHANGE,))
+    fact = Fact(FactKind.METADATA_HASHED, place=situation.place(dropped[0].offset))
+    return Explanation(LIKELY, [(fact,)], (Cause.TOPIC_METADATA_CHANGE,))
 
 
 def _dropped(changes: Mapping[str, list[object]]) -> bool:
@@ -138,21 +149,21 @@ def topic_metadata_change(situation: Situation) -> Explanation | None:
     Look-alikes: a change of the racks of replicas changes the hash too.
     """
     old, new = _hashes(situation)
-    evidence = []
+    evidence: list[Sentence] = []
     if old is not None and old != new:
-        evidence.append(f"topic metadata changed (new metadata hash), membership did not {situation.at()}")
+        evidence.append((Fact(FactKind.METADATA_HASH_CHANGED, place=situation.place(), old=str(old), new=str(new)),))
     evidence += [
-        _regex_fact(situation, event.changes, event.offset) for event in situation.resolved if _moved(event.changes)
+        _of_regex(event.changes, situation.place(event.offset)) for event in situation.resolved if _moved(event.changes)
     ]
     evidence += [
-        f"topic metadata changed, membership did not {situation.at(event.offset)}"
+        (Fact(FactKind.TOPIC_METADATA_CHANGED, place=situation.place(event.offset)),)
         for event in situation.of_kind(EventKind.TOPIC_METADATA_CHANGED)
         if "topics" in event.changes and event.changes["topics"][1] is not None
     ]
     if not evidence:
         return None
     changes = situation.changes_since(situation.subscribed)
-    evidence += [sentence(situation.topic_changes, topic, change) for topic, change in changes]
+    evidence += [_change(situation, topic, change) for topic, change in changes]
     return Explanation(CERTAIN, evidence, topics=[topic for topic, _ in changes])
 
 
@@ -161,16 +172,13 @@ def _moved(changes: Mapping[str, list[list[str] | None]]) -> bool:
     return set(old or ()) != set(new or ())
 
 
-def _regex_fact(situation: Situation, changes: Mapping[str, list[list[str] | None]], offset: int) -> str:
-    is_first = changes["topics"][0] is None
+def _of_regex(changes: Mapping[str, Any], place: Place) -> Sentence:
+    regex, is_first = changes["regex"], changes["topics"][0] is None
     old, new = (set(topics or ()) for topics in changes["topics"])
     if is_first:
-        return f"regex {changes['regex']!r} was resolved {situation.at(offset)}: it matches {listed(sorted(new))}"
-    parts = [
-        f"now also matches {listed(sorted(new - old))}" if new - old else "",
-        f"no longer matches {listed(sorted(old - new))}" if old - new else "",
-    ]
-    return f"regex {changes['regex']!r} {' and '.join(part for part in parts if part)} {situation.at(offset)}"
+        return (named(FactKind.REGEX_RESOLVED, sorted(new), new=regex, place=place),)
+    of_kinds = ((FactKind.REGEX_MATCHES, new - old), (FactKind.REGEX_MATCHES_NO_LONGER, old - new))
+    return tuple(named(kind, sorted(topics), new=regex, place=place) for kind, topics in of_kinds if topics)
 
 
 @CHANGE_RULES.row(Cause.TOPIC_METADATA_CHANGE, CLASSIC, explains=_NOTHING_VISIBLE, is_quiet=True)
@@ -189,14 +197,14 @@ def coverage_change(situation: Situation) -> Explanation | None:
     lost = [topic for topic in situation.covered_before if topic not in after and not _revoked_before(situation)]
     if not grown and not lost:
         return None
-    evidence = [
-        f"{_range(topic, counts.get(topic, 0), count)} assigned for the first time {situation.at()}"
+    evidence: list[Sentence] = [
+        (named(FactKind.ASSIGNED_FIRST, [_range(topic, counts.get(topic, 0), count)], place=situation.place()),)
         for topic, count in grown.items()
     ]
-    evidence += [f"no partition of {topic} is assigned any more {situation.at()}" for topic in lost]
+    evidence += [(named(FactKind.NO_LONGER_ASSIGNED, [topic], place=situation.place()),) for topic in lost]
     shown = [change for topic in grown if (change := _that_made(situation, topic, grown[topic])) is not None]
     shown += situation.changes_since(set(lost))
-    evidence += [sentence(situation.topic_changes, topic, change) for topic, change in shown]
+    evidence += [_change(situation, topic, change) for topic, change in shown]
     return Explanation(
         CERTAIN if shown else LIKELY,
         evidence,
@@ -251,8 +259,8 @@ def share_partitions_ready(situation: Situation) -> Explanation | None:
     if place is None:
         return None
     partition, offset = place
-    fact = f"partitions were initialised {situation.at(offset, partition)}; members and topics did not change"
-    return Explanation(CERTAIN, (fact,))
+    fact = Fact(FactKind.PARTITIONS_READY, place=situation.place(offset, partition))
+    return Explanation(CERTAIN, [(fact,)])
 
 
 @CHANGE_RULES.row(Cause.TOPOLOGY_CHANGE, frozenset({GroupType.STREAMS}), is_quiet=True)
@@ -265,8 +273,8 @@ def topology_change(situation: Situation) -> Explanation | None:
     """
     if situation.of_kind(EventKind.METADATA_CHANGED):
         return None
-    fact = f"a new epoch, and neither members nor topics changed {situation.at()}"
-    return Explanation(LIKELY, (fact,))
+    fact = Fact(FactKind.ONLY_EPOCH_CHANGED, place=situation.place())
+    return Explanation(LIKELY, [(fact,)])
 
 
 @CHANGE_RULES.row(Cause.MEMBER_METADATA_CHANGE, frozenset({GroupType.STREAMS}))
@@ -281,7 +289,11 @@ def member_metadata_change(situation: Situation) -> Explanation | None:
         return None
     return Explanation(
         CERTAIN,
-        [f"{called(event.member)} changed {situation.at(event.offset)}" for event in changed if event.member],
+        [
+            (about(FactKind.MEMBER_CHANGED, event.member, place=situation.place(event.offset)),)
+            for event in changed
+            if event.member
+        ],
         triggers=[event.member_id for event in changed if event.member_id],
     )
 
@@ -297,10 +309,10 @@ def cooperative_follow_up(situation: Situation) -> Explanation | None:
     handed = {topic: partitions & after.get(topic, set()) for topic, partitions in _revoked_before(situation).items()}
     if not any(handed.values()):
         return None
-    evidence = [f"revoked in the generation before and assigned {situation.at()}: {_shown(handed)}"]
+    evidence = [(named(FactKind.HANDED_ON, _shown(handed), place=situation.place()),)]
     further = _revoked(situation.opening.members, after)
     if further:
-        evidence.append(f"revoked in this generation, so that another one follows: {_shown(further)}")
+        evidence.append((named(FactKind.TO_BE_HANDED_ON, _shown(further), place=situation.place()),))
     return Explanation(CERTAIN, evidence)
 
 
@@ -308,14 +320,13 @@ def _revoked_before(situation: Situation) -> dict[str, set[int]]:
     return _revoked(situation.before.values(), situation.covered_before)
 
 
-def _shown(partitions: Mapping[str, set[int]]) -> str:
-    shown = [
+def _shown(partitions: Mapping[str, set[int]]) -> list[str]:
+    return [
         f"{topic}:{numbers}"
         for topic, revoked in sorted(partitions.items())
         if revoked
         for numbers in partition_ranges(sorted(revoked)).split(",")
     ]
-    return listed(shown)
 
 
 @CHANGE_RULES.row(Cause.LEAVE_OR_TIMEOUT, CLASSIC, explains=(Cause.LEADER_REJOIN,), is_quiet=True)
@@ -330,21 +341,21 @@ def passed_through(situation: Situation) -> Explanation | None:
     attempts = situation.opening.changes.get("attempts") or 1
     if attempts < 2 or not situation.opening.members:
         return None
-    fact = f"{_unchanged(situation)}, after {attempts} generations: a member may have joined and left"
+    passed = Fact(FactKind.GENERATIONS_PASSED, number=attempts)
     alternatives = (Cause.MEMBER_LEAVE, Cause.SESSION_TIMEOUT, Cause.MEMBER_JOIN, Cause.LEADER_REJOIN)
-    return Explanation(POSSIBLE, (fact,), alternatives)
+    return Explanation(POSSIBLE, [(*_unchanged(situation), passed)], alternatives)
 
 
-def _unchanged(situation: Situation) -> str:
+def _unchanged(situation: Situation) -> Sentence:
     """Return what is as it was in the generation before, and how much of the assignment is not."""
     before, after = _owners(situation.before.values()), _owners(situation.opening.members)
-    same = f"members, topics and assignor are those of the generation before {situation.at()}"
+    same = Fact(FactKind.MEMBERS_UNCHANGED, place=situation.place())
     if before is None or after is None:
-        return f"{same}; an assignment can't be read"
+        return same, Fact(FactKind.UNREADABLE_ASSIGNMENT)
     changed = [key for key in (*before, *(after.keys() - before)) if before.get(key) != after.get(key)]
     if not changed:
-        return f"members, topics, assignor and assignment are those of the generation before {situation.at()}"
-    return f"{same}, the assignment is not: {ranges_by_topic(changed)}"
+        return (same._replace(kind=FactKind.UNCHANGED),)
+    return same, Fact(FactKind.REASSIGNED, new=ranges_by_topic(changed))
 
 
 def _owners(members: Iterable[Member]) -> dict[tuple[str, int], str] | None:
@@ -369,9 +380,8 @@ def leader_rejoin(situation: Situation) -> Explanation | None:
     """
     if not situation.opening.members:
         return None
-    fact = _unchanged(situation)
     alternatives = [Cause.TOPIC_METADATA_CHANGE, Cause.SESSION_TIMEOUT, Cause.REBALANCE_TIMEOUT]
     if "cooperative" in (situation.opening.changes.get("protocol") or ""):
         alternatives.append(Cause.COOPERATIVE_FOLLOW_UP)
     leader = situation.opening.changes.get("leader")
-    return Explanation(POSSIBLE, (fact,), alternatives, (leader,) if leader else ())
+    return Explanation(POSSIBLE, [_unchanged(situation)], alternatives, (leader,) if leader else ())

@@ -15,26 +15,25 @@ name what it can be.
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from coordinator_replay.analysis.reasons.arrivals import successor
+from coordinator_replay.analysis.reasons.facts import DEFAULT_SESSION_MS, Evidence, Fact, FactKind, Timeouts, about
 from coordinator_replay.analysis.reasons.history import Sign
 from coordinator_replay.analysis.reasons.join_phase import (
     TIMER_SLACK_MS,
     could_expire,
     did_others_wait,
     has_no_time_to_join,
-    rebalance_timeout_words,
+    rebalance_timeout_ms,
 )
-from coordinator_replay.analysis.reasons.situation import Situation, lasting, passed
-from coordinator_replay.analysis.reasons.together import MemberFact
-from coordinator_replay.analysis.reasons.vocabulary import Cause, Confidence, open_question
+from coordinator_replay.analysis.reasons.situation import Situation
+from coordinator_replay.analysis.reasons.vocabulary import Cause, Confidence
 from coordinator_replay.engine.events import Event
 from coordinator_replay.engine.model import AWAY_EPOCH, GroupType, Member
-from coordinator_replay.times import elapsed_ms, time_text
+from coordinator_replay.times import elapsed_ms
 
-DEFAULT_SESSION_MS = 45_000
-"""Session timeout of members on the new protocol unless configured: it is not in the log."""
+TIMEOUTS = (Cause.SESSION_TIMEOUT, Cause.REBALANCE_TIMEOUT)
 
 TOO_SOON_MS = 3_000
 """A removal so soon after a sign of life is likely no session timeout, where that timeout is not on record."""
@@ -44,14 +43,14 @@ class Departure(NamedTuple):
     """Signs of one member's removal.
 
     Attributes:
-        evidence: what happened to the member, as a sentence goes on after its name, and why.
+        evidence: what happened to the member, and why.
         back_as: the member as which its client had come back before the removal.
     """
 
     member: Member
     cause: Cause
     confidence: Confidence
-    evidence: tuple[str, ...]
+    evidence: Evidence
     alternatives: tuple[Cause, ...] = ()
     back_as: str | None = None
 
@@ -59,11 +58,6 @@ class Departure(NamedTuple):
     def member_id(self) -> str:
         """Return the member's id."""
         return self.member.member_id
-
-    @property
-    def fact(self) -> MemberFact:
-        """Return the evidence with the member that it is about."""
-        return MemberFact(self.member, self.evidence[0], self.evidence[1:])
 
 
 @lru_cache(maxsize=1)
@@ -76,132 +70,126 @@ def departures(situation: Situation) -> Sequence[Departure]:
 
 
 def _departure(situation: Situation, event: Event, member: Member) -> Departure:
-    fact = f"was removed from the group {situation.at(event.offset, event.partition)}"
+    fact = about(FactKind.REMOVED, member, place=situation.place(event.offset, event.partition))
     for look in _LOOKS:
         departure = look(situation, member, fact)
         if departure is not None:
             return departure
     sign = situation.history.last_seen(member.member_id)
-    alive = "no record shows when it was last alive" if sign is None else _alive(situation, sign)
+    alive = about(FactKind.NEVER_SEEN, member) if sign is None else _since(FactKind.LAST_SEEN, situation, member, sign)
     alternatives = (Cause.MEMBER_LEAVE, *_timeouts(situation, member))
-    why = f"{alive}; {_timeout_words(situation, member)}{open_question(alternatives)}"
-    return Departure(member, Cause.LEAVE_OR_TIMEOUT, Confidence.POSSIBLE, (fact, why), alternatives)
+    limits = about(FactKind.TIMEOUTS, member, timeouts=_limits(situation, member))
+    why = (alive, limits, about(FactKind.UNDECIDED, member, causes=alternatives))
+    return Departure(member, Cause.LEAVE_OR_TIMEOUT, Confidence.POSSIBLE, ((fact,), why), alternatives)
 
 
-def _alive(situation: Situation, sign: Sign) -> str:
-    earlier = passed(sign.at_ms, situation.removed_ms)
-    return f"last record showing it alive: {earlier} earlier {situation.at(sign.offset, sign.partition)}"
+def _since(kind: FactKind, situation: Situation, member: Member, sign: Sign, **fields: Any) -> Fact:
+    """Return a fact about a member that a record shows, at a time before its removal."""
+    place, ago_ms = situation.place(sign.offset, sign.partition), elapsed_ms(sign.at_ms, situation.removed_ms)
+    return about(kind, member, since=place, elapsed_ms=ago_ms, **fields)
 
 
-def _timeout_words(situation: Situation, member: Member) -> str:
+def _limits(situation: Situation, member: Member) -> Timeouts:
     """Return a member's timeouts as far as they are on record; only on the classic protocol a session timeout is."""
-    session = _session_ms(member)
-    words = (
-        f"session.timeout.ms {lasting(session)}"
-        if session is not None
-        else f"its session timeout is not on record, by default {lasting(DEFAULT_SESSION_MS)}"
+    return Timeouts(
+        _session_ms(member),
+        member.subscription_or_empty.uses_classic_protocol,
+        rebalance_timeout_ms(situation, member),
+        situation.group_type is GroupType.CLASSIC,
     )
-    is_classic = member.subscription_or_empty.uses_classic_protocol
-    return f"{words}, {rebalance_timeout_words(situation, member)}" if is_classic else words
 
 
-def _left_by(member: Member) -> str:
+def _left_by(member: Member, sure: Confidence) -> Fact:
     """Return how a member leaves that did not time out."""
-    if member.instance_id is None:
-        return "it sent LeaveGroup"
-    return (
-        "an admin removed it, since static members (group.instance.id) don't send LeaveGroup on close unless "
-        "CloseOptions ask for it"
-    )
+    is_static = member.instance_id is not None
+    if sure is Confidence.CERTAIN:
+        return about(FactKind.REMOVED_BY_LEAVE_OF_STATIC if is_static else FactKind.REMOVED_BY_LEAVE, member)
+    return about(FactKind.LIKELY_REMOVED_BY_ADMIN if is_static else FactKind.LIKELY_LEFT, member)
 
 
-def _kept_partitions(situation: Situation, member: Member, fact: str) -> Departure | None:
+def _kept_partitions(situation: Situation, member: Member, fact: Fact) -> Departure | None:
     since = situation.unrevoked_since.get(member.member_id)
     timeout, kept_ms = member.subscription_or_empty.least_rebalance_ms, elapsed_ms(since, situation.at_ms)
     if since is None or kept_ms is None or timeout <= 0 or not timeout <= kept_ms <= timeout + TIMER_SLACK_MS:
         return None
-    sentence = (
-        f"it had not revoked its partitions since {time_text(since)}, for its rebalance timeout "
-        f"(max.poll.interval.ms {lasting(timeout)})"
-    )
+    kept = about(FactKind.KEPT_PARTITIONS, member, at_ms=since, elapsed_ms=kept_ms, limit_ms=timeout)
     return Departure(
         member,
         Cause.REBALANCE_TIMEOUT,
         Confidence.LIKELY,
-        (fact, sentence),
+        ((fact,), (kept,)),
         (Cause.MEMBER_LEAVE, Cause.SESSION_TIMEOUT),
     )
 
 
-def _stayed_away(situation: Situation, member: Member, fact: str) -> Departure | None:
+def _stayed_away(situation: Situation, member: Member, fact: Fact) -> Departure | None:
     sign = situation.history.last_seen(member.member_id)
     if member.current is None or member.current.epoch != AWAY_EPOCH or sign is None:
         return None
-    away = (
-        f"static member left temporarily (member epoch {AWAY_EPOCH}) {passed(sign.at_ms, situation.at_ms)} "
-        f"earlier {situation.at(sign.offset, sign.partition)} and did not come back within its session timeout"
-    )
-    return Departure(member, Cause.SESSION_TIMEOUT, Confidence.LIKELY, (fact, away), (Cause.MEMBER_LEAVE,))
+    away = _since(FactKind.STAYED_AWAY, situation, member, sign)
+    return Departure(member, Cause.SESSION_TIMEOUT, Confidence.LIKELY, ((fact,), (away,)), (Cause.MEMBER_LEAVE,))
 
 
-def _had_no_time(situation: Situation, member: Member, fact: str) -> Departure | None:
+def _had_no_time(situation: Situation, member: Member, fact: Fact) -> Departure | None:
     sign = situation.history.last_seen(member.member_id)
     alive_ms = None if sign is None else elapsed_ms(sign.at_ms, situation.removed_ms)
     if sign is None or alive_ms is None:
         return None
-    alive, timeouts = _alive(situation, sign), _timeout_words(situation, member)
+    alive, limits = _since(FactKind.LAST_SEEN, situation, member, sign), _limits(situation, member)
     if _session_ms(member) is not None:
         if _timeouts(situation, member):
             return None
-        why = f"{alive}, less than its timeouts ({timeouts}): {_left_by(member)}"
-        return Departure(member, Cause.MEMBER_LEAVE, Confidence.CERTAIN, (fact, why))
+        # In a consumer group another timeout may run: a coordinator that loads it takes its own at first.
+        is_sure = situation.group_type is GroupType.CLASSIC
+        sure = Confidence.CERTAIN if is_sure else Confidence.LIKELY
+        why = (alive, about(FactKind.LESS_THAN_TIMEOUTS, member, timeouts=limits), _left_by(member, sure))
+        return Departure(member, Cause.MEMBER_LEAVE, sure, ((fact,), why), () if is_sure else TIMEOUTS)
     if alive_ms >= TOO_SOON_MS:
         return None
-    why = f"{alive}, too soon for most timeouts ({timeouts}): {_left_by(member)}"
-    return Departure(member, Cause.MEMBER_LEAVE, Confidence.LIKELY, (fact, why), (Cause.SESSION_TIMEOUT,))
+    why = (alive, about(FactKind.LESS_THAN_MOST_TIMEOUTS, member, timeouts=limits), _left_by(member, Confidence.LIKELY))
+    return Departure(member, Cause.MEMBER_LEAVE, Confidence.LIKELY, ((fact,), why), (Cause.SESSION_TIMEOUT,))
 
 
-def _did_not_join(situation: Situation, member: Member, fact: str) -> Departure | None:
+def _did_not_join(situation: Situation, member: Member, fact: Fact) -> Departure | None:
     """Return a dynamic member that was not waiting when the join phase of a classic group ended."""
     if situation.group_type is not GroupType.CLASSIC or member.instance_id is not None:
         return None
     timeouts = _timeouts(situation, member)
     if Cause.REBALANCE_TIMEOUT not in timeouts:
         return None
-    words = rebalance_timeout_words(situation, member)
+    limits = _limits(situation, member)
     if has_no_time_to_join(situation) and situation.opening.member_count:
-        why = f"members had no time to join again ({words})"
+        why = about(FactKind.NO_TIME_TO_JOIN, member, timeouts=limits)
     else:
         own, others = _commits(situation, member)
         if not did_others_wait(situation, others) or own is None or others is None:
             return None
         if not _is_recent(situation, member, own) and Cause.SESSION_TIMEOUT in timeouts:
             return None
-        why = (
-            f"no other partition of the group was committed in the last {passed(others.at_ms, situation.removed_ms)} "
-            f"{situation.at(others.offset, others.partition)}, as if their owners waited for it to join again: {words}"
-        )
+        why = _since(FactKind.OTHERS_WAITED, situation, member, others, timeouts=limits)
     alternatives = (Cause.MEMBER_LEAVE, *(cause for cause in timeouts if cause is not Cause.REBALANCE_TIMEOUT))
-    return Departure(member, Cause.REBALANCE_TIMEOUT, Confidence.LIKELY, (fact, why), alternatives)
+    # The end of a join phase removed it, and began nothing; or it had left, and the others waited for somebody else.
+    return Departure(member, Cause.REBALANCE_TIMEOUT, Confidence.POSSIBLE, ((fact,), (why,)), alternatives)
 
 
-def _committed_late(situation: Situation, member: Member, fact: str) -> Departure | None:
+def _committed_late(situation: Situation, member: Member, fact: Fact) -> Departure | None:
     commit, others = _commits(situation, member)
     if commit is None or not _is_recent(situation, member, commit):
         return None
     timeouts = _timeouts(situation, member)
-    is_open = Cause.REBALANCE_TIMEOUT in timeouts and did_others_wait(situation, others) is not False
-    committed = (
-        f"one of its partitions was committed {passed(commit.at_ms, situation.removed_ms)} earlier "
-        f"{situation.at(commit.offset, commit.partition)} ({_timeout_words(situation, member)})"
-    )
+    is_waited_for = situation.group_type is not GroupType.CLASSIC or did_others_wait(situation, others) is not False
+    is_open = Cause.REBALANCE_TIMEOUT in timeouts and is_waited_for
+    committed = _since(FactKind.COMMITTED, situation, member, commit, timeouts=_limits(situation, member))
     if is_open:
         alternatives = (Cause.MEMBER_LEAVE, *timeouts)
-        why = f"{committed}{open_question(alternatives)}"
-        return Departure(member, Cause.LEAVE_OR_TIMEOUT, Confidence.POSSIBLE, (fact, why), alternatives)
-    too_soon = "too soon for most session timeouts" if _session_ms(member) is None else "less than its session timeout"
-    why = f"{committed}, {too_soon}: {_left_by(member)}"
-    return Departure(member, Cause.MEMBER_LEAVE, Confidence.LIKELY, (fact, why), timeouts)
+        question = about(FactKind.UNDECIDED, member, causes=alternatives)
+        return Departure(
+            member, Cause.LEAVE_OR_TIMEOUT, Confidence.POSSIBLE, ((fact,), (committed, question)), alternatives
+        )
+    is_known = _session_ms(member) is not None
+    too_soon = FactKind.LESS_THAN_SESSION_TIMEOUT if is_known else FactKind.LESS_THAN_MOST_SESSION_TIMEOUTS
+    why = (committed, about(too_soon, member), _left_by(member, Confidence.LIKELY))
+    return Departure(member, Cause.MEMBER_LEAVE, Confidence.LIKELY, ((fact,), why), timeouts)
 
 
 def _commits(situation: Situation, member: Member) -> tuple[Sign | None, Sign | None]:
@@ -219,24 +207,23 @@ def _is_recent(situation: Situation, member: Member, commit: Sign) -> bool:
     return committed_ms is not None and committed_ms < (_session_ms(member) or TOO_SOON_MS)
 
 
-def _left_in_company(situation: Situation, member: Member, fact: str) -> Departure | None:
+def _left_in_company(situation: Situation, member: Member, fact: Fact) -> Departure | None:
     if situation.group_type is GroupType.CLASSIC or len(situation.left) < 2:
         return None
-    why = f"{len(situation.left)} members were removed at once: a timeout removes one, LeaveGroup can remove many"
-    return Departure(member, Cause.MEMBER_LEAVE, Confidence.LIKELY, (fact, why), (Cause.SESSION_TIMEOUT,))
+    why = about(FactKind.REMOVED_AT_ONCE, member, number=len(situation.left))
+    return Departure(member, Cause.MEMBER_LEAVE, Confidence.LIKELY, ((fact,), (why,)), (Cause.SESSION_TIMEOUT,))
 
 
-def _is_static(situation: Situation, member: Member, fact: str) -> Departure | None:
+def _is_static(situation: Situation, member: Member, fact: Fact) -> Departure | None:
     timeouts = _timeouts(situation, member)
     if member.instance_id is None or Cause.SESSION_TIMEOUT not in timeouts:
         return None
-    words = _timeout_words(situation, member)
-    why = f"static members (group.instance.id) don't send LeaveGroup on close ({words})"
+    why = about(FactKind.STATIC_SENDS_NO_LEAVE, member, timeouts=_limits(situation, member))
     alternatives = (Cause.MEMBER_LEAVE, *(cause for cause in timeouts if cause is not Cause.SESSION_TIMEOUT))
-    return Departure(member, Cause.SESSION_TIMEOUT, Confidence.LIKELY, (fact, why), alternatives)
+    return Departure(member, Cause.SESSION_TIMEOUT, Confidence.LIKELY, ((fact,), (why,)), alternatives)
 
 
-def _fell_silent(situation: Situation, member: Member, fact: str) -> Departure | None:
+def _fell_silent(situation: Situation, member: Member, fact: Fact) -> Departure | None:
     session = _session_ms(member) or DEFAULT_SESSION_MS
     own, others = _commits(situation, member)
     if own is None or others is None:
@@ -246,17 +233,15 @@ def _fell_silent(situation: Situation, member: Member, fact: str) -> Departure |
     waits = [elapsed_ms(sign.at_ms, at) for sign in alive for at in (situation.removed_ms, others.at_ms)]
     if any(wait is None or wait < session for wait in waits):
         return None
-    why = (
-        f"its partitions were last committed {passed(own.at_ms, situation.removed_ms)} earlier "
-        f"{situation.at(own.offset, own.partition)}, while other partitions of the group were "
-        f"{situation.at(others.offset, others.partition)}; {_timeout_words(situation, member)}"
-    )
+    place = situation.place(others.offset, others.partition)
+    limits = _limits(situation, member)
+    why = _since(FactKind.FELL_SILENT, situation, member, own, place=place, timeouts=limits)
     timeouts = _timeouts(situation, member)
     alternatives = (Cause.MEMBER_LEAVE, *(cause for cause in timeouts if cause is not Cause.SESSION_TIMEOUT))
-    return Departure(member, Cause.SESSION_TIMEOUT, Confidence.LIKELY, (fact, why), alternatives)
+    return Departure(member, Cause.SESSION_TIMEOUT, Confidence.LIKELY, ((fact,), (why,)), alternatives)
 
 
-def _was_back(situation: Situation, member: Member, fact: str) -> Departure | None:
+def _was_back(situation: Situation, member: Member, fact: Fact) -> Departure | None:
     """Return a session timeout if the member's client was back, as another member, before the removal.
 
     A client that closes leaves the group before it comes back. A client that is killed leaves its member to the
@@ -269,16 +254,13 @@ def _was_back(situation: Situation, member: Member, fact: str) -> Departure | No
     silent_ms = elapsed_ms(sign.at_ms, situation.removed_ms)
     if silent_ms is None or silent_ms < TOO_SOON_MS:
         return None
-    why = (
-        f"a client with its client.id and host was back {lasting(silent_ms)} earlier as {returned.member_id} "
-        f"{situation.at(sign.offset, sign.partition)}, and no record since shows the removed member alive "
-        f"({_timeout_words(situation, member)}): a client that is closed sends LeaveGroup before it joins again"
-    )
+    limits = _limits(situation, member)
+    why = _since(FactKind.CLIENT_JOINED_BEFORE, situation, member, sign, others=(returned.member_id,), timeouts=limits)
     return Departure(
         member,
         Cause.SESSION_TIMEOUT,
         Confidence.LIKELY,
-        (fact, why),
+        ((fact,), (why,)),
         (Cause.MEMBER_LEAVE,),
         returned.member_id,
     )
@@ -311,8 +293,6 @@ _LOOKS = (
     _fell_silent,
 )
 """In the order in which they are asked: the first that finds something decides."""
-
-TIMEOUTS = (Cause.SESSION_TIMEOUT, Cause.REBALANCE_TIMEOUT)
 
 
 def possible_timeouts(situation: Situation) -> tuple[Cause, ...]:

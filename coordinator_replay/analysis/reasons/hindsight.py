@@ -7,20 +7,21 @@ removed, after its session timeout, is it known that the client had come back.
 
 from typing import NamedTuple
 
-from coordinator_replay.analysis.reasons.arrivals import returns, twin
+from coordinator_replay.analysis.reasons.arrivals import Return, returns, twin
 from coordinator_replay.analysis.reasons.departures import departures
+from coordinator_replay.analysis.reasons.facts import FactKind, Sentence, about
 from coordinator_replay.analysis.reasons.history import Sign
 from coordinator_replay.analysis.reasons.member_rules import has_polled_late, poll_timeout_rejoin
-from coordinator_replay.analysis.reasons.situation import Situation, lasting, passed
+from coordinator_replay.analysis.reasons.situation import Situation
 from coordinator_replay.analysis.reasons.vocabulary import (
     JOIN_REASONS,
     Cause,
     Confidence,
     JoinReason,
     Reason,
-    without_question,
 )
 from coordinator_replay.engine.model import GroupType
+from coordinator_replay.times import elapsed_ms
 
 HINDSIGHT_MS = 3_600_000
 """Time after a rebalance in which later ones may show more about it."""
@@ -36,14 +37,14 @@ class Revision(NamedTuple):
         has_joined: whether it had joined.
         cause: what the member's doing was.
         confidence: how sure that is.
-        fact: the sentence that says so.
+        sentence: what evidence says of it.
     """
 
     member_id: str
     has_joined: bool
     cause: Cause
     confidence: Confidence
-    fact: str
+    sentence: Sentence
 
 
 def revisions(situation: Situation) -> list[Revision]:
@@ -53,21 +54,27 @@ def revisions(situation: Situation) -> list[Revision]:
     if rejoined is not None:
         for back in returns(situation)[0]:
             if has_polled_late(back) and not situation.is_of_this_operation(back.departed):
-                gap = passed(back.departed.left_ms, situation.started_ms)
-                fact = (
-                    f"it came back {gap} later {situation.at(back.offset)}: it may have exceeded max.poll.interval.ms "
-                    f"({lasting(back.departed.timeout_ms)})"
-                )
+                gone, sure = back.departed, rejoined.confidence
                 changed.append(
-                    Revision(back.departed.member_id, False, Cause.POLL_TIMEOUT_REJOIN, rejoined.confidence, fact)
+                    Revision(gone.member_id, False, Cause.POLL_TIMEOUT_REJOIN, sure, _came_back(situation, back))
                 )
     removed_at = {event.member_id: event.offset for event in situation.left}
     for departure in departures(situation):
         if departure.back_as is not None:
-            place = situation.at(removed_at[departure.member_id])
-            fact = f"{departure.member_id} was still in the group then, and was removed {place}"
-            changed.append(Revision(departure.back_as, True, Cause.MEMBER_RESTART, departure.confidence, fact))
+            place = situation.place(removed_at[departure.member_id])
+            removed = (about(FactKind.REMOVED_LATER, departure.member, place=place),)
+            changed.append(Revision(departure.back_as, True, Cause.MEMBER_RESTART, departure.confidence, removed))
     return changed
+
+
+def _came_back(situation: Situation, back: Return) -> Sentence:
+    gap_ms = elapsed_ms(back.departed.left_ms, situation.started_ms)
+    place, others = situation.place(back.offset), (back.member.member_id,)
+    kind = FactKind.CAME_BACK if back.is_sure else FactKind.CLIENT_JOINED_LATER
+    return (
+        about(kind, back.departed, others=others, place=place, elapsed_ms=gap_ms),
+        about(FactKind.MAY_HAVE_POLLED_LATE, back.departed, limit_ms=back.departed.timeout_ms),
+    )
 
 
 def revised(reason: Reason, revision: Revision) -> Reason:
@@ -78,10 +85,10 @@ def revised(reason: Reason, revision: Revision) -> Reason:
     if reason.confidence is Confidence.CERTAIN or reason.cause is revision.cause:
         return reason
     is_open = reason.cause is Cause.MEMBER_JOIN if revision.has_joined else reason.cause in _DEPARTURES
-    evidence = (*(without_question(fact) for fact in reason.evidence), revision.fact)
+    evidence = (*map(decided, reason.evidence), revision.sentence)
     if not is_open or reason.triggers != (revision.member_id,):
         alternatives = dict.fromkeys((*reason.alternatives, revision.cause))
-        return reason._replace(evidence=(*reason.evidence, revision.fact), alternatives=tuple(alternatives))
+        return reason._replace(evidence=(*reason.evidence, revision.sentence), alternatives=tuple(alternatives))
     others = [reason.cause, *reason.alternatives] if reason.cause is not Cause.LEAVE_OR_TIMEOUT else reason.alternatives
     return reason._replace(
         cause=revision.cause,
@@ -90,6 +97,11 @@ def revised(reason: Reason, revision: Revision) -> Reason:
         evidence=evidence,
         alternatives=tuple(dict.fromkeys(cause for cause in others if cause is not revision.cause)),
     )
+
+
+def decided(sentence: Sentence) -> Sentence:
+    """Return a sentence without the question that it left open."""
+    return tuple(fact for fact in sentence if fact.kind is not FactKind.UNDECIDED)
 
 
 def is_open(situation: Situation) -> bool:

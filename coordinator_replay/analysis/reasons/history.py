@@ -3,7 +3,7 @@
 It is kept small: one entry for each present member, a few for members that left, one for each partition.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import NamedTuple
@@ -131,10 +131,8 @@ class GroupHistory:
 
     def last_seen(self, member_id: str) -> Sign | None:
         """Return the last sign of life in records of the group itself."""
-        own, synced = self.seen.get(member_id), self.synced
-        if own is None or (synced is not None and time_order(synced.at_ms) > time_order(own[0])):
-            return synced
-        return Sign(*own)
+        own = self.seen.get(member_id)
+        return self.synced if own is None else Sign(*own)
 
     def take_signs(self, confirmed: "GroupHistory", before: "GroupHistory") -> None:
         """Take signs of life: those in records that a newer dump confirms, and commits as they were before."""
@@ -275,9 +273,9 @@ class GroupHistory:
         if event.group_type is not GroupType.CLASSIC:
             return
         joined_ms = event.changes.get("join_done_ms")
-        # They all joined by then; the record came later, and who synced in between is not on it.
-        self.seen = {}
+        # They had joined by then; the record came later, and who synced in between is not on it.
         self.synced = Sign(at_ms if joined_ms is None else joined_ms, event.partition, event.offset)
+        self.seen = dict(self._seen_of_static(event))
         counts = self.partition_counts
         subscribed = {topic for member in event.members for topic in topics_of(member)}
         covered = coverage(event.members)
@@ -286,6 +284,14 @@ class GroupHistory:
             for topic in sorted({*counts, *covered})
             if topic in subscribed
         }
+
+    def _seen_of_static(self, event: Event) -> Iterator[tuple[str, tuple[int | None, int, int]]]:
+        """Yield the last sign of life of each static member of a generation: it need not have joined again for it."""
+        for member in event.members:
+            if member.instance_id is not None:
+                seen = self.seen.get(member.member_id, (None, event.partition, event.offset))
+                is_new = seen[0] is not None and seen[1:] == (event.partition, event.offset)
+                yield member.member_id, (self.synced or Sign(*seen)) if is_new else seen
 
 
 FIELDS = Fields(

@@ -13,10 +13,9 @@ No record shows a timer that fired. Records show whether there was time enough f
 from collections.abc import Sequence
 from functools import lru_cache
 
-from coordinator_replay.analysis.broker_faults import KAFKA_8653
 from coordinator_replay.analysis.reasons.history import Sign
-from coordinator_replay.analysis.reasons.situation import Situation, lasting
-from coordinator_replay.engine.model import UNKNOWN_TIMEOUT, GroupType, Member
+from coordinator_replay.analysis.reasons.situation import Situation
+from coordinator_replay.engine.model import GroupType, Member
 from coordinator_replay.times import elapsed_ms
 
 TIMER_SLACK_MS = 1_000
@@ -124,16 +123,10 @@ def did_others_wait(situation: Situation, others: Sign | None) -> bool | None:
     return silent_ms >= max(timeout_ms - NOTICED_MS, timeout_ms // 2)
 
 
-def rebalance_timeout_words(situation: Situation, member: Member) -> str:
-    """Return the rebalance timeout that counts for a member, in words."""
+def rebalance_timeout_ms(situation: Situation, member: Member) -> int | None:
+    """Return the rebalance timeout that counts for a member, as records have it."""
     is_classic = situation.group_type is GroupType.CLASSIC
-    timeout_ms = _largest_on_record(situation) if is_classic else member.subscription_or_empty.rebalance_timeout_ms
-    if timeout_ms is None:
-        return "rebalance timeouts are not on record in this version of the group's value"
-    if timeout_ms == UNKNOWN_TIMEOUT:
-        return f"rebalance timeout -1: {KAFKA_8653.words}"
-    which = "largest rebalance timeout" if is_classic else "rebalance timeout"
-    return f"{which} (max.poll.interval.ms) {lasting(timeout_ms)}"
+    return _largest_on_record(situation) if is_classic else member.subscription_or_empty.rebalance_timeout_ms
 
 
 @lru_cache(maxsize=1)

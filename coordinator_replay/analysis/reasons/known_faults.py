@@ -2,9 +2,10 @@
 
 from collections import Counter
 
-from coordinator_replay.analysis.broker_faults import KAFKA_7610, KAFKA_9801
+from coordinator_replay.analysis.broker_faults import KAFKA_7610, KAFKA_9801, Fault
+from coordinator_replay.analysis.reasons.facts import Fact, FactKind, Sentence, about
 from coordinator_replay.analysis.reasons.situation import Situation
-from coordinator_replay.analysis.reasons.together import MemberFact, together
+from coordinator_replay.analysis.reasons.together import together
 from coordinator_replay.engine.events import EventKind
 from coordinator_replay.engine.model import GroupType
 
@@ -12,14 +13,14 @@ CROWD = 20
 """Members of one client and host that joined in one generation: more than one process is likely to have."""
 
 
-def known_faults(situation: Situation) -> list[str]:
+def known_faults(situation: Situation) -> list[Sentence]:
     """Return sentences on known faults that leave the same records as a classic rebalance."""
     if situation.group_type is not GroupType.CLASSIC:
         return []
     return [*_without_assignment(situation), *_crowd(situation)]
 
 
-def _without_assignment(situation: Situation) -> list[str]:
+def _without_assignment(situation: Situation) -> list[Sentence]:
     """Return a sentence on members for which the leader sent no assignment.
 
     The coordinator writes 0 bytes for a member that the leader's SyncGroup does not name. An assignment that is meant
@@ -30,15 +31,18 @@ def _without_assignment(situation: Situation) -> list[str]:
     ]
     if not missing:
         return []
-    place = situation.at()
-    predicate = f"has an assignment of 0 bytes {place}: the leader's SyncGroup named no assignment for this member id"
     replaced = {event.member_id for event in situation.of_kind(EventKind.MEMBER_REPLACED)}
-    facts = together(MemberFact(member, predicate) for member in missing)
+    place = situation.place()
+    facts = together([(about(FactKind.NO_ASSIGNMENT, member, place=place),)] for member in missing)
     is_static = any(member.instance_id is not None and member.member_id in replaced for member in missing)
-    return [*facts, KAFKA_9801.as_possible] if is_static else facts
+    return [*facts, _possibly(KAFKA_9801)] if is_static else facts
 
 
-def _crowd(situation: Situation) -> list[str]:
+def _possibly(fault: Fault) -> Sentence:
+    return (Fact(FactKind.KNOWN_FAULT, new=fault.issue),)
+
+
+def _crowd(situation: Situation) -> list[Sentence]:
     """Return whether very many members of one client and host joined at once."""
     subscriptions = [member.subscription_or_empty for member, _ in situation.joined]
     clients = Counter(
@@ -47,4 +51,4 @@ def _crowd(situation: Situation) -> list[str]:
         if subscription.instance_id is None
     )
     most = max(clients.values(), default=0)
-    return [KAFKA_7610.as_possible] if most >= CROWD else []
+    return [_possibly(KAFKA_7610)] if most >= CROWD else []

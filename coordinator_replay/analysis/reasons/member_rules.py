@@ -4,18 +4,23 @@ from collections.abc import Sequence
 
 from coordinator_replay.analysis.reasons.arrivals import Return, namesake, returns, twin
 from coordinator_replay.analysis.reasons.departures import Departure, departures, possible_timeouts
-from coordinator_replay.analysis.reasons.history import Conversion, chosen
+from coordinator_replay.analysis.reasons.facts import Fact, FactKind, Sentence, about
+from coordinator_replay.analysis.reasons.history import Conversion, Departed, chosen
 from coordinator_replay.analysis.reasons.rule import CLASSIC, EVERY_TYPE, RuleTable
-from coordinator_replay.analysis.reasons.situation import Situation, called, lasting, passed
-from coordinator_replay.analysis.reasons.together import MemberFact, together
+from coordinator_replay.analysis.reasons.situation import Situation
+from coordinator_replay.analysis.reasons.together import together
 from coordinator_replay.analysis.reasons.vocabulary import Cause, Confidence, Explanation
 from coordinator_replay.engine.events import EventKind
 from coordinator_replay.engine.model import GroupType, Member
+from coordinator_replay.times import elapsed_ms
 
 MEMBER_RULES = RuleTable()
 """In the order of their rank."""
 
 CERTAIN, LIKELY, POSSIBLE = Confidence.CERTAIN, Confidence.LIKELY, Confidence.POSSIBLE
+
+FIRST_GENERATION = 1
+"""Generation of a classic group before which it has no members: it is created, or empty since then."""
 
 _ABOUT_MEMBERS = (
     Cause.CLIENT_UPGRADE,
@@ -38,14 +43,18 @@ def group_conversion(situation: Situation) -> Explanation | None:
     """The group went over to another protocol.
 
     Footprint: records of one type after the tombstone of another, in one write.
-    Confidence: certain.
+    Confidence: certain; likely where an expression was resolved in the same write.
+    Look-alikes: TOPIC_METADATA_CHANGE, where the expression is resolved later.
     """
     conversion = _conversion_here(situation)
     if conversion is None:
         return None
     evidence = [_converted(situation, conversion)]
     evidence += _joined(situation, situation.joined)
-    return Explanation(CERTAIN, evidence, triggers=[member.member_id for member, _ in situation.joined])
+    triggers = [member.member_id for member, _ in situation.joined]
+    if situation.resolved:
+        return Explanation(LIKELY, evidence, (Cause.TOPIC_METADATA_CHANGE,), triggers)
+    return Explanation(CERTAIN, evidence, (), triggers)
 
 
 @MEMBER_RULES.row(
@@ -56,14 +65,16 @@ def converted_before(situation: Situation) -> Explanation | None:
 
     Footprint: the first rebalance after a conversion that had none of its own; in groups of the newer protocols one in
         which no member joined, was removed or changed its subscription.
-    Confidence: likely.
-    Look-alikes: whatever else changed since.
+    Confidence: likely; possible for the first generation of a classic group.
+    Look-alikes: whatever else changed since; GROUP_CREATED, where the other group was empty and is gone.
     """
     conversion = situation.history.conversion
     if conversion is None or _conversion_here(situation) is not None:
         return None
     if _has_own_cause(situation) and situation.group_type is not GroupType.CLASSIC:
         return None
+    if situation.group_type is GroupType.CLASSIC and situation.opening.epoch <= FIRST_GENERATION:
+        return Explanation(POSSIBLE, [_converted(situation, conversion)], (Cause.GROUP_CREATED,))
     return Explanation(LIKELY, [_converted(situation, conversion)], (Cause.LEADER_REJOIN,))
 
 
@@ -88,9 +99,9 @@ def _has_own_cause(situation: Situation) -> bool:
     return has_joined or bool(situation.left or situation.resubscribed)
 
 
-def _converted(situation: Situation, conversion: Conversion) -> str:
+def _converted(situation: Situation, conversion: Conversion) -> Sentence:
     old, new, partition, offset, _ = conversion
-    return f"converted from a {old} to a {new} group {situation.at(offset, partition)}"
+    return (Fact(FactKind.CONVERTED, old=old, new=new, place=situation.place(offset, partition)),)
 
 
 @MEMBER_RULES.row(
@@ -106,11 +117,12 @@ def group_created(situation: Situation) -> Explanation | None:
     """
     is_new = situation.history.is_new_life or bool(situation.of_kind(EventKind.GROUP_CREATED))
     number = situation.opening.epoch
-    word = "generation" if situation.group_type is GroupType.CLASSIC else "epoch"
-    is_first = 0 < number <= (1 if situation.group_type is GroupType.CLASSIC else 2)
+    is_classic = situation.group_type is GroupType.CLASSIC
+    is_first = 0 < number <= (FIRST_GENERATION if is_classic else 2)
     if not situation.joined or not (is_new or (situation.is_beginning_unseen and is_first)):
         return None
-    evidence = [f"{word} {number} is the first of the group {situation.at()}"]
+    kind = FactKind.FIRST_GENERATION if is_classic else FactKind.FIRST_EPOCH
+    evidence: list[Sentence] = [(Fact(kind, number=number, place=situation.place()),)]
     evidence += _joined(situation, situation.joined)
     triggers = [member.member_id for member, _ in situation.joined]
     if is_new:
@@ -128,8 +140,7 @@ def beginning_unseen(situation: Situation) -> Explanation | None:
     """
     if not situation.is_beginning_unseen or situation.history.conversion is not None:
         return None
-    fact = f"the group's first record after those that are missing {situation.at()}"
-    return Explanation(POSSIBLE, (fact,))
+    return Explanation(POSSIBLE, [(Fact(FactKind.FIRST_RECORD, place=situation.place()),)])
 
 
 @MEMBER_RULES.row(
@@ -148,10 +159,9 @@ def protocol_change(situation: Situation) -> Explanation | None:
     for event in situation.of_kind(EventKind.PROTOCOL_CHANGED):
         old, new = event.changes["protocol"]
         replaced = situation.of_kind(EventKind.MEMBER_REPLACED)
-        evidence = [f"the assignor changed from {old} to {new} {situation.at(event.offset)}"]
-        evidence += [
-            f"static {called(event.member)} joined under a new member id" for event in replaced if event.member
-        ]
+        changed = Fact(FactKind.ASSIGNOR_CHANGED, old=old, new=new, place=situation.place(event.offset))
+        evidence: list[Sentence] = [(changed,)]
+        evidence += _under_new_ids(situation, FactKind.NEW_MEMBER_ID)
         return Explanation(CERTAIN, evidence, triggers=[event.member_id for event in replaced if event.member_id])
     return None
 
@@ -183,7 +193,7 @@ def _changed(situation: Situation, upgraded: list[Return]) -> Explanation | None
     """Return an explanation by clients that came back with another protocol, assignor or version."""
     if not upgraded:
         return None
-    facts = (back.fact(situation, f"; {_spoken(back)}") for back in upgraded)
+    facts = (back.facts(situation, _spoken(back)) for back in upgraded)
     evidence = [*together(facts), *_removals(situation)]
     sure = CERTAIN if all(back.is_same_instance for back in upgraded) else LIKELY
     if any(back.is_ambiguous for back in upgraded):
@@ -191,19 +201,38 @@ def _changed(situation: Situation, upgraded: list[Return]) -> Explanation | None
     others = (Cause.MEMBER_RESTART, Cause.MEMBER_JOIN, *possible_timeouts(situation))
     alternatives = () if sure is CERTAIN else others
     triggers = [back.member.member_id for back in upgraded]
-    return Explanation(sure, evidence, alternatives, triggers)
+    return _beside_others(situation, Explanation(sure, evidence, alternatives, triggers))
 
 
-def _spoken(back: Return) -> str:
-    subscription = back.member.subscription
+def _beside_others(situation: Situation, explanation: Explanation) -> Explanation:
+    """Return an explanation by members that came back, beside the removal of others in the same rebalance.
+
+    What removed the others may have begun it.
+    """
+    back = {returned.departed.member_id for returned in returns(situation)[0]}
+    others = [departure for departure in departures(situation) if departure.member_id not in back]
+    if not others:
+        return explanation
+    causes = dict.fromkeys(cause for other in others for cause in (other.cause, *other.alternatives))
+    most = POSSIBLE if situation.group_type is GroupType.CLASSIC else LIKELY
+    named = {Cause.LEAVE_OR_TIMEOUT, *explanation.alternatives}
+    return explanation._replace(
+        confidence=max(explanation.confidence, most, key=_ORDER.__getitem__),
+        alternatives=(*explanation.alternatives, *(cause for cause in causes if cause not in named)),
+    )
+
+
+def _spoken(back: Return) -> Fact:
+    subscription, old = back.member.subscription, back.departed
     if subscription is None:
-        return "now on another protocol"
-    if subscription.uses_classic_protocol is not back.departed.uses_classic_protocol:
-        return "downgraded to the classic protocol" if back.is_downgrade else "now on the consumer protocol"
+        return about(FactKind.OTHER_PROTOCOL, back.member)
+    if subscription.uses_classic_protocol is not old.uses_classic_protocol:
+        is_classic = back.is_downgrade
+        return about(FactKind.TO_CLASSIC_PROTOCOL if is_classic else FactKind.TO_CONSUMER_PROTOCOL, back.member)
     protocol, version = chosen(subscription)
-    if protocol == back.departed.protocol:
-        return f"its subscription's version changed from {back.departed.version} to {version}"
-    return f"its assignor changed from {back.departed.protocol} to {protocol}"
+    if protocol == old.protocol:
+        return about(FactKind.VERSION_CHANGED, back.member, old=str(old.version), new=str(version))
+    return about(FactKind.CLIENT_ASSIGNOR_CHANGED, back.member, old=str(old.protocol), new=str(protocol))
 
 
 POLL_SLACK_MS = 15_000
@@ -232,12 +261,7 @@ def poll_timeout_rejoin(situation: Situation) -> Explanation | None:
     back = [back for back in returns(situation)[0] if has_polled_late(back)]
     if not back:
         return None
-    silences = (
-        f"; the last record showing it alive was {lasting(returned.silence_ms)} old when it was removed "
-        f"(max.poll.interval.ms {lasting(returned.departed.timeout_ms)})"
-        for returned in back
-    )
-    facts = (returned.fact(situation, silence) for returned, silence in zip(back, silences, strict=True))
+    facts = (returned.facts(situation, _silent_when_removed(returned)) for returned in back)
     evidence = [*together(facts), *_removals(situation)]
     is_same = all(returned.is_same_process for returned in back)
     others = (Cause.MEMBER_RESTART,) if is_same else (Cause.MEMBER_RESTART, Cause.MEMBER_JOIN)
@@ -247,6 +271,11 @@ def poll_timeout_rejoin(situation: Situation) -> Explanation | None:
         (*others, *possible_timeouts(situation)),
         [returned.member.member_id for returned in back],
     )
+
+
+def _silent_when_removed(back: Return) -> Fact:
+    limit_ms = back.departed.timeout_ms
+    return back.fact(FactKind.SILENT_WHEN_REMOVED, elapsed_ms=back.silence_ms, limit_ms=limit_ms)
 
 
 def has_polled_late(back: Return) -> bool:
@@ -281,13 +310,13 @@ def member_restart(situation: Situation) -> Explanation | None:
     back, new = returns(situation)
     if not back:
         return _replaced(situation)
-    evidence = together(returned.fact(situation) for returned in back)
-    evidence += _joined(situation, new, "joined as well")
+    evidence = together(returned.facts(situation) for returned in back)
+    evidence += _joined(situation, new, FactKind.JOINED_AS_WELL)
     evidence += _removals(situation)
     sure = CERTAIN if all(returned.is_same_instance for returned in back) and not new else LIKELY
     if any(returned.is_ambiguous for returned in back):
         sure = POSSIBLE
-        evidence.append("several members have this client.id and host: which of them was restarted is not certain")
+        evidence.append((Fact(FactKind.SHARED_CLIENT),))
     alternatives = [] if sure is CERTAIN else [Cause.MEMBER_JOIN, *possible_timeouts(situation)]
     late = [
         returned
@@ -297,23 +326,21 @@ def member_restart(situation: Situation) -> Explanation | None:
     if late:
         alternatives.append(Cause.POLL_TIMEOUT_REJOIN)
         sure = POSSIBLE
-        evidence += together(_silence(back) for back in late)
-    return Explanation(
-        sure, evidence, tuple(dict.fromkeys(alternatives)), [returned.member.member_id for returned in back]
+        evidence += together([_silence(back)] for back in late)
+    triggers = [returned.member.member_id for returned in back]
+    return _beside_others(situation, Explanation(sure, evidence, tuple(dict.fromkeys(alternatives)), triggers))
+
+
+def _silence(back: Return) -> Sentence:
+    return (
+        about(FactKind.SEEN_BEFORE_REMOVAL, back.departed, elapsed_ms=back.silence_ms),
+        about(FactKind.MAY_HAVE_POLLED_LATE, back.departed, limit_ms=back.departed.timeout_ms),
     )
 
 
-def _silence(back: Return) -> MemberFact:
-    predicate = (
-        f"was last shown alive {lasting(back.silence_ms)} before it was removed: it may have exceeded "
-        f"max.poll.interval.ms ({lasting(back.departed.timeout_ms)})"
-    )
-    return MemberFact(back.departed, predicate)
-
-
-def _removals(situation: Situation) -> list[str]:
+def _removals(situation: Situation) -> list[Sentence]:
     """Return what is on record of members that were removed in the same operation as others came back."""
-    return together(departure.fact for departure in departures(situation))
+    return together(departure.evidence for departure in departures(situation))
 
 
 def _replaced(situation: Situation) -> Explanation | None:
@@ -321,13 +348,18 @@ def _replaced(situation: Situation) -> Explanation | None:
     replaced = situation.of_kind(EventKind.MEMBER_REPLACED)
     if situation.group_type is not GroupType.CLASSIC or not replaced:
         return None
-    evidence = [
-        f"static {called(back.member)} replaced {back.before.member_id} {situation.at(back.offset)}"
-        for back in replaced
-        if back.member is not None and back.before is not None
-    ]
+    evidence = _under_new_ids(situation, FactKind.REPLACED)
     triggers = [back.member_id for back in replaced if back.member_id]
     return Explanation(LIKELY, evidence, (Cause.LEADER_REJOIN,), triggers)
+
+
+def _under_new_ids(situation: Situation, kind: FactKind) -> list[Sentence]:
+    """Return what evidence says of static members that have another member id now."""
+    return [
+        (about(kind, event.member, others=(event.before.member_id,), place=situation.place(event.offset)),)
+        for event in situation.of_kind(EventKind.MEMBER_REPLACED)
+        if event.member is not None and event.before is not None
+    ]
 
 
 @MEMBER_RULES.row(Cause.MEMBER_JOIN, explains=_FOLLOWS_MEMBERS)
@@ -335,35 +367,40 @@ def member_join(situation: Situation) -> Explanation | None:
     """A member came.
 
     Footprint: a member joined that nothing on record shows to have been in the group before.
-    Confidence: certain; likely where a member that is still in the group has the same client id and host; possible
-        where one had them that was removed long before.
+    Confidence: certain; possible where a member that is still in the group has the same client id and host, or one had
+        them that was removed long before.
     Look-alikes: MEMBER_RESTART of a client whose old member has not timed out yet, or that was away for long.
     """
     _, new = returns(situation)
     if not new:
         return None
-    facts = []
+    of_members: list[list[Sentence]] = []
     sure: Confidence = CERTAIN
     for member, offset in new:
-        predicate = f"joined {situation.at(offset)}"
+        facts = [about(FactKind.JOINED, member, place=situation.place(offset))]
         other = twin(situation, member)
         if other is not None:
-            sure = max(sure, LIKELY, key=list(Confidence).index)
-            predicate += f"; {other.member_id} has the same client.id and host and is still in the group"
+            sure = POSSIBLE
+            facts.append(about(FactKind.CLIENT_STILL_THERE, member, others=(other.member_id,)))
         past = namesake(situation, member)
         if past is not None:
             sure = POSSIBLE
-            predicate += (
-                f"; {past.member_id}, with the same client.id and host, was removed "
-                f"{passed(past.left_ms, situation.started_ms)} earlier {situation.at(past.offset, past.partition)}"
-            )
-        facts.append(MemberFact(member, predicate))
+            facts.append(_removed_before(situation, member, past))
+        of_members.append([tuple(facts)])
     alternatives = () if sure is CERTAIN else (Cause.MEMBER_RESTART,)
-    return Explanation(sure, together(facts), alternatives, [member.member_id for member, _ in new])
+    return Explanation(sure, together(of_members), alternatives, [member.member_id for member, _ in new])
 
 
-def _joined(situation: Situation, members: Sequence[tuple[Member, int]], predicate: str = "joined") -> list[str]:
-    return together(MemberFact(member, f"{predicate} {situation.at(offset)}") for member, offset in members)
+def _removed_before(situation: Situation, member: Member, past: Departed) -> Fact:
+    place, away_ms = situation.place(past.offset, past.partition), elapsed_ms(past.left_ms, situation.started_ms)
+    others = (past.member_id,)
+    return about(FactKind.CLIENT_REMOVED_BEFORE, member, others=others, since=place, elapsed_ms=away_ms)
+
+
+def _joined(
+    situation: Situation, members: Sequence[tuple[Member, int]], kind: FactKind = FactKind.JOINED
+) -> list[Sentence]:
+    return together([(about(kind, member, place=situation.place(offset)),)] for member, offset in members)
 
 
 def _departure(situation: Situation, cause: Cause) -> Explanation | None:
@@ -371,9 +408,9 @@ def _departure(situation: Situation, cause: Cause) -> Explanation | None:
     if not removals:
         return None
     weakest = max(removals, key=lambda removal: _ORDER[removal.confidence])
-    evidence = together(departure.fact for departure in removals)
+    evidence = together(departure.evidence for departure in removals)
     if not situation.opening.member_count:
-        evidence.append("the group is Empty")
+        evidence.append((Fact(FactKind.GROUP_EMPTY, place=situation.place()),))
     return Explanation(weakest.confidence, evidence, _unique(removals), [removal.member_id for removal in removals])
 
 
@@ -391,7 +428,7 @@ def rebalance_timeout(situation: Situation) -> Explanation | None:
     Footprint: a member was removed that had not revoked partitions for its rebalance timeout, to the second; in a
         classic group a dynamic member, after the largest rebalance timeout of all, while it was alive and the others'
         partitions were not committed for that time, or where every member's timeout is 0 or less.
-    Confidence: likely.
+    Confidence: likely; possible in a classic group, where it ends a join phase that something else began.
     Look-alikes: SESSION_TIMEOUT or MEMBER_LEAVE at that time.
     """
     return _departure(situation, Cause.REBALANCE_TIMEOUT)

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from coordinator_replay.analysis.reasons.facts import Place
 from coordinator_replay.analysis.reasons.history import Departed, GroupHistory, coverage, departed, topics_of
 from coordinator_replay.analysis.reasons.topic_changes import DatedTopicChange, TopicChanges, between
 from coordinator_replay.analysis.rows import RecordTopics
 from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import GroupType, Member, Subscription
-from coordinator_replay.times import elapsed_ms
 
 
 @dataclass(eq=False)
@@ -141,42 +141,9 @@ class Situation:
         after_ms = self.last_sync_ms if self.group_type is GroupType.CLASSIC else self.history.rebalanced_ms
         return between(self.topic_changes, sorted(topics), after_ms, self.started_ms)
 
-    def at(self, offset: int | None = None, partition: int | None = None) -> str:
-        """Return a position in the log, as sentences name it."""
-        place = self.opening.partition if partition is None else partition
-        return f"(__consumer_offsets-{place}, offset {self.opening.offset if offset is None else offset})"
-
-
-def called(member: Member | Departed) -> str:
-    """Return a member as sentences name it.
-
-    A classic group keeps client id and host of the first member that joined under an instance id, whichever process
-    it is by now.
-    """
-    identity = member if isinstance(member, Departed) else member.subscription_or_empty
-    client = " on ".join(filter(None, (identity.client_id, (identity.client_host or "").lstrip("/"))))
-    if identity.instance_id is None:
-        return f"member {member.member_id} (client {client})" if client else f"member {member.member_id}"
-    word = "first joined as client" if identity.uses_classic_protocol else "client"
-    return f"member {member.member_id} (instance {identity.instance_id}{f', {word} {client}' if client else ''})"
-
-
-def lasting(milliseconds: int | None) -> str:
-    """Return a duration as sentences have it.
-
-    >>> [lasting(ms) for ms in (850, 4500, 300000, None)]
-    ['850 ms', '4.5 s', '300 s', 'an unknown time']
-    """
-    if milliseconds is None:
-        return "an unknown time"
-    return f"{milliseconds} ms" if milliseconds < 1000 else f"{milliseconds / 1000:.1f}".removesuffix(".0") + " s"
-
-
-def passed(since_ms: int | None, until_ms: int | None) -> str:
-    """Return the time between two moments as sentences have it; none where time turns back.
-
-    >>> passed(1000, 5500), passed(5500, 1000), passed(None, 1000)
-    ('4.5 s', '0 ms', 'an unknown time')
-    """
-    between_ms = elapsed_ms(since_ms, until_ms)
-    return lasting(None if between_ms is None else max(between_ms, 0))
+    def place(self, offset: int | None = None, partition: int | None = None) -> Place:
+        """Return a position in the log: by default that of the record that opens the rebalance."""
+        return Place(
+            self.opening.partition if partition is None else partition,
+            self.opening.offset if offset is None else offset,
+        )

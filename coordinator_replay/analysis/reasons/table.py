@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from coordinator_replay.analysis.reasons.change_rules import CHANGE_RULES
+from coordinator_replay.analysis.reasons.facts import Fact, FactKind, Sentence
 from coordinator_replay.analysis.reasons.known_faults import known_faults
 from coordinator_replay.analysis.reasons.member_rules import MEMBER_RULES
 from coordinator_replay.analysis.reasons.rule import ReasonRule
@@ -22,7 +23,6 @@ from coordinator_replay.analysis.reasons.vocabulary import (
 )
 from coordinator_replay.engine.events import EventKind
 from coordinator_replay.engine.model import GroupType
-from coordinator_replay.listing import counted
 from coordinator_replay.times import elapsed_ms
 
 TABLE: Sequence[ReasonRule] = (*MEMBER_RULES.rules, *CHANGE_RULES.rules)
@@ -45,13 +45,11 @@ def reason_of(situation: Situation) -> Reason:
     rows = _rows(situation.group_type, is_quiet=is_quiet)
     findings = [(rule, finding) for rule in rows if (finding := rule.find(situation)) is not None]
     if not findings:
-        fact = f"no record around this epoch shows why {situation.at()}"
-        return Reason(Cause.UNKNOWN, JoinReason.UNKNOWN, Confidence.POSSIBLE, (fact,), (), (), None)
+        return _unknown(situation, FactKind.NOTHING_ON_RECORD)
     rule, first = findings[0]
     cause = rule.cause
     if not situation.opening.is_exact and cause not in PROVEN_ALONE:
-        fact = f"records of the group around it are missing: what changed is not on record {situation.at()}"
-        return Reason(Cause.UNKNOWN, JoinReason.UNKNOWN, Confidence.POSSIBLE, (fact,), (), (), None)
+        return _unknown(situation, FactKind.CHANGE_MISSING)
     evidence, alternatives = list(first.evidence), list(first.alternatives)
     confidence = first.confidence
     for lower, other in findings[1:]:
@@ -70,19 +68,34 @@ def reason_of(situation: Situation) -> Reason:
         tuple(dict.fromkeys(alternative for alternative in alternatives if alternative is not cause)),
         tuple(first.triggers),
         _delay_ms(situation, first.topics) if cause is Cause.TOPIC_METADATA_CHANGE else None,
+        _unseen_beginning(situation, cause),
     )
+
+
+def with_unseen_beginning(reason: Reason) -> Reason:
+    """Return a reason as a row has it: what is on record may not be what came first."""
+    unseen = reason.unseen
+    if unseen is None:
+        return reason
+    alternatives = dict.fromkeys((*reason.alternatives, unseen))
+    return reason._replace(
+        confidence=_at_most(reason.confidence, Confidence.LIKELY),
+        alternatives=tuple(cause for cause in alternatives if cause is not reason.cause),
+    )
+
+
+def _unknown(situation: Situation, kind: FactKind) -> Reason:
+    sentence = (Fact(kind, place=situation.place()),)
+    return Reason(Cause.UNKNOWN, JoinReason.UNKNOWN, Confidence.POSSIBLE, (sentence,), (), (), None)
 
 
 def with_unknown_departures(reason: Reason) -> Reason:
     """Return a reason for joins by members that may have been in the group before, with departures not on record."""
-    fact = (
-        "members that left before the group's first proven record are not on record: a member that joined may be back"
-    )
     back = (Cause.MEMBER_RESTART, Cause.CLIENT_UPGRADE, Cause.CLIENT_DOWNGRADE)
     others = tuple(cause for cause in back if cause is not reason.cause)
     return reason._replace(
         confidence=_at_most(reason.confidence, Confidence.LIKELY),
-        evidence=(*reason.evidence, fact),
+        evidence=(*reason.evidence, (Fact(FactKind.DEPARTURES_MISSING),)),
         alternatives=tuple(dict.fromkeys((*reason.alternatives, *others))),
     )
 
@@ -91,10 +104,9 @@ def with_unknown_conversion(reason: Reason) -> Reason:
     """Return a reason where the classic generation before may have been written by a downgrade of the group."""
     if reason.cause in PROVEN_ALONE:
         return reason
-    fact = "records before the last generation are missing: it may have been written by a downgrade of the group"
     return reason._replace(
         confidence=_at_most(reason.confidence, Confidence.LIKELY),
-        evidence=(*reason.evidence, fact),
+        evidence=(*reason.evidence, (Fact(FactKind.CONVERSION_MISSING),)),
         alternatives=(*reason.alternatives, Cause.GROUP_CONVERSION),
     )
 
@@ -109,33 +121,48 @@ def _beside(other: Cause, group_type: GroupType) -> Confidence:
     return Confidence.POSSIBLE if is_open else Confidence.LIKELY
 
 
+def _unseen_beginning(situation: Situation, cause: Cause) -> Cause | None:
+    """Return what may have begun a join phase and left no record; None where nothing can.
+
+    The leader of two members or more that joins again begins one, which takes in what happens until the others have
+    joined. Where it is alone, its JoinGroup ends the phase at once. Nor does a member leave a record that joins and
+    leaves within one; where members join it makes no difference which of them was first.
+    """
+    if situation.group_type is not GroupType.CLASSIC or cause in PROVEN_ALONE:
+        return None
+    if len(situation.before) > 1:
+        return Cause.LEADER_REJOIN
+    return None if cause is Cause.MEMBER_JOIN else Cause.MEMBER_JOIN
+
+
 def _at_most(confidence: Confidence, most: Confidence) -> Confidence:
     order = list(Confidence)
     return max(confidence, most, key=order.index)
 
 
-def _side_facts(situation: Situation, cause: Cause) -> list[str]:
+def _side_facts(situation: Situation, cause: Cause) -> list[Sentence]:
     """Return what changed along with it and is no row's finding."""
     if cause in (Cause.PROTOCOL_CHANGE, Cause.GROUP_CONVERSION):
         return []
-    facts = []
+    facts: list[Sentence] = []
     for event in situation.of_kind(EventKind.PROTOCOL_CHANGED):
         changed = event.changes.get("protocol") or event.changes.get("assignor") or ()
         if len(changed) == 2:
             old, new = (name or "the broker's default" for name in changed)
-            facts.append(f"the assignor changed, too: from {old} to {new} {situation.at(event.offset)}")
+            place = situation.place(event.offset)
+            facts.append((Fact(FactKind.ASSIGNOR_CHANGED_TOO, old=old, new=new, place=place),))
     return facts
 
 
-def _limited(situation: Situation, confidence: Confidence, evidence: list[str]) -> Confidence:
+def _limited(situation: Situation, confidence: Confidence, evidence: list[Sentence]) -> Confidence:
     """Return an explanation with no more confidence than the log allows."""
     opening = situation.opening
     if not opening.is_exact:
-        evidence.append("records may be missing in between: several rebalances may show as this one")
+        evidence.append((Fact(FactKind.STEPS_MISSING),))
         confidence = _at_most(confidence, Confidence.LIKELY)
     attempts = opening.changes.get("attempts") or 1
     if attempts > 1:
-        evidence.append(f"the log has no record of {counted(attempts - 1, 'generation')} before this one")
+        evidence.append((Fact(FactKind.GENERATIONS_MISSING, number=attempts - 1),))
         confidence = _at_most(confidence, Confidence.LIKELY)
     return confidence
 

@@ -1,76 +1,68 @@
-"""Sentences about members; members of one client and host share a sentence if the same is true of them."""
+"""Facts about members; members of one client and host share a sentence if the same is true of them."""
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
-from coordinator_replay.analysis.reasons.history import Departed
-from coordinator_replay.analysis.reasons.situation import called
-from coordinator_replay.engine.model import Member
-from coordinator_replay.listing import counted, listed
+from coordinator_replay.analysis.reasons.facts import Evidence, Fact, FactKind, Sentence
 
 MOST_TOLD = 20
-"""So many sentences about members are evidence at most; the rest of the members is counted."""
+"""So many members or clients have sentences at most; the rest of the members is counted."""
 
-MOST_NAMED = 3
-"""So many ids a sentence about several members names."""
+OF_RETURNS = frozenset(
+    {
+        FactKind.REMOVED_IN_GENERATION,
+        FactKind.REMOVED_IN_WRITE,
+        FactKind.REMOVED_EARLIER,
+        FactKind.SAME_MEMBER_ID,
+        FactKind.SAME_INSTANCE_ID,
+        FactKind.SAME_CLIENT,
+        FactKind.SILENT_WHEN_REMOVED,
+    }
+)
+"""Kinds of facts in which each member has an earlier member of its own."""
 
 
-class MemberFact(NamedTuple):
-    """Evidence about one member.
+def together(of_members: Iterable[Evidence]) -> list[Sentence]:
+    """Return evidence about members, of those of one client and host only once where it says the same.
 
-    Attributes:
-        predicate: what happened to it, as a sentence goes on after its name.
-        reasons: further sentences.
-        partner: another member, whom the sentence names next.
-        ending: how the sentence goes on after the partner's name.
+    Args:
+        of_members: the evidence about each member; its first sentence is about the member.
     """
-
-    member: Member | Departed
-    predicate: str
-    reasons: tuple[str, ...] = ()
-    partner: str = ""
-    ending: str = ""
-
-
-def together(facts: Iterable[MemberFact]) -> list[str]:
-    """Return the sentences, of members of one client and host only one where they say the same."""
-    alike: dict[tuple[object, ...], list[MemberFact]] = {}
-    for fact in facts:
-        alike.setdefault((*_client(fact.member), fact.predicate, fact.reasons, fact.ending), []).append(fact)
+    alike: dict[tuple[object, ...], list[Evidence]] = {}
+    for evidence in of_members:
+        shape = tuple(tuple(map(_shape, sentence)) for sentence in evidence)
+        alike.setdefault((*_client(evidence[0][0]), shape), []).append(evidence)
     groups = list(alike.values())
-    sentences = [sentence for group in groups[:MOST_TOLD] for sentence in (_sentence(group), *group[0].reasons)]
+    told = [
+        tuple(map(_merged, zip(*same, strict=True)))
+        for group in groups[:MOST_TOLD]
+        for same in zip(*group, strict=True)
+    ]
     left_out = sum(map(len, groups[MOST_TOLD:]))
     if left_out:
-        sentences.append(f"and {counted(left_out, 'more member')}: members_joined and members_left name all of them")
-    return sentences
+        told.append((Fact(FactKind.MORE_MEMBERS, number=left_out),))
+    return told
 
 
-def _client(member: Member | Departed) -> tuple[str | None, ...]:
+def _shape(fact: Fact) -> Fact:
+    """Return a fact without whom it is about."""
+    others = () if fact.kind in OF_RETURNS else fact.others
+    return fact._replace(members=(), client=None, others=others)
+
+
+def _merged(facts: Sequence[Fact]) -> Fact:
+    """Return a fact about all members of which facts of one shape are."""
+    first = facts[0]
+    if len(facts) == 1:
+        return first
+    members = tuple(member_id for fact in facts for member_id in fact.members)
+    if first.kind not in OF_RETURNS:
+        return first._replace(members=members)
+    return first._replace(members=members, others=tuple(other for fact in facts for other in fact.others))
+
+
+def _client(fact: Fact) -> tuple[str | None, ...]:
     """Return what members must have in common; a static member is known by itself."""
-    identity = member if isinstance(member, Departed) else member.subscription_or_empty
-    if member.instance_id is not None or identity.client_id is None:
-        return None, member.member_id
-    return identity.client_id, identity.client_host
-
-
-def _sentence(group: Sequence[MemberFact]) -> str:
-    first = group[0]
-    if len(group) == 1:
-        return f"{called(first.member)} {first.predicate}{first.partner}{first.ending}"
-    client_id, host = _client(first.member)
-    where = f" on {host.lstrip('/')}" if host else ""
-    names = listed([fact.member.member_id for fact in group], MOST_NAMED)
-    several = f"{counted(len(group), 'member')} of client {client_id}{where} ({names}) {_of_several(first.predicate)}"
-    return f"{several}{len(group):,} others{_of_several(first.ending)}" if first.partner else several
-
-
-def _of_several(words: str) -> str:
-    """Return words about one member as they are about several.
-
-    >>> _of_several("was removed"), _of_several("joined")
-    ('were removed', 'joined')
-    """
-    for singular, plural in (("was ", "were "), ("has ", "have ")):
-        if words.lstrip().startswith(singular):
-            return words.replace(singular, plural, 1)
-    return words
+    client = fact.client
+    if client is None or client.instance_id is not None or client.client_id is None:
+        return None, *fact.members
+    return client.client_id, client.host

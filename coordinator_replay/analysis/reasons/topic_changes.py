@@ -3,10 +3,15 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from coordinator_replay.listing import counted
+from coordinator_replay.analysis.reasons.facts import Fact, FactKind
 from coordinator_replay.times import time_order
 
 CREATED, PARTITIONS_ADDED, REMOVED = "created", "partitions_added", "removed"
+_KINDS = {
+    CREATED: FactKind.TOPIC_CREATED,
+    PARTITIONS_ADDED: FactKind.PARTITIONS_ADDED,
+    REMOVED: FactKind.TOPIC_DELETED,
+}
 
 
 class DatedTopicChange(NamedTuple):
@@ -29,24 +34,21 @@ TopicChanges = Mapping[str, Sequence[DatedTopicChange]]
 NO_CHANGES: TopicChanges = {}
 
 
-def sentence(changes: TopicChanges, topic: str, change: DatedTopicChange) -> str:
-    """Return the change in words.
+def change_fact(changes: TopicChanges, topic: str, change: DatedTopicChange) -> Fact:
+    """Return the fact that a topic changed.
 
     >>> orders = [DatedTopicChange(0, "created", 3), DatedTopicChange(9, "partitions_added", 5)]
-    >>> [sentence({"orders": orders}, "orders", one) for one in orders]
-    ['topic orders was created with 3 partitions', 'partitions of orders increased from 3 to 5']
+    >>> fact = change_fact({"orders": orders}, "orders", orders[1])
+    >>> fact.kind, fact.names, fact.old, fact.number
+    (<FactKind.PARTITIONS_ADDED: 'PARTITIONS_ADDED'>, ('orders',), '3', 5)
     """
-    if change.change == REMOVED:
-        return f"topic {topic} was deleted"
-    if change.change == CREATED:
-        return f"topic {topic} was created with {counted(change.partition_count, 'partition')}"
+    made = Fact(_KINDS[change.change], names=(topic,), number=change.partition_count, at_ms=change.at_ms)
     earlier = [
         earlier_change.partition_count
         for earlier_change in changes.get(topic, ())
         if earlier_change.at_ms < change.at_ms
     ]
-    before = f" from {earlier[-1]}" if earlier else ""
-    return f"partitions of {topic} increased{before} to {change.partition_count}"
+    return made._replace(old=str(earlier[-1])) if earlier and change.change == PARTITIONS_ADDED else made
 
 
 def between(

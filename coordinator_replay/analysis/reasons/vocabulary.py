@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
+from coordinator_replay.analysis.reasons.facts import Evidence, Sentence
+
 
 class Cause(StrEnum):
     """Causes of rebalances."""
@@ -57,7 +59,7 @@ MEANING: Mapping[Cause, str] = {
     Cause.CLIENT_DOWNGRADE: "a client came back on the classic protocol that had used the consumer protocol (KIP-848)",
     Cause.MEMBER_RESTART: "a client came back: it was removed from the group and joined again",
     Cause.POLL_TIMEOUT_REJOIN: "a client exceeded max.poll.interval.ms, was removed for that, and joined again",
-    Cause.MEMBER_JOIN: "a member joined that had not been in the group before",
+    Cause.MEMBER_JOIN: "a member joined that no record shows in the group before",
     Cause.REBALANCE_TIMEOUT: "a member did not revoke its partitions, or join again, within the rebalance timeout",
     Cause.SESSION_TIMEOUT: "a member sent no heartbeat for its session timeout",
     Cause.MEMBER_LEAVE: "a member left: closed, unsubscribed, over max.poll.interval.ms, or removed by an admin",
@@ -84,32 +86,6 @@ JOIN_REASONS: Mapping[Cause, JoinReason] = {
 }
 """What follows from a cause; all others are ``unknown``, and a follow-up has the reason of the step before it."""
 
-_UNDECIDED = ": the log doesn't show which"
-_OPTIONS = {
-    Cause.MEMBER_LEAVE: "LeaveGroup",
-    Cause.SESSION_TIMEOUT: "session timeout",
-    Cause.REBALANCE_TIMEOUT: "rebalance timeout",
-}
-
-
-def open_question(causes: Sequence[Cause]) -> str:
-    """Return the end of a sentence of evidence that decides nothing between several causes.
-
-    >>> open_question([Cause.MEMBER_LEAVE, Cause.SESSION_TIMEOUT, Cause.REBALANCE_TIMEOUT])
-    ". LeaveGroup, session timeout or rebalance timeout: the log doesn't show which"
-    """
-    words = [_OPTIONS[cause] for cause in causes]
-    return f". {', '.join(words[:-1])} or {words[-1]}{_UNDECIDED}"
-
-
-def without_question(fact: str) -> str:
-    """Return a sentence of evidence without the question that it left open.
-
-    >>> without_question("it was silent. LeaveGroup or session timeout: the log doesn't show which")
-    'it was silent'
-    """
-    return fact.rpartition(". ")[0] if fact.endswith(_UNDECIDED) else fact
-
 
 def by_frequency(causes: Iterable[str | None]) -> dict[str, int]:
     """Return how often each cause occurs, the most frequent first, of equally frequent ones the first by name.
@@ -128,26 +104,31 @@ class Explanation(NamedTuple):
 
     Attributes:
         confidence: how sure its cause is.
-        evidence: sentences, each naming the record it rests on.
+        evidence: what it rests on.
         alternatives: causes that leave the same records.
         triggers: members whose doing it was.
         topics: topics that changed, where the cause is a topic.
     """
 
     confidence: Confidence
-    evidence: Sequence[str]
+    evidence: Evidence
     alternatives: Sequence[Cause] = ()
     triggers: Sequence[str] = ()
     topics: Sequence[str] = ()
 
 
 class Reason(NamedTuple):
-    """Why a group rebalanced, as the table ``rebalances`` has it."""
+    """Why a group rebalanced.
+
+    Attributes:
+        unseen: what may have begun it and leaves no record; None where nothing can.
+    """
 
     cause: Cause
     join_reason: JoinReason
     confidence: Confidence
-    evidence: tuple[str, ...]
+    evidence: tuple[Sentence, ...]
     alternatives: tuple[Cause, ...]
     triggers: tuple[str, ...]
     metadata_delay_ms: int | None
+    unseen: Cause | None = None

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from coordinator_replay.analysis.broker_logs.words import GroupLogLine, by_records, with_broker_log
+from coordinator_replay.analysis.reasons.facts import Fact, FactKind, fact_rows
 
 DONE = 1_795_442_300_000
 
@@ -26,6 +27,7 @@ def row(**fields: Any) -> dict[str, Any]:
         "join_reason": "unknown",
         "confidence": "possible",
         "evidence": ["b was removed. LeaveGroup or session timeout: the log doesn't show which"],
+        "facts": fact_rows([(Fact(FactKind.REMOVED, ("member-b",)),)]),
         "alternatives": ["MEMBER_LEAVE", "SESSION_TIMEOUT"],
         "trigger_members": ["member-b"],
         "members_after": 2,
@@ -65,6 +67,7 @@ def test_a_line_that_a_record_agrees_with_names_the_cause() -> None:
         "log of broker 1 at 2026-11-23T13:58:19.100Z: removing member member-b on heartbeat expiration",
         "b was removed",
     ]
+    assert [(fact["sentence"], fact["kind"]) for fact in found["facts"]] == [(0, "LOGGED"), (1, "REMOVED")]
     assert by_records(found) == row()
     assert with_broker_log(found, []) == row()
 

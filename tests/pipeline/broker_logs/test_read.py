@@ -330,6 +330,9 @@ def test_what_a_forged_line_can_do(audit, fresh, dump, tmp_path, forged):
     if forged == "other members":
         [note] = set(found[row["rebalance_id"]].pop("evidence")) - set(row.pop("evidence"))
         assert "contradicts the record" in note
+        facts = row.pop("facts")
+        [fact] = [fact for fact in found[row["rebalance_id"]].pop("facts") if fact not in facts]
+        assert fact["kind"] == "CONTRADICTED"
         assert found[row["rebalance_id"]] == row
         return
     # Beside the true line it makes nothing certain, but an earlier beginning and one reason more are in the row.

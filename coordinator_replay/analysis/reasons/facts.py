@@ -1,0 +1,257 @@
+"""Facts that evidence states: a kind, whom it is about, the places in the log that show it, and times.
+
+A sentence of evidence is one fact, or several that go together; ``sentences`` has the words of each kind. Judges hold
+facts against what really happened, which nobody can do with sentences.
+"""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from coordinator_replay.analysis.reasons.history import Departed
+from coordinator_replay.engine.model import Member
+
+MOST_NAMES = 5
+"""So many topics a fact names; it counts the rest."""
+
+DEFAULT_SESSION_MS = 45_000
+"""Session timeout of members on the new protocol unless configured: it is not in the log."""
+
+
+FACTS = "facts"
+"""The column of facts, beside the sentences that state them."""
+
+
+class FactKind(StrEnum):
+    """Kinds of facts, each with its words in ``sentences.FORMS``."""
+
+    CONVERTED = "CONVERTED"
+    FIRST_GENERATION = "FIRST_GENERATION"
+    FIRST_EPOCH = "FIRST_EPOCH"
+    FIRST_RECORD = "FIRST_RECORD"
+    GROUP_EMPTY = "GROUP_EMPTY"
+
+    JOINED = "JOINED"
+    JOINED_AS_WELL = "JOINED_AS_WELL"
+    NEW_MEMBER_ID = "NEW_MEMBER_ID"
+    REPLACED = "REPLACED"
+    CLIENT_STILL_THERE = "CLIENT_STILL_THERE"
+    CLIENT_REMOVED_BEFORE = "CLIENT_REMOVED_BEFORE"
+    REMOVED_IN_GENERATION = "REMOVED_IN_GENERATION"
+    REMOVED_IN_WRITE = "REMOVED_IN_WRITE"
+    REMOVED_EARLIER = "REMOVED_EARLIER"
+    SAME_MEMBER_ID = "SAME_MEMBER_ID"
+    SAME_INSTANCE_ID = "SAME_INSTANCE_ID"
+    SAME_CLIENT = "SAME_CLIENT"
+    SHARED_CLIENT = "SHARED_CLIENT"
+    OTHER_PROTOCOL = "OTHER_PROTOCOL"
+    TO_CLASSIC_PROTOCOL = "TO_CLASSIC_PROTOCOL"
+    TO_CONSUMER_PROTOCOL = "TO_CONSUMER_PROTOCOL"
+    VERSION_CHANGED = "VERSION_CHANGED"
+    CLIENT_ASSIGNOR_CHANGED = "CLIENT_ASSIGNOR_CHANGED"
+    SILENT_WHEN_REMOVED = "SILENT_WHEN_REMOVED"
+    SEEN_BEFORE_REMOVAL = "SEEN_BEFORE_REMOVAL"
+    MAY_HAVE_POLLED_LATE = "MAY_HAVE_POLLED_LATE"
+    CAME_BACK = "CAME_BACK"
+    CLIENT_JOINED_LATER = "CLIENT_JOINED_LATER"
+    REMOVED_LATER = "REMOVED_LATER"
+    MORE_MEMBERS = "MORE_MEMBERS"
+
+    REMOVED = "REMOVED"
+    LAST_SEEN = "LAST_SEEN"
+    NEVER_SEEN = "NEVER_SEEN"
+    TIMEOUTS = "TIMEOUTS"
+    LESS_THAN_TIMEOUTS = "LESS_THAN_TIMEOUTS"
+    LESS_THAN_MOST_TIMEOUTS = "LESS_THAN_MOST_TIMEOUTS"
+    REMOVED_BY_LEAVE = "REMOVED_BY_LEAVE"
+    REMOVED_BY_LEAVE_OF_STATIC = "REMOVED_BY_LEAVE_OF_STATIC"
+    LIKELY_LEFT = "LIKELY_LEFT"
+    LIKELY_REMOVED_BY_ADMIN = "LIKELY_REMOVED_BY_ADMIN"
+    KEPT_PARTITIONS = "KEPT_PARTITIONS"
+    STAYED_AWAY = "STAYED_AWAY"
+    NO_TIME_TO_JOIN = "NO_TIME_TO_JOIN"
+    OTHERS_WAITED = "OTHERS_WAITED"
+    COMMITTED = "COMMITTED"
+    LESS_THAN_SESSION_TIMEOUT = "LESS_THAN_SESSION_TIMEOUT"
+    LESS_THAN_MOST_SESSION_TIMEOUTS = "LESS_THAN_MOST_SESSION_TIMEOUTS"
+    REMOVED_AT_ONCE = "REMOVED_AT_ONCE"
+    STATIC_SENDS_NO_LEAVE = "STATIC_SENDS_NO_LEAVE"
+    FELL_SILENT = "FELL_SILENT"
+    CLIENT_JOINED_BEFORE = "CLIENT_JOINED_BEFORE"
+    UNDECIDED = "UNDECIDED"
+
+    TOPIC_CREATED = "TOPIC_CREATED"
+    TOPIC_DELETED = "TOPIC_DELETED"
+    PARTITIONS_ADDED = "PARTITIONS_ADDED"
+    BY_THEN = "BY_THEN"
+    UNREADABLE_SUBSCRIPTION = "UNREADABLE_SUBSCRIPTION"
+    SUBSCRIBED_ANEW = "SUBSCRIBED_ANEW"
+    SUBSCRIBED = "SUBSCRIBED"
+    UNSUBSCRIBED = "UNSUBSCRIBED"
+    REGEX_SUBSCRIBED = "REGEX_SUBSCRIBED"
+    REGEX_DROPPED = "REGEX_DROPPED"
+    SUBSCRIPTION_CHANGED = "SUBSCRIPTION_CHANGED"
+    METADATA_HASHED = "METADATA_HASHED"
+    METADATA_HASH_CHANGED = "METADATA_HASH_CHANGED"
+    TOPIC_METADATA_CHANGED = "TOPIC_METADATA_CHANGED"
+    REGEX_RESOLVED = "REGEX_RESOLVED"
+    REGEX_MATCHES = "REGEX_MATCHES"
+    REGEX_MATCHES_NO_LONGER = "REGEX_MATCHES_NO_LONGER"
+    ASSIGNED_FIRST = "ASSIGNED_FIRST"
+    NO_LONGER_ASSIGNED = "NO_LONGER_ASSIGNED"
+    PARTITIONS_READY = "PARTITIONS_READY"
+    ONLY_EPOCH_CHANGED = "ONLY_EPOCH_CHANGED"
+    MEMBER_CHANGED = "MEMBER_CHANGED"
+    HANDED_ON = "HANDED_ON"
+    TO_BE_HANDED_ON = "TO_BE_HANDED_ON"
+    UNCHANGED = "UNCHANGED"
+    MEMBERS_UNCHANGED = "MEMBERS_UNCHANGED"
+    UNREADABLE_ASSIGNMENT = "UNREADABLE_ASSIGNMENT"
+    REASSIGNED = "REASSIGNED"
+    GENERATIONS_PASSED = "GENERATIONS_PASSED"
+    ASSIGNOR_CHANGED = "ASSIGNOR_CHANGED"
+    ASSIGNOR_CHANGED_TOO = "ASSIGNOR_CHANGED_TOO"
+
+    NOTHING_ON_RECORD = "NOTHING_ON_RECORD"
+    CHANGE_MISSING = "CHANGE_MISSING"
+    STEPS_MISSING = "STEPS_MISSING"
+    GENERATIONS_MISSING = "GENERATIONS_MISSING"
+    DEPARTURES_MISSING = "DEPARTURES_MISSING"
+    CONVERSION_MISSING = "CONVERSION_MISSING"
+    NO_ASSIGNMENT = "NO_ASSIGNMENT"
+    KNOWN_FAULT = "KNOWN_FAULT"
+
+    LOGGED = "LOGGED"
+    CONTRADICTED = "CONTRADICTED"
+
+
+class Place(NamedTuple):
+    """A record of ``__consumer_offsets``."""
+
+    partition: int
+    offset: int
+
+
+class Client(NamedTuple):
+    """The identity of a member's client, as sentences name it.
+
+    Attributes:
+        client_id: its client.id.
+        host: its address.
+        instance_id: its group.instance.id.
+        is_classic: whether it uses the classic protocol.
+    """
+
+    client_id: str | None
+    host: str | None
+    instance_id: str | None
+    is_classic: bool
+
+
+class Timeouts(NamedTuple):
+    """The timeouts that count for a member, as far as they are on record.
+
+    Attributes:
+        session_ms: its session timeout; None where its record has none.
+        has_rebalance: whether a rebalance timeout can remove it.
+        rebalance_ms: the rebalance timeout; None where records have none, -1 where they have that.
+        is_largest: whether that is the largest one of the members of a classic group.
+    """
+
+    session_ms: int | None
+    has_rebalance: bool
+    rebalance_ms: int | None
+    is_largest: bool
+
+
+class Fact(NamedTuple):
+    """A fact.
+
+    Attributes:
+        kind: its kind, which says what each of the others is.
+        members: ids of the members that it is about.
+        client: the client of the only or first of them.
+        others: ids of other members that it names, such as earlier ids of these.
+        place: the record that shows it.
+        since: an earlier record that shows it too, from which ``elapsed_ms`` counts.
+        elapsed_ms: a time; None where records carry none.
+        timeouts: timeouts that the time is held against.
+        limit_ms: another limit that a time is held against.
+        names: topics, or partitions by topic, MOST_NAMES of them at most.
+        number: of how many things it speaks, or a number of its own.
+        old: the value before.
+        new: the value after.
+        at_ms: a moment.
+        causes: causes between which it leaves open which it was.
+    """
+
+    kind: FactKind
+    members: tuple[str, ...] = ()
+    client: Client | None = None
+    place: Place | None = None
+    since: Place | None = None
+    elapsed_ms: int | None = None
+    others: tuple[str, ...] = ()
+    timeouts: Timeouts | None = None
+    limit_ms: int | None = None
+    names: tuple[str, ...] = ()
+    number: int | None = None
+    old: str | None = None
+    new: str | None = None
+    at_ms: int | None = None
+    causes: tuple[str, ...] = ()
+
+
+Sentence = tuple[Fact, ...]
+"""Facts that one sentence of evidence states."""
+
+Evidence = Sequence[Sentence]
+
+
+def about(kind: FactKind, member: Member | Departed, **fields: Any) -> Fact:
+    """Return a fact about a member."""
+    identity = member if isinstance(member, Departed) else member.subscription_or_empty
+    client = Client(identity.client_id, identity.client_host, identity.instance_id, identity.uses_classic_protocol)
+    return Fact(kind, (member.member_id,), client, **fields)
+
+
+def named(kind: FactKind, names: Sequence[str], **fields: Any) -> Fact:
+    """Return a fact about topics or partitions, of which it names some."""
+    return Fact(kind, names=tuple(names[:MOST_NAMES]), number=len(names), **fields)
+
+
+def fact_rows(evidence: Evidence) -> list[dict[str, Any]]:
+    """Return the facts of evidence as rows have them.
+
+    What a sentence leaves open is no fact: the row's alternatives say it.
+    """
+    return [
+        fact_row(number, fact)
+        for number, sentence in enumerate(evidence)
+        for fact in sentence
+        if fact.kind is not FactKind.UNDECIDED
+    ]
+
+
+def fact_row(number: int, fact: Fact) -> dict[str, Any]:
+    """Return a fact as rows have it, with the number of its sentence."""
+    place = fact.place or fact.since
+    timeouts = fact.timeouts
+    return {
+        "sentence": number,
+        "kind": str(fact.kind),
+        "members": list(fact.members),
+        "others": list(fact.others),
+        "log_partition": None if place is None else place.partition,
+        "log_offset": None if fact.place is None else fact.place.offset,
+        "since_offset": None if fact.since is None else fact.since.offset,
+        "elapsed_ms": fact.elapsed_ms,
+        "session_timeout_ms": None if timeouts is None else timeouts.session_ms,
+        "rebalance_timeout_ms": None if timeouts is None else timeouts.rebalance_ms,
+        "limit_ms": fact.limit_ms,
+        "names": list(fact.names),
+        "count": fact.number,
+        "old": fact.old,
+        "new": fact.new,
+        "at_ms": fact.at_ms,
+    }
