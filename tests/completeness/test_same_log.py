@@ -3,7 +3,7 @@
 import pytest
 
 from coordinator_replay.completeness.anchors import Anchor, Comparison
-from coordinator_replay.completeness.same_log import EarlierLog, LogCopy, check_topic, decided, logs_after
+from coordinator_replay.completeness.same_log import EarlierLog, LogCopy, check_topic, comparison_by_anchors, logs_after
 from coordinator_replay.errors import InputError
 from coordinator_replay.log.coverage import EpochStart
 from coordinator_replay.times import moment_of_ms
@@ -28,7 +28,7 @@ def judged(compared, *, epochs=(), checkpoint=(), anchors=(10, 50, 90), topic_id
     copies = [LogCopy(folder, 3, found, topic_ids[1], epochs, checkpoint) for folder, found in compared.items()]
     for copy in copies:
         check_topic(copy, earlier[3])
-    return decided(copies, earlier)
+    return comparison_by_anchors(copies, earlier)
 
 
 def test_a_dump_with_the_newest_anchor_is_of_the_same_log():
@@ -111,6 +111,23 @@ def test_a_copy_that_lacks_the_election_is_stale_beside_one_that_has_it():
     found = judged({FOLDER: [same(50), same(90)], "/e": [same(50), other(90, epoch=6)], "/f": []})
     assert found.lost_from == {3: 51}
     assert {key: one.from_offset for key, one in found.stale.items()} == {(FOLDER, 3): 51}
+
+
+def test_a_copy_that_left_the_log_below_the_election_of_another_one_is_stale_from_the_lower_place_on():
+    found = judged({FOLDER: [same(10), same(50), other(90, epoch=6)], "/e": [same(10), other(50, epoch=4)]})
+    assert found.lost_from == {3: 51}
+    assert {key: one.from_offset for key, one in found.stale.items()} == {("/e", 3): 11}
+
+
+def test_of_the_elections_that_two_copies_show_that_of_the_newest_leader_counts():
+    found = judged({FOLDER: [same(50), other(90, epoch=6)], "/e": [same(10), other(50, epoch=7)]})
+    assert [(lost.from_offset, lost.leader_epoch) for lost in found.truncated.values()] == [(11, 7)]
+    assert found.stale == {}
+
+
+def test_a_stale_export_is_named_so():
+    found = judged({"": [same(10), other(50, epoch=4)]})
+    assert found.notes[0].startswith("the export: records of log partition 3 from offset 11 on are left out")
 
 
 @pytest.mark.parametrize("epochs", [(5, 5), (None, 6), (5, None)])
