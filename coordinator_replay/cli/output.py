@@ -27,6 +27,7 @@ from coordinator_replay.answer_columns import AnswerColumn
 from coordinator_replay.cli.colours import style_of, wants_styles
 from coordinator_replay.cli.layout import Cell, lay_out
 from coordinator_replay.cli.option_types import zone_of
+from coordinator_replay.cli.pager import pager_command, show_in_pager
 from coordinator_replay.cli.waiting import end_waiting
 from coordinator_replay.json_values import json_text, json_value
 from coordinator_replay.safe_text import UNSAFE, neutral, neutral_json
@@ -125,18 +126,20 @@ def print_table(
         has_styles=seen is not None and wants_styles(),
         zone=_zone(),
     )
-    if table.date:
-        click.echo(_styled(table.date, dim=True))
-    click.echo(_styled(table.heading, bold=True))
     ends = list(accumulate(map(len, table.rows)))
     printed = table.rows[: bisect_right(ends, most_lines)]
-    for line in chain.from_iterable(printed):
+    head = [*([_styled(table.date, dim=True)] if table.date else []), _styled(table.heading, bold=True)]
+    lines = [*head, *chain.from_iterable(printed)]
+    pager = pager_command() if seen is not None and any(_too_wide(line, seen) for line in lines) else None
+    if pager is not None and show_in_pager(lines, pager):
+        return len(printed)
+    for line in lines:
         click.echo(line)
     if width is not None and (table.left_out or table.is_cut):
         left_out = f"Left out: {', '.join(table.left_out)}. " if table.left_out else ""
         print_note(f"{left_out}--wide shows everything in full.")
-    if is_wide and seen is not None and any(_too_wide(line, seen) for line in chain.from_iterable(printed)):
-        print_note("Lines are wider than the terminal: | less -S scrolls to the side.")
+    if is_wide and seen is not None and any(_too_wide(line, seen) for line in lines):
+        print_note("Lines are wider than the terminal: | less -S scrolls to the side, and so does a PAGER=less.")
     return len(printed)
 
 
