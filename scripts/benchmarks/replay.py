@@ -14,8 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.measured import Measured, Setting, seconds
+from coordinator_replay.analysis.group_life import GroupReplay
 from coordinator_replay.engine.model import Record
 from coordinator_replay.engine.replay import StateReplay
+from coordinator_replay.garbage import few_collections
 
 _BEGIN_MS = 1_795_000_000_000
 TOPIC = "orders"
@@ -93,7 +95,6 @@ def _group_records(lives: Iterator[tuple[str, int]], path: Path) -> None:
 
 def _replay_share(path: str, place: Any, context: Any) -> int:
     """What the audit's bucket stage does with groups: sort, replay, write all rows."""
-    from coordinator_replay.garbage import few_collections
     from coordinator_replay.pipeline.bucket_files import TableWriter
     from coordinator_replay.pipeline.groups.group_step import write_rows
     from coordinator_replay.pipeline.groups.input_rows import RECORDS, group_records, records_in_order
@@ -180,4 +181,55 @@ def groups(setting: Setting) -> Measured:
         ratio=a / _WANTED_SECONDS,
         wanted=f"<= {_WANTED_SECONDS} s",
         holds=a <= _WANTED_SECONDS,
+    )
+
+
+_LARGE_MEMBERS, _LARGE_PARTITIONS, _LARGE_REBALANCES = 1_000, 20_000, 100
+
+
+def _generation(number: int, owners: list[int]) -> Record:
+    """The record of a classic generation that gives each partition to one of the members."""
+    owned: list[list[int]] = [[] for _ in range(_LARGE_MEMBERS)]
+    for partition, owner in enumerate(owners):
+        owned[owner].append(partition)
+    about = {"groupInstanceId": None, "clientId": "client", "clientHost": "/10.0.0.9", "rebalanceTimeout": 300_000}
+    about |= {"sessionTimeout": 45_000, "subscription": "AAEAAA==", "assignment": "AAEAAA=="}
+    members = [
+        {
+            "memberId": f"member-{member:06d}",
+            **about,
+            "subscriptionFields": {"version": 1, "topics": [TOPIC]},
+            "assignmentFields": {"assignedPartitions": [{"topic": TOPIC, "partitions": partitions}]},
+        }
+        for member, partitions in enumerate(owned)
+    ]
+    at_ms = _BEGIN_MS + 60_000 * number
+    value = {"protocolType": "consumer", "generation": number, "protocol": "sticky", "leader": "member-000000"}
+    value |= {"currentStateTimestamp": at_ms - 100, "members": members}
+    return Record("GroupMetadata", {"group": "large"}, value, 0, number, at_ms)
+
+
+def large_group(setting: Setting) -> Measured:
+    """A classic group in which a tenth of many partitions changes hands at each rebalance: the last half of them."""
+    life, took = GroupReplay("benchmark", "large"), list[float]()
+    owners = [partition % _LARGE_MEMBERS for partition in range(_LARGE_PARTITIONS)]
+    share = _LARGE_PARTITIONS // 10
+    with few_collections():
+        for number in range(1, _LARGE_REBALANCES + 1):
+            record = _generation(number, owners)
+            took.append(seconds(partial(life.feed, record)))
+            for moved in range(share):
+                partition = (number * share + moved) % _LARGE_PARTITIONS
+                owners[partition] = (owners[partition] + 1) % _LARGE_MEMBERS
+    half = len(took) // 2
+    a, b = sum(took[half:]), sum(took[:half])
+    return Measured(
+        name="large-group",
+        ours=f"the last {half} rebalances of {_LARGE_MEMBERS:,} members and {_LARGE_PARTITIONS:,} partitions",
+        baseline="the first half",
+        ours_seconds=a,
+        baseline_seconds=b,
+        ratio=a / b,
+        wanted="<= 1.2 x the first half",
+        holds=a / b <= 1.2,
     )

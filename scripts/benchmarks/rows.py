@@ -17,7 +17,7 @@ from benchmarks.following import following
 from benchmarks.growth import growth
 from benchmarks.measured import Measured, Setting, in_turns, seconds
 from benchmarks.nightly import first_audit, memory, nights, scale, skew, small, store, whole
-from benchmarks.replay import engine, groups
+from benchmarks.replay import engine, groups, large_group
 from benchmarks.spark_users import data_source, replay_frames
 from benchmarks.what_if import what_if, what_if_all
 from coordinator_replay.log.reading import gather_records
@@ -189,6 +189,7 @@ ROWS: dict[str, Callable[[Setting], Measured]] = {
     "coordinator-heartbeats": heartbeats,
     "coordinator-rebalance": rebalance,
     "groups": groups,
+    "large-group": large_group,
     "growth": growth,
     "skew": skew,
     "data-source": data_source,
