@@ -31,14 +31,14 @@ def _types(types: frozenset[GroupType]) -> str:
 
 
 def _part(rule: ReasonRule, what: str) -> str:
-    """What the docstring of a rule has under a name."""
+    """Return the text under a name in a rule's docstring."""
     text = " ".join((rule.find.__doc__ or "").split())
     found = re.search(rf"{what}: (.*?)\.(?: (?:{'|'.join(PARTS)}): |$)", text)
     return "none" if found is None else found[1]
 
 
 def draw() -> str:
-    """The whole document."""
+    """Return the whole document."""
     lines = [
         "# Decision table",
         "",
@@ -54,7 +54,7 @@ def draw() -> str:
         lines.append(f"| {' | '.join(map(str, cells))} |")
     lines += ["", "## Causes", "", "| cause | meaning | join_reason |", "|---|---|---|"]
     for cause in Cause:
-        reason = "that of the step before" if cause is Cause.COOPERATIVE_FOLLOW_UP else None
+        reason = "the reason of the step before" if cause is Cause.COOPERATIVE_FOLLOW_UP else None
         lines.append(f"| {cause} | {MEANING[cause]} | {reason or JOIN_REASONS.get(cause, JoinReason.UNKNOWN)} |")
     lines += ["", *FACTS_HEAD, *(f"| {kind} | `{FORMS[kind].strip(',;:. ')}` |" for kind in FactKind)]
     return "\n".join([*lines, ""])

@@ -1,7 +1,7 @@
 """The decision whether a member that joined had been in the group before.
 
 A static member is recognised by its instance id. Any other member gets a new member id each time. It is recognised by
-its client id and host, if it was not removed longer ago than its own timeouts let a group wait.
+its client id and host, if it was removed no longer ago than its own timeouts, or RETURN_MS.
 """
 
 from collections.abc import Sequence
@@ -15,11 +15,11 @@ from coordinator_replay.engine.model import GroupType, Member
 from coordinator_replay.times import elapsed_ms
 
 RETURN_MS = 300_000
-"""A client that comes back so soon has been restarted; later, a longer timeout of its own must allow for it."""
+"""The time after a removal within which a client counts as restarted; a longer timeout of its own extends it."""
 
 
 class Return(NamedTuple):
-    """A member that joined, and the one that had been removed: the same client.
+    """The return of a client: the member that joined, and the member that had been removed.
 
     Attributes:
         is_same_instance: known by its instance id, so surely the same.
@@ -66,7 +66,7 @@ class Return(NamedTuple):
         return version is not None and old.version is not None and version > old.version
 
     def facts(self, situation: Situation, *more: Fact) -> Evidence:
-        """Return what evidence says of the return.
+        """Return the evidence of the return.
 
         Args:
             situation: the rebalance in which it joined.
@@ -93,7 +93,7 @@ class Return(NamedTuple):
 
 @lru_cache(maxsize=1)
 def returns(situation: Situation) -> tuple[list[Return], list[tuple[Member, int]]]:
-    """Return members that came back, and members that are new; several rows ask the same of one situation."""
+    """Return members that came back, and new members; cached, since several rows ask for the same situation."""
     if not situation.joined:
         return [], []
     candidates = list(situation.departed)
@@ -177,7 +177,7 @@ def twin(situation: Situation, member: Member) -> Member | None:
 def namesake(situation: Situation, member: Member) -> Departed | None:
     """Return the last dynamic member with the same client id and host that was removed, however long ago.
 
-    It is asked about a member that counts as new: whoever has these may be the same client, which was away for long.
+    The member counts as new, but may be the same client after a long time away.
     """
     if member.instance_id is not None:
         return None
@@ -186,14 +186,14 @@ def namesake(situation: Situation, member: Member) -> Departed | None:
 
 
 def has_twin(situation: Situation, removed: Member | None) -> bool:
-    """Return whether another member with the client id and host of one that is removed was there."""
+    """Return whether another member in the group had the client id and host of a removed one."""
     return removed is not None and any(
         other.member_id != removed.member_id and is_same_client(removed, other) for other in situation.before.values()
     )
 
 
 def successor(situation: Situation, removed: Member) -> tuple[Member, Sign] | None:
-    """Return the member as which the client of a removed one had come back before, and its joining record.
+    """Return the new member of a client that had come back before its old member was removed, and its joining record.
 
     It joined after the last record that shows the other one alive, and has an epoch that the other one never reached.
     """

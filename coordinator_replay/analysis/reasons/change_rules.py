@@ -141,7 +141,7 @@ def _hashes(situation: Situation) -> tuple[int | None, int | None]:
     is_quiet=True,
 )
 def topic_metadata_change(situation: Situation) -> Explanation | None:
-    """The topics the group reads are not what they were.
+    """The topics that the group reads changed.
 
     Footprint: another metadata hash (up to 4.0: other topic metadata), or a regex resolved to other topics, while no
         member joined, was removed or changed its subscription.
@@ -185,8 +185,8 @@ def _of_regex(changes: Mapping[str, Any], place: Place) -> Sentence:
 def coverage_change(situation: Situation) -> Explanation | None:
     """The leader knows of other partitions.
 
-    Footprint: same members, same topics, and the assignment reaches partitions that there were not before, or a topic
-        is no longer assigned at all.
+    Footprint: the members and topics are the same, and the assignment has partitions that it did not have before, or a
+        topic is no longer assigned at all.
     Confidence: certain where the cluster metadata shows the change; else likely.
     Look-alikes: an assignor that had left partitions out.
     """
@@ -214,7 +214,7 @@ def coverage_change(situation: Situation) -> Explanation | None:
 
 
 def _range(topic: str, first: int, end: int) -> str:
-    """Return partitions of a topic from one up to another, not included, which a record may set as high as it likes."""
+    """Return a topic's partitions from the first up to an end, as text; the end of a record may be any number."""
     return f"{topic}:{partition_range(first, end - 1)}"
 
 
@@ -229,7 +229,7 @@ def _that_made(situation: Situation, topic: str, count: int) -> tuple[str, Dated
 
 
 def _revoked(members: Iterable[Member], covered: Mapping[str, set[int]]) -> dict[str, set[int]]:
-    """Return partitions that members brought into a generation and nobody was given: to be had by others next.
+    """Return partitions that members owned when they joined a generation and that it assigns to nobody.
 
     Args:
         members: of the generation.
@@ -249,7 +249,7 @@ def _revoked(members: Iterable[Member], covered: Mapping[str, set[int]]) -> dict
 
 @CHANGE_RULES.row(Cause.SHARE_PARTITIONS_READY, frozenset({GroupType.SHARE}), is_quiet=True)
 def share_partitions_ready(situation: Situation) -> Explanation | None:
-    """Partitions can be assigned that could not before.
+    """Partitions were initialised, so that they can be assigned.
 
     Footprint: a new epoch with the hash and the members of the one before, after partitions were initialised.
     Confidence: certain.
@@ -302,7 +302,8 @@ def member_metadata_change(situation: Situation) -> Explanation | None:
 def cooperative_follow_up(situation: Situation) -> Explanation | None:
     """The second step of a cooperative rebalance.
 
-    Footprint: in the generation before, members brought partitions that were not given to anybody; now they are.
+    Footprint: members of the generation before joined with partitions that it assigned to nobody; now they are
+        assigned.
     Confidence: certain.
     """
     after = situation.covered_after
@@ -331,10 +332,10 @@ def _shown(partitions: Mapping[str, set[int]]) -> list[str]:
 
 @CHANGE_RULES.row(Cause.LEAVE_OR_TIMEOUT, CLASSIC, explains=(Cause.LEADER_REJOIN,), is_quiet=True)
 def passed_through(situation: Situation) -> Explanation | None:
-    """A generation that nobody synced: somebody was in it who is not in the next.
+    """A generation that no member synced, with a member that is not in the next one.
 
-    Footprint: nothing on record changed, but more than one generation passed: one of them had a member that is on no
-        record, joined and left.
+    Footprint: nothing on record changed, but more than one generation passed. In one of them, a member was in the group
+        that is on no record.
     Confidence: possible.
     Look-alikes: MEMBER_LEAVE, SESSION_TIMEOUT, MEMBER_JOIN, LEADER_REJOIN.
     """
@@ -347,7 +348,7 @@ def passed_through(situation: Situation) -> Explanation | None:
 
 
 def _unchanged(situation: Situation) -> Sentence:
-    """Return what is as it was in the generation before, and how much of the assignment is not."""
+    """Return facts on what stayed the same since the generation before, and on partitions with other owners."""
     before, after = _owners(situation.before.values()), _owners(situation.opening.members)
     same = Fact(FactKind.MEMBERS_UNCHANGED, place=situation.place())
     if before is None or after is None:

@@ -44,7 +44,7 @@ class Departure(NamedTuple):
 
     Attributes:
         evidence: what happened to the member, and why.
-        back_as: the member as which its client had come back before the removal.
+        back_as: the new member of its client, if that had come back before the removal.
     """
 
     member: Member
@@ -62,7 +62,7 @@ class Departure(NamedTuple):
 
 @lru_cache(maxsize=1)
 def departures(situation: Situation) -> Sequence[Departure]:
-    """Return each member that was removed, and why; several rows ask the same of one situation."""
+    """Return each removed member with the reason; cached, since several rows ask for the same situation."""
     if not situation.left:
         return ()
     left = ((event, event.before or event.member) for event in situation.left)
@@ -100,7 +100,7 @@ def _limits(situation: Situation, member: Member) -> Timeouts:
 
 
 def _left_by(member: Member, sure: Confidence) -> Fact:
-    """Return how a member leaves that did not time out."""
+    """Return the fact that a member left and did not time out."""
     is_static = member.instance_id is not None
     if sure is Confidence.CERTAIN:
         return about(FactKind.REMOVED_BY_LEAVE_OF_STATIC if is_static else FactKind.REMOVED_BY_LEAVE, member)

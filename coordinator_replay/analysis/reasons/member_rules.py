@@ -61,12 +61,13 @@ def group_conversion(situation: Situation) -> Explanation | None:
     Cause.GROUP_CONVERSION, explains=(*_FOLLOWS_MEMBERS, Cause.GROUP_CREATED, Cause.LEADER_REJOIN, Cause.CLIENT_UPGRADE)
 )
 def converted_before(situation: Situation) -> Explanation | None:
-    """The group went over to another protocol some time before, and rebalances for the first time since.
+    """The group's first rebalance after it went over to another protocol.
 
-    Footprint: the first rebalance after a conversion that had none of its own; in groups of the newer protocols one in
-        which no member joined, was removed or changed its subscription.
+    Footprint: the first rebalance after a conversion that came without a rebalance. In groups of the newer protocols,
+        no member joined in it, was removed or changed its subscription.
     Confidence: likely; possible for the first generation of a classic group.
-    Look-alikes: whatever else changed since; GROUP_CREATED, where the other group was empty and is gone.
+    Look-alikes: any other change since then; GROUP_CREATED, if the group of the other protocol was empty and was
+        removed.
     """
     conversion = situation.history.conversion
     if conversion is None or _conversion_here(situation) is not None:
@@ -149,7 +150,9 @@ def beginning_unseen(situation: Situation) -> Explanation | None:
     explains=(Cause.MEMBER_RESTART, Cause.SUBSCRIPTION_CHANGE, Cause.TOPIC_METADATA_CHANGE, Cause.LEADER_REJOIN),
 )
 def protocol_change(situation: Situation) -> Explanation | None:
-    """The same members, another assignor. Where members came or went, that is the cause and this its consequence.
+    """The same members chose another assignor.
+
+    If members came or went, that is the cause, and the other assignor its consequence.
 
     Footprint: another assignor was chosen while no member joined or was removed.
     Confidence: certain.
@@ -168,7 +171,7 @@ def protocol_change(situation: Situation) -> Explanation | None:
 
 @MEMBER_RULES.row(Cause.CLIENT_UPGRADE, explains=_ABOUT_MEMBERS[2:])
 def client_upgrade(situation: Situation) -> Explanation | None:
-    """A client came back as another.
+    """A client came back with another protocol, assignor or version.
 
     Footprint: a client that had been removed joined again on the consumer protocol after the classic one, with another
         assignor, or with a newer version of its subscription.
@@ -236,7 +239,7 @@ def _spoken(back: Return) -> Fact:
 
 
 POLL_SLACK_MS = 15_000
-"""A client that polls too late leaves so soon after its time, counted from its last commit."""
+"""A client that polls too late leaves at most this long after max.poll.interval.ms, counted from its last commit."""
 
 
 @MEMBER_RULES.row(
@@ -252,9 +255,9 @@ POLL_SLACK_MS = 15_000
 def poll_timeout_rejoin(situation: Situation) -> Explanation | None:
     """A process that ran all the time was removed from the group, and joined again.
 
-    Footprint: a member joined again under its member id; or a client joined again that had no record showing it alive
-        for some seconds more than its rebalance timeout (max.poll.interval.ms) when it was removed; the rebalance of
-        the removal then has this cause too.
+    Footprint: a member joined again under its member id. Or a client joined again, and before its removal no record had
+        shown it alive for its rebalance timeout (max.poll.interval.ms) or a few seconds more. Then the rebalance of the
+        removal has this cause too.
     Confidence: possible: a client that has nothing to commit is silent, too.
     Look-alikes: SESSION_TIMEOUT of a process that hung; MEMBER_RESTART; a client that unsubscribed and joined again.
     """
@@ -302,8 +305,9 @@ def _was_silent(back: Return) -> bool:
 def member_restart(situation: Situation) -> Explanation | None:
     """A client came back.
 
-    Footprint: a member joined with the instance id of one that was removed, or with its client id and host within its
-        timeouts, or before its session timed out; in a classic group also a static member under a new member id.
+    Footprint: a member joined with the instance id of a removed member. Or it joined with the client id and host of a
+        removed member, within that member's timeouts or before its session timed out. In a classic group also: a static
+        member got a new member id.
     Confidence: certain by instance id; likely by client id and host; possible where several share them.
     Look-alikes: MEMBER_JOIN of a like-named client; POLL_TIMEOUT_REJOIN.
     """
@@ -339,7 +343,7 @@ def _silence(back: Return) -> Sentence:
 
 
 def _removals(situation: Situation) -> list[Sentence]:
-    """Return what is on record of members that were removed in the same operation as others came back."""
+    """Return the evidence on members that were removed in the operation in which others came back."""
     return together(departure.evidence for departure in departures(situation))
 
 
@@ -354,7 +358,7 @@ def _replaced(situation: Situation) -> Explanation | None:
 
 
 def _under_new_ids(situation: Situation, kind: FactKind) -> list[Sentence]:
-    """Return what evidence says of static members that have another member id now."""
+    """Return sentences on static members that got another member id."""
     return [
         (about(kind, event.member, others=(event.before.member_id,), place=situation.place(event.offset)),)
         for event in situation.of_kind(EventKind.MEMBER_REPLACED)
@@ -364,12 +368,13 @@ def _under_new_ids(situation: Situation, kind: FactKind) -> list[Sentence]:
 
 @MEMBER_RULES.row(Cause.MEMBER_JOIN, explains=_FOLLOWS_MEMBERS)
 def member_join(situation: Situation) -> Explanation | None:
-    """A member came.
+    """A new member joined.
 
-    Footprint: a member joined that nothing on record shows to have been in the group before.
-    Confidence: certain; possible where a member that is still in the group has the same client id and host, or one had
-        them that was removed long before.
-    Look-alikes: MEMBER_RESTART of a client whose old member has not timed out yet, or that was away for long.
+    Footprint: a member joined, and no record shows it in the group before.
+    Confidence: certain; possible if a member still in the group has the same client id and host, or if a member removed
+        long before had them.
+    Look-alikes: MEMBER_RESTART of a client whose old member has not timed out yet, or of a client that was away for
+        long.
     """
     _, new = returns(situation)
     if not new:
@@ -425,9 +430,9 @@ def _unique(removals: Sequence[Departure]) -> tuple[Cause, ...]:
 def rebalance_timeout(situation: Situation) -> Explanation | None:
     """A member was removed because it blocked the others' rebalance.
 
-    Footprint: a member was removed that had not revoked partitions for its rebalance timeout, to the second; in a
-        classic group a dynamic member, after the largest rebalance timeout of all, while it was alive and the others'
-        partitions were not committed for that time, or where every member's timeout is 0 or less.
+    Footprint: a member was removed when it had kept partitions that it had to revoke for its rebalance timeout, to the
+        second. In a classic group, a dynamic member was removed that was alive, while the others committed nothing for
+        the largest rebalance timeout of all; or the timeout of every member is 0 or less.
     Confidence: likely; possible in a classic group, where it ends a join phase that something else began.
     Look-alikes: SESSION_TIMEOUT or MEMBER_LEAVE at that time.
     """
@@ -436,11 +441,11 @@ def rebalance_timeout(situation: Situation) -> Explanation | None:
 
 @MEMBER_RULES.row(Cause.SESSION_TIMEOUT, explains=_FOLLOWS_MEMBERS)
 def session_timeout(situation: Situation) -> Explanation | None:
-    """A member sent no heartbeat any more.
+    """A member stopped sending heartbeats.
 
-    Footprint: a member was removed that had left temporarily, or is static, or whose client had joined again before and
-        was alive since while it was not, or whose partitions had not been committed for a session timeout while others
-        were.
+    Footprint: a member was removed, and one of four things holds: it had left temporarily; it is static; its client had
+        joined again before, and only the new member was alive since; or its partitions had no commits for a session
+        timeout, while other partitions had.
     Confidence: likely.
     Look-alikes: MEMBER_LEAVE (an admin can remove any member).
     """
@@ -452,8 +457,8 @@ def member_leave(situation: Situation) -> Explanation | None:
     """A member left.
 
     Footprint: a member was removed, and the log speaks against a timeout.
-    Confidence: certain where the last record showing it alive is younger than every timeout; likely after a young
-        commit, or with several in one operation.
+    Confidence: certain if the last record that shows it alive is younger than every timeout; likely after a young
+        commit, or if one operation removed several members.
     Look-alikes: SESSION_TIMEOUT, REBALANCE_TIMEOUT.
     """
     return _departure(situation, Cause.MEMBER_LEAVE)
