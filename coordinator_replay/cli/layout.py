@@ -47,9 +47,6 @@ _READABLE_ID = 22
 _BREAK = "\x1f"
 """Mark of a possible line break, a character that safe texts don't have."""
 
-_TAIL = 4
-"""Number of characters that are kept of an id's end if other ids have the same beginning."""
-
 
 Cell = str | datetime
 
@@ -115,12 +112,6 @@ def _name_and_uuid(text: str, width: int) -> str:
     return cut(name, max(width - _UUID_START - 1, 1)) + uuid[:_UUID_START] + CUT
 
 
-def _both_ends(text: str, width: int) -> str:
-    if _cells(text) <= width or width <= _TAIL + 1:
-        return cut(text, width)
-    return cut(text, width - _TAIL) + text[-_TAIL:]
-
-
 def _end(text: str, width: int) -> str:
     """Return the end of an id whose beginning other ids share, however short: ``…settler-1``."""
     if _cells(text) <= width or _UUID.search(text):
@@ -128,7 +119,7 @@ def _end(text: str, width: int) -> str:
     return cut(CUT + text[len(text) + 1 - width :], width)
 
 
-_STYLES: tuple[Callable[[str, int], str], ...] = (_name_and_uuid, cut, _both_ends, _end)
+_STYLES: tuple[Callable[[str, int], str], ...] = (_name_and_uuid, cut, _end)
 
 
 def shortened_ids(texts: Iterable[str], width: int) -> dict[str, str]:
