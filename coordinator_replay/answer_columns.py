@@ -17,6 +17,7 @@ LAST = 9
 
 PYTHON, REQUIRE_STABLE, END_OFFSETS = "Python", "--require-stable", "--end-offsets"
 STREAMS, SHARE, CLASSIC_MEMBERS = "streams groups", "share groups", "classic members"
+COORDINATORS = "brokers' logs or the cluster metadata"
 """Values of ``only_with``: the Python API, whose columns no command shows; options; and types of groups."""
 
 Row = TypeVar("Row")

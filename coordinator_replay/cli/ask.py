@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from coordinator_replay.answer_columns import CLASSIC_MEMBERS, LAST, SHARE, STREAMS, AnswerColumn
+from coordinator_replay.answer_columns import CLASSIC_MEMBERS, COORDINATORS, LAST, SHARE, STREAMS, AnswerColumn
 from coordinator_replay.cli import work
 from coordinator_replay.cli.answers import (
     any_group_argument,
@@ -107,7 +107,7 @@ def groups(
 
 def _print_description(common: Common, description: "Described", *, has_group: bool = True) -> None:
     # Programs get the same fields for every group, people only the fields of its type.
-    kinds = description.kinds if common.output == "table" else (STREAMS, SHARE, CLASSIC_MEMBERS)
+    kinds = description.kinds if common.output == "table" else (STREAMS, SHARE, CLASSIC_MEMBERS, COORDINATORS)
     group_columns = columns_for(type(description.group), kinds)
     member_columns = columns_for(description.row_type, kinds)
     if STREAMS in kinds:

@@ -72,7 +72,11 @@ TOPIC_OR_PARTITION = Parsed("topic[:partition]", topic_or_partition)
 @click.option(
     "--require-stable", is_flag=True, help="Mark partitions with a pending transactional commit, with its producer."
 )
-@click.option("--history", type=TOPIC_OR_PARTITION, help="Every committed offset of a topic or partition over time.")
+@click.option(
+    "--history",
+    type=TOPIC_OR_PARTITION,
+    help="Every committed offset of a topic or partition (orders:4 or orders-4) over time.",
+)
 @range_options
 @click.option(
     "--reset-file",

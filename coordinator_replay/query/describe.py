@@ -13,6 +13,7 @@ from typing import Any
 
 from coordinator_replay.answer_columns import (
     CLASSIC_MEMBERS,
+    COORDINATORS,
     LAST,
     SHARE,
     STREAMS,
@@ -72,10 +73,10 @@ class DescribedMember:
     """
 
     group_id: str = column("GROUP", LAST, is_id=True)
-    client_id: str | None = column("CLIENT-ID", 1, 8, is_id=True)
-    client_host: str | None = column("HOST", 2, 8, is_id=True)
-    instance_id: str | None = column("GROUP-INSTANCE-ID", 1, 8, is_id=True)
     member_id: str = column("CONSUMER-ID", 4, 10, is_id=True)
+    instance_id: str | None = column("GROUP-INSTANCE-ID", 1, 8, is_id=True)
+    client_host: str | None = column("HOST", 2, 8, is_id=True)
+    client_id: str | None = column("CLIENT-ID", 1, 8, is_id=True)
     is_client_inherited: bool = column(sql="coalesce(is_client_inherited, false)")
     rack_id: str | None
     partition_count: int = column("#PARTITIONS", 5, is_computed=True)
@@ -132,6 +133,7 @@ class DescribedGroup:
     """A group at a point in time, with facts from its members' records; see ``Group``.
 
     Attributes:
+        coordinator: the broker that led the group's log partition then; None if that is not on record.
         assignor: the assignor or protocol that distributes the partitions; None if there is none.
         topology_epoch: topology epoch of a streams group.
         validated_topology_epoch: the topology epoch that the coordinator has validated against the topics; None if it
@@ -142,6 +144,7 @@ class DescribedGroup:
     """
 
     group_id: str = column("GROUP", 1, is_id=True)
+    coordinator: int | None = column("COORDINATOR", 3, only_with=COORDINATORS, default=None)
     group_type: str = column("TYPE", 2)
     protocol_type: str | None
     assignor: str | None = column("ASSIGNMENT-STRATEGY", 3, 8)
@@ -180,6 +183,7 @@ class Description:
             STREAMS: self.group.group_type == GroupType.STREAMS,
             SHARE: self.group.group_type == GroupType.SHARE,
             CLASSIC_MEMBERS: any(member.is_upgraded is False for member in self.members),
+            COORDINATORS: self.group.coordinator is not None,
         }
         return tuple(kind for kind, is_so in kinds.items() if is_so)
 
@@ -217,6 +221,27 @@ def members_at(warehouse: Tables, group: Group, at: datetime | None = None) -> t
     return tuple(warehouse.answers(DescribedMember, _MEMBERS, **asked))
 
 
+def coordinator_of(warehouse: Tables, log_partition: int | None, at: datetime | None = None) -> int | None:
+    """Return the broker that led a log partition at a point in time; None if that is not on record.
+
+    An election whose time is not exact took place at the time on record or before.
+    """
+    if log_partition is None or not warehouse.has_rows("coordinator_changes"):
+        return None
+    broker: int | None = None
+    for leader, elected_at, is_exact in warehouse.rows(_LEADERS, log_partition=log_partition):
+        if at is not None and elected_at is not None and elected_at > at:
+            return broker if is_exact else None
+        broker = None if leader is None or leader < 0 else leader
+    return broker
+
+
+_LEADERS = """
+    SELECT broker, elected_at, is_exact FROM coordinator_changes
+    WHERE cluster = $cluster AND log_partition = $log_partition ORDER BY leader_epoch
+"""
+
+
 def _assignor(group: Group, members: Iterable[DescribedMember]) -> str | None:
     if group.group_type == "classic":
         return group.protocol
@@ -242,6 +267,7 @@ def describe_at(warehouse: Tables, group: str, at: datetime | None = None) -> De
     members = () if described.state == UNKNOWN else members_at(warehouse, described, at)
     names = [column.name for column in stored_columns(DescribedGroup) if column.name != "assignor"]
     shared = {name: getattr(described, name) for name in names} | {"assignor": _assignor(described, members)}
+    shared["coordinator"] = coordinator_of(warehouse, described.log_partition, at)
     if described.group_type == "classic" or described.state == UNKNOWN:
         return Description(group=DescribedGroup(**shared), members=members)
     records = newest_records(warehouse, group, described.log_partition, at)

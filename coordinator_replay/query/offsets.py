@@ -155,6 +155,8 @@ class CommittedOffset:
         producer_id: producer whose commit was pending for longest; None if no commit was pending.
         pending_since: since when that commit was pending.
         lag: distance to the end offset of the partition; None if no end offset was given.
+        client_host: host of the owner; None if it is not on record, or may be that of an earlier process.
+        client_id: its client id, likewise.
     """
 
     group_id: str = column("GROUP", LAST, is_id=True)
@@ -162,12 +164,16 @@ class CommittedOffset:
     topic_id: str | None
     partition: int = column("PARTITION", 1)
     committed_offset: int | None = column("CURRENT-OFFSET", 1)
+    end_offset: int | None = column("LOG-END-OFFSET", 2, only_with=END_OFFSETS, default=None)
+    lag: int | None = column("LAG", 1, only_with=END_OFFSETS, default=None)
+    owner_member_id: str | None = column("CONSUMER-ID", 3, 10, is_id=True)
+    client_host: str | None = column("HOST", 6, 8, is_id=True, default=None)
+    client_id: str | None = column("CLIENT-ID", 4, 8, is_id=True, default=None)
     leader_epoch: int | None = column("LEADER-EPOCH", 6)
     metadata: str | None = column("METADATA", 5, 8, is_cut=True)
     commit_timestamp: datetime | None = column("COMMITTED-AT", 2)
     valid_from: datetime | None
     is_transactional: bool | None
-    owner_member_id: str | None = column("CONSUMER-ID", 3, 10, is_id=True)
     group_state: str | None
     log_partition: int
     from_offset: int | None
@@ -180,8 +186,14 @@ class CommittedOffset:
     producer_id: int | None = column("PRODUCER-ID", 1, only_with=REQUIRE_STABLE, default=None)
     producer_epoch: int | None = column("PRODUCER-EPOCH", 2, only_with=REQUIRE_STABLE, default=None)
     pending_since: datetime | None = column("PENDING-SINCE", 1, only_with=REQUIRE_STABLE, default=None)
-    end_offset: int | None = column("LOG-END-OFFSET", 2, only_with=END_OFFSETS, default=None)
-    lag: int | None = column("LAG", 1, only_with=END_OFFSETS, default=None)
+
+
+_OWNERS = """
+    SELECT member_id, arg_max({host: client_host, client: client_id}, from_offset)
+    FROM member_timeline WHERE cluster = $cluster AND group_id = $group AND NOT coalesce(is_client_inherited, false)
+    GROUP BY member_id
+"""
+"""SQL for the hosts and client ids of a group's members, as far as they are their own."""
 
 
 # A transactional commit was pending from its record until its marker, so the history also shows pending commits: rows
@@ -432,12 +444,15 @@ def offsets_at(
     by_partition = {(pending_offset.topic, pending_offset.partition): pending_offset for pending_offset in pending}
     waiting = {(topic, partition) for _, topic, _, partition, *_, holds in rows if not holds} | set(by_partition)
     shows_pending = _shows_pending(warehouse, {offset.log_partition for offset in offsets}, moment)
+    owners = dict(warehouse.rows(_OWNERS, group=group)) if any(offset.owner_member_id for offset in offsets) else {}
     lives = {topic: _TopicLives(*row) for topic, *row in warehouse.rows(_LIVES, group=group)}
     offsets = [
         replace(
             offset,
             is_stable=offset.log_partition in shows_pending and (offset.topic, offset.partition) not in waiting,
             is_topic_current=offset.topic not in lives or lives[offset.topic].is_current(offset),
+            client_host=owners.get(offset.owner_member_id or "", {}).get("host"),
+            client_id=owners.get(offset.owner_member_id or "", {}).get("client"),
         )
         for offset in offsets
     ]

@@ -108,9 +108,9 @@ def test_describe_in_the_words_of_kafkas_tool(ask):
         GROUP     TYPE      ASSIGNMENT-STRATEGY  STATE        GROUP-EPOCH  TARGET-ASSIGNMENT-EPOCH  #MEMBERS  SINCE
         payments  consumer  uniform              Reconciling            3                        3         2  2026-11-20T02:10:05.000Z
 
-        GROUP     CLIENT-ID   HOST       GROUP-INSTANCE-ID  CONSUMER-ID  #PARTITIONS  CURRENT-EPOCH  MEMBER-STATE          CURRENT-ASSIGNMENT  PENDING-REVOCATION  TARGET-EPOCH  TARGET-ASSIGNMENT  SESSION-TIMEOUT-MS  REBALANCE-TIMEOUT-MS
-        payments  client-m-1  /10.0.0.1  -                  m-1                    2              2  UNREVOKED_PARTITIONS  orders:0,1          orders:1                       3  orders:0           -                   -
-        payments  client-m-2  /10.0.0.1  two                m-2                    0              2  STABLE                -                   -                              3  orders:1           -                   -
+        GROUP     CONSUMER-ID  GROUP-INSTANCE-ID  HOST       CLIENT-ID   #PARTITIONS  CURRENT-EPOCH  MEMBER-STATE          CURRENT-ASSIGNMENT  PENDING-REVOCATION  TARGET-EPOCH  TARGET-ASSIGNMENT  SESSION-TIMEOUT-MS  REBALANCE-TIMEOUT-MS
+        payments  m-1          -                  /10.0.0.1  client-m-1            2              2  UNREVOKED_PARTITIONS  orders:0,1          orders:1                       3  orders:0           -                   -
+        payments  m-2          two                /10.0.0.1  client-m-2            0              2  STABLE                -                   -                              3  orders:1           -                   -
         """)  # noqa: E501
     assert told.stderr == ""
 
@@ -143,11 +143,17 @@ def test_describe_as_csv_is_one_line_a_member_and_one_for_none(ask):
     assert (empty["state"], empty["member_id"]) == ("Empty", "")
 
 
+def test_the_history_of_a_partition_in_each_form_that_people_write(ask):
+    told = answer(ask("offsets", "payments", "--history", "orders:1"))
+    assert len(told.splitlines()) == 3
+    assert answer(ask("offsets", "payments", "--history", "orders-1")) == told
+
+
 def test_offsets_require_stable(ask):
     assert answer(ask("offsets", "payments", "--require-stable")) == lines("""
-        GROUP     TOPIC   PARTITION  CURRENT-OFFSET  LEADER-EPOCH  METADATA  COMMITTED-AT              CONSUMER-ID  UNSTABLE  PRODUCER-ID  PRODUCER-EPOCH  PENDING-SINCE
-        payments  orders          0               -  -             -         2026-11-20T02:11:00.000Z  m-1          true                7               0  2026-11-20T02:15:00.000Z
-        payments  orders          1             200  -             -         2026-11-20T02:13:00.000Z  -            false               -               -  -
+        GROUP     TOPIC   PARTITION  CURRENT-OFFSET  CONSUMER-ID  HOST       CLIENT-ID   LEADER-EPOCH  METADATA  COMMITTED-AT              UNSTABLE  PRODUCER-ID  PRODUCER-EPOCH  PENDING-SINCE
+        payments  orders          0               -  m-1          /10.0.0.1  client-m-1  -             -         2026-11-20T02:11:00.000Z  true                7               0  2026-11-20T02:15:00.000Z
+        payments  orders          1             200  -            -          -           -             -         2026-11-20T02:13:00.000Z  false               -               -  -
         """)  # noqa: E501
 
 
@@ -165,9 +171,9 @@ def test_offsets_with_lag_and_reset_file(ask, tmp_path: Path):
     )
     told = ask("offsets", "payments", "--at", f"{NIGHT}02:12", "--end-offsets", str(ends), "--reset-file", str(reset))
     assert answer(told) == lines("""
-        GROUP     TOPIC   PARTITION  CURRENT-OFFSET  LEADER-EPOCH  METADATA     COMMITTED-AT              CONSUMER-ID  LOG-END-OFFSET  LAG
-        payments  orders          0             150  -             by hand\\x00  2026-11-20T02:11:00.000Z  m-1                     170   20
-        payments  orders          1              90  -             -            2026-11-20T02:01:00.000Z  -                         -    -
+        GROUP     TOPIC   PARTITION  CURRENT-OFFSET  LOG-END-OFFSET  LAG  CONSUMER-ID  HOST       CLIENT-ID   LEADER-EPOCH  METADATA     COMMITTED-AT
+        payments  orders          0             150             170   20  m-1          /10.0.0.1  client-m-1  -             by hand\\x00  2026-11-20T02:11:00.000Z
+        payments  orders          1              90               -    -  -            -          -           -             -            2026-11-20T02:01:00.000Z
         """)  # noqa: E501
     assert told.stderr == f"{AUDIT_EXPIRED}Wrote 2 partitions to {reset}.\n"
     assert reset.read_text() == "orders,0,150\norders,1,90\n"

@@ -225,8 +225,8 @@ def test_the_list_of_commands_has_a_whole_line_for_each(width: int):
 
 
 def rows(shown: list[str], heading: str) -> list[str]:
-    """The lines of the table whose headings begin so, up to the next empty line or note."""
-    place = next(place for place, line in enumerate(shown) if line.startswith(heading))
+    """The lines of the table with this heading, up to the next empty line or note."""
+    place = next(place for place, line in enumerate(shown) if heading in line.split())
     kept = []
     for line in shown[place + 1 :]:
         if not line or line.startswith(("Left out", "--wide", "cluster ")):

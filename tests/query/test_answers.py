@@ -9,7 +9,7 @@ import pytest
 from coordinator_replay.api.warehouse import Warehouse
 from coordinator_replay.errors import InputError, UsageError
 from coordinator_replay.query import offset_changes
-from coordinator_replay.query.describe import describe_at, inherited_note
+from coordinator_replay.query.describe import coordinator_of, describe_at, inherited_note
 from coordinator_replay.query.end_offsets import read_end_offsets
 from coordinator_replay.query.expired import expired_offsets
 from coordinator_replay.query.findings import findings_of
@@ -565,3 +565,22 @@ def test_a_note_on_many_replaced_members_names_few_of_them():
     note = inherited_note((f"m-{number}", number > 0) for number in range(9))
     assert note is not None
     assert note.startswith("Client id and host of m-1, m-2, m-3 and 5 more may be those of an earlier process")
+
+
+@pytest.mark.parametrize(
+    ("clock", "broker"),
+    # Of leader epoch 2 only its first records are known: it may have been elected before them. Epoch 3 has no leader.
+    [("02:00", None), ("02:01", None), ("02:04", None), ("02:05", 2), ("02:09", 2), ("02:10", None), (None, None)],
+)
+def test_the_coordinator_is_the_broker_that_led_the_log_partition(
+    tmp_path: Path, clock: str | None, broker: int | None
+):
+    elections = ((1, "02:01", True, 1), (2, "02:05", False, 2), (3, "02:10", True, -1))
+    changes = [
+        {"cluster": "default", "log_partition": 3, "leader_epoch": epoch, "elected_at": at(when), "is_exact": is_exact,
+         "broker": leader}
+        for epoch, when, is_exact, leader in elections
+    ]  # fmt: skip
+    warehouse = Tables(str(write_small_warehouse(tmp_path, coordinator_changes=changes)))
+    assert coordinator_of(warehouse, 3, None if clock is None else at(clock)) == broker
+    assert coordinator_of(warehouse, 4) is None

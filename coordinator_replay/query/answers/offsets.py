@@ -112,11 +112,14 @@ def offset_history(
     Args:
         warehouse: the tables.
         group: the group.
-        topic: the topic.
+        topic: the topic, also with a partition (``orders-4``).
         partition: only this one; all of the topic if None.
         start: offsets in force after this time; all if None.
         end: offsets committed before this time; all if None.
     """
+    if partition is None:
+        topic, numbers = partitions_asked(topic, committed_topics(warehouse, group))
+        partition = numbers[0] if len(numbers) == 1 else None
     changes = offset_changes(warehouse, group, topic, partition, start, end)
     return Rows(
         content=changes,
