@@ -35,9 +35,9 @@ class Revision(NamedTuple):
     Attributes:
         member_id: the member that was removed in the earlier one, or had joined in it.
         has_joined: whether it had joined.
-        cause: what the member's doing was.
+        cause: what the member did.
         confidence: how sure that is.
-        sentence: what evidence says of it.
+        sentence: the evidence for it.
     """
 
     member_id: str
@@ -80,7 +80,7 @@ def _came_back(situation: Situation, back: Return) -> Sentence:
 def revised(reason: Reason, revision: Revision) -> Reason:
     """Return the reason of the earlier rebalance, as it is known now.
 
-    A cause that was certain stays; one that rests on other members too gets an alternative.
+    A certain cause stays. A cause that rests on other members too gets an alternative.
     """
     if reason.confidence is Confidence.CERTAIN or reason.cause is revision.cause:
         return reason
@@ -105,7 +105,7 @@ def decided(sentence: Sentence) -> Sentence:
 
 
 def is_open(situation: Situation) -> bool:
-    """Return whether a later rebalance may show more of the one that begins."""
+    """Return whether a later rebalance may show more about the rebalance that begins."""
     return any(departure.confidence is not Confidence.CERTAIN for departure in departures(situation)) or bool(
         twins(situation)
     )

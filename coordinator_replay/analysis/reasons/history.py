@@ -88,13 +88,13 @@ class Waiting(NamedTuple):
 
 @dataclass(slots=True)
 class GroupHistory:
-    """Facts of one group's past that reasons need.
+    """Facts about one group's past that reasons need.
 
     Attributes:
         topics: topics by name.
         seen: last sign of life of each member, where one of its own records shows it.
         synced: the end of the last join phase of a classic group: all its members were alive.
-        departed: members that went, oldest first.
+        departed: members that were removed, oldest first.
         waiting: members whose expression is to be resolved.
         regex_topics: topics of each resolved expression.
         partition_counts: partitions of a topic that a classic group is known to have covered.
@@ -135,14 +135,14 @@ class GroupHistory:
         return self.synced if own is None else Sign(*own)
 
     def take_signs(self, confirmed: "GroupHistory", before: "GroupHistory") -> None:
-        """Take signs of life: those in records that a newer dump confirms, and commits as they were before."""
+        """Take the signs of life in records that a newer dump confirms, and the commits known before."""
         self.seen, self.synced = dict(confirmed.seen), confirmed.synced
         self.commits, self.newer_commits = before.commits, before.newer_commits
 
     def heed(self, before_offset: int, commits: Iterable[tuple[str, int, Sign]]) -> None:
-        """Take the last commits before a record that is yet to come.
+        """Take the last commits before a record that was not read yet.
 
-        A run that goes on gives those again that the one before it gave; only newer ones are taken.
+        A run that continues another one gives the same commits again; only newer ones are taken.
         """
         newer = {(topic, number): sign for topic, number, sign in commits if self._is_newer((topic, number), sign)}
         if newer:
@@ -161,7 +161,7 @@ class GroupHistory:
             self.commits.update(self.newer_commits.pop(0)[1])
 
     def last_sign(self, member: Member, group_type: GroupType) -> Sign | None:
-        """Return the last sign of life on record, be it a commit of its partitions."""
+        """Return the last sign of life on record; a commit of its partitions counts too."""
         seen = self.last_seen(member.member_id)
         commit = self.last_commit(self.partitions_of(member, group_type)) if self.commits else None
         if seen is None or commit is None:
@@ -169,7 +169,7 @@ class GroupHistory:
         return max(seen, commit, key=_ORDER)
 
     def partitions_of(self, member: Member, group_type: GroupType) -> dict[str, tuple[int, ...]]:
-        """Return what a member owns, by topic name, as far as names are known."""
+        """Return the partitions that a member owns, by topic name, as far as names are known."""
         owned = member.current.owned() if member.current is not None else {}
         return {
             name: partitions
@@ -179,7 +179,7 @@ class GroupHistory:
         }
 
     def last_commit(self, partitions: Mapping[str, Sequence[int]], *, other: bool = False) -> Sign | None:
-        """Return the last commit for some partitions, by topic name, or for any other of the group's."""
+        """Return the last commit for some partitions, by topic name, or for any other partition of the group."""
         signs = [
             sign for (topic, number), sign in self.commits.items() if (number in partitions.get(topic, ())) is not other
         ]
@@ -212,7 +212,7 @@ class GroupHistory:
         Args:
             started_ms: when it began.
             join_reason: its reason.
-            returned: members that were removed and whose return is known, and those as which they had been back.
+            returned: removed members whose return is known, and the members as which they returned.
             asking: members that joined or changed their subscription in it. Brokers up to 4.0 begin a rebalance with
                 such a member before its regex is resolved, and another one when it is.
             twins: members that joined in it while another one with the same client id and host was in the group.
@@ -286,7 +286,7 @@ class GroupHistory:
         }
 
     def _seen_of_static(self, event: Event) -> Iterator[tuple[str, tuple[int | None, int, int]]]:
-        """Yield the last sign of life of each static member of a generation: it need not have joined again for it."""
+        """Yield the last sign of life of each static member of a generation, which may not have joined again for it."""
         for member in event.members:
             if member.instance_id is not None:
                 seen = self.seen.get(member.member_id, (None, event.partition, event.offset))
@@ -313,7 +313,7 @@ _REMEMBERED = {
 
 
 def departed(member: Member, event: Event, at_ms: int | None, seen: Sign | None) -> Departed:
-    """Return a member that went, as it is remembered."""
+    """Return the facts that are kept about a removed member."""
     subscription = member.subscription_or_empty
     return Departed(
         member.member_id,
@@ -331,7 +331,7 @@ def departed(member: Member, event: Event, at_ms: int | None, seen: Sign | None)
 
 
 def chosen(subscription: Subscription) -> tuple[str | None, int | None]:
-    """Name of a classic member's chosen protocol and the version of its blob under it."""
+    """Return the name of a classic member's chosen protocol, and the version of its blob for that."""
     if not subscription.protocols:
         return None, None
     first = subscription.protocols[0]

@@ -22,7 +22,7 @@ class ReasonRule(NamedTuple):
         cause: the cause it finds; its alternatives are in the finding.
         types: the types of groups it looks at.
         explains: findings of lower rank that are parts of this one and no causes of their own.
-        is_quiet: it is asked only where no member came, went or asked for other topics.
+        is_quiet: it is asked only if no member joined, was removed or changed its subscription.
         find: the row itself.
     """
 

@@ -1,7 +1,7 @@
 """The decision table: every row in the order of its rank, and the reason it leads to.
 
 All rows are asked. The first that finds something names the cause. A lower finding that is no part of the first one is
-a cause of its own: then no cause is certain, and both are named, with the evidence for both.
+a cause of its own. Then both causes are named with their evidence, and neither is certain.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ TABLE: Sequence[ReasonRule] = (*MEMBER_RULES.rules, *CHANGE_RULES.rules)
 
 
 PROVEN_ALONE = frozenset({Cause.GROUP_CREATED, Cause.GROUP_CONVERSION, Cause.UNKNOWN})
-"""Causes that the operation's own records show, whatever was before it."""
+"""Causes that the operation's own records prove, even if earlier records are missing."""
 
 
 @cache
@@ -73,7 +73,7 @@ def reason_of(situation: Situation) -> Reason:
 
 
 def with_unseen_beginning(reason: Reason) -> Reason:
-    """Return a reason as a row has it: what is on record may not be what came first."""
+    """Return a reason as its row has it: the cause on record may not have begun the join phase."""
     unseen = reason.unseen
     if unseen is None:
         return reason
@@ -90,7 +90,7 @@ def _unknown(situation: Situation, kind: FactKind) -> Reason:
 
 
 def with_unknown_departures(reason: Reason) -> Reason:
-    """Return a reason for joins by members that may have been in the group before, with departures not on record."""
+    """Return a reason for joins of members that may have been in the group before: their removals are not on record."""
     back = (Cause.MEMBER_RESTART, Cause.CLIENT_UPGRADE, Cause.CLIENT_DOWNGRADE)
     others = tuple(cause for cause in back if cause is not reason.cause)
     return reason._replace(
@@ -101,7 +101,7 @@ def with_unknown_departures(reason: Reason) -> Reason:
 
 
 def with_unknown_conversion(reason: Reason) -> Reason:
-    """Return a reason where the classic generation before may have been written by a downgrade of the group."""
+    """Return a reason for the case that a downgrade of the group may have written the classic generation before."""
     if reason.cause in PROVEN_ALONE:
         return reason
     return reason._replace(
@@ -122,11 +122,11 @@ def _beside(other: Cause, group_type: GroupType) -> Confidence:
 
 
 def _unseen_beginning(situation: Situation, cause: Cause) -> Cause | None:
-    """Return what may have begun a join phase and left no record; None where nothing can.
+    """Return the cause that may have begun a join phase without a record; None if there can be none.
 
-    The leader of two members or more that joins again begins one, which takes in what happens until the others have
-    joined. Where it is alone, its JoinGroup ends the phase at once. Nor does a member leave a record that joins and
-    leaves within one; where members join it makes no difference which of them was first.
+    If the leader of two members or more joins again, it begins a join phase, which goes on until the others have
+    joined. A leader that is alone ends the phase at once. A member that joins and leaves within a join phase leaves no
+    record either. If members join on record, it makes no difference which joined first.
     """
     if situation.group_type is not GroupType.CLASSIC or cause in PROVEN_ALONE:
         return None
@@ -141,7 +141,7 @@ def _at_most(confidence: Confidence, most: Confidence) -> Confidence:
 
 
 def _side_facts(situation: Situation, cause: Cause) -> list[Sentence]:
-    """Return what changed along with it and is no row's finding."""
+    """Return sentences on changes beside the cause that no row looks for."""
     if cause in (Cause.PROTOCOL_CHANGE, Cause.GROUP_CONVERSION):
         return []
     facts: list[Sentence] = []
@@ -155,7 +155,7 @@ def _side_facts(situation: Situation, cause: Cause) -> list[Sentence]:
 
 
 def _limited(situation: Situation, confidence: Confidence, evidence: list[Sentence]) -> Confidence:
-    """Return an explanation with no more confidence than the log allows."""
+    """Return the confidence that the log allows; add to the evidence what limits it."""
     opening = situation.opening
     if not opening.is_exact:
         evidence.append((Fact(FactKind.STEPS_MISSING),))

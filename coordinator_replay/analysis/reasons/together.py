@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from coordinator_replay.analysis.reasons.facts import Evidence, Fact, FactKind, Sentence
 
 MOST_TOLD = 20
-"""So many members or clients have sentences at most; the rest of the members is counted."""
+"""The most members or clients that get sentences; the other members are only counted."""
 
 OF_RETURNS = frozenset(
     {
@@ -22,7 +22,7 @@ OF_RETURNS = frozenset(
 
 
 def together(of_members: Iterable[Evidence]) -> list[Sentence]:
-    """Return evidence about members, of those of one client and host only once where it says the same.
+    """Return the evidence about members; members of one client and host share a sentence if it says the same of each.
 
     Args:
         of_members: the evidence about each member; its first sentence is about the member.
@@ -44,13 +44,13 @@ def together(of_members: Iterable[Evidence]) -> list[Sentence]:
 
 
 def _shape(fact: Fact) -> Fact:
-    """Return a fact without whom it is about."""
+    """Return a fact without the members and the client that it is about."""
     others = () if fact.kind in OF_RETURNS else fact.others
     return fact._replace(members=(), client=None, others=others)
 
 
 def _merged(facts: Sequence[Fact]) -> Fact:
-    """Return a fact about all members of which facts of one shape are."""
+    """Return one fact about all members that facts of one shape are about."""
     first = facts[0]
     if len(facts) == 1:
         return first
@@ -61,7 +61,7 @@ def _merged(facts: Sequence[Fact]) -> Fact:
 
 
 def _client(fact: Fact) -> tuple[str | None, ...]:
-    """Return what members must have in common; a static member is known by itself."""
+    """Return what members must have in common to share a sentence; a static member shares none."""
     client = fact.client
     if client is None or client.instance_id is not None or client.client_id is None:
         return None, *fact.members

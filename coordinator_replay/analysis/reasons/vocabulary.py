@@ -106,7 +106,7 @@ class Explanation(NamedTuple):
         confidence: how sure its cause is.
         evidence: what it rests on.
         alternatives: causes that leave the same records.
-        triggers: members whose doing it was.
+        triggers: the members that caused it.
         topics: topics that changed, where the cause is a topic.
     """
 
@@ -121,7 +121,7 @@ class Reason(NamedTuple):
     """Why a group rebalanced.
 
     Attributes:
-        unseen: what may have begun it and leaves no record; None where nothing can.
+        unseen: the cause that may have begun it without a record; None if there can be none.
     """
 
     cause: Cause
