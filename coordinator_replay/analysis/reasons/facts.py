@@ -12,7 +12,7 @@ from coordinator_replay.analysis.reasons.history import Departed
 from coordinator_replay.engine.model import Member
 
 MOST_NAMES = 5
-"""So many topics a fact names; it counts the rest."""
+"""The most topics that a fact names; it counts the rest."""
 
 DEFAULT_SESSION_MS = 45_000
 """Session timeout of members on the new protocol unless configured: it is not in the log."""
@@ -155,7 +155,7 @@ class Timeouts(NamedTuple):
         session_ms: its session timeout; None where its record has none.
         has_rebalance: whether a rebalance timeout can remove it.
         rebalance_ms: the rebalance timeout; None where records have none, -1 where they have that.
-        is_largest: whether that is the largest one of the members of a classic group.
+        is_largest: whether ``rebalance_ms`` is the largest of all members of a classic group.
     """
 
     session_ms: int | None
@@ -178,11 +178,11 @@ class Fact(NamedTuple):
         timeouts: timeouts that the time is held against.
         limit_ms: another limit that a time is held against.
         names: topics, or partitions by topic, MOST_NAMES of them at most.
-        number: of how many things it speaks, or a number of its own.
+        number: how many things it is about, or another number that its kind needs.
         old: the value before.
         new: the value after.
         at_ms: a moment.
-        causes: causes between which it leaves open which it was.
+        causes: the causes that may be the right one, if it leaves that open.
     """
 
     kind: FactKind
@@ -216,14 +216,14 @@ def about(kind: FactKind, member: Member | Departed, **fields: Any) -> Fact:
 
 
 def named(kind: FactKind, names: Sequence[str], **fields: Any) -> Fact:
-    """Return a fact about topics or partitions, of which it names some."""
+    """Return a fact about topics or partitions, with the names of the first ones."""
     return Fact(kind, names=tuple(names[:MOST_NAMES]), number=len(names), **fields)
 
 
 def fact_rows(evidence: Evidence) -> list[dict[str, Any]]:
     """Return the facts of evidence as rows have them.
 
-    What a sentence leaves open is no fact: the row's alternatives say it.
+    A question that a sentence leaves open is no fact: the row's alternatives have it.
     """
     return [
         fact_row(number, fact)

@@ -62,7 +62,7 @@ def least_timeout_ms(situation: Situation, member: Member) -> int:
 
 @lru_cache(maxsize=1)
 def _least_of_stayers(situation: Situation) -> int:
-    """Return the largest of the timeouts that members had all the time; several members ask the same."""
+    """Return the largest of the timeouts that members had all the time; cached, since several members need it."""
     timeouts = [0]
     for after in situation.opening.members:
         before = situation.before.get(after.member_id)
@@ -84,8 +84,8 @@ def longest_timeout_ms(situation: Situation) -> int | None:
 def longest_join_ms(situation: Situation) -> int | None:
     """Return the longest that a join phase can have lasted that ended with a classic generation; None if not known.
 
-    From Empty it lasts for the initial delay, which is not on record. Where nobody has joined when the timer ends, the
-    phase goes on while static members are in the group. A dynamic member that stayed had joined by then.
+    A join phase from Empty lasts for the initial delay, which is not on record. If nobody has joined when the timer
+    ends, the phase goes on while static members are in the group. A dynamic member that stayed had joined by then.
     """
     before = situation.before
     if not before:
@@ -99,7 +99,7 @@ def longest_join_ms(situation: Situation) -> int | None:
 
 @lru_cache(maxsize=1)
 def has_no_time_to_join(situation: Situation) -> bool:
-    """Return whether the coordinator that wrote the members counts 0 as the timeout of each: nobody is waited for."""
+    """Return whether the coordinator waits for nobody, because it counts the timeout of each member as 0."""
     subscriptions = [member.subscription_or_empty for member in _members(situation)]
     return all(
         subscription.rebalance_timeout_ms is not None and subscription.least_rebalance_ms == 0
@@ -110,7 +110,7 @@ def has_no_time_to_join(situation: Situation) -> bool:
 def did_others_wait(situation: Situation, others: Sign | None) -> bool | None:
     """Return whether other members fell silent as long before the end of the join phase as its timer runs.
 
-    Members that have joined wait, and commit nothing. None: no commit tells.
+    Members that have joined wait, and commit nothing. The answer is None if no commit shows it.
 
     Args:
         situation: the rebalance.
@@ -131,7 +131,7 @@ def rebalance_timeout_ms(situation: Situation, member: Member) -> int | None:
 
 @lru_cache(maxsize=1)
 def _largest_on_record(situation: Situation) -> int | None:
-    """Return the largest rebalance timeout as records have it, be it -1; None where a record lacks the field."""
+    """Return the largest rebalance timeout as records have it, which may be -1; None if a record lacks the field."""
     timeouts = [member.subscription_or_empty.rebalance_timeout_ms for member in _members(situation)]
     known = [timeout for timeout in timeouts if timeout is not None]
     return max(known) if known and len(known) == len(timeouts) else None

@@ -19,7 +19,7 @@ from coordinator_replay.listing import counted, listed
 from coordinator_replay.times import time_text
 
 MOST_IDS = 3
-"""So many ids a sentence about several members names."""
+"""The most ids that a sentence about several members names."""
 
 _STATIC = "since static members (group.instance.id) don't send LeaveGroup on close unless CloseOptions ask for it"
 
@@ -195,7 +195,7 @@ def without_question(text: str) -> str:
 
 
 def lasting(milliseconds: int | None) -> str:
-    """Return a duration as sentences have it; none where time turns back.
+    """Return a duration as sentences have it; 0 ms if time went back.
 
     >>> [lasting(ms) for ms in (850, 4500, 300000, -1, None)]
     ['850 ms', '4.5 s', '300 s', '0 ms', 'an unknown time']
@@ -229,8 +229,8 @@ class _Values(dict[str, object]):
 def _who(fact: Fact) -> str:
     """Return members as sentences name them.
 
-    A classic group keeps client id and host of the first member that joined under an instance id, whichever process
-    it is by now.
+    A classic group keeps the client id and host of the first member that joined under an instance id, even if another
+    process has that instance id by now.
     """
     client = fact.client or Client(None, None, None, False)
     where = " on ".join(filter(None, (client.client_id, (client.host or "").lstrip("/"))))
@@ -257,7 +257,7 @@ def _names(fact: Fact) -> str:
 
 
 def _timeouts(fact: Fact) -> str:
-    """Return a member's timeouts as far as they are on record; only on the classic protocol a session timeout is."""
+    """Return a member's timeouts as far as they are on record; session timeouts are only on the classic protocol."""
     timeouts = fact.timeouts
     if timeouts is None:
         return ""

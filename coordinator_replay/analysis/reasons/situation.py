@@ -20,16 +20,18 @@ class Situation:
         events: the events of the operation.
         opening: the event that opens the rebalance.
         at_ms: when the operation was appended; None before the group's first record with a time.
-        started_ms: when the rebalance began, as the table has it: of a classic one, the end of its join phase.
+        started_ms: when the rebalance began, as the table has it; the end of the join phase for a classic one.
         before: members before the operation.
-        unrevoked_since: since when members have been holding on to what they must give up.
+        unrevoked_since: since when members have kept partitions that they must give up.
         history: what earlier records left.
         topics: topic names.
         topic_changes: when topics changed, where that is known.
         left: events of members that were removed.
         resolved: expressions that were resolved.
-        joined: members that came, and the offsets of their records; or that came before and count from now on.
-        resubscribed: members that ask for other topics: what they asked for, the member now, the record's offset.
+        joined: members that joined, with the offsets of their records; also members that joined before and count from
+            now on.
+        resubscribed: members that changed their subscription: the old subscription, the member now, the record's
+            offset.
     """
 
     events: Sequence[Event]
@@ -88,7 +90,7 @@ class Situation:
         return [*changes, *((Subscription(), *resolved) for resolved in self._resolved_now(has_joined=False))]
 
     def _resolved_now(self, *, has_joined: bool) -> list[tuple[Member, int]]:
-        """Return members whose expression is resolved with this operation: from now on their topics count."""
+        """Return members whose expression this operation resolves; their topics count from now on."""
         if not self.resolved or not self.history.waiting:
             return []
         regexes = {event.changes["regex"] for event in self.resolved}
@@ -123,12 +125,12 @@ class Situation:
 
     @cached_property
     def covered_before(self) -> dict[str, set[int]]:
-        """Return what a classic group's last generation assigned."""
+        """Return the partitions that a classic group's last generation assigned, by topic."""
         return coverage(self.before.values())
 
     @cached_property
     def covered_after(self) -> dict[str, set[int]]:
-        """Return what its new generation assigns."""
+        """Return the partitions that its new generation assigns, by topic."""
         return coverage(self.opening.members)
 
     @cached_property
@@ -142,7 +144,7 @@ class Situation:
         return between(self.topic_changes, sorted(topics), after_ms, self.started_ms)
 
     def place(self, offset: int | None = None, partition: int | None = None) -> Place:
-        """Return a position in the log: by default that of the record that opens the rebalance."""
+        """Return a position in the log: by default the position of the record that opens the rebalance."""
         return Place(
             self.opening.partition if partition is None else partition,
             self.opening.offset if offset is None else offset,
