@@ -67,15 +67,15 @@ def commit_stall(context: GroupContext, topic: "TopicCommits") -> Iterator[Obser
             continue
         first, last = (choose(stalls, key=itemgetter("last_at")) for choose in (min, max))
         numbers = [stall["partition"] for stall in stalls]
-        where = f"at {first['committed_offset']} on {time_text(first['last_at'])}"
+        where = f" at {first['committed_offset']} on {time_text(first['last_at'])}"
         if len(stalls) > 1:
-            where = f"from {time_text(first['last_at'])} to {time_text(last['last_at'])}"
+            where = f", the first on {time_text(first['last_at'])}, the last on {time_text(last['last_at'])}"
         stalled_ms = until_ms - last["last_at"]
         yield Observation(
             (topic.name, member_id),
             first["last_at"],
             until_ms,
-            f"commits of {of_partitions(topic.name, numbers)} stopped {where}, while the group went on committing for "
+            f"commits of {of_partitions(topic.name, numbers)} stopped{where}, while the group went on committing for "
             f"another {lasting(stalled_ms)}",
             topic.log_partition,
             first["from_offset"],

@@ -121,7 +121,8 @@ def _expiries(context: GroupContext, status: str, what: str) -> Iterator[Observa
             until_ms,
             f"{counted(count, 'offset')} of {topic} {be}{what} {time_text(expiry.first_ms)}{last}{over} "
             f"({rule}); "
-            f"a member owned {'the' if count == 1 else 'a'} partition until {time_text(expiry.owner.at_ms)}",
+            f"{'the partition' if count == 1 else 'one of the partitions'} had an owner until "
+            f"{time_text(expiry.owner.at_ms)}",
             context.log_partition,
             expiry.log_offset,
             {
