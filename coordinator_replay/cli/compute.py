@@ -292,6 +292,8 @@ def audit(
         **asked,
     )
     if is_plan:
+        # A name that an audit would refuse is refused here, too.
+        _database_of(options)
         _print_plan(options, common)
         return
     if follow:

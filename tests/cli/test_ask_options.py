@@ -121,3 +121,10 @@ def test_every_command_explains_itself_with_an_example(name: str):
     for option in command.params:
         if isinstance(option, click.Option):
             assert option.help, f"{command.name} {option.name}"
+
+
+def test_a_plan_refuses_the_name_of_a_database_that_an_audit_would_refuse(tmp_path: Path):
+    asked = ["audit", str(tmp_path), "--warehouse", str(tmp_path / "tables"), "--plan", "--database", "a b"]
+    told = CliRunner().invoke(main, asked)
+    assert (told.exit_code, told.stdout) == (2, "")
+    assert "--database a b: give SCHEMA or CATALOG.SCHEMA" in told.stderr
