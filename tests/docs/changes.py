@@ -41,7 +41,8 @@ CAUSE = Change(
         ],
         f"{REASONS}/change_rules.py": [
             (
-                'members and topics did not change"\n    return Explanation(CERTAIN, (fact,))\n',
+                "    return Explanation(POSSIBLE, [_unchanged(situation)], alternatives, "
+                "(leader,) if leader else ())\n",
                 '''
 
 @CHANGE_RULES.row(Cause.RACK_CHANGE, CLASSIC, is_quiet=True)
@@ -51,10 +52,17 @@ def rack_change(situation: Situation) -> Explanation | None:
     Footprint: a member of the generation before has another rack.
     Confidence: certain.
     """
-    moved = [one for one in situation.of_kind(EventKind.METADATA_CHANGED) if "rack_id" in one.changes]
+    moved = [event for event in situation.of_kind(EventKind.METADATA_CHANGED) if "rack_id" in event.changes]
     if not moved:
         return None
-    return Explanation(CERTAIN, (f"a member has another rack {situation.at(moved[0].offset)}",))
+    return Explanation(
+        CERTAIN,
+        [
+            (about(FactKind.MEMBER_CHANGED, event.member, place=situation.place(event.offset)),)
+            for event in moved
+            if event.member
+        ],
+    )
 ''',
             )
         ],
@@ -96,7 +104,7 @@ COLUMN = Change(
         ],
         "coordinator_replay/analysis/members.py": [
             (
-                '            "assigned": structs(group_type, current.assigned),\n',
+                '            "assigned": None if is_unassigned else structs(group_type, current.assigned),\n',
                 '            "assigned_topics": len(current.assigned or ()),\n',
             )
         ],
