@@ -192,7 +192,13 @@ def columns_for(row_type: type, asked: Collection[str] = ()) -> list[AnswerColum
     return [column for column in columns_of(row_type) if not column.only_with or column.only_with in asked]
 
 
-def show_part(common: Common, answers: Sequence[object], most_lines: int, what: str) -> None:
+def show_part(
+    common: Common,
+    answers: Sequence[object],
+    most_lines: int,
+    what: str,
+    columns: Sequence[AnswerColumn] | None = None,
+) -> None:
     """Print rows of one kind as a table of limited length, and the number of rows left out; with ``--wide`` all rows.
 
     Args:
@@ -200,10 +206,11 @@ def show_part(common: Common, answers: Sequence[object], most_lines: int, what: 
         answers: the rows.
         most_lines: largest number of lines of the table.
         what: a word for one row.
+        columns: the columns to print; those of the rows' class if None.
     """
     if not answers:
         return
-    shown = columns_for(type(answers[0]))
+    shown = columns_for(type(answers[0])) if columns is None else columns
     rows = _values(shown, answers)
     most = inf if common.wide else most_lines
     left = len(rows) - print_table(_with_doubts(shown, rows), rows, is_wide=common.wide, most_lines=most)

@@ -6,6 +6,8 @@ journals of the recordings name, is in sight. Lists (of records' kinds, of reaso
 
 import json
 import re
+import shlex
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -60,6 +62,66 @@ QUESTIONS = {
     40: (LIFE, "sql --query jumps-ahead", "No rows"),
 }
 """By number: the cluster, the command, and what must be in sight. 21 asks for a list, and 26 for a simulation."""
+
+
+ON_CALL = {
+    "which deploy cost most downtime": (LIFE, "impact --by rollout", r"shop-migrate\b"),
+    "who loses offsets up to a date": ("expiration", "expired --until 2027-01-01", r"2027-01-01"),
+    "who is still on the classic protocol": (LIFE, "sql --query classic-protocol-groups", r"shop-billing\b"),
+    "who is always last to rejoin": (JAVA, "sql --query last-to-rejoin", r"hold-1\b"),
+    "did our consumer skip messages": (LIFE, "sql --query jumps-ahead", "No rows"),
+    "did our consumer read messages again": (LIFE, "sql --query rewinds", r"shop-trim +shop\.kept +0"),
+    "a graph for the post-mortem": (
+        LIFE,
+        "report shop-billing --out {folder}/x.svg --mark 08:33=deploy",
+        r"Wrote\s+\S+/x\.svg",
+    ),
+    "which groups run on a host": (LIFE, "groups --host 127.0.0.1", r"shop-new\b"),
+    "all groups of a client id": (LIFE, "groups --client billing-*", r"shop-billing\b"),
+    "SQL of one's own": (
+        LIFE,
+        "sql 'SELECT topic, count(*) AS owners FROM current_owners WHERE cluster = $cluster GROUP BY topic'",
+        r"shop\.orders +\d",
+    ),
+    "offsets of all groups as of a time": (
+        LIFE,
+        "offsets --all-groups --at 08:33:00 --reset-file {folder}/all.csv",
+        r"Wrote 58\s+partitions",
+    ),
+    "which session timeouts do we use": (
+        LIFE,
+        "sql 'SELECT session_timeout_ms, count(*) AS members FROM current_members GROUP BY ALL'",
+        r"\d+ +\d+",
+    ),
+    "show it in local time": (LIFE, "rebalances shop-billing --zone Europe/Berlin", r"09:3\d:\d\d"),
+}
+"""Questions of a newcomer on call, likewise; a longer answer says how many lines more there are."""
+
+
+@pytest.fixture
+def typed_at_80(audited: Path, expired: str, transactional: str, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """Types a command on a terminal of 80 cells, and returns what it shows."""
+
+    def run(cluster: str, *command: str) -> str:
+        for module in (output, ask):
+            monkeypatch.setattr(module, "terminal_width", lambda *, err=False: CELLS)
+        runner = CliRunner(env={"COORDINATOR_REPLAY_WAREHOUSE": str(audited), "COLUMNS": str(CELLS), "NO_COLOR": "1"})
+        result = runner.invoke(main, [*command, "--cluster", cluster])
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    return run
+
+
+@pytest.mark.parametrize("question", ON_CALL)
+def test_a_newcomers_question_is_answered_by_one_command(typed_at_80, tmp_path: Path, question: str):
+    cluster, command, wanted = ON_CALL[question]
+    shown = typed_at_80(cluster, *shlex.split(command.format(folder=tmp_path)))
+    lines = shown.splitlines()
+    # The test's folder has a long name, which is never cut.
+    assert [line for line in lines if cell_len(line) > CELLS and str(tmp_path) not in line] == []
+    assert len(lines) <= LINES or re.search(r"^[\d,]+ more \w+: --wide", shown, re.MULTILINE), shown
+    assert re.search(wanted, shown), shown
 
 
 @pytest.mark.parametrize("number", QUESTIONS)
