@@ -142,12 +142,10 @@ def _truths(life: Life) -> Truths:
                 accepted = cause.accepted | {Cause.GROUP_CONVERSION}
                 pending[event.epoch] = cause._replace(accepted=accepted)
         elif isinstance(event, BatchWritten):
-            if pending:
-                # A batch that converts a group has the epochs of both steps: it is one rebalance.
-                causes = [pending[epoch] for epoch in sorted(pending)]
-                found["consumer", max(pending)].append(_Found(event.at_ms, causes))
-                pending = {}
             batch = [records[at] for at in range(event.first_offset, event.last_offset + 1) if at in records]
+            if pending:
+                _add_epochs(found, pending, batch, event.at_ms)
+                pending = {}
             for record in batch:
                 # The record of a group that was just created has no generation yet.
                 if record.kind == "GroupMetadata" and record.value and record.value["generation"] and waiting:
@@ -155,6 +153,14 @@ def _truths(life: Life) -> Truths:
                     # What converts a group back sets off the rebalance that follows, too.
                     waiting = list(waiting) if len(batch) > 1 else []
     return found
+
+
+def _add_epochs(found: Truths, pending: Mapping[int, _Cause], batch: Sequence[Record], at_ms: int) -> None:
+    """Add what set off the epochs of a batch; one that converts a group has those of both its steps."""
+    causes = [pending[epoch] for epoch in sorted(pending)]
+    written = {record.value["epoch"] for record in batch if record.kind == "ConsumerGroupMetadata" and record.value}
+    for epoch in {max(pending), *written}:
+        found["consumer", epoch].append(_Found(at_ms, causes))
 
 
 def _cause(event: RebalanceStarted | EpochBumped, sender: Sender | None) -> _Cause:
@@ -263,7 +269,13 @@ def table(name: str, verdicts: Sequence[Verdict]) -> list[str]:
         )
     unknown = sum(v.is_open for v in verdicts)
     alternatives = sum(len(v.row["alternatives"]) for v in verdicts) / max(1, total)
-    lines += [f"- UNKNOWN: {_share(unknown, total)}", f"- alternatives on average: {alternatives:.2f}", ""]
+    lines += [f"- UNKNOWN: {_share(unknown, total)}", f"- alternatives on average: {alternatives:.2f}"]
+    facts, false = sum(len(v.row["facts"]) for v in verdicts), sum(len(v.false) for v in verdicts)
+    lines += [
+        f"- facts of the evidence: {facts}, of which {false} are not true",
+        f"- calibration: {_calibration(verdicts)}",
+        "",
+    ]
     lines += ["| cause | certain | likely | possible | truth named |", "|---|---|---|---|---|"]
     by_cause: dict[str, list[Verdict]] = defaultdict(list)
     for verdict in verdicts:
@@ -283,6 +295,15 @@ def table(name: str, verdicts: Sequence[Verdict]) -> list[str]:
     return [*lines, ""]
 
 
+def _calibration(verdicts: Sequence[Verdict]) -> str:
+    """Return how many of the answers of each confidence are right, as one line."""
+    parts = []
+    for confidence in Confidence:
+        rated = [v for v in verdicts if v.row["confidence"] == confidence and not v.is_open]
+        parts.append(f"`{confidence}` {100 * sum(v.is_right for v in rated) / max(1, len(rated)):.0f} %")
+    return ", ".join(parts)
+
+
 PAGE = f"""## Compared with the simulated coordinator
 
 The simulated coordinator knows which request or timer set off each rebalance (`simulate --truth`). Random lives of
@@ -292,7 +313,8 @@ production. The seeds are held out: nobody looked at these lives while the rules
 rebalances of each mix are judged here; `scripts/judge-reasons --lives N` judges more.
 
 The true cause is the first trigger of the join phase or epoch. Right: the row names it, or says the same in other words
-(a client that came back within the rebalance that its departure began, say). UNKNOWN claims nothing.
+(a client that came back within the rebalance that its departure began, say). UNKNOWN claims nothing. A fact is not true
+if it says something else than what happened: who sent which request, which timer removed a member, which client it was.
 """
 
 

@@ -124,13 +124,13 @@ def _beside(other: Cause, group_type: GroupType) -> Confidence:
 def _unseen_beginning(situation: Situation, cause: Cause) -> Cause | None:
     """Return the cause that may have begun a join phase without a record; None if there can be none.
 
-    If the leader of two members or more joins again, it begins a join phase, which goes on until the others have
-    joined. A leader that is alone ends the phase at once. A member that joins and leaves within a join phase leaves no
-    record either. If members join on record, it makes no difference which joined first.
+    If a leader joins again, it begins a join phase, which goes on until all members have joined, also those that are on
+    no record yet. A member that joins and leaves within a join phase leaves no record either. If members join an empty
+    group, it makes no difference which joined first.
     """
     if situation.group_type is not GroupType.CLASSIC or cause in PROVEN_ALONE:
         return None
-    if len(situation.before) > 1:
+    if situation.before:
         return Cause.LEADER_REJOIN
     return None if cause is Cause.MEMBER_JOIN else Cause.MEMBER_JOIN
 
