@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import fields, replace
 from datetime import timedelta
@@ -16,7 +16,14 @@ from coordinator_replay.answer_columns import AnswerColumn
 from coordinator_replay.cli import shown, work
 from coordinator_replay.cli.guard import ended_by_signals, log_line, reader_may_leave, spark_session
 from coordinator_replay.cli.option_types import ABSOLUTE_TIME, DURATION, DURATION_MS, PATH, absolute
-from coordinator_replay.cli.options import EXIT_FINDINGS, Common, command, wait_option, warehouse_command
+from coordinator_replay.cli.options import (
+    EXIT_FINDINGS,
+    Common,
+    command,
+    open_warehouse,
+    wait_option,
+    warehouse_command,
+)
 from coordinator_replay.cli.output import print_rows
 from coordinator_replay.cli.thresholds import THRESHOLD
 from coordinator_replay.errors import UsageError, WarehouseError
@@ -244,6 +251,13 @@ def _print_plan(options: "Options", common: Common) -> None:
     "--fail-on", type=click.Choice(SEVERITIES), help="End with code 3 on new findings of this severity or above."
 )
 @click.option(
+    "--exclude",
+    "excluded",
+    multiple=True,
+    metavar="PATTERN",
+    help="With --fail-on: leave out groups of this name, such as canaries. * stands for anything; can be given again.",
+)
+@click.option(
     "--threshold",
     "thresholds",
     multiple=True,
@@ -267,6 +281,7 @@ def audit(
     is_plan: bool,
     strict: bool,
     fail_on: str | None,
+    excluded: Sequence[str],
     thresholds: Sequence[tuple[str, int]],
     follow: bool,
     every: timedelta,
@@ -300,10 +315,27 @@ def audit(
         _follow(options, common, wait, every=every, maintain_every=maintain_every)
         return
     summary = _audit(options, common, "audit", wait)
-    failing = () if fail_on is None else SEVERITIES[: SEVERITIES.index(fail_on) + 1]
     is_incomplete = summary.new_quarantined or summary.run.groups_failed
-    if (strict and is_incomplete) or any(summary.new_findings[severity] for severity in failing):
+    if (strict and is_incomplete) or is_failing(common, summary.new_findings, fail_on, excluded):
         sys.exit(EXIT_FINDINGS)
+
+
+def is_failing(common: Common, new: Mapping[str, int], fail_on: str | None, excluded: Sequence[str]) -> bool:
+    """Return whether an audit has new findings that --fail-on asks for.
+
+    Args:
+        common: with the warehouse that was audited.
+        new: new findings of the audit, by severity.
+        fail_on: the least severity; None for no findings at all.
+        excluded: names of groups whose findings don't count.
+    """
+    failing = () if fail_on is None else SEVERITIES[: SEVERITIES.index(fail_on) + 1]
+    if not any(new[severity] for severity in failing) or not excluded:
+        return any(new[severity] for severity in failing)
+    from coordinator_replay.query.who import Who
+
+    who = Who(excluded=tuple(excluded))
+    return bool(open_warehouse(common).findings(severity=fail_on, is_new=True, who=who))
 
 
 def _follow(
