@@ -488,7 +488,8 @@ def test_a_page_can_be_copied_as_an_image(open_page: Open, warehouse: Tables, wh
     picture = Image.open(io.BytesIO(base64.b64decode(encoded))).convert("RGB")
     if shots := os.environ.get("SCREENSHOTS"):
         picture.save(Path(shots) / f"copied-{kind}.png")
-    assert picture.width > 1000
+    # Above lanes the legend is in the picture, not beside it.
+    assert picture.width > (700 if kind == "fleet" else 1000)
     colours = {colour for _, colour in picture.getcolors(1 << 24) or ()}
     if kind != "what if":
         assert (0x2E, 0x9E, 0x5B) in colours
