@@ -49,7 +49,15 @@ def test_lives_that_proved_rules_wrong_have_no_certain_cause_that_is_wrong(name:
 
 @pytest.mark.parametrize(
     ("name", "seed"),
-    [("uniform", 1052), ("uniform", 1055), ("uniform", 1074), ("fleet", 1060), ("uniform", 1613), ("uniform", 1635)],
+    [
+        ("uniform", 1052),
+        ("uniform", 1055),
+        ("uniform", 1074),
+        ("fleet", 1060),
+        ("uniform", 1613),
+        ("uniform", 1635),
+        ("fleet", 1311),
+    ],
 )
 def test_lives_in_which_something_unseen_began_a_rebalance_or_ended_a_membership(name: str, seed: int) -> None:
     """A leader, another's sync timeout, a member never on record, a late expression, timers after a coordinator's load.

@@ -21,6 +21,8 @@ CERTAIN, LIKELY, POSSIBLE = Confidence.CERTAIN, Confidence.LIKELY, Confidence.PO
 
 FIRST_GENERATION = 1
 """Generation of a classic group before which it has no members: it is created, or empty since then."""
+FIRST_EPOCH = 2
+"""Latest first epoch of a group of the newer protocols: it is 1, and 2 since Kafka 4.2."""
 
 _ABOUT_MEMBERS = (
     Cause.CLIENT_UPGRADE,
@@ -119,7 +121,7 @@ def group_created(situation: Situation) -> Explanation | None:
     is_new = situation.history.is_new_life or bool(situation.of_kind(EventKind.GROUP_CREATED))
     number = situation.opening.epoch
     is_classic = situation.group_type is GroupType.CLASSIC
-    is_first = 0 < number <= (FIRST_GENERATION if is_classic else 2)
+    is_first = 0 < number <= (FIRST_GENERATION if is_classic else FIRST_EPOCH)
     if not situation.joined or not (is_new or (situation.is_beginning_unseen and is_first)):
         return None
     kind = FactKind.FIRST_GENERATION if is_classic else FactKind.FIRST_EPOCH

@@ -10,7 +10,7 @@ from functools import cache
 from coordinator_replay.analysis.reasons.change_rules import CHANGE_RULES
 from coordinator_replay.analysis.reasons.facts import Fact, FactKind, Sentence
 from coordinator_replay.analysis.reasons.known_faults import known_faults
-from coordinator_replay.analysis.reasons.member_rules import MEMBER_RULES
+from coordinator_replay.analysis.reasons.member_rules import FIRST_EPOCH, MEMBER_RULES
 from coordinator_replay.analysis.reasons.rule import ReasonRule
 from coordinator_replay.analysis.reasons.situation import Situation
 from coordinator_replay.analysis.reasons.topic_changes import between
@@ -122,14 +122,18 @@ def _beside(other: Cause, group_type: GroupType) -> Confidence:
 
 
 def _unseen_beginning(situation: Situation, cause: Cause) -> Cause | None:
-    """Return the cause that may have begun a join phase without a record; None if there can be none.
+    """Return the cause that may have begun a rebalance without a record; None if there can be none.
 
     If a leader joins again, it begins a join phase, which goes on until all members have joined, also those that are on
     no record yet. A member that joins and leaves within a join phase leaves no record either. If members join an empty
-    group, it makes no difference which joined first.
+    group, it makes no difference which joined first. A group of the newer protocols counts on from its last epoch: if it
+    begins with a first epoch again, it was removed, and no record shows that.
     """
-    if situation.group_type is not GroupType.CLASSIC or cause in PROVEN_ALONE:
+    if cause in PROVEN_ALONE:
         return None
+    if situation.group_type is not GroupType.CLASSIC:
+        begins_again = cause is Cause.MEMBER_JOIN and not situation.before and situation.opening.epoch <= FIRST_EPOCH
+        return Cause.GROUP_CREATED if begins_again else None
     if situation.before:
         return Cause.LEADER_REJOIN
     return None if cause is Cause.MEMBER_JOIN else Cause.MEMBER_JOIN
