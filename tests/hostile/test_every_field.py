@@ -12,6 +12,7 @@ import pytest
 from tests.acceptance.processes import tables
 from tests.hostile import lives
 from tests.hostile.questions import ask, faults, one_group, what_if, whole_cluster
+from tests.nightly import rest_at_night
 from tests.pipeline.in_process import audit_here
 
 SEED = int(os.environ.get("HOSTILE_SEED", "1"))
@@ -65,10 +66,11 @@ def test_what_a_neighbour_lived_is_what_it_lived_alone(tried, name):
     assert sorted(of_intact(tried.warehouse, name, tried.dump)) == sorted(expected)
 
 
-def test_every_question_about_all_groups_is_answered(tried, tmp_path):
+@pytest.mark.parametrize("in_all_forms", rest_at_night([False, True], [False]), ids=["one form each", "all forms"])
+def test_every_question_about_all_groups_is_answered(in_all_forms, tried, tmp_path):
     wrong = [
         fault
-        for question in whole_cluster(tmp_path, in_all_forms=True)
+        for question in whole_cluster(tmp_path, in_all_forms=in_all_forms)
         for fault in faults(ask(tried.warehouse, question), question)
     ]
     assert wrong == []
