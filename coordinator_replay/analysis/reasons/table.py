@@ -126,8 +126,10 @@ def _unseen_beginning(situation: Situation, cause: Cause) -> Cause | None:
 
     If a leader joins again, it begins a join phase, which goes on until all members have joined, also those that are on
     no record yet. A member that joins and leaves within a join phase leaves no record either. If members join an empty
-    group, it makes no difference which joined first. A group of the newer protocols counts on from its last epoch: if it
-    begins with a first epoch again, it was removed, and no record shows that.
+    group, it makes no difference which joined first.
+
+    A group of the newer protocols counts on from its last epoch. If it has a first epoch again, it was removed, and no
+    record shows that.
     """
     if cause in PROVEN_ALONE:
         return None

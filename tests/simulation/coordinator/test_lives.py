@@ -91,7 +91,7 @@ def test_the_log_replayed_from_any_prefix_on_is_the_groups_state(kind: str, step
     second = StateReplay.restore(json.loads(json.dumps(first.snapshot())))
     for record in fleet.records[prefix:]:
         second.apply(record)
-    second.settle()
+    second.finish()
     assert describe(second) == describe(coordinator.replay("g"))
     assert second.offsets.stored == coordinator.replay("g").offsets.stored
 
