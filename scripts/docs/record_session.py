@@ -11,7 +11,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = (_ROOT / "README.md", _ROOT / "docs" / "demo.md", _ROOT / "docs" / "cookbook.md")
 
 _SESSION = re.compile(r"(?<=^```console\n)\$ coordinator-replay .*?(?=^```)", re.MULTILINE | re.DOTALL)
-_LONGEST_LINE = 200
+_LONGEST_LINE = 240
 _PROMPT = "$ "
 _AGO = re.compile(r"\((?:\d[^()]* ago)\)")
 """How long ago a log ended depends on when the session is recorded."""
