@@ -89,7 +89,10 @@ def any_group_argument(function: Function) -> Function:
 
 
 def several_groups_argument(function: Function) -> Function:
-    """Add groups by names and patterns, as ``groups``; without any, ``--all-groups`` or a condition is required."""
+    """Add groups by names and patterns, as ``groups``.
+
+    If no group is given, ``--all-groups`` or a condition is required.
+    """
 
     @functools.wraps(function)
     def run(*arguments: Any, groups: Sequence[str], named_groups: Sequence[str], all_groups: bool, **asked: Any) -> Any:

@@ -128,8 +128,8 @@ def export(
     export is killed.
 
     With --follow, it goes on and writes a folder each time that there are new records, before the topic's cleaner
-    removes any. Folders of a past hour are merged. Only one export works on DIR at a time; an export that finds DIR
-    followed has nothing to do.
+    removes any. Folders of a past hour are merged. Only one export works on DIR at a time. While --follow
+    works on DIR, an export without --follow has nothing to do.
     """
     if follow and again:
         raise UsageError("--again reads the topic once, and --follow goes on: run one after the other")

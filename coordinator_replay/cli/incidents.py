@@ -143,7 +143,7 @@ def diff(
     at: Time | None,
     out: Path | None,
 ) -> None:
-    """Show what changed between two points in time, or what differs in two clusters at one.
+    """Show what changed between two points in time, or what differs between two clusters at one time.
 
     It compares groups, their states and protocols, members by client and host, subscriptions, assignors, owners and
     offsets. Between two times it also counts rebalances by cause, and findings that are new or over. A table counts the

@@ -114,7 +114,8 @@ def offsets(
 ) -> None:
     """Show the committed offsets of GROUP at a point in time.
 
-    Several groups can be given, and patterns in which * stands for anything; then a reset file has the groups' names.
+    Several groups can be given, and patterns in which * stands for anything. A reset file
+    for more than one group, or for a pattern, also names the groups.
     Offsets that expired or were deleted before are listed on standard error: when, why, and how sure that is. With
     --history, every committed offset of a topic or partition is listed, one after the other.
     """

@@ -73,7 +73,7 @@ class EpochBounds(NamedTuple):
 
     @classmethod
     def of(cls, leader_epoch: int | None) -> "EpochBounds":
-        """Return the bounds of a leader epoch, or of any if None."""
+        """Return the bounds of a leader epoch; if it is None, bounds that every epoch is within."""
         return cls() if leader_epoch is None else cls(leader_epoch, leader_epoch)
 
 

@@ -333,7 +333,10 @@ class StateReplay:
         return self._mark(EventKind.RECORDS_COMPLETE, (partition, offset, timestamp_ms), group_type)
 
     def _mark(self, kind: EventKind, place: tuple[int, int, int | None], group_type: GroupType | None) -> Event:
-        """Return an event without a record of the group: the group stays, but the proof of it changes."""
+        """Return an event that no record of the group caused.
+
+        The group stays as it is; only whether its state is proven changes.
+        """
         group, before = self.group, self._state
         self.is_state_exact = kind is EventKind.RECORDS_COMPLETE
         is_shown = self.is_state_exact or isinstance(group, ReconcilingGroup)
@@ -514,5 +517,8 @@ def _is_migrating(group: Group) -> bool:
 
 
 def _is_doubtful(group: Group) -> bool:
-    """Return whether records are missing before a record of another group type; a complete log has others between."""
+    """Return whether records are missing between a group and a later record that makes it another group.
+
+    A complete log removes a group that is not classic before such a record.
+    """
     return not isinstance(group, ClassicGroup) or group.missing == NEVER_EXACT

@@ -109,7 +109,7 @@ class ExpiredOffset:
     """An offset that is lost or in danger: a row of ``expired_offsets``.
 
     Attributes:
-        is_exact: whether the log proves that the offset was in force until then, and which rule applied.
+        is_exact: whether the log proves when the offset was in force, and which rule applied.
     """
 
     group_id: str = column("GROUP", 1, is_id=True)

@@ -309,7 +309,7 @@ class Tables:
             return tuple(sorted({file.cluster for file in self.snapshot(LEDGER).every}))
 
     def has_rows(self, name: str) -> bool:
-        """Return whether a table has files of the cluster; without any, no statement need look for rows."""
+        """Return whether a table has files of the cluster. If it has none, no query has to read the table."""
         with self._reading(name):
             return not self._is_unwritten(name) and bool(self.snapshot(name).files(cluster=self.cluster))
 

@@ -135,7 +135,7 @@ def bars(drawn: figure, name: str, names: Sequence[str], *, height: float | str 
 
     Args:
         drawn: the figure.
-        name: what the page's script calls their data.
+        name: the name of the bars' data in the page's script.
         names: the columns of the data.
         height: of a bar, or the column that has it; a row is 1 high.
         look: colours and the like, as Bokeh's ``hbar`` takes them.
@@ -148,7 +148,7 @@ def unowned_bars(drawn: figure, name: str, names: Sequence[str], *, fill_alpha: 
 
     Args:
         drawn: a figure of rows.
-        name: what the page's script calls their data.
+        name: the name of the bars' data in the page's script.
         names: the columns of the data.
         fill_alpha: how solid a bar is.
         hatch_alpha: how solid its hatching is.

@@ -55,7 +55,7 @@ log for the same request, joined by a semicolon.
 
 | kind | what it is | fields |
 |---|---|---|
-| `request` | one came | `name`, `version`, `group_id`, `member_ids`, `instance_ids`, `client_id`, `client_host` |
+| `request` | it arrived | `name`, `version`, `group_id`, `member_ids`, `instance_ids`, `client_id`, `client_host` |
 | `timer` | a timer that ended | `name` of the timer, `group_id`, `member_ids` |
 | `job` | background work is done: expressions are resolved | the fields of the request that asked for it |
 | `topics` | topics were deleted | `name` |
@@ -99,11 +99,11 @@ AUDITED = """\
 Asked as of any step, the tables made from a simulated log say what the coordinator answered at that step. There are
 exceptions, and they hold for the log of a real broker too:
 
-- From JoinGroup to the leader's SyncGroup a classic group changes in memory only. The tables have it as its last record
-  left it, and not at all before the first one.
+- From JoinGroup to the leader's SyncGroup a classic group changes in memory only. The tables show the group as of
+  its last record, and do not show it before its first record.
 - The assignment that the leader of a classic group sent is shown as partitions only if it is a
   ConsumerProtocolAssignment and the group's protocol type is `consumer`.
-- When a topic was deleted: the coordinator leaves its partitions out of descriptions, the tables don't.
+- After a topic is deleted, the coordinator leaves its partitions out of descriptions. The tables still show them.
 - If the members of a group ask for no assignor, it is the first of the setting `group.consumer.assignors`. If equally
   many ask for each of two, the order of a hash table decides.
 - A JoinGroup with an unknown member id to an Empty consumer group is refused, and yet Kafka forgets the group until the
@@ -150,7 +150,7 @@ def _protocols() -> str:
                 transitions.MEMBER,
             ),
             "### A consumer group\n",
-            "Its state follows from epochs and members: the first line that holds.\n",
+            "Its state follows from epochs and members. The first row of the table whose condition is true decides.\n",
             f"| state | when |\n|---|---|\n{conditions}\n",
         ]
     )
@@ -169,7 +169,8 @@ def _checks() -> str:
     rows = "\n".join(f"| INVALID_REQUEST | {message} |" for message, _ in CHECKS)
     codes = ", ".join(f"{name} ({code})" for name, code in sorted(CODES.items(), key=lambda item: item[1]))
     return (
-        "## Errors\n\nBefore it looks at the group, it refuses a ConsumerGroupHeartbeat with, in order:\n\n"
+        "## Errors\n\nThe coordinator checks a ConsumerGroupHeartbeat before it looks at the group. "
+        "The first error that applies is the answer:\n\n"
         f"| error | message |\n|---|---|\n{rows}\n\nAll errors it answers with: {codes}.\n"
     )
 
@@ -182,8 +183,9 @@ def _settings() -> str:
         "| `group.consumer.assignors` | uniform, range |\n"
         "| `group.consumer.migration.policy` | bidirectional |\n"
         f"| `{CLIENT_ASSIGNORS}` | false; an assignment on the client's side, which only KIP-848's draft has |\n\n"
-        f"Of a single group: {groups}; values beyond the broker's `min` and `max` count as these, as in Kafka. Other "
-        "settings of brokers are accepted where they have no effect here; an unknown name is an error.\n"
+        f"Settings of a single group: {groups}. As in Kafka, a value below the broker's `min` counts as `min`, "
+        "and a value above `max` counts as `max`. "
+        "Other settings of brokers are accepted where they have no effect here; an unknown name is an error.\n"
     )
 
 

@@ -140,9 +140,9 @@ class GroupHistory:
         self.commits, self.newer_commits = before.commits, before.newer_commits
 
     def heed(self, before_offset: int, commits: Iterable[tuple[str, int, Sign]]) -> None:
-        """Take the last commits before a record that was not read yet.
+        """Keep the last commit of each partition before a record that is fed next.
 
-        A run that continues another one gives the same commits again; only newer ones are taken.
+        A run that continues another one passes the same commits again; only newer commits are kept.
         """
         newer = {(topic, number): sign for topic, number, sign in commits if self._is_newer((topic, number), sign)}
         if newer:
@@ -207,14 +207,15 @@ class GroupHistory:
         asking: Collection[str],
         twins: Mapping[str, Sign],
     ) -> None:
-        """Note that a rebalance began with the last operation, and forget what explained it.
+        """Note that a rebalance began with the last operation, and forget the events that explained it.
 
         Args:
             started_ms: when it began.
             join_reason: its reason.
             returned: removed members whose return is known, and the members as which they returned.
-            asking: members that joined or changed their subscription in it. Brokers up to 4.0 begin a rebalance with
-                such a member before its regex is resolved, and another one when it is.
+            asking: members that joined or changed their subscription in it. Such a member may
+                subscribe by regex: then brokers up to 4.0 begin one rebalance at once, and a second rebalance when
+                the regex is resolved.
             twins: members that joined in it while another one with the same client id and host was in the group.
         """
         self.rebalanced_ms = started_ms

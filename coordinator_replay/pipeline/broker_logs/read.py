@@ -165,7 +165,7 @@ def notes(results: Sequence[LogResult], new: int) -> Iterator[str]:
 
 
 def read_log(file: DumpFile, context: LogContext) -> LogResult:
-    """Read one file: a stage."""
+    """Read one file, as a stage of the run."""
     parsed = _Parsed()
     try:
         with BrokerLogFile(file.uri) as content:
@@ -227,7 +227,7 @@ def _stage(rows: Sequence[Mapping[str, Any]], place: Place) -> list[DataFile]:
 
 
 def merge_lines(files: Sequence[DataFile], existing: Sequence[str], place: Place) -> list[DataFile]:
-    """Write the lines of all files that the table does not have, each once: a stage.
+    """Write each staged line once, unless the table has it already. This is a stage of the run.
 
     Args:
         files: staged rows.

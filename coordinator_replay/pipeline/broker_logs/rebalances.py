@@ -90,7 +90,7 @@ class LinesContext:
 
 
 def add_log_lines(files: BucketFiles, context: LinesContext) -> Changes:
-    """Write the rebalances of a bucket with the lines that belong to them: a stage.
+    """Write the rebalances of a bucket with the lines that belong to them, as a stage of the run.
 
     Args:
         files: the bucket's files, with staged rows of this run.

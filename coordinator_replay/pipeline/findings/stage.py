@@ -174,7 +174,7 @@ def text_counts(batches: Iterable[pa.RecordBatch | pa.Table], column: str) -> Co
 
 
 def _schema(name: str) -> pa.Schema:
-    """Return what is read of a table; moments are microseconds there."""
+    """Return the schema of the columns that are read from a table; timestamps are integers, in microseconds."""
     columns = table(name).arrow_schema(_READ[name]).remove_metadata()
     return pa.schema(
         [column.with_type(pa.int64()) if pa.types.is_timestamp(column.type) else column for column in columns]
@@ -255,7 +255,7 @@ class Evaluation:
         return rows_of(read_paths(self.files.uris(name), _READ[name]), _schema(name))
 
     def _intervals(self, name: str, where: Any = None) -> list[pa.RecordBatch]:
-        """Return what is read of rows of the history."""
+        """Read the rows of a table of intervals, with the columns that pauses need."""
         return [*read_paths(self.files.uris(name), [*PAUSE.names, "is_exact"], where)]
 
     def _totals(self) -> pa.Table:
@@ -268,7 +268,10 @@ class Evaluation:
         return rows_of(read_paths(uris, _READ[TOTALS], where), _schema(TOTALS))
 
     def _pauses(self, opened: Iterable[pa.RecordBatch], removed: Iterable[pa.RecordBatch]) -> pa.Table:
-        """Return offsets that no commit replaced for long: until this run did, until removed, or to this day."""
+        """Return offsets that stayed in force for a long time.
+
+        Such an offset was replaced by a commit that this run read, was removed, or is in force at the end of the log.
+        """
         limit, end = self.context.limits.pause_ms, self.context.end
         ended = read_paths((file.path for file in self.files.staged.get(PAUSES, ())), PAUSE.names)
         rows = [*ended, *(pauses(batch, limit, end) for batch in (*opened, *removed))]

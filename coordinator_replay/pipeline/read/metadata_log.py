@@ -73,7 +73,7 @@ def metadata_files(path: str) -> list[DumpFile]:
 
 
 def read_metadata(file: DumpFile) -> MetadataFile:
-    """Read the records about topics in a file of the log: a stage."""
+    """Read the records about topics in a file of the log, as a stage of the run."""
     records: list[TopicRecord] = []
     is_snapshot = file.uri.endswith(_SNAPSHOT)
     name = _NAME.match(file.uri.rpartition("/")[2])

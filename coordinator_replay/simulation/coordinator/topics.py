@@ -32,7 +32,7 @@ class TopicChange:
     """Difference between two images.
 
     Attributes:
-        created: names of topics that were created; one that was deleted and created again has another id.
+        created: names of topics that were created. A topic that was deleted and created again has another id.
         changed: names of topics that have more partitions or other racks.
         deleted_ids: ids of topics that were deleted, by name.
     """

@@ -127,7 +127,7 @@ def ignore(_: Event) -> None:
 
 
 def request_trigger(request: Request) -> Trigger:
-    """Return the trigger that a complete request is."""
+    """Convert a request with all its fields to a trigger."""
     body = request.body
     members = body["members"] or () if request.api == "LeaveGroup" else ()
     named = [body, *members]
@@ -144,7 +144,7 @@ def request_trigger(request: Request) -> Trigger:
 
 
 def timer_trigger(key: tuple[str, ...]) -> Trigger:
-    """Return the trigger that a timer is: its name, and as far as it has them its group and member."""
+    """Convert a timer's key to a trigger: the timer's name, and its group and members if the key has them."""
     name, *rest = key
     return Trigger(TriggerKind.TIMER, name, group_id=rest[0] if rest else "", member_ids=tuple(rest[1:]))
 

@@ -79,7 +79,7 @@ def live_again(
 
 
 def clients_of(life: Life, alternative: Alternative) -> Sequence[ClientLife]:
-    """Return the clients of a life as an alternative has them: without restarts, or another number of them."""
+    """Return the clients that an alternative simulates: the recorded clients, without restarts or in another number."""
     clients = without_restarts(life.clients) if alternative.without_restarts else life.clients
     return clients if alternative.members is None else with_members(clients, alternative.members)
 

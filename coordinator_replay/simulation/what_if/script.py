@@ -145,7 +145,7 @@ class Life:
 
 
 def matches(regex: str, topic: str) -> bool:
-    """Return whether an expression that a member subscribes to means a topic; one that Python can't read means none."""
+    """Return whether a member's expression matches a topic. An expression that Python can't read matches none."""
     try:
         return re.fullmatch(regex, topic) is not None
     except re.error:

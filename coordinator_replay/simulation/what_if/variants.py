@@ -162,7 +162,7 @@ def without_restarts(clients: Sequence[ClientLife]) -> tuple[ClientLife, ...]:
 
 
 def with_members(clients: Sequence[ClientLife], count: int) -> tuple[ClientLife, ...]:
-    """Return the first clients up to a number; beyond those on record, copies of the first that never leave."""
+    """Return a given number of clients: the first on record, and if too few, copies of the first that never leave."""
     kept = list(clients[:count])
     for number in range(len(kept), count):
         model = clients[0]

@@ -84,7 +84,7 @@ def update_target(
 
 
 def _ascending(target: Assignment) -> Assignment:
-    """Return partitions as the engine has them."""
+    """Return an assignment with the partitions of each topic in ascending order, as the engine stores them."""
     return {topic_id: tuple(sorted(partitions)) for topic_id, partitions in target.items()}
 
 

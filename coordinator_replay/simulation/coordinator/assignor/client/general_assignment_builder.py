@@ -227,10 +227,10 @@ def _imbalance(assignment: Assignment) -> int:
 
 
 class PartitionMovements:
-    """Moves so far; a partition that moved on counts from where it started.
+    """Moves of partitions so far. If a partition moved several times, its move is from its first to its last member.
 
-    Partitions of one topic shall not move between two members in both directions; instead of the second one, the first
-    one goes back. ``AbstractStickyAssignor.PartitionMovements``.
+    Two members must not exchange partitions of one topic. If a partition would move the opposite way, the partition
+    that moved first goes back instead. Mirrors ``AbstractStickyAssignor.PartitionMovements``.
     """
 
     __slots__ = ("_moved", "_routes")
@@ -240,14 +240,14 @@ class PartitionMovements:
         self._moved: dict[tuple[str, str, str], HashOrder[Partition, None]] = {}
 
     def partition_to_move(self, partition: Partition, source: str, destination: str) -> Partition:
-        """Return the partition to move: of the same topic one that moved the other way before, else this one."""
+        """Return a partition of the same topic that moved the opposite way before, else the given partition."""
         if partition in self._routes:
             source = self._routes[partition][0]
         reverse = self._moved.get((partition[0], destination, source))
         return next(iter(reverse)) if reverse else partition
 
     def move(self, partition: Partition, source: str, destination: str) -> None:
-        """Note a move; one back to where the partition started takes the note away."""
+        """Note a move. If the partition returns to where it started, delete its note."""
         route = self._routes.pop(partition, None)
         if route is not None:
             came_along = self._moved[partition[0], *route]

@@ -32,6 +32,6 @@ ASSIGNORS: Mapping[str, Callable[[GroupSpec], dict[str, Assignment]]] = {
     "uniform": assign_uniformly,
     "range": assign_ranges,
 }
-"""What each makes of a group: partitions by topic id for each member; one that is not in it gets nothing."""
+"""Assignors by name. Each returns partitions by topic id for each member; a member not in the result gets nothing."""
 
 __all__ = ["ASSIGNORS", "GroupSpec", "MemberSpec", "PartitionAssignorError"]
