@@ -568,7 +568,7 @@ def join_done(joined_ms: int | None, at_ms: int | None, last_ms: int | None) -> 
     """Return the end of a classic join phase, not before the group's last operation; None where its record has no time.
 
     Args:
-        joined_ms: the end as the record has it (``currentStateTimestamp``), None where it has none.
+        joined_ms: the record's ``currentStateTimestamp``; None where it has none.
         at_ms: the record's time.
         last_ms: the time of the operation before it.
     """

@@ -1,6 +1,6 @@
 """A classic group, from kind 2.
 
-Mirrors ``classic.ClassicGroup`` (``GroupMetadata`` in older brokers) as far as the log has it: only the outcome of a
+Mirrors ``classic.ClassicGroup`` (``GroupMetadata`` in older brokers) as far as the log shows it: only the outcome of a
 rebalance. A value replaces the whole group. The group is then Empty without members and Stable with members.
 PreparingRebalance, CompletingRebalance and Dead are never written.
 """

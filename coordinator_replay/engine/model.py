@@ -118,7 +118,7 @@ class Subscription(NamedTuple):
     Attributes:
         topics: topics subscribed to by name; None if they can't be known.
         regex: the regular expression subscribed to; None if there is none.
-        rebalance_timeout_ms: as the record has it; None in version 0 of a classic group's value, which has no such
+        rebalance_timeout_ms: the record's own value; None in version 0 of a classic group's value, which has no such
             field. See ``loaded_rebalance_ms`` and ``least_rebalance_ms``.
         protocols: protocols of a classic member in its order of preference; a loaded member has just the chosen one.
         uses_classic_protocol: whether the member uses the classic protocol, in a classic or in a consumer group.

@@ -289,7 +289,7 @@ class StateReplay:
             partition: the log partition.
             offset: the first offset that is missing.
             timestamp_ms: the time from which on records are missing.
-            before: the state as shown until then.
+            before: the state that was shown up to that time.
             group_type: type of a group that does not exist.
         """
         self._state = before
@@ -517,8 +517,9 @@ def _is_migrating(group: Group) -> bool:
 
 
 def _is_doubtful(group: Group) -> bool:
-    """Return whether records are missing between a group and a later record that makes it another group.
+    """Return whether records are missing before a record that makes another group of this one.
 
-    A complete log removes a group that is not classic before such a record.
+    In a complete log the tombstones of a group of the newer protocols come first. A classic group is doubtful only if
+    its state is never proven.
     """
     return not isinstance(group, ClassicGroup) or group.missing == NEVER_EXACT

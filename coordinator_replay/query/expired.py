@@ -109,7 +109,8 @@ class ExpiredOffset:
     """An offset that is lost or in danger: a row of ``expired_offsets``.
 
     Attributes:
-        is_exact: whether the log proves when the offset was in force, and which rule applied.
+        is_exact: whether the log proves which rule applied, and that the offset was in force until its removal, or to
+            the end of the log.
     """
 
     group_id: str = column("GROUP", 1, is_id=True)

@@ -108,7 +108,7 @@ def what_if_all(
         warehouse: the tables.
         alternative: settings to try.
         start: from then on; each group's first record if None.
-        end: until then, not included; the end of the log if None.
+        end: the first moment left out; the end of the log if None.
         known: settings of the recorded lives that the log does not have.
 
     Returns:
@@ -234,7 +234,7 @@ def what_if(
         group: the group.
         alternatives: settings to try.
         start: from then on; the group's first record if None.
-        end: until then, not included; the end of its records if None.
+        end: the first moment left out; the end of its records if None.
         known: settings of the recorded life that the log does not have.
 
     Raises:

@@ -23,8 +23,8 @@ class TableFile:
         cluster: value of the partition column ``cluster``.
         bucket: value of the partition column ``bucket``; None for a table without buckets.
         is_open: value of the partition column ``is_open``; None for a table that does not separate open rows.
-        lowest: lower bounds by column, as far as the log has them.
-        highest: upper bounds by column, as far as the log has them.
+        lowest: lower bounds by column, where the log has them.
+        highest: upper bounds by column, where the log has them.
     """
 
     table: str

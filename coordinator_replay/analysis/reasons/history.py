@@ -79,7 +79,7 @@ class Departed(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """A member whose expression is not resolved yet; until then it changes nothing."""
+    """A member whose expression is not resolved yet. It changes nothing before that."""
 
     regex: str
     has_joined: bool

@@ -20,7 +20,7 @@ class Situation:
         events: the events of the operation.
         opening: the event that opens the rebalance.
         at_ms: when the operation was appended; None before the group's first record with a time.
-        started_ms: when the rebalance began, as the table has it; the end of the join phase for a classic one.
+        started_ms: ``started_at`` of the rebalance; for a classic one the end of the join phase.
         before: members before the operation.
         unrevoked_since: since when members have kept partitions that they must give up.
         history: what earlier records left.

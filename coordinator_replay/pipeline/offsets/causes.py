@@ -87,7 +87,7 @@ class CausesShare:
         lines: files of ``broker_log``.
         commits: files of offset records, if there are lines.
         group_records: files of group records, if there are lines.
-        deletions: topics and times of their deletion in milliseconds, as far as the dump has the cluster's metadata.
+        deletions: topics and times of their deletion in milliseconds, if the dump holds the cluster's metadata.
         retention_ms: offsets.retention.minutes as given; None to infer it, or to use Kafka's default.
         end: timestamp of the last record of the log.
         as_of: the time that expiry is evaluated at; None for the end.

@@ -108,7 +108,7 @@ class Coordinator:
         return self._shard.timers.next_at()
 
     def handle(self, request: Request, at_ms: int) -> list[Result]:
-        """Take a request; what is due until then happens first.
+        """Fire what is due by the time of the request, then take the request.
 
         Returns:
             Batches written and responses sent, in order; the request's own answer may come later.
@@ -128,7 +128,7 @@ class Coordinator:
         return self._taken()
 
     def advance(self, to_ms: int) -> list[Result]:
-        """Let time pass until then, the time itself included, and fire what is due in Kafka's order.
+        """Let time pass, and fire what is due in Kafka's order, up to the new time and at it.
 
         Raises:
             UsageError: time goes back; nothing changes.

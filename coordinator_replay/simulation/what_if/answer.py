@@ -180,8 +180,9 @@ def what_if(
     Args:
         recorded: the group.
         alternatives: settings to try.
-        start_ms: from then on; the group's first record if None.
-        end_ms: until then, not included; the end of the log if None, or ten minutes after the group's last record.
+        start_ms: the first millisecond; the group's first record if None.
+        end_ms: the first millisecond left out; if None, the end of the log or ten minutes after the group's last
+            record.
         known: settings that the recorded life had and the log does not hold, by Kafka's names.
         most_steps: steps that simulations may cost for each alternative. They also try what the log leaves open: when
             and how static members left, and unknown settings and libraries. 0 for no ranges.

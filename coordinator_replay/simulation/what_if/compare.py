@@ -139,7 +139,7 @@ def compare(recorded: Lived, simulated: Lived, recorded_ms: int | None, simulate
     """Compare two lives, the second one the simulation of the first.
 
     Args:
-        recorded: as the record has it.
+        recorded: the life on record.
         simulated: as it was simulated.
         recorded_ms: time without owner on record.
         simulated_ms: the same in the simulation.

@@ -144,7 +144,7 @@ def measured(name: str, life: Lived, start_ms: int, end_ms: int, *, is_eager: bo
         name: what to call it.
         life: its rows.
         start_ms: from then on.
-        end_ms: until then, not included.
+        end_ms: the first millisecond left out.
         is_eager: whether its rebalances stop every member.
     """
     rebalances = life.rebalances

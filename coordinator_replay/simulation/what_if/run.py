@@ -201,7 +201,7 @@ class Fleet:
         return wanted | {name for name in self.topics.by_name for regex in regexes if matches(regex, name)}
 
     def _leave_out_rest(self, until_ms: int) -> None:
-        """Skip to shortly before the next event of the script, if the group is at rest until then.
+        """Skip to shortly before the next event of the script, if the group is at rest up to it.
 
         Only heartbeats are due then: every consumer has its target, and dead members were removed.
         """

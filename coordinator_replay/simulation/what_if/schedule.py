@@ -120,8 +120,8 @@ class Heartbeats:
     """The next heartbeat of each consumer of a group.
 
     Attributes:
-        restless_ms: for so long everybody beats after something happened.
-        restless_until_ms: until then everybody beats in its interval.
+        restless_ms: how long every member beats in its interval after an event.
+        restless_until_ms: before it, every member beats in its interval.
     """
 
     def __init__(

@@ -167,7 +167,7 @@ def topic_images(
         counts: partitions by topic, for topics whose changes are not known.
         changes: when topics changed.
         wanted: names of topics to include.
-        start_ms: changes until then are the first image.
+        start_ms: changes at or before it make up the first image.
         end_ms: changes after it are left out.
     """
     ids = {name: topic_id for topic_id, name in names.items()}

@@ -107,7 +107,7 @@ def in_range(clients: Sequence[ClientLife], start_ms: int, end_ms: int, lead_ms:
     Args:
         clients: clients of the whole life.
         start_ms: from then on; who left before is left out.
-        end_ms: until then, not included.
+        end_ms: the first millisecond left out.
         lead_ms: the lead.
     """
     lives = []
