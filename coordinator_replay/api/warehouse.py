@@ -627,7 +627,7 @@ class Warehouse:
         since, until, marked = self._time(start), self._end(end), self._marks(marks)
         if group is None:
             html, fleet = questions.fleet_page(self._tables, since, until, marked)
-            facts = {"groups": len(fleet.lanes), "rebalances": fleet.rebalances}
+            facts = {"groups": fleet.group_count, "rebalances": fleet.rebalances}
             return Page(html, facts, basis=self._from(since), drawing=fleet.drawing)
         html, life = questions.group_page(self._tables, group, since, until, marked)
         facts = {"rebalances": len(life.rebalances), "commits": life.commit_count}
@@ -668,7 +668,9 @@ class Warehouse:
         end: Time | None = None,
         marks: Sequence[tuple[Time, str]] = (),
     ) -> Pages:
-        """Return the lives of all groups as linked pages in one folder: an overview, and a page for each group.
+        """Return the lives of groups as linked pages in one folder: an overview, and a page for each group with news.
+
+        A group has news if a rebalance or a finding of it is on record in the range.
 
         Args:
             folder: where to; made if it does not exist.
@@ -681,7 +683,7 @@ class Warehouse:
         """
         since = self._time(start)
         made = questions.write_site(self._tables, Path(folder), since, self._end(end), self._marks(marks))
-        facts = {"groups": len(made.lanes), "rebalances": made.rebalances}
+        facts = {"groups": made.group_count, "rebalances": made.rebalances}
         return Pages(Path(folder) / questions.INDEX, facts, tuple(made.notes), self._from(since))
 
     def trace(self, group: str | None = None, *, start: Time | None = None, end: Time | None = None) -> Trace:

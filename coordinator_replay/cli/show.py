@@ -117,7 +117,8 @@ def report(
 ) -> None:
     """Draw what happened to GROUP, or to all groups, as HTML pages that need no network, or as a picture.
 
-    Without GROUP, a file gets an overview of all groups; a folder gets the overview and a linked page for each group.
+    Without GROUP, a file gets an overview of all groups. A folder gets the overview, and a linked page for each group
+    that has a rebalance or a finding on record in the time range.
     With --what-if, the page shows GROUP as recorded and as simulated with each alternative, on one time axis. what-if
     --list-settings shows the names of settings. PNG needs a Chromium on the machine, SVG does not.
     """

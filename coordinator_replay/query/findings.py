@@ -52,10 +52,13 @@ class Finding:
     is_proven: bool = column(sql="coalesce(is_proven, true)")
 
 
+FINDING_TOUCHES_RANGE = "coalesce(last_seen >= $start, true) AND coalesce(first_seen < $end, true)"
+"""SQL condition on findings that touch a time range."""
+
 _FINDINGS = f"""
     SELECT {select_list(Finding)}
     FROM findings
-    WHERE cluster = $cluster AND coalesce(last_seen >= $start, true) AND coalesce(first_seen < $end, true)
+    WHERE cluster = $cluster AND {FINDING_TOUCHES_RANGE}
     ORDER BY list_position(['error', 'warning', 'info'], severity), last_seen DESC, finding_id
 """  # noqa: S608 - put together from constants
 

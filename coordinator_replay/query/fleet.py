@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from coordinator_replay.answer_columns import column, select_list
-from coordinator_replay.query.findings import Finding, findings_of
+from coordinator_replay.query.findings import FINDING_TOUCHES_RANGE, Finding, findings_of
 from coordinator_replay.query.groups import groups_at
 from coordinator_replay.query.rebalances import GOES_ON_UNTIL, TOUCHES_RANGE
 from coordinator_replay.query.tables import Coverage, Tables
@@ -22,6 +22,12 @@ _CAUSES = f"""
     FROM rebalances
     WHERE cluster = $cluster AND {TOUCHES_RANGE} AND coalesce(started_at, {GOES_ON_UNTIL}) IS NOT NULL
     GROUP BY 1, 2 ORDER BY 1, 2
+"""  # noqa: S608 - put together from constants
+
+_GROUPS_WITH_NEWS = f"""
+    SELECT group_id FROM rebalances WHERE cluster = $cluster AND {TOUCHES_RANGE}
+    UNION
+    SELECT group_id FROM findings WHERE cluster = $cluster AND group_id IS NOT NULL AND {FINDING_TOUCHES_RANGE}
 """  # noqa: S608 - put together from constants
 
 _EXPIRING = """
@@ -170,3 +176,14 @@ def fleet_of(warehouse: Tables, start: datetime | None = None, end: datetime | N
         gaps=tuple(warehouse.answers(MissingOffsets, _GAPS)),
         undecoded=tuple(warehouse.answers(Undecoded, _QUARANTINE)),
     )
+
+
+def groups_with_news(warehouse: Tables, start: datetime | None = None, end: datetime | None = None) -> set[str]:
+    """Return the groups that have a rebalance or a finding on record in a time range.
+
+    Args:
+        warehouse: the tables.
+        start: the first moment; no bound if None.
+        end: the first moment left out; no bound if None.
+    """
+    return {group for (group,) in warehouse.rows(_GROUPS_WITH_NEWS, start=start, end=end)}

@@ -14,16 +14,17 @@ from bokeh.models import BasicTicker, Range1d
 from bokeh.plotting import figure
 
 from coordinator_replay.analysis.reasons.vocabulary import by_frequency
+from coordinator_replay.listing import counted
 from coordinator_replay.query.basis import basis_from, basis_of_group
 from coordinator_replay.query.findings import Finding
-from coordinator_replay.query.fleet import MOST_ROWS, ClusterGroups, fleet_of
+from coordinator_replay.query.fleet import MOST_ROWS, ClusterGroups, fleet_of, groups_with_news
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.report.columns import Clock, columns
 from coordinator_replay.report.drawing import Drawing, Key, Mark, Panel, Strip
 from coordinator_replay.report.figures import Axis, add_hover, source, time_figure
 from coordinator_replay.report.life import GroupLife, StateBand
 from coordinator_replay.report.life_marks import began
-from coordinator_replay.report.lives import Detail, lives_of, spans_of
+from coordinator_replay.report.lives import Detail, Span, lives_of, spans_of
 from coordinator_replay.report.page import render_page
 from coordinator_replay.report.unknown_past import unknown_past
 from coordinator_replay.report.wording import (
@@ -122,6 +123,9 @@ _NARROWEST = 8
 
 MOST_TIMES = 1000
 """Largest number of a group's rebalances that the page can find in a time range; of more it has only a part."""
+
+MOST_QUIET = 500
+"""Largest number of groups without news that have a row."""
 
 _RESTING = ("Stable", "Empty", "Dead")
 
@@ -240,6 +244,7 @@ class FleetPage:
 
     Attributes:
         lanes: the rows.
+        left_out: number of groups without a row.
         notes: sentences about the pages.
     """
 
@@ -252,10 +257,11 @@ class FleetPage:
     ) -> None:
         self._warehouse = warehouse
         self._marks = marks
-        self._start = start
+        self._start, self._end = start, end
         self.fleet = fleet_of(warehouse, start, end)
         self._clock = Clock(self.fleet.start, self.fleet.end, warehouse.zone)
         self.lanes: list[Lane] = []
+        self.left_out = 0
         self.notes: list[str] = []
         self._findings: dict[str | None, list[Finding]] = defaultdict(list)
         for finding in self.fleet.findings:
@@ -274,6 +280,29 @@ class FleetPage:
         past = unknown_past(self._warehouse, partition, life.first, life.states, start, min(life.start, self.fleet.end))
         shown = replace(life, states=(*past, *life.states))
         self.lanes.append(lane_of(shown, self._clock, findings, page, is_complete=is_complete))
+
+    def spans(self) -> tuple[list[Span], list[Span]]:
+        """Return the groups that have a rebalance or a finding on record in the range, and the quiet ones."""
+        spans = spans_of(self._warehouse, None, self._start, self._end)
+        news = groups_with_news(self._warehouse, self._start, self._end)
+        return [span for span in spans if span.group in news], [span for span in spans if span.group not in news]
+
+    def add_quiet(self, spans: Sequence[Span]) -> None:
+        """Add groups that have no rebalance and no finding on record in the range, at most ``MOST_QUIET`` of them."""
+        shown = spans[:MOST_QUIET]
+        for life in lives_of(self._warehouse, shown, self._start, self._end, detail=Detail.STATES):
+            self.add(life)
+        self.left_out = len(spans) - len(shown)
+        if self.left_out:
+            self.notes.append(
+                f"The overview leaves out {counted(self.left_out, 'group')} of {self.group_count:,}: no "
+                "rebalance and no finding of theirs is on record in this time."
+            )
+
+    @property
+    def group_count(self) -> int:
+        """Return the number of groups, those without a row included."""
+        return len(self.lanes) + self.left_out
 
     @property
     def rebalances(self) -> int:
@@ -332,6 +361,7 @@ class FleetPage:
             tiles=self._tiles(),
             strip_panel=drawing.strip_panel,
             most=MOST_ROWS,
+            group_count=self.group_count,
         )
 
     def _tiles(self) -> list[Tile]:
@@ -386,6 +416,8 @@ def fleet_page(
         UsageError: the tables don't know the cluster, or have no record of that range.
     """
     page = FleetPage(warehouse, start, end, marks)
-    for life in lives_of(warehouse, spans_of(warehouse, None, start, end), start, end, detail=Detail.STATES):
+    with_news, quiet = page.spans()
+    for life in lives_of(warehouse, with_news, start, end, detail=Detail.STATES):
         page.add(life)
+    page.add_quiet(quiet)
     return page.html(), page

@@ -8,13 +8,14 @@ from pathlib import Path
 
 from coordinator_replay.errors import writing
 from coordinator_replay.garbage import few_collections
+from coordinator_replay.listing import counted
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.report.drawing import Mark
 from coordinator_replay.report.fleet_page import FleetPage, fleet_figures
 from coordinator_replay.report.group_page import Ways, life_page
 from coordinator_replay.report.life import GroupLife
 from coordinator_replay.report.life_figures import life_figures
-from coordinator_replay.report.lives import lives_of, spans_of
+from coordinator_replay.report.lives import Span, lives_of
 from coordinator_replay.report.page import undrawn_page, write_assets, write_page
 from coordinator_replay.times import moment_text
 
@@ -71,6 +72,15 @@ def _ways_of(groups: Sequence[str]) -> Mapping[str, Ways]:
     }
 
 
+def _forget(folder: Path, quiet: Sequence[Span]) -> None:
+    """Remove pages of groups without news that an earlier report wrote: they show another time."""
+    names = {page_name(span.group) for span in quiet}
+    with writing(folder):
+        for page in folder.iterdir():
+            if page.name in names:
+                page.unlink()
+
+
 def write_site(
     warehouse: Tables,
     folder: Path,
@@ -78,7 +88,9 @@ def write_site(
     end: datetime | None = None,
     marks: Sequence[Mark] = (),
 ) -> FleetPage:
-    """Write the pages: ``index.html`` for all groups, one in ``groups/`` for each.
+    """Write the pages: ``index.html`` for all groups, one in ``groups/`` for each group with news.
+
+    A group has news if a rebalance or a finding of it is on record in the range.
 
     Args:
         warehouse: the tables.
@@ -88,7 +100,8 @@ def write_site(
         marks: times to mark.
 
     Returns:
-        The page of all groups; its notes name groups whose own page could not be drawn, and says so.
+        The page of all groups. Its notes say how many groups have no page of their own, and name groups whose page
+        could not be drawn.
 
     Raises:
         UsageError: the tables don't know the cluster, or have no record of that range; or a file can't be written.
@@ -98,12 +111,19 @@ def write_site(
         for part in (GROUPS, ASSETS):
             (folder / part).mkdir(parents=True, exist_ok=True)
     write_assets(folder / ASSETS, [fleet_figures, life_figures])
-    spans = spans_of(warehouse, None, start, end)
-    ways = _ways_of(sorted(span.group for span in spans))
+    with_news, quiet = page.spans()
+    _forget(folder / GROUPS, quiet)
+    ways = _ways_of(sorted(span.group for span in with_news))
     with few_collections():
-        for life in lives_of(warehouse, spans, start, end):
+        for life in lives_of(warehouse, with_news, start, end):
             name = page_name(life.group)
             write_page(_drawn(warehouse, life, start, page, ways[life.group], marks), folder / GROUPS / name)
             page.add(life, f"{GROUPS}/{name}")
+        page.add_quiet(quiet)
+    if quiet:
+        page.notes.append(
+            f"No page for {counted(len(quiet), 'group')}: no rebalance and no finding of theirs is on record in this "
+            "time. coordinator-replay report GROUP --out FILE draws one."
+        )
     write_page(page.html(f"{ASSETS}/"), folder / INDEX)
     return page

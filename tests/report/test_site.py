@@ -6,9 +6,13 @@ from pathlib import Path
 import pytest
 
 from coordinator_replay.errors import UsageError
+from coordinator_replay.query.findings import findings_of
+from coordinator_replay.query.rebalances import rebalances_of
 from coordinator_replay.query.tables import Tables
+from coordinator_replay.report import fleet_page
 from coordinator_replay.report.lives import spans_of
 from coordinator_replay.report.site import page_name, write_site
+from tests.query.small_warehouse import at
 from tests.report.hostile import GROUP
 from tests.report.pages import Page
 
@@ -26,9 +30,42 @@ def links(page: Path) -> list[str]:
     return [link for link in found if link is not None]
 
 
-def test_every_group_has_a_page_that_the_index_links_to(site: Path, warehouse: Tables):
+def with_news(warehouse: Tables) -> list[str]:
+    """The groups that a rebalance or a finding is on record of, by name."""
+    told = {row.group_id for row in [*rebalances_of(warehouse), *findings_of(warehouse)]}
+    return sorted(group for group in told if group is not None)
+
+
+def test_every_group_with_news_has_a_page_that_the_index_links_to(site: Path, warehouse: Tables):
     linked = {link for link in links(site / "index.html") if link.startswith("groups/")}
-    assert linked == {f"groups/{page_name(span.group)}" for span in spans_of(warehouse)}
+    assert linked == {f"groups/{page_name(group)}" for group in with_news(warehouse)}
+
+
+def test_a_quiet_group_has_a_row_and_no_page(site: Path, warehouse: Tables):
+    quiet = {span.group for span in spans_of(warehouse)} - set(with_news(warehouse))
+    assert quiet == {"simple"}
+    assert not (site / "groups" / page_name("simple")).exists()
+    assert '<td class="name">simple</td>' in (site / "index.html").read_text("utf-8")
+
+
+def test_quiet_groups_are_counted_and_lose_the_page_of_another_time(warehouse: Tables, tmp_path: Path):
+    page = tmp_path / "groups" / page_name("legacy")
+    write_site(warehouse, tmp_path)
+    assert page.is_file()
+    made = write_site(warehouse, tmp_path, at("02:15"), at("02:16"))
+    assert not page.exists()
+    assert any(note.startswith("No page for ") and "on record" in note for note in made.notes), made.notes
+
+
+def test_an_overview_has_rows_for_a_part_of_the_quiet_groups(
+    warehouse: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(fleet_page, "MOST_QUIET", 0)
+    made = write_site(warehouse, tmp_path)
+    count = len(spans_of(warehouse))
+    assert (len(made.lanes), made.group_count) == (count - 1, count)
+    assert f"The overview leaves out 1 group of {count}: " in made.notes[0]
+    assert f"The first {count - 1} of {count} groups; no rebalance" in (tmp_path / "index.html").read_text("utf-8")
 
 
 def test_every_link_leads_to_a_file_of_the_folder(site: Path):
@@ -45,7 +82,7 @@ def test_every_link_leads_to_a_file_of_the_folder(site: Path):
 
 
 def test_a_groups_page_leads_to_the_group_before_and_after_it(site: Path, warehouse: Tables):
-    names = sorted(span.group for span in spans_of(warehouse))
+    names = with_news(warehouse)
     assert len(names) > 2
     neighbours = zip([None, *names], names, [*names[1:], None], strict=False)
     for before, group, after in neighbours:
@@ -87,8 +124,6 @@ def test_names_of_files_are_safe_and_different():
 
 
 def test_a_part_of_the_time_can_be_written(warehouse: Tables, tmp_path: Path):
-    from tests.query.small_warehouse import at
-
     made = write_site(warehouse, tmp_path, at("02:05"), at("02:12"))
     assert made.rebalances == 1
     with pytest.raises(UsageError, match="covered"):
