@@ -18,6 +18,7 @@ from coordinator_replay.listing import counted
 from coordinator_replay.query.basis import basis_from, basis_of_group
 from coordinator_replay.query.findings import Finding
 from coordinator_replay.query.fleet import MOST_ROWS, ClusterGroups, fleet_of, groups_with_news
+from coordinator_replay.query.rollouts import Rollout
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.report.columns import Clock, columns
 from coordinator_replay.report.drawing import Drawing, Key, Mark, Panel, Strip
@@ -29,6 +30,8 @@ from coordinator_replay.report.page import render_page
 from coordinator_replay.report.unknown_past import unknown_past
 from coordinator_replay.report.wording import (
     OTHERS_COLOUR,
+    ROLLOUT,
+    ROLLOUT_COLOUR,
     STATE_COLOURS,
     UNKNOWN_COLOUR,
     cause_colour,
@@ -136,7 +139,7 @@ class Lane:
 
     Attributes:
         page: the way to the group's own page, where there is one.
-        paths: colour, state and SVG path of each state that occurs.
+        paths: colour, name and SVG path of each state that occurs, and of rollouts.
         ticks: rebalances as an SVG path.
         times: when rebalances began, in milliseconds since the start; thinned out beyond ``MOST_TIMES``.
         findings: how many, by severity.
@@ -194,7 +197,7 @@ def lane_of(
         rebalances=len(life.rebalances),
         usual_cause=next(iter(causes), "–"),
         pause_ms=max(pauses, default=None),
-        paths=_paths(life.states, clock, scale),
+        paths=[*_paths(life.states, clock, scale), *_rollout_path(life.rollouts, clock, scale)],
         ticks="".join(f"M{place} 0v1" for place in dict.fromkeys(round(time * scale) for time in times)),
         times=times if len(times) <= MOST_TIMES else times[:: len(times) // MOST_TIMES + 1],
         findings=severities,
@@ -220,6 +223,17 @@ def _paths(bands: Sequence[StateBand], clock: Clock, scale: float) -> list[tuple
             reached[band.state] = right
     order = sorted(drawn, key=lambda state: state not in _RESTING)
     return [(STATE_COLOURS.get(state, UNKNOWN_COLOUR), state, "".join(drawn[state])) for state in order]
+
+
+def _rollout_path(rollouts: Sequence[Rollout], clock: Clock, scale: float) -> list[tuple[str, str, str]]:
+    """Return rollouts as one SVG path along the lower edge of a lane; nothing if there are none."""
+    path = ""
+    for rollout in rollouts:
+        if rollout.first_at is not None:
+            left = round(clock.left(rollout.first_at) * scale)
+            right = round(clock.right(rollout.last_at or rollout.first_at) * scale)
+            path += f"M{left} .75H{max(right, left + _NARROWEST)}V1H{left}z"
+    return [(ROLLOUT_COLOUR, ROLLOUT, path)] if path else []
 
 
 def lane_data(lanes: Sequence[Lane]) -> list[Mapping[str, Any]]:
@@ -317,7 +331,7 @@ class FleetPage:
         """Return the figure and the rows of groups, to be drawn as one picture or into the page."""
         warehouse, fleet, clock, lanes = self._warehouse, self.fleet, self._clock, self._rows()
         basis = str(basis_from(warehouse, self._start))
-        states = dict.fromkeys(state for lane in lanes for _, state, _ in lane.paths)
+        colours = {name: colour for lane in lanes for colour, name, _ in lane.paths}
         return Drawing(
             title=f"Consumer groups of cluster {warehouse.cluster}",
             lines=[
@@ -335,7 +349,7 @@ class FleetPage:
             strip_panel=Panel(
                 "groups",
                 "State of each group",
-                [(state, STATE_COLOURS.get(state, UNKNOWN_COLOUR)) for state in states],
+                list(colours.items()),
                 "a line: a rebalance",
             ),
         )

@@ -14,6 +14,7 @@ from coordinator_replay.report.figures import (
     time_figure,
     unowned_bars,
 )
+from coordinator_replay.report.wording import ROLLOUT_COLOUR
 
 
 def life_figures() -> list[figure]:
@@ -37,7 +38,13 @@ def _states(axis: Axis) -> figure:
         drawn, "pauses", life_marks.PAUSES, height=0.5, fill_color="#c2571a", line_color="#c2571a", fill_alpha=0.5
     )
     rollouts = bars(
-        drawn, "rollouts", life_marks.ROLLOUTS, height=0.5, fill_color="#5b6bb5", line_color="#5b6bb5", fill_alpha=0.5
+        drawn,
+        "rollouts",
+        life_marks.ROLLOUTS,
+        height=0.5,
+        fill_alpha=0.5,
+        fill_color=ROLLOUT_COLOUR,
+        line_color=ROLLOUT_COLOUR,
     )
     lasting = bars(drawn, "findings", life_marks.FINDINGS, height=0.16, color="colour").data_source
     findings = drawn.scatter("left", "row", marker="triangle", size=11, color="colour", source=lasting)

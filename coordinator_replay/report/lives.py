@@ -57,7 +57,7 @@ class Detail(IntEnum):
     """Level of detail of a life that is read."""
 
     STATES = 1
-    """States and rebalances."""
+    """States, rebalances and rollouts."""
     OWNERS = 2
     """Members and owners too."""
     OFFSETS = 3
@@ -186,8 +186,8 @@ def lives_of(
         for finding in findings_of(warehouse):
             if finding.group_id is not None:
                 findings[finding.group_id].append(finding)
-        for rollout in rollouts_of(warehouse, start, end, group):
-            rollouts[rollout.group_id].append(rollout)
+    for rollout in rollouts_of(warehouse, start, end, group) if spans else ():
+        rollouts[rollout.group_id].append(rollout)
     outcomes = outcomes_at(warehouse, end, group=group)
     for first in range(0, len(spans), GROUPS_AT_ONCE):
         chosen = spans[first : first + GROUPS_AT_ONCE]

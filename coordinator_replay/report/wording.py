@@ -22,6 +22,9 @@ STATE_COLOURS: Mapping[str, str] = {
 }
 UNKNOWN_COLOUR = "#b07aa1"
 
+ROLLOUT = "rollout"
+ROLLOUT_COLOUR = "#5b6bb5"
+
 SEVERITY_COLOURS: Mapping[str, str] = {"error": "#d33c3c", "warning": "#d98a12", "info": "#4a7fb5"}
 
 GAP_COLOUR = "#d62728"

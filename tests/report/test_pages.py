@@ -12,6 +12,7 @@ from bokeh.models.annotations import BoxAnnotation
 from coordinator_replay.engine.model import Record
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.fleet import fleet_of
+from coordinator_replay.query.rollouts import Rollout
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.report.columns import Clock
 from coordinator_replay.report.fleet_page import UNITS, cause_keys, fleet_page, lane_of
@@ -20,7 +21,7 @@ from coordinator_replay.report.life_figures import life_figures
 from coordinator_replay.report.lives import life_of, spans_of
 from coordinator_replay.report.members import MemberIdentities
 from coordinator_replay.report.trace import trace_events
-from coordinator_replay.report.wording import COLOURS, neutral, shade
+from coordinator_replay.report.wording import COLOURS, ROLLOUT, neutral, shade
 from coordinator_replay.safe_text import UNSAFE
 from coordinator_replay.safe_text import neutral as neutral_text
 from coordinator_replay.simulation.page import what_if_page
@@ -336,6 +337,21 @@ def test_every_group_is_a_row_with_a_lane(warehouse: Tables):
     assert (lane.rebalances, lane.state, lane.findings) == (2, "Stable", {"warning": 1, "info": 1})
     assert {state for _, state, _ in lane.paths} == {"Assigning", "Reconciling", "Stable"}
     assert lane.ticks.count("M") == 2
+
+
+def test_a_lane_marks_rollouts_along_its_lower_edge(warehouse: Tables):
+    life = life_of(warehouse, "payments")
+    clock = Clock(life.start, life.end)
+    assert ROLLOUT not in {name for _, name, _ in lane_of(life, clock, ()).paths}
+    minute, half = timedelta(minutes=1), (life.end - life.start) / 2
+    costs = dict.fromkeys(("unowned_ms_total", "commit_pause_ms_total", "some_clients"))
+    rollout = Rollout(group_id="payments", first_at=life.start + half, last_at=life.start + half + minute, restarts=3,
+                      rebalances=2, clients=1, hosts=1, is_at_least=False, **costs)  # fmt: skip
+    lane = lane_of(replace(life, rollouts=(rollout,)), clock, ())
+    (path,) = [path for _, name, path in lane.paths if name == ROLLOUT]
+    left, right = map(int, re.fullmatch(r"M(\d+) \.75H(\d+)V1H\1z", path).groups())
+    assert left == pytest.approx(UNITS / 2, abs=1)
+    assert right - left == pytest.approx(UNITS * (minute / (life.end - life.start)), abs=1)
 
 
 def test_a_group_of_which_records_may_be_missing_has_at_least_so_many_rebalances(tmp_path, warehouse: Tables):
