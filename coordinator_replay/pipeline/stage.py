@@ -203,13 +203,15 @@ def manifest_of(spark: SparkSession, rows: Sequence[tuple[int, str]]) -> DataFra
     """Return a manifest with each row in its own partition, in the order of ranks.
 
     Spark takes a sample to find the bounds of the ranges, and the sample is the whole manifest. Adaptive execution does
-    not merge partitions whose number was asked for, and a grouped map by rank needs no other exchange.
+    not merge partitions whose number was asked for, and a grouped map by rank needs no other exchange. A manifest of a
+    single row is one partition already: an exchange would cost the first stage of a session more than a second.
 
     Args:
         spark: the session.
         rows: rows of MANIFEST; ranks count from 0.
     """
-    return spark.createDataFrame(list(rows), MANIFEST).coalesce(1).repartitionByRange(len(rows), "rank")
+    manifest = spark.createDataFrame(list(rows), MANIFEST).coalesce(1)
+    return manifest if len(rows) == 1 else manifest.repartitionByRange(len(rows), "rank")
 
 
 def result_row(rank: int, share: str, stage: Callable[..., Any]) -> tuple[Any, ...]:
