@@ -580,7 +580,7 @@ def test_each_rebalance_of_a_cause_shows_whether_it_was_matched_by_an_alternativ
 
 def test_without_a_group_a_name_that_is_no_html_file_is_a_folder(ask, tmp_path: Path):
     for name in ("fleet", "fleet-2026.11.20"):
-        assert ask("report", "--out", f"{tmp_path}/{name}").stderr.startswith(f"Wrote {tmp_path}/{name}/index.html: ")
+        assert f"\nWrote {tmp_path}/{name}/index.html: " in ask("report", "--out", f"{tmp_path}/{name}").stderr
         assert (tmp_path / name / "index.html").is_file()
     assert ask("report", "--out", f"{tmp_path}/fleet").exit_code == 0
     for name in ("fleet.html", "fleet.HTM"):
@@ -601,8 +601,12 @@ def test_report_and_trace_say_what_they_wrote(ask, tmp_path: Path):
     told = json.loads(answer(ask("report", "--out", str(page), "--output", "json")))
     assert told == {"file": str(page), "groups": 4, "rebalances": 3}
     told = ask("report", "--out", f"{tmp_path}/fleet/")
-    assert told.stderr == f"Wrote {tmp_path}/fleet/index.html: 4 groups, 3 rebalances.\n"
-    assert len(list((tmp_path / "fleet" / "groups").iterdir())) == 4
+    assert told.stderr == (
+        "No page for 1 group: no rebalance and no finding of theirs is on record in this time. "
+        "coordinator-replay report GROUP --out FILE draws one.\n"
+        f"Wrote {tmp_path}/fleet/index.html: 4 groups, 3 rebalances.\n"
+    )
+    assert len(list((tmp_path / "fleet" / "groups").iterdir())) == 3
     refused = ask("report", "payments", "--out", f"{tmp_path}/fleet")
     assert (refused.exit_code, "is a folder" in refused.stderr) == (2, True)
     told = json.loads(answer(ask("trace", "payments", "--out", str(trace), "--output", "json")))
