@@ -1,9 +1,16 @@
-"""Cases that only the nightly run does (`scripts/test --long`), beside those that every run does."""
+"""What every run does of what the nightly run does whole (`scripts/test --long`)."""
 
 from collections.abc import Collection, Iterable
 from typing import Any
 
 import pytest
+from hypothesis import settings
+
+few_examples = settings(max_examples=max(settings.default.max_examples // 4, 1))
+"""By day, for a property each example of which takes a tenth of a second or more: a quarter of the usual ones."""
+
+many_examples = settings(max_examples=4 * settings.default.max_examples)
+"""At night, for the same property."""
 
 
 def rest_at_night(cases: Iterable[Any], always: Collection[Any]) -> list[Any]:

@@ -39,6 +39,7 @@ END = (None,)
 """Only the end of the log."""
 
 _GROUPS_AT_ONCE = 3
+_QUERIES_AT_ONCE = 6
 _PLACES_AT_ONCE = 2
 
 
@@ -95,6 +96,7 @@ class Judge:
                 self.judge_moments(copy, log_partition, proof, moments, tally, name, random)
         self._judge_between(copy, tally, random, count, name)
         self.judge_past(copy, proofs, tally, name)
+        self._judge_queries(copy, tally, random, count, name)
         return tally
 
     @staticmethod
@@ -231,7 +233,11 @@ class Judge:
         whole, told = self._truth(ask_findings), ask_findings(copy)
         whole.rows = {key: one for key, one in whole.rows.items() if key in told.rows}
         tally.judge("findings", name, whole, told, must=lambda _: None)
-        for query in saved_query_names():
+
+    def _judge_queries(self, copy: Warehouse, tally: Tally, random: Random, count: int, name: str) -> None:
+        """Ask some saved queries, a few for each moment: the nights of many copies come to ask all of them."""
+        names = saved_query_names()
+        for query in random.sample(names, min(len(names), count * _QUERIES_AT_ONCE)):
             whole, told = self._truth(ask_saved, query, is_whole=True), ask_saved(copy, query, is_whole=False)
             whole.rows = {key: one for key, one in whole.rows.items() if key in told.rows}
             tally.judge(f"query {query}", name, whole, told, must=lambda _: None)

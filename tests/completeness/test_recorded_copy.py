@@ -1,5 +1,7 @@
 """The sample ``compacted``, a log that a real cleaner worked on, held against what its broker answered at the time."""
 
+from pathlib import Path
+
 import pytest
 
 from coordinator_replay import Warehouse
@@ -8,20 +10,33 @@ from tests.completeness.asking import Reply, Told, ask_groups, ask_offsets
 from tests.completeness.held import open_held
 from tests.completeness.proof import read_proofs
 from tests.completeness.verdicts import Tally, Verdict
-from tests.pipeline.in_process import audit
+from tests.pipeline.in_process import audit_here
 from tests.samples import Sample
 
-__all__ = ["audit"]
+
+@pytest.fixture(scope="module")
+def with_metadata(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The warehouse of the sample and of its cluster's metadata."""
+    sample, folder = Sample("compacted"), tmp_path_factory.mktemp("with-metadata")
+    audit_here(folder, sample.segments, cluster_metadata=str(sample.folder / "cluster-metadata"))
+    return folder
 
 
-@pytest.fixture
-def tally(audit, tmp_path) -> Tally:
-    """The verdicts on every answer at every checkpoint at which nothing was under way."""
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
+    """The warehouse of the sample's segments alone."""
+    folder = tmp_path_factory.mktemp("alone")
+    audit_here(folder, Sample("compacted").segments)
+    return Warehouse(str(folder))
+
+
+@pytest.fixture(params=[3, pytest.param(1, marks=pytest.mark.long)], ids=["a third", "all"])
+def tally(request: pytest.FixtureRequest, with_metadata: Path) -> Tally:
+    """The verdicts on every answer at every checkpoint at which nothing was under way, or at every third."""
     sample, found = Sample("compacted"), Tally()
-    audit(tmp_path / "wh", sample.segments, cluster_metadata=str(sample.folder / "cluster-metadata"))
-    warehouse, proofs = open_held(tmp_path / "wh"), read_proofs(sample.segments)
+    warehouse, proofs = open_held(with_metadata), read_proofs(sample.segments)
     proof_of = {group: proof for proof in proofs.values() for group in proof.keys}
-    for time, groups in answered("compacted"):
+    for time, groups in list(answered("compacted"))[:: -request.param]:
         time_ms = round(at(time).timestamp() * 1000)
         told = ask_groups(warehouse, time_ms)
         broker = {
@@ -61,10 +76,8 @@ def place(name: str) -> tuple[str, int]:
     return topic, int(partition)
 
 
-def test_what_if_has_rebalances_as_the_table_of_what_the_log_proves(audit, tmp_path):
-    sample = Sample("compacted")
-    audit(tmp_path / "wh", sample.segments, cluster_metadata=str(sample.folder / "cluster-metadata"))
-    warehouse = Warehouse(str(tmp_path / "wh"))
+def test_what_if_has_rebalances_as_the_table_of_what_the_log_proves(with_metadata: Path):
+    warehouse = Warehouse(str(with_metadata))
     answer = warehouse.what_if("mall-migrate", {"session.timeout.ms": 20000})
     recorded = next(iter(answer))
     unowned = "SELECT max(unowned_ms_max), sum(unowned_ms_total) FROM rebalances WHERE group_id = $group"
@@ -83,27 +96,23 @@ def test_no_answer_is_other_than_the_brokers_and_none_is_open_without_need(tally
     assert tally.counts["groups", Verdict.RIGHT] and tally.counts["offsets", Verdict.RIGHT]
 
 
-def test_members_before_a_rebalance_are_null_where_the_group_before_it_is_not_on_record(audit, tmp_path):
-    audit(tmp_path / "wh", Sample("compacted").segments)
-    warehouse = Warehouse(str(tmp_path / "wh"))
-    members = {(one.group_id, one.epoch): one.members_before for one in warehouse.rebalances()}
+def test_members_before_a_rebalance_are_null_where_the_group_before_it_is_not_on_record(alone: Warehouse):
+    members = {(one.group_id, one.epoch): one.members_before for one in alone.rebalances()}
     assert [members["mall-billing", epoch] for epoch in (5, 6, 7)] == [None, 1, 0]
     assert [members["mall-new", epoch] for epoch in (8, 9, 10)] == [None, 1, 0]
     assert members["mall-newstatic", 6] is None
     assert members["mall-eos", 1] == 0, "nobody is in a group before generation 1"
 
 
-def test_how_long_a_rebalance_took_is_null_where_its_end_may_not_be_on_record(audit, tmp_path):
-    audit(tmp_path / "wh", Sample("compacted").segments)
-    rows = {(one.group_id, one.epoch): one for one in Warehouse(str(tmp_path / "wh")).rebalances()}
+def test_how_long_a_rebalance_took_is_null_where_its_end_may_not_be_on_record(alone: Warehouse):
+    rows = {(one.group_id, one.epoch): one for one in alone.rebalances()}
     cut, known = rows["mall-migrate", 7], rows["mall-new", 10]
     assert (cut.duration_ms, cut.duration_ms_min, cut.duration_ms_max) == (None, None, None)
     # Who came back in it is not proven, when it was over is.
     assert (known.is_exact, known.duration_ms) == (False, 0)
 
 
-def test_the_page_of_a_group_begins_with_what_the_command_says_of_its_past(audit, tmp_path):
-    audit(tmp_path / "wh", Sample("compacted").segments)
-    page = Warehouse(str(tmp_path / "wh")).report("mall-doomed")
+def test_the_page_of_a_group_begins_with_what_the_command_says_of_its_past(alone: Warehouse):
+    page = alone.report("mall-doomed")
     assert "its past before" in str(page.basis)
     assert str(page.basis).removeprefix("cluster") in page.html

@@ -64,11 +64,14 @@ def is_of_lone_leader(checkpoint: dict[str, Any]) -> bool:
     return at < ELECTED and any(checkpoint["endOffsets"][str(partition)] > end for partition, end in COMMON.items())
 
 
-def check_answers(warehouse: Tables, is_wanted: Callable[[dict[str, Any]], bool]) -> int:
+CHECKPOINTS = pytest.mark.parametrize("share", [4, pytest.param(1, marks=pytest.mark.long)], ids=["a quarter", "all"])
+"""How many of the quiet checkpoints a test asks about: every fourth, and the last, or at night all."""
+
+
+def check_answers(warehouse: Tables, is_wanted: Callable[[dict[str, Any]], bool], share: int) -> int:
     compared = 0
-    for checkpoint in lines(RECORDED / "checkpoints.jsonl"):
-        if not (checkpoint["quiet"] and is_wanted(checkpoint)):
-            continue
+    checkpoints = [one for one in lines(RECORDED / "checkpoints.jsonl") if one["quiet"] and is_wanted(one)]
+    for checkpoint in checkpoints[::-share]:
         at = moment(warehouse, checkpoint)
         ours = {(one.group_id, one.state) for one in groups_at(warehouse, at)}
         assert (at, ours) == (at, {(one["groupId"], one["state"]) for one in checkpoint["groups"]})
@@ -92,19 +95,25 @@ def changes(warehouse: Path) -> list[dict[str, Any]]:
     return table.sort_by([("log_partition", "ascending"), ("leader_epoch", "ascending")]).to_pylist()
 
 
-def test_before_the_election_the_tables_are_what_the_first_leaders_answered(first: Path) -> None:
+@CHECKPOINTS
+def test_before_the_election_the_tables_are_what_the_first_leaders_answered(first: Path, share: int) -> None:
     """The last of these answers are about records that were lost later: this dump has them."""
-    compared = check_answers(Tables(str(first)), lambda checkpoint: checkpoint["at"] / 1000 < ELECTED.timestamp())
-    assert compared > 60
+    compared = check_answers(
+        Tables(str(first)), lambda checkpoint: checkpoint["at"] / 1000 < ELECTED.timestamp(), share
+    )
+    assert compared > 60 // share
 
 
-def test_after_an_unclean_election_the_tables_are_what_the_new_leader_answered(both: tuple[Path, Any]) -> None:
+@CHECKPOINTS
+def test_after_an_unclean_election_the_tables_are_what_the_new_leader_answered(
+    both: tuple[Path, Any], share: int
+) -> None:
     warehouse, summary = both
     assert summary.run.lost_from == COMMON
     assert sum("was truncated by the election of a leader" in note for note in summary.run.notes) == 2
     # What a leader answered of records that were lost is in no dump any more.
-    compared = check_answers(Tables(str(warehouse)), lambda checkpoint: not is_of_lone_leader(checkpoint))
-    assert compared > 80
+    compared = check_answers(Tables(str(warehouse)), lambda checkpoint: not is_of_lone_leader(checkpoint), share)
+    assert compared > 80 // share
     lost = [row for row in content(warehouse, "findings") if "log_truncated" in row]
     assert len(lost) == 2
 

@@ -16,17 +16,17 @@ from coordinator_replay.report.group_page import group_page
 from coordinator_replay.report.life_marks import causes_of
 from coordinator_replay.report.lives import life_of
 from coordinator_replay.times import moment_text
-from tests.pipeline.in_process import audit
+from tests.nightly import rest_at_night
+from tests.pipeline.in_process import audit_here
 from tests.report.pages import Page
 from tests.samples import Sample
 
-__all__ = ["audit"]
 
-
-@pytest.fixture(params=["expiration", "group-lifecycles"])
-def warehouse(request: pytest.FixtureRequest, audit, tmp_path: Path) -> Iterator[Tables]:
-    audit(tmp_path / "wh", Sample(request.param).segments)
-    opened = Tables(str(tmp_path / "wh"))
+@pytest.fixture(scope="module", params=rest_at_night(["expiration", "group-lifecycles"], ["expiration"]))
+def warehouse(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tables]:
+    folder: Path = tmp_path_factory.mktemp("wh")
+    audit_here(folder, Sample(request.param).segments)
+    opened = Tables(str(folder))
     yield opened
     opened.connection.close()
 

@@ -111,15 +111,20 @@ def by_id(warehouse: Any) -> dict[str, Finding]:
     return {one.finding_id: one for one in findings_of(Tables(str(warehouse)))}
 
 
-def nights_of(life: ScriptRun, folder: Path) -> list[Path]:
-    """Dumps of six hours each."""
-    nights = [list(some) for _, some in groupby(life.written, lambda batch: batch.at_ms // (6 * HOUR_MS))]
+NIGHTS = pytest.mark.parametrize("hours", [40, pytest.param(6, marks=pytest.mark.long)])
+"""How much of the log each night brings; nights of six hours are some dozens."""
+
+
+def nights_of(life: ScriptRun, folder: Path, hours: int) -> list[Path]:
+    """Dumps of so many hours each."""
+    nights = [list(some) for _, some in groupby(life.written, lambda batch: batch.at_ms // (hours * HOUR_MS))]
     for number, written in enumerate(nights):
         write_log(folder / f"night-{number}", written, life.topics.values())
     return [folder / f"night-{number}" / "segments" for number in range(len(nights))]
 
 
-def test_a_silence_stays_whatever_is_usual_later_in_any_nights(audit, tmp_path):
+@NIGHTS
+def test_a_silence_stays_whatever_is_usual_later_in_any_nights(hours, audit, tmp_path):
     """Of the whole log ten times the mean time between commits is longer than the silence after the first half hour."""
     life = Life()
     life.heartbeat("busy")
@@ -127,7 +132,7 @@ def test_a_silence_stays_whatever_is_usual_later_in_any_nights(audit, tmp_path):
     for _ in range(24):
         life.wait(3)
         life.commit(1, BUSY[0])
-    dumps = nights_of(life.script, tmp_path)
+    dumps = nights_of(life.script, tmp_path, hours)
     for dump in dumps:
         audit(tmp_path / "nights", dump)
         silent = [one.first_seen for one in by_id(tmp_path / "nights").values() if one.rule == "silent_group"]
@@ -136,8 +141,9 @@ def test_a_silence_stays_whatever_is_usual_later_in_any_nights(audit, tmp_path):
     assert contents(tmp_path / "nights") == contents(tmp_path / "once")
 
 
-def test_what_is_over_at_the_end_of_a_life_has_its_end_in_any_nights(life, audit, tmp_path):
-    dumps = nights_of(life, tmp_path)
+@NIGHTS
+def test_what_is_over_at_the_end_of_a_life_has_its_end_in_any_nights(hours, life, audit, tmp_path):
+    dumps = nights_of(life, tmp_path, hours)
     topics = {"topics": str(tmp_path / "night-0" / "topics.csv")}
     earlier: dict[str, Finding] = {}
     for dump in dumps:

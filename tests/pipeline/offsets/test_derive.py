@@ -19,8 +19,6 @@ from tests.pipeline.staged_rows import audit_rows, commit, emptied, marker, mome
 
 __all__ = ["audit_rows"]
 
-PARTITIONS = 40
-
 
 def written(log_partition, steps):
     for log_offset, (step, topic, producer) in enumerate(steps):
@@ -62,10 +60,14 @@ def pending(warehouse):
     }
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_any_interleaving_in_any_slices_is_what_the_coordinator_does(audit_rows, tmp_path, monkeypatch, seed):
+@pytest.mark.parametrize(
+    ("seed", "partitions"), [(0, 6), *(pytest.param(seed, 40, marks=pytest.mark.long) for seed in range(4))]
+)
+def test_any_interleaving_in_any_slices_is_what_the_coordinator_does(
+    audit_rows, tmp_path, monkeypatch, seed, partitions
+):
     random = Random(seed)
-    batch = [list(random_steps(random)) for _ in range(PARTITIONS)]
+    batch = [list(random_steps(random)) for _ in range(partitions)]
     log = [row for i, steps in enumerate(batch) for row in written(i, steps)]
     cuts = {i: sorted(random.randint(0, len(steps)) for _ in range(2)) for i, steps in enumerate(batch)}
     # Few commits at a time, so that a stretch goes on from the one before.

@@ -15,6 +15,7 @@ from coordinator_replay.pipeline.interval_rows import STAGED, Staged
 from coordinator_replay.pipeline.offsets.events import EVENTS
 from coordinator_replay.pipeline.offsets.interval_pass import find_offset_intervals
 from coordinator_replay.pipeline.offsets.intervals import OffsetEvent
+from tests.nightly import few_examples, many_examples
 from tests.pipeline.offsets.reference import Reference, random_steps
 from tests.pipeline.staged_rows import moment
 
@@ -72,8 +73,23 @@ def seconds(when):
     return None if when is None else round((when - moment(0)).total_seconds())
 
 
-@given(seed=st.integers(0, 2**32), sizes=st.lists(st.integers(1, 40), min_size=1, max_size=3))
+ANY = {"seed": st.integers(0, 2**32), "sizes": st.lists(st.integers(1, 40), min_size=1, max_size=3)}
+
+
+@few_examples
+@given(**ANY)
 def test_any_history_in_any_batches_is_replayed_as_the_coordinator_does(seed, sizes):
+    check_histories(seed, sizes)
+
+
+@pytest.mark.long
+@many_examples
+@given(**ANY)
+def test_many_histories_in_any_batches_are_replayed_as_the_coordinator_does(seed, sizes):
+    check_histories(seed, sizes)
+
+
+def check_histories(seed, sizes):
     random = Random(seed)
     histories = [list(random_steps(random)) for _ in range(20)]
     rows = staged([row for i, steps in enumerate(histories) for row in events_of(steps, i)], sizes)
