@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import cycle, product
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner, Result
 
 from coordinator_replay.cli.main import main
@@ -35,6 +36,10 @@ def whole_cluster(folder: Path, *, in_all_forms: bool = False) -> Iterator[list[
     yield ["sql", "FROM offset_history", "--output", "json"]
     yield ["report", "--out", str(folder / "fleet.html")]
     yield ["trace", "--out", str(folder / "fleet.json")]
+
+
+SHARES = [pytest.param(3, id="a third"), pytest.param(1, id="all", marks=pytest.mark.long)]
+"""One of how many questions is asked; each of the tests by day begins at another one, so that together they ask all."""
 
 
 def one_group(group: str, folder: Path, topic: str = "orders") -> Iterator[list[str]]:

@@ -11,15 +11,14 @@ import pytest
 
 from tests.acceptance.processes import tables
 from tests.hostile import lives
-from tests.hostile.questions import ask, faults, one_group, what_if, whole_cluster
-from tests.nightly import rest_at_night
+from tests.hostile.questions import SHARES, ask, faults, one_group, what_if, whole_cluster
 from tests.pipeline.in_process import audit_here
 
 SEED = int(os.environ.get("HOSTILE_SEED", "1"))
 RANDOM_NUMBERS = int(os.environ.get("HOSTILE_NUMBERS", "1"))
 """How many random numbers each integer field is tried with, beside its extremes."""
 ASKED = int(os.environ.get("HOSTILE_ASKED", "4"))
-"""How many groups are asked about one by one."""
+"""How many groups are asked about one by one at night; one by day."""
 NAMES = tuple(dict.fromkeys(text for text in lives.TEXTS if len(text) < 300))
 """Ids of groups that nothing else is wrong with."""
 
@@ -66,18 +65,23 @@ def test_what_a_neighbour_lived_is_what_it_lived_alone(tried, name):
     assert sorted(of_intact(tried.warehouse, name, tried.dump)) == sorted(expected)
 
 
-@pytest.mark.parametrize("in_all_forms", rest_at_night([False, True], [False]), ids=["one form each", "all forms"])
-def test_every_question_about_all_groups_is_answered(in_all_forms, tried, tmp_path):
+@pytest.mark.parametrize(
+    ("share", "in_all_forms"),
+    [(3, False), pytest.param(1, True, marks=pytest.mark.long)],
+    ids=["a third, one form each", "all forms"],
+)
+def test_every_question_about_all_groups_is_answered(share, in_all_forms, tried, tmp_path):
     wrong = [
         fault
-        for question in whole_cluster(tmp_path, in_all_forms=in_all_forms)
+        for question in list(whole_cluster(tmp_path, in_all_forms=in_all_forms))[::share]
         for fault in faults(ask(tried.warehouse, question), question)
     ]
     assert wrong == []
 
 
-def test_every_question_about_a_group_is_answered(tried, tmp_path):
-    groups = random.Random(SEED).sample(sorted(tried.dump.told), ASKED)
+@pytest.mark.parametrize("asked", [1, pytest.param(ASKED, marks=pytest.mark.long)])
+def test_every_question_about_a_group_is_answered(asked, tried, tmp_path):
+    groups = random.Random(SEED).sample(sorted(tried.dump.told), asked)
     wrong = [
         (tried.dump.told[group], fault)
         for group in groups
@@ -87,7 +91,7 @@ def test_every_question_about_a_group_is_answered(tried, tmp_path):
     assert wrong == []
 
 
-@pytest.mark.parametrize("names", [NAMES[::4], pytest.param(NAMES, marks=pytest.mark.long)], ids=["some", "all"])
+@pytest.mark.parametrize("names", [NAMES[::10], pytest.param(NAMES, marks=pytest.mark.long)], ids=["some", "all"])
 def test_every_question_about_a_group_with_a_hostile_name_is_answered(names, tried, tmp_path):
     wrong = [
         (group, fault)
@@ -107,13 +111,12 @@ def test_other_settings_are_tried_on_every_life(tried, group):
     assert faults(ask(tried.warehouse, question), question) == []
 
 
-def test_times_of_the_log_itself_may_be_any(tmp_path):
+@pytest.mark.parametrize("share", SHARES)
+def test_times_of_the_log_itself_may_be_any(share, tmp_path):
     """The end of the log is where they say, which may be the last millisecond that can be shown."""
     times = lives.write_times(tmp_path / "dump")
     audit_here(tmp_path / "warehouse", tmp_path / "dump")
-    wrong = [
-        fault
-        for question in (*whole_cluster(tmp_path), *(one for group in times[::3] for one in one_group(group, tmp_path)))
-        for fault in faults(ask(tmp_path / "warehouse", question), question)
-    ]
+    questions = list(whole_cluster(tmp_path))[1::share]
+    questions += [one for group in times[:: 3 * share] for one in one_group(group, tmp_path)]
+    wrong = [fault for question in questions for fault in faults(ask(tmp_path / "warehouse", question), question)]
     assert wrong == []

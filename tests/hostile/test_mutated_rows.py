@@ -17,7 +17,7 @@ from coordinator_replay.cli.main import main
 from tests.acceptance.processes import tables
 from tests.hostile import lives
 from tests.hostile.mutants import mutate, mutated_pair, recorded_pairs
-from tests.hostile.questions import ask, faults, whole_cluster
+from tests.hostile.questions import SHARES, ask, faults, whole_cluster
 from tests.hostile.test_mutated_dumps import COMPARED, INTACT, INTACT_PARTITION, intact_life, of_intact
 from tests.pipeline.in_process import audit_here
 
@@ -91,16 +91,21 @@ def audit_with_spark(warehouse: Path, *dumps: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
-def test_damaged_lines_cost_their_neighbours_nothing(tmp_path: Path) -> None:
-    check_neighbours(write_lines, audit_with_spark, tmp_path)
+@pytest.mark.parametrize("share", SHARES)
+def test_damaged_lines_cost_their_neighbours_nothing(share: int, tmp_path: Path) -> None:
+    check_neighbours(write_lines, audit_with_spark, tmp_path, slice(0, None, share))
 
 
-def test_damaged_rows_cost_their_neighbours_nothing(tmp_path: Path) -> None:
-    check_neighbours(write_rows, audit_here, tmp_path)
+@pytest.mark.parametrize("share", SHARES)
+def test_damaged_rows_cost_their_neighbours_nothing(share: int, tmp_path: Path) -> None:
+    check_neighbours(write_rows, audit_here, tmp_path, slice(1 % share, None, share))
 
 
 def check_neighbours(
-    write: Callable[[Path, random.Random, int], None], audit: Callable[[Path, Path], Any], tmp_path: Path
+    write: Callable[[Path, random.Random, int], None],
+    audit: Callable[[Path, Path], Any],
+    tmp_path: Path,
+    questions: slice,
 ) -> None:
     """Audit damaged records beside an intact group, twice, and compare the group with itself alone."""
     write_rows(tmp_path / "alone", random.Random(SEED), 0)
@@ -114,7 +119,8 @@ def check_neighbours(
         assert sorted(map(lives.without_positions, found[name])) == sorted(map(lives.without_positions, expected[name]))
     quarantined = tables(warehouse)["quarantine"]
     assert len(quarantined) > ROWS // 20
-    wrong = [fault for question in whole_cluster(tmp_path) for fault in faults(ask(warehouse, question), question)]
+    asked = list(whole_cluster(tmp_path))[questions]
+    wrong = [fault for question in asked for fault in faults(ask(warehouse, question), question)]
     assert wrong == []
     audit(warehouse, tmp_path / "dump")
     assert len(tables(warehouse)["quarantine"]) == len(quarantined), "what has no position counts once, too"

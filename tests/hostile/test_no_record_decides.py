@@ -68,7 +68,7 @@ def of_others(tables: dict[str, list[str]]) -> dict[str, list[str]]:
     }
 
 
-@pytest.mark.parametrize("name", rest_at_night(FORGED, ["a commit of long ago", "tombstones of others' topics"]))
+@pytest.mark.parametrize("name", rest_at_night(FORGED, ["tombstones of others' topics"]))
 def test_causes_of_others_stay(name, audit, tmp_path):
     alone = audit(tmp_path / "alone", Sample("expiration").segments)
     shutil.copytree(Sample("expiration").segments, tmp_path / "dump")

@@ -56,26 +56,35 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_commands_without_spark_import_nothing_of_the_current_folder(tmp_path, program, small):
+QUESTIONS = (
+    ("groups",),
+    ("describe", "payments"),
+    ("offsets", "payments"),
+    ("report", "payments", "--out", "page.html"),
+    ("timeline", "payments"),
+    ("why",),
+    ("sql", "SELECT 1"),
+    ("rebalances",),
+    ("owner", "payments", "orders", "0"),
+    ("trace", "payments", "--out", "trace.json"),
+    ("expired",),
+    ("findings",),
+)
+
+
+@pytest.mark.parametrize(
+    ("program", "asked"),
+    [
+        ("module", QUESTIONS[:1]),
+        ("script", QUESTIONS[::3]),
+        *(pytest.param(program, QUESTIONS, marks=pytest.mark.long) for program in PROGRAMS),
+    ],
+)
+def test_commands_without_spark_import_nothing_of_the_current_folder(tmp_path, program, asked, small):
     folder = poisoned(tmp_path / "sent", imported_by_python() if program == "module" else ())
     assert run(folder, *PROGRAMS[program], "decode", "dump")
-    for question in (
-        ("groups",),
-        ("describe", "payments"),
-        ("offsets", "payments"),
-        ("timeline", "payments"),
-        ("why",),
-        ("rebalances",),
-        ("owner", "payments", "orders", "0"),
-        ("expired",),
-        ("findings",),
-        ("sql", "SELECT 1"),
-        ("report", "payments", "--out", "page.html"),
-        ("trace", "payments", "--out", "trace.json"),
-    ):
-        if program == "script" or question[0] in ("groups", "report"):
-            run(folder, *PROGRAMS[program], question[0], "--warehouse", str(small), *question[1:])
+    for command, *rest in asked:
+        run(folder, *PROGRAMS[program], command, "--warehouse", str(small), *rest)
 
 
 @pytest.mark.spark
