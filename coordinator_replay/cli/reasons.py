@@ -26,7 +26,8 @@ def _duration(rebalance: "Rebalance") -> str:
         return f"took {rebalance.duration_ms:,} ms"
     if rebalance.is_end_open:
         return "the log does not show when it was over, and how long it took"
-    if rebalance.duration_ms_min is None:
+    # A lower bound of 0 says nothing: records before it may have later times, if brokers' clocks differ.
+    if not rebalance.duration_ms_min and rebalance.limit_ms is None:
         return "the log does not show how long it took"
     most = "" if rebalance.limit_ms is None else f", the whole rebalance at most {rebalance.limit_ms:,} ms"
     return f"sync took {rebalance.duration_ms_min:,} ms{most}; its join phase is not on record"
