@@ -29,7 +29,7 @@ class Anchor(NamedTuple):
         hash: hash of key and value, in hexadecimal digits.
         leader_epoch: leader epoch of its batch; None if the input doesn't have it.
         is_live: whether it is likely to outlive the next compaction, because no newer record of its key was near or
-            because it has outlived one; not kept from run to run.
+            because it has outlived a compaction. Later runs don't get this field.
     """
 
     log_offset: int
@@ -39,7 +39,10 @@ class Anchor(NamedTuple):
     is_live: bool = False
 
     def is_same(self, other: "Anchor") -> bool:
-        """Return whether two anchors at one offset are of one record; times are compared only if both have one."""
+        """Return whether two anchors at the same offset are of the same record.
+
+        Times are compared if both have a time.
+        """
         times = {self.log_timestamp, other.log_timestamp} - {None}
         return self.hash == other.hash and len(times) < 2
 
@@ -82,7 +85,7 @@ def choose(anchors: Iterable[Anchor], most: int = MOST) -> list[Anchor]:
         most: largest number of anchors to keep.
 
     Returns:
-        by offset.
+        The chosen anchors, ordered by offset.
     """
     best: dict[int, Anchor] = {}
     for anchor in anchors:

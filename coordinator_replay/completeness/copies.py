@@ -20,7 +20,7 @@ class CopyBounds:
         name: its folder, or the input if it is an export.
         is_export: whether it was read through a consumer, which sees no control records.
         covered_from: the lowest offset that the run read in it.
-        cleaned_to: the cleaner may have worked below this offset; the log may go on after the copy's end.
+        cleaned_to: the cleaner may have worked below this offset, because of records after the copy's end.
         end: the offset after the last one that it covers.
         gaps: half-open ranges below the end that none of its files covers.
     """
@@ -119,7 +119,7 @@ def copy_of(run_id: str, bounds: CopyBounds, offsets: CopyOffsets) -> Copy:
     starts = records[np.append(0, breaks + 1)] if len(records) else np.array([end], np.int64)
     stops = records[np.append(breaks, len(records) - 1)] + 1 if len(records) else np.array([end], np.int64)
     if stops[-1] < end:
-        # A gap may also lie after the last record: then an empty range at the end comes after it.
+        # If a gap lies after the last record, an empty range follows it at the end.
         starts, stops = np.append(starts, end), np.append(stops, end)
     before = np.append(bounds.covered_from, stops[:-1])
     gap_before = np.searchsorted(unreadable, starts) > np.searchsorted(unreadable, before)

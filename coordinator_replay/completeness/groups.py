@@ -1,9 +1,9 @@
 """Proofs about groups from the history of their log partition: its breaks, and the offset from which a group is proven.
 
 A group is proven at an offset if none of its keys is open there. After the last missing offset, a key is open until its
-first record, because the cleaner may have removed an earlier record for that one. So a group is proven from the higher
-of two offsets on. The first is the offset after the last missing one. The second comes after the first record of the
-last key that appears in the part where the cleaner may have worked.
+first record, because the cleaner may have removed an earlier record of the key. So a group is proven from the higher of
+two offsets on. The first is the offset after the last missing one. The second comes after the first record of the last
+key that appears in the part where the cleaner may have worked.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ class Break(NamedTuple):
     Attributes:
         offset: the first missing offset; 0 at the beginning of the history.
         at_ms: the time up to which no record is missing; None if no record has a time.
-        is_gap: whether no copy had the missing records, so that they may have been anything.
+        is_gap: whether no copy had the missing records: they may have been records of any key.
         proven_from: the offset from which the group is proven; None if only its own records prove it.
         proven_ms: the time of ``proven_from``.
         number: number of the range that begins here.
@@ -46,9 +46,10 @@ class GroupProofs:
     Attributes:
         ranges: the history of each such log partition.
         times: for each range, the time of its beginning and the time from which nothing is missing.
-        appearances: by group, log partition and range, where the last key appears that may have existed before.
-        new: the gaps after the end of earlier runs, by log partition; groups pass them as they continue.
-        confirmed: by group, log partition and range that begins with missing records, the records below it in its own
+        appearances: for each group, log partition and range: the offset at which the last key appears that may have
+            existed before.
+        new: the gaps after the end of earlier runs, by log partition; a group known from earlier runs crosses them.
+        confirmed: for each group, log partition and range after missing records: the records below the range in its own
             copy.
     """
 

@@ -14,7 +14,7 @@ from coordinator_replay.completeness.ranges import CompleteRange
 
 
 def history_of(copies: Iterable[Copy]) -> list[CompleteRange]:
-    """Return the history of a log partition by its copies, whatever order they were read in."""
+    """Return the history of a log partition from its copies, in any order."""
     ranges: list[CompleteRange] = []
     for copy in sorted(copies, key=_age):
         _add(ranges, copy)
@@ -22,7 +22,7 @@ def history_of(copies: Iterable[Copy]) -> list[CompleteRange]:
 
 
 def _age(copy: Copy) -> tuple[int, int, int, str]:
-    """Return the sort key of a copy: its end; of two with the same end, the one that lacks more comes last."""
+    """Return the sort key of a copy: its end, then the number of offsets that it lacks."""
     missing = sum(high - low for low, high, _ in copy.missing(0))
     return copy.bounds.end, missing, copy.bounds.covered_from, copy.run_id
 
@@ -65,7 +65,7 @@ def _exact_from(bounds: CopyBounds, behind: int) -> int | None:
 
     Args:
         bounds: of the copy.
-        behind: the offset after the last one that it lacks.
+        behind: the offset after the last offset that the copy lacks.
     """
     if bounds.cleaned_to > bounds.end:
         # A record may have been removed because of a record after the copy's end.

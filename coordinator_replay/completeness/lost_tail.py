@@ -66,14 +66,14 @@ class Divergence(NamedTuple):
 
 
 class EpochBounds(NamedTuple):
-    """Bounds of a leader epoch: both are the same if it is known."""
+    """Lower and upper bound of a leader epoch; they are equal if the epoch is known."""
 
     lowest: int = NO_EPOCH
     highest: int = LARGEST_INT64
 
     @classmethod
     def of(cls, leader_epoch: int | None) -> "EpochBounds":
-        """Return the bounds of a leader epoch; if it is None, bounds that every epoch is within."""
+        """Return the bounds of a leader epoch; None gives bounds that include every epoch."""
         return cls() if leader_epoch is None else cls(leader_epoch, leader_epoch)
 
 
@@ -110,7 +110,8 @@ class SegmentCopy:
         copy: its offsets.
         records: its decoded records.
         leader_epoch: leader epoch of its last record.
-        is_moment: whether it is of one moment, as far as its files show; if not, only its checkpoint counts.
+        is_moment: whether its files were all copied at one point in time, as far as they show it; if not, only its
+            checkpoint counts.
         starts: the offsets at which leader epochs begin in it.
         checkpoint: leader epochs and their first offsets.
     """
@@ -205,7 +206,7 @@ def losing(copy: EpochBounds, others: EpochBounds) -> tuple[Loser, int]:
 
 
 def _is_torn(copy: SegmentCopy, common: int, until: int, epoch: EpochBounds) -> bool:
-    """Return whether both logs have something in common at or after an offset where they should differ."""
+    """Return whether both logs have a common record or leader epoch at or after an offset where they should differ."""
     if common >= until:
         return True
     return epoch.lowest == epoch.highest and copy.last_offset_of(epoch.lowest) >= until
@@ -232,7 +233,7 @@ def _covered(copy: SegmentCopy, offsets: Numbers) -> Bools:
 
 
 def _outlived(copy: SegmentCopy, others: LogRecords, match: _Match) -> Bools:
-    """Return which other records the copy lacks although it has an older one of their key, without a gap between."""
+    """Return which other records the copy lacks although it has an older record of the key and no gap lies between."""
     order = np.lexsort((others.offsets, others.keys))
     keys, offsets = others.keys[order], others.offsets[order]
     places = np.arange(len(order))

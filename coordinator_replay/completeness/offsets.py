@@ -1,7 +1,8 @@
 """Proofs about committed offsets from the history of log partitions, for many offsets at once.
 
-A key is proven from each of its records to the next one, because the cleaner removes a record only for a later one of
-its key. Before its first record and across a gap, a key is open, except where nothing is missing any more.
+A key is proven from each of its records to the next one, because the cleaner removes a record only for a later record
+of its key. Before its first record and across a gap, a key is open. It is not open in the part of the log in which no
+offset is missing.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -51,7 +52,7 @@ class OffsetProofs:
             partitions: the log partitions.
             offsets: the offsets.
             first: offsets of the first records.
-            are_begins_open: for which of them the group may have existed before.
+            are_begins_open: for which offsets the group may have existed before.
         """
         absent = np.ones(len(offsets), np.bool_)
         of_both = zip(self._in_ranges(partitions, offsets), self._in_ranges(partitions, first), strict=True)

@@ -1,7 +1,8 @@
 """The past of log partitions in the tables: the time since which it is complete, and proofs of absence.
 
-A missing offset may have had a record of any key. So a missing record proves that its key did not exist only if no
-offset is missing, and if the cleaner can't have removed a record for a later one.
+A missing offset may have had a record of any key. So "the tables have no record of this key" proves that the key did
+not exist only under two conditions. No offset may be missing, and the cleaner must not have removed a record because of
+a later one.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -38,8 +39,8 @@ class LogPartition:
     """The parts of a log partition that audits have read: a row of ``log_partitions``.
 
     Attributes:
-        complete_from_offset: the offset from which nothing is missing and everything is proven; None if that is the end
-            of the read part.
+        complete_from_offset: the offset from which nothing is missing and everything is proven; None if there is no
+            such offset before the end.
         complete_since: the time of that offset; None also after a gap.
         missing_offsets: number of offsets below the end without a record: compacted away, or in a gap.
         gaps: ranges of offsets that no file covered.
@@ -73,7 +74,7 @@ class LogPartition:
         """Return the first offset from which the log proves every key at a point in time.
 
         A key without a record by that time did not exist if its first record is at this offset or later, or if it has
-        no record. The cleaner removes records for later ones only below this offset.
+        no record. Only below this offset does the cleaner remove records because of later ones.
 
         Returns:
             The offset; None if there is no proof, because a key's records may have been removed.
@@ -115,12 +116,15 @@ class LogPartition:
                 yield span, number == len(self.ranges)
 
     def read_to(self, at: datetime) -> int:
-        """Return the end of the range that has a point in time, or of the range after the hole that has it."""
+        """Return the end of the range with a point in time.
+
+        If the time is in a hole, return the end of the range after the hole.
+        """
         parts = ((span, number == len(self.ranges)) for number, span in enumerate(self.ranges, 1))
         return next((span.to_offset for span, is_last in parts if not span.is_over(at, is_last=is_last)), 0)
 
     def has_hole_between(self, since: datetime | None, at: datetime) -> bool:
-        """Return whether offsets are missing between two audits of a time range: known values may have ended."""
+        """Return whether offsets are missing between two audits in a time range; known values may have ended there."""
         if self.gaps:
             return True
         ends = [span.to_timestamp for span in self.ranges[:-1]]
@@ -148,7 +152,7 @@ class Completeness:
         return max((row.end_timestamp for row in self.partitions.values() if row.end_timestamp), default=None)
 
     def proofs(self, at: datetime) -> tuple[list[int], list[int], list[int]]:
-        """Return log partitions that can prove absence at a time, and the offsets from and to which each proves it."""
+        """Return the log partitions that can prove absence at a time, with the first and last offset of each proof."""
         offsets = {number: (row.proven_from(at), row) for number, row in self.partitions.items()}
         proven = [
             (number, offset, row.proven_to(offset)) for number, (offset, row) in offsets.items() if offset is not None

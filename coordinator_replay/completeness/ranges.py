@@ -20,7 +20,7 @@ class CompleteRange:
             for later ones of this range. None if nothing is proven.
         begins_at: the first missing offset before the range, which is the end of the range before; 0 for the first
             range.
-        is_gap: whether the offsets missing before it were in no copy, so that they may have been anything.
+        is_gap: whether no copy had the offsets that are missing before it: they may have been records of any key.
         copy: the copy whose records below ``from_offset`` prove something; None for a range from a table.
         from_timestamp: the running maximum of the records' timestamps at ``from_offset``; None if they have none.
     """
@@ -37,7 +37,7 @@ class CompleteRange:
 
     @property
     def own_copy(self) -> "Copy":
-        """Return the copy; only the run that finds a range has it, not a range from a table."""
+        """Return the copy; a range that was read from a table has no copy."""
         if self.copy is None:
             raise ValueError("a range that a table has knows no copy")
         return self.copy
@@ -66,12 +66,12 @@ class CompleteRange:
         return self.from_offset == 0 or (self.from_timestamp is not None and self.from_timestamp <= at)
 
     def is_over(self, at: datetime, *, is_last: bool) -> bool:
-        """Return whether it ends before a point in time; the last range of a log partition never does."""
+        """Return whether the range ends before a point in time; the last range of a log partition never ends."""
         return not is_last and (self.to_timestamp is None or self.to_timestamp <= at)
 
 
 def are_longer(before: Sequence[CompleteRange], now: Sequence[CompleteRange]) -> bool:
-    """Return whether ranges begin where the earlier ones did, so that only the last one may have become longer."""
+    """Return whether ranges begin where the earlier ranges did: then only the last one can have become longer."""
     return _begins(before) == _begins(now)
 
 

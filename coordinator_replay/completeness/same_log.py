@@ -43,7 +43,7 @@ class EarlierLog:
     end_offset: int | None = None
 
     def columns(self) -> dict[str, Any]:
-        """Return the columns of ``log_partitions`` that keep it for the next run."""
+        """Return these facts as columns of ``log_partitions``, for the next run."""
         return {"topic_id": self.topic_id, "anchors": [anchor.row() for anchor in self.anchors]}
 
     @property
@@ -85,7 +85,7 @@ class LogCopy:
 
     @property
     def key(self) -> tuple[str, int]:
-        """Return folder and log partition, which identify it."""
+        """Return folder and log partition, which identify the copy."""
         return self.folder, self.log_partition
 
     @property
@@ -95,7 +95,7 @@ class LogCopy:
 
     @property
     def diverged(self) -> Comparison | None:
-        """Return the first comparison above that offset that found a different record; None if there is none."""
+        """Return the first comparison above ``matched`` that found a different record; None if there is none."""
         others = [found for found in self.compared if found.anchor.log_offset > self.matched]
         return min(others, key=lambda found: found.anchor.log_offset, default=None)
 
@@ -112,7 +112,7 @@ class LogCopy:
 
     @property
     def place(self) -> str:
-        """Return its place in words."""
+        """Return the place of the copy in words."""
         return self.folder or _EXPORT
 
     def add(self, part: "LogCopy") -> None:
@@ -253,7 +253,7 @@ class LogComparison:
             self.open[place] = min(found.until_offset, self.open.get(place, found.until_offset))
 
     def _lose(self, found: Divergence, name: str | None, earlier: Mapping[int, EarlierLog]) -> None:
-        """Note which records of a copy are lost; without a name, which records of earlier runs."""
+        """Note which records of a copy are lost, or of earlier runs if there is no name."""
         partition, start, epoch = found.log_partition, found.from_offset, found.leader_epoch
         if name is None:
             self.truncate(Truncation(partition, start, found.until_offset, earlier[partition].end_offset, epoch))
@@ -263,7 +263,7 @@ class LogComparison:
             self.stale[name, partition] = StaleCopy(name or _EXPORT, partition, start, epoch)
 
     def truncate(self, lost: Truncation) -> None:
-        """Note a truncation; of several in a log partition, the one by the newest leader counts."""
+        """Note a truncation; if a log partition has several, the truncation by the newest leader counts."""
         other = self.truncated.setdefault(lost.log_partition, lost)
         if (lost.leader_epoch, -lost.from_offset) > (other.leader_epoch, -other.from_offset):
             self.truncated[lost.log_partition] = lost
@@ -342,10 +342,10 @@ def _behind(copy: LogCopy, lost: Truncation) -> Divergence:
 
 
 def _divergence(copy: LogCopy, log: EarlierLog) -> Divergence | None:
-    """Return where a copy diverges from what earlier runs have read, by its anchors; None if none shows that it does.
+    """Return where a copy diverges from the records of earlier runs; None if no anchor shows a divergence.
 
     Raises:
-        InputError: it is of another log, or no leader epoch shows which of both counts.
+        InputError: the copy is of another log, or no leader epoch shows which of the two counts.
     """
     diverged = copy.diverged or _replaced(copy, log)
     if diverged is None:
@@ -401,16 +401,16 @@ def _check_same_log(copy: LogCopy, log: EarlierLog, diverged: Comparison) -> Non
 
 
 def _narrowed(copy: LogCopy, first: int, last: int, epoch: int) -> tuple[int, int]:
-    """Return between which offsets a copy diverges, as exactly as its leader epochs say it.
+    """Return two offsets between which a copy diverges, as exactly as its leader epochs show.
 
-    The checkpoint says that what stands at or behind the start of an epoch is lost. It says nothing about lower
-    offsets: a follower that fetched a cleaned log notes too high a start.
+    The checkpoint says that records at or after the start of an epoch are lost. It says nothing about lower offsets: a
+    follower that fetched a cleaned log notes too high a start.
 
     Args:
         copy: the copy.
-        first: it is the same below.
-        last: it is another one there.
-        epoch: the leader epoch of what was lost.
+        first: the copy is the same below this offset.
+        last: the copy has a different record at this offset.
+        epoch: the leader epoch of the lost records.
     """
     starts = [start for start in copy.epochs if start.leader_epoch > epoch and first <= start.first <= last]
     if starts:
@@ -428,7 +428,8 @@ def logs_after(
 ) -> dict[int, EarlierLog]:
     """Return the facts that a run keeps of the log partitions that it has read; their ends stay as they were.
 
-    Anchors that the dump still has are preferred: a record that has outlived one compaction may well outlive another.
+    Anchors that the dump still has are preferred: a record that has outlived a compaction is likely to outlive the
+    next.
 
     Args:
         earlier: the facts of earlier runs.

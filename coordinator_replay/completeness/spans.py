@@ -16,7 +16,7 @@ class ExactSpan(NamedTuple):
     """A part of a log partition in which everything is proven.
 
     Attributes:
-        after_ms: the time of its first record, at which other records may still be missing; -1 for the log's start.
+        after_ms: the time of its first record; other records of this time may be missing. -1 for the log's start.
         to_ms: the time of its last record.
     """
 
@@ -48,7 +48,7 @@ def is_begin_proven(spans: Sequence[ExactSpan], at_ms: int | None, *, recurs: bo
     Args:
         spans: the spans of its log partition; none if no record is missing.
         at_ms: the time; None if no record has it.
-        recurs: whether it may have occurred before, and been over in between.
+        recurs: whether it may have occurred before, with an end in between.
         joins_ms: an earlier occurrence within this time would count as the same.
 
     >>> spans = [ExactSpan(0, -1, 50), ExactSpan(0, 70, 90)]
@@ -89,8 +89,8 @@ def is_end_proven(spans: Sequence[ExactSpan], at_ms: int | None) -> bool:
     """Return whether something last seen at a time is proven to have been over then.
 
     Args:
-        spans: of its log partition; none where no record is missing.
-        at_ms: the time; None where no record says it.
+        spans: the spans of its log partition; none if no record is missing.
+        at_ms: the time; None if no record has it.
 
     >>> spans = [ExactSpan(0, -1, 50), ExactSpan(0, 70, 90)]
     >>> [is_end_proven(spans, at_ms) for at_ms in (49, 50, 60, 70)]

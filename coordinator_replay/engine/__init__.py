@@ -1,5 +1,5 @@
-"""Records of one group in, events out: the state machines of the group coordinator, and nothing else.
+"""State machines of the group coordinator: records of one group go in, events come out.
 
-Two rules hold in this room. Every change of a group's state happens here. And nothing here knows where records come
-from or who asks: no files, no clock, no randomness, no logging, only the standard library.
+Two rules hold in this room. Every change of a group's state happens here. The code uses only the standard library: no
+files, no clock, no randomness, no logging.
 """

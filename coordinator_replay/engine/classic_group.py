@@ -32,11 +32,11 @@ class ClassicGroup:
     """One classic group.
 
     Attributes:
-        state_timestamp_ms: when the group entered its state, None where the log does not say.
-        protocol_type: None until the first member gives one.
+        state_timestamp_ms: when the group entered its state; None if the record has no time.
+        protocol_type: the protocol type; None until the first member gives it.
         protocol: the chosen protocol, None while there is none.
-        members: members by id; ``subscription.protocols`` is the chosen protocol, others are not written.
-        is_simple: the group holds offsets and never had a record of its own.
+        members: members by id. ``subscription.protocols`` has only the chosen protocol, because Kafka writes no other.
+        is_simple: the group has committed offsets but never had a ``GroupMetadata`` record.
         missing: ``missing_before`` of the record the group was loaded from.
     """
 

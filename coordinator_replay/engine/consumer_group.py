@@ -1,8 +1,8 @@
 """A consumer group of KIP-848, from kinds 3, 4, 5, 6, 7, 8 and 16.
 
 Mirrors ``modern.consumer.ConsumerGroup``. The state of the group is never written: it follows from epochs and
-members, by the first of ``STATES`` that holds. So a joint condition moves the group on, not a record; records only
-change the inputs of the condition. A member's own state is written (kind 8), by ``MEMBER_STATES``.
+members, by the first of ``STATES`` that holds. So no record sets the state: records only change the epochs and members
+that the conditions read. A member's own state is written (kind 8), by ``MEMBER_STATES``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -102,9 +102,10 @@ class ConsumerGroup(ReconcilingGroup):
         self._vote(*(None if member is None else member.subscription for member in (before, after)))
 
     def read_subscription(self, value: Mapping[str, Any]) -> Subscription:
-        """Return kind 5.
+        """Return the subscription in a value of kind 5.
 
-        If ``classicMemberMetadata`` is absent, the broker did not know it: the member uses the new protocol.
+        If ``classicMemberMetadata`` is absent, the broker was too old
+        to know that field, so the member uses the new protocol.
         """
         classic = value.get("classicMemberMetadata")
         protocols: tuple[Protocol, ...] = ()
@@ -129,7 +130,7 @@ class ConsumerGroup(ReconcilingGroup):
         )
 
     def read_current(self, value: Mapping[str, Any], missing: int) -> Current:
-        """Return kind 8."""
+        """Return the current assignment in a value of kind 8."""
         assigned = value.get("assignedPartitions")
         if assigned is None:
             assigned = value.get("topicPartitions", ())

@@ -1,9 +1,8 @@
 """Events of a group, as plain data.
 
-The events of one operation of the coordinator are made together, after its last record, because no state between two
-records of an operation was ever visible. The events of an operation have the order of their records. Only the event
-that names a change of the group's state carries that change, so each event starts in the state in which the event
-before it ended.
+The events of one operation of the coordinator are made together, after its last record: clients never see the state
+between two records of an operation. The events of an operation have the order of their records. Only one event of an
+operation carries the change of the group's state. So each event starts in the state in which the event before it ended.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,13 +16,13 @@ class EventKind(StrEnum):
     """Everything that can happen to a group.
 
     Attributes:
-        GROUP_CREATED: the group's first record, and nothing is missing before it.
+        GROUP_CREATED: the group's first record; no record is missing before it.
         GROUP_DISCOVERED: the first record seen of a group whose beginning is not in the log.
-        GROUP_REBORN: the epoch fell over a gap: the group was deleted and made again where records are missing.
-        GROUP_CONVERTED: the group changed its type, its members with it.
+        GROUP_REBORN: the epoch fell across missing records: among them the group was deleted and created again.
+        GROUP_CONVERTED: the group and its members changed their type.
         GROUP_EMPTIED: the last member was removed.
         GROUP_DELETED: the group's tombstone.
-        MEMBER_JOINED: a member id that was not there before.
+        MEMBER_JOINED: a member joined under a new member id.
         MEMBER_LEFT: a member was removed; LeaveGroup, fencing and a timeout look the same.
         MEMBER_REPLACED: a static member joined under a new member id.
         MEMBER_AWAY: a static member left temporarily (member epoch -2).
@@ -37,15 +36,16 @@ class EventKind(StrEnum):
         TOPOLOGY_CHANGED: the topology of a streams group was written or removed.
         TOPIC_METADATA_CHANGED: the topics the group reads changed, as far as the record shows.
         SHARE_STATE_CHANGED: partitions of a share group are being initialised, are initialised, or deleted.
-        EPOCH_CHANGED: the epoch moved in a group without members.
+        EPOCH_CHANGED: the group epoch changed in a group without members.
         REBALANCE_STARTED: a new group epoch: members must get a new target.
         TARGET_ASSIGNED: new targets were computed.
         MEMBER_RECONCILING: a member took a step and is not yet at its target.
         MEMBER_RECONCILED: a member reached its target.
-        REBALANCE_COMPLETED: every member reached its target; in a classic group a generation was synced.
+        REBALANCE_COMPLETED: every member reached its target; in a classic group, the generation was written after
+            SyncGroup.
         STATE_CHANGED: the state of the group changed and no other event says so.
         RECORDS_MISSING: records of the group may be missing from here on; the state follows from the remaining records.
-        RECORDS_COMPLETE: from here on no record of the group is missing: the state is proven again.
+        RECORDS_COMPLETE: from here on no record of the group is missing, so the state is proven again.
         GROUP_MOVED: from here on only records of the group in another log partition count.
         INVARIANT_BROKEN: a rule that every log keeps is broken, and no gap explains it.
     """
@@ -95,18 +95,18 @@ class Event(NamedTuple):
         from_state: state of the group before the event, None when there was no group.
         to_state: state after it, ``Dead`` when the group was removed.
         epoch: generation or group epoch after the operation.
-        assignment_epoch: None in a classic group.
+        assignment_epoch: epoch of the target assignment; None in a classic group.
         member_count: members after the operation.
-        is_exact: whether the step is proven; False if the group just before it isn't, or if records of the step are
-            missing.
+        is_exact: whether the event is proven; False if the group before it is not proven, or if records of the
+            operation may be missing.
         partition: log partition of the record that the event rests on.
-        offset: its position.
-        timestamp_ms: its timestamp; None where it carries none.
-        member: the member concerned as it is after the operation (as it was, when it was removed).
-        before: the same member as it was before, None when it was not there.
+        offset: offset of that record.
+        timestamp_ms: timestamp of that record; None if the record has none.
+        member: the member concerned, after the operation; if it was removed, as it was before.
+        before: the same member before the operation; None if it did not exist.
         members: all members concerned, if the event is about several.
-        changes: what else the kind needs: old and new values of the group's fields as ``[old, new]``.
-        is_state_exact: whether the group is proven after the operation, so that no missing record can change it.
+        changes: changed fields of the group, each as ``[old, new]``.
+        is_state_exact: whether the group is proven after the operation: no missing record can change its state.
     """
 
     kind: EventKind
@@ -133,11 +133,11 @@ class Event(NamedTuple):
 
     @property
     def instance_id(self) -> str | None:
-        """Return its instance id, for a static member."""
+        """Return the instance id of the member concerned; None if the member is not static."""
         return self.member.instance_id if self.member is not None else None
 
     def detail(self, show: "Show | None" = None) -> dict[str, Any]:
-        """Return old and new values, fit for JSON: the column ``group_timeline.detail``.
+        """Return old and new values in a form for JSON, for the column ``group_timeline.detail``.
 
         Args:
             show: function that formats an assignment; ``listed`` by default.
@@ -153,10 +153,7 @@ Show = Callable[[Assignment], list[dict[str, Any]]]
 
 
 def listed(assignment: Assignment) -> list[dict[str, Any]]:
-    """Return an assignment as a list of structs.
-
-    ``topic`` is as in the group's records: an id, a name, or a subtopology.
-    """
+    """Return an assignment as a list of structs; ``topic`` is the record's topic id, topic name or subtopology."""
     return [{"topic": topic, "partitions": list(partitions)} for topic, partitions in sorted(assignment.items())]
 
 
@@ -211,7 +208,7 @@ def _changed(event: Event, show: Show) -> dict[str, Any]:
 
 
 def _protocols(subscription: Subscription | None) -> list[dict[str, Any]]:
-    """Return names of the supported protocols, and the versions of the blobs under them."""
+    """Return the name of each supported protocol and the version of its blob."""
     return [
         {"name": protocol.name, "version": (protocol.fields or {}).get("version")}
         for protocol in (subscription.protocols if subscription is not None else ())

@@ -10,7 +10,7 @@ from coordinator_replay.engine.reconciliation import Reconciliation
 
 
 def member_changes(operation: Operation, group: Group | None) -> list[MemberChange]:
-    """Return members before and after; a static member under a new id is one change, not two."""
+    """Return each member before and after the operation; a static member under a new member id is one change."""
     members = group.members if group is not None else {}
     removed_at = operation.at.get("removed", operation.last_offset)
     starts_over = is_reborn(operation, group)
@@ -71,7 +71,7 @@ def note_subscription(change: MemberChange, notes: list[Note]) -> None:
 
 
 def _metadata(subscription: Subscription) -> tuple[Any, ...]:
-    """Return a subscription without its topics; of its blobs only the version, since owned partitions move."""
+    """Return a subscription without topics and owned partitions: only the version of each blob is kept."""
     versions = [(protocol.name, (protocol.fields or {}).get("version")) for protocol in subscription.protocols]
     return subscription._replace(topics=None, regex=None, protocols=()), versions
 

@@ -1,7 +1,7 @@
 """Events of an operation on a consumer, share or streams group.
 
-A rebalance begins with a new group epoch. It is over when every member is at its target of that epoch. In consumer
-and streams groups the state is then Stable again; a share group is Stable all the while.
+A rebalance begins with a new group epoch. It is over when every member is at its target of that epoch. Consumer and
+streams groups are then Stable again. A share group is Stable during the whole rebalance.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ def note_modern(
 ) -> None:
     """Note members, epochs, targets and everything else of a group that is not classic."""
     state = group.reconciliation
-    # An upgrade takes the members of another type over as they are: the event of the conversion has them.
+    # An upgrade keeps the members of the former type unchanged, so the event of the conversion lists them.
     is_upgrade = before is not None and before.group_type is not group.group_type and before.member_count > 0
     for change in changes:
         note_arrival(change, notes)
@@ -54,7 +54,7 @@ def _static_member_was_away(notes: Sequence[Note]) -> bool:
 
 
 def _is_epoch_unseen(state: Reconciliation) -> bool:
-    """Return whether the record of an epoch is missing: a group made in memory begins at 1 and writes none before 2."""
+    """Return whether the record of an epoch is missing: a new group is at 1 in memory and writes no epoch below 2."""
     if state.epoch_missing is not None and state.assignment_missing is not None:
         return False
     member_epochs = (member.current.epoch for member in state.members.values() if member.current is not None)

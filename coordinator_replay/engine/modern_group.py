@@ -61,7 +61,7 @@ class ReconcilingGroup(ABC):
 
     @property
     def state(self) -> GroupState:
-        """Return the first state whose condition holds; the condition of the last one always does."""
+        """Return the first state whose condition holds; the last condition always holds."""
         return next(state for state, _, holds in self.states if holds(self))
 
     @property
@@ -81,11 +81,11 @@ class ReconcilingGroup(ABC):
 
     @property
     def assignor(self) -> str | None:
-        """Return the assignor that members have chosen; None if they can't choose, or none does."""
+        """Return the assignor that members have chosen; None if the type has no choice or no member chose."""
         return None
 
     def header(self, state: GroupState) -> Header:
-        """Return the present group without its members; the caller knows its state."""
+        """Return the group as it is now, in the given state and without its members."""
         group = self.reconciliation
         return Header(
             self.group_type,
@@ -130,7 +130,7 @@ class ReconcilingGroup(ABC):
 
     @abstractmethod
     def read_subscription(self, value: Mapping[str, Any]) -> Subscription:
-        """Return a member's subscription, by the value of its record."""
+        """Return a member's subscription from the value of its record."""
 
     def read_target(self, value: Mapping[str, Any], missing: int) -> Target:
         """Return a member's target assignment from the value of its record: kinds 7 and 13.

@@ -1,4 +1,4 @@
-"""Notes of an operation: its events before the states around them are known."""
+"""Notes of an operation: events whose states before and after are not known yet."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ Group = ClassicGroup | ModernGroup
 
 
 class Note(NamedTuple):
-    """A future event: all its parts except the states around it."""
+    """A future event: all its fields except the states before and after it."""
 
     kind: EventKind
     offset: int
@@ -57,10 +57,10 @@ def broken(rule: str, at: int, detail: Mapping[str, Any], member: Member | None 
 
 
 def is_explained(operation: Operation, stamps: Sequence[int | None]) -> bool:
-    """Return whether records are missing since the oldest of some records: then a contradiction proves no fault.
+    """Return whether records are missing since the oldest of some records: missing records can explain a contradiction.
 
     Args:
         operation: the last one.
-        stamps: ``missing_before`` of the records, None where one was never seen.
+        stamps: ``missing_before`` of each record; None for a record that was never seen.
     """
     return any(stamp is None or operation.missing > stamp for stamp in stamps)

@@ -6,8 +6,8 @@ transactional bit. The marker's producer epoch does not count, because with KIP-
 pending offset is stored only if its record is younger than the stored offset's record. A tombstone removes the stored
 offset and the pending offsets of all producers at once.
 
-The pipeline does the same in columns for millions of commits. This form, record by record, is what the simulated
-coordinator runs on, and what tests compare the pipeline with.
+The pipeline does the same in columns for millions of commits. The simulated coordinator uses this code, which takes
+record by record, and tests compare the pipeline with it.
 """
 
 from collections.abc import Mapping
@@ -29,9 +29,9 @@ class StoredOffset:
 
     Attributes:
         committed_offset: the next offset to consume.
-        leader_epoch: None where the record had none.
+        leader_epoch: leader epoch of the record; None if the record has none.
         expire_timestamp_ms: explicit time of expiry (value version 1); None if there is none.
-        log_offset: position of the commit's record, which is what ages are compared by.
+        log_offset: log offset of the commit's record; of two commits, the one with the lower offset is older.
         producer_id: -1 for a plain commit.
     """
 
@@ -60,11 +60,11 @@ class Offsets:
 
     @property
     def unstable(self) -> frozenset[TopicPartition]:
-        """Return partitions that a ``requireStable`` answer withholds, because a transaction on them is open."""
+        """Return partitions with an open transaction: OffsetFetch with ``requireStable`` returns no offset for them."""
         return frozenset(key for offsets in self.pending.values() for key in offsets)
 
     def apply(self, record: Record) -> None:
-        """Take a commit or its tombstone."""
+        """Apply a commit or its tombstone."""
         key = (record.key["topic"], record.key["partition"])
         if record.value is None:
             self.stored.pop(key, None)
@@ -93,7 +93,7 @@ class Offsets:
 
 
 def read_commit(key: Mapping[str, Any], value: Mapping[str, Any], record: Record) -> StoredOffset:
-    """Return the offset in a commit's key and value; a -1 that means nothing becomes None."""
+    """Return the offset in a commit's key and value; None replaces a -1 that means "not set"."""
     leader_epoch = value.get("leaderEpoch", NO_LEADER_EPOCH)
     expire = value.get("expireTimestamp", NO_EXPIRE_TIMESTAMP)
     return StoredOffset(

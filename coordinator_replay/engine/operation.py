@@ -1,13 +1,13 @@
 """One operation of the coordinator: its records of one group so far.
 
 A handled request or an expired timer appends all its records at once, with one timestamp, in an order fixed by the
-coordinator's code. So records of one group belong together as long as the timestamp stays the same and the order
-continues. A record that comes earlier in the order begins the next operation of the same millisecond. A batch may have
-several operations, because writes are gathered; so batches prove nothing here. (Source: ``GroupMetadataManager``, the
-orders of heartbeat, leave, static replacement, conversion and deletion.)
+coordinator's code. So records of one group belong to one operation while the timestamp stays the same and the order
+continues. A record with an earlier place in the order begins the next operation, even in the same millisecond. Batches
+don't separate operations, because the broker gathers several operations in one batch. (Source:
+``GroupMetadataManager``, the orders of heartbeat, leave, static replacement, conversion and deletion.)
 
-There is one exception to the order. A static member that returns first gets copies of its records, the last one at
-member epoch 0. Then the ordinary part of the same operation begins.
+There is one exception to the order. When a static member returns, the coordinator first writes copies of its records,
+the last copy at member epoch 0. Then it writes the ordinary records of the same operation.
 """
 
 from collections.abc import Mapping
@@ -49,7 +49,7 @@ PHASE: Mapping[tuple[str, bool], int] = {
         for is_tombstone in (True, False)
     },
 }
-"""The place of a kind of record in the order, a tombstone or not; other kinds may stand anywhere."""
+"""The place in the order, by record kind and whether the record is a tombstone. Other kinds may come anywhere."""
 
 ONCE = frozenset({BUMPS, INSTALLS, CLASSIC})
 """Phases in which an operation has at most one record."""
@@ -94,14 +94,15 @@ class Operation:
     """The records of one operation on one group, gathered until the next one begins.
 
     Attributes:
-        phase: where in the order the last record stood.
-        is_exact: False if records may be missing before or inside it, or if it broke a rule that only a gap can break.
+        phase: the place of the last record in the order.
+        is_exact: False if records may be missing before or inside the operation, or if it broke a rule that only
+            missing records explain.
         missing: ``missing_before`` of its last record.
-        before: the group as it was, None when there was none.
+        before: the group before the operation; None if there was none.
         members: the members it touched.
         at: offset of the last record about each field of the group itself, e.g. ``epoch``, ``removed``.
-        changes: old values of fields of the group itself, by the same names.
-        damage: rules that one record alone broke: name, detail, position.
+        changes: old values of the group's own fields, by the names in ``at``.
+        damage: rules that a single record broke: name, detail, offset.
         wrote_subscription: whether it wrote or removed a member's subscription, or created a member.
         wrote_target: whether it wrote or removed a member's target assignment.
     """
@@ -148,7 +149,7 @@ class Operation:
             self.phase = phase
 
     def touch(self, member_id: str, before: Member | None) -> Touch:
-        """Return the operation's changes of a member, with the member as it was before."""
+        """Return the operation's changes of a member; they hold the member as it was before."""
         touch = self.members.get(member_id)
         if touch is None:
             touch = self.members[member_id] = Touch(before, self.last_offset)

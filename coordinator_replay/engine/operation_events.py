@@ -1,8 +1,8 @@
 """Events of an operation that has ended.
 
 The events come from the difference between the group before and after the operation, not from single records. Three
-tombstones and three records under the same instance id are one static member that came back. A tombstone of one type
-followed by records of another type is a conversion. Only parts that the operation touched are compared.
+tombstones and three records with the same instance id mean one event: a static member came back. A tombstone of one
+type followed by records of another type is a conversion. Only parts that the operation touched are compared.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from coordinator_replay.engine.modern_events import note_modern
 from coordinator_replay.engine.notes import Group, MemberChange, Note
 from coordinator_replay.engine.operation import Operation
 
-# Looking a member up in an enum costs a tenth of a microsecond each time, and these stand in the way of every event.
+# A look-up in an enum costs a tenth of a microsecond, and every event would need several.
 CREATED, DISCOVERED, DELETED = EventKind.GROUP_CREATED, EventKind.GROUP_DISCOVERED, EventKind.GROUP_DELETED
 EMPTY, DEAD = GroupState.EMPTY, GroupState.DEAD
 
@@ -32,7 +32,7 @@ NAMES_THE_STATE: Mapping[GroupState, tuple[EventKind, ...]] = {
     ),
     GroupState.NOT_READY: (EventKind.GROUP_CONVERTED, EventKind.REBALANCE_STARTED),
 }
-"""Which event of an operation carries the group into a state: the first kind that is there, else the last event."""
+"""Kinds of the event that carries the change to a state: the first kind among the events, else the last event."""
 
 
 def operation_events(
@@ -83,7 +83,10 @@ def _note_life(operation: Operation, group: Group, changes: list[MemberChange], 
 
 
 def _is_beginning(operation: Operation, group: Group) -> bool:
-    """Return whether a group surely begins here: no record is missing, or it is the empty one of a first join."""
+    """Return whether a group certainly begins here.
+
+    It does if no record is missing, or if it is the empty group that a first join writes.
+    """
     if operation.is_exact:
         return True
     return isinstance(group, ClassicGroup) and not group.generation and not group.members and not group.is_simple
@@ -140,7 +143,7 @@ def _events(
 
 
 def _carrier(notes: list[Note], state: GroupState | None, final: GroupState) -> int | None:
-    """Return index of the note that carries the group into its final state, None where no note needs to."""
+    """Return the index of the note that carries the change to the final state; None if no note has to."""
     if state is final:
         return None
     kinds = [note.kind for note in notes]

@@ -1,6 +1,6 @@
 """Values as plain data and back, by their type hints: dicts with text keys, lists, texts, numbers, booleans and None.
 
-Snapshots are made of it. ``form`` knows
+Snapshots consist of such data. ``form`` supports
 
 - texts, numbers, booleans and ``Any``, which stay as they are, and a ``StrEnum`` by its value;
 - tuples, lists and sets;
@@ -9,7 +9,7 @@ Snapshots are made of it. ``form`` knows
   Fields at the end with their default are left out. A dataclass derives other fields in ``__post_init__``;
 - ``None`` or one of several types: as a pair of the type's number and the value if there are several.
 
-``Fields`` does the same for attributes of an object that has more than its state.
+``Fields`` does the same for chosen attributes of an object.
 """
 
 import types
@@ -27,7 +27,7 @@ Convert = Callable[[Any], Any]
 
 
 class Form(NamedTuple):
-    """Functions that write values of a type as plain data and read them back; None if both are the same."""
+    """Functions that write values of a type as plain data and read them back; None if a value already is plain data."""
 
     write: Convert | None
     read: Convert | None
@@ -135,7 +135,7 @@ def _mapping(key: Any, item: Any) -> Form:
 
 
 def _sequence(made: Callable[[list[Any]], Any], forms: list[Form], defaults: Sequence[Any] = ()) -> Form:
-    """Return a list with a form for each place; places at the end that have their default are left out."""
+    """Return the form of a sequence with a form for each place; defaults at the end are not written."""
     writes = [(place, form.write) for place, form in enumerate(forms) if form.write is not None]
     reads = [(place, form.read) for place, form in enumerate(forms) if form.read is not None]
 
@@ -182,7 +182,7 @@ def _dataclass(cls: Any) -> Form:
 
 
 class Fields:
-    """Some attributes of the objects of a class as a dict; the class has to annotate them.
+    """Chosen attributes of the objects of a class, written as a dict; the class has to annotate them.
 
     Args:
         cls: the class.
@@ -211,7 +211,7 @@ def restoring(what: str, version: int, snapshot: Mapping[str, Any]) -> AbstractC
     """Check the version of a snapshot, and turn any error inside into one error.
 
     Raises:
-        SnapshotError: its version is another, or a part is missing or has another form.
+        SnapshotError: the version differs, or a part is missing or has the wrong form.
     """
     actual = snapshot.get("version") if isinstance(snapshot, Mapping) else None
     if actual != version:

@@ -1,9 +1,9 @@
 """Reconciliation of consumer, share and streams groups: epochs, members, targets, and members not yet at them.
 
 Mirrors ``ModernGroup`` and the part of ``GroupMetadataManager.replay`` that is the same for the three. The broker
-refuses to load some logs: with a member's tombstone while it still has an epoch, or a group's while it still has
-members. This module goes on and marks the operation as not exact, because compacted and partial copies hold such
-records.
+refuses to load some logs. It refuses a tombstone of a member that still has an epoch, and a tombstone of a group that
+still has members. Compacted and partial copies have such records, so this module continues and marks the operation as
+not exact.
 
 A group made in memory stands at group epoch 1 and assignment epoch 1, so the first epoch on disk is usually 2.
 """
@@ -35,16 +35,16 @@ class Reconciliation:
     """Epochs, members and targets of one group, kept as its records come.
 
     Attributes:
-        birth_missing: ``missing_before`` when the group began, None where its beginning is not in the log.
-        epoch_missing: ``missing_before`` of the record that gave the epoch, None where none did.
-        assignment_missing: the same of the assignment epoch.
+        birth_missing: ``missing_before`` when the group began; None if its beginning is not in the log.
+        epoch_missing: ``missing_before`` of the record with the group epoch; None without such a record.
+        assignment_missing: ``missing_before`` of the record with the assignment epoch.
         early_targets: target assignments of members that have no other record.
         unreconciled: members that are not at their target.
-        incomplete: members with a part that was not seen.
+        incomplete: members of which one record has not been seen.
         owners: owner by topic and partition, after the last operation.
         target_owners: owner by topic and partition in the target assignments.
-        is_rebalancing: whether there is a new epoch that not all members have reached yet; None if they may have
-            reached it by missing records.
+        is_rebalancing: whether some members have not reached the new epoch yet; None if missing records may have
+            brought them there.
     """
 
     birth_missing: int | None = None
@@ -67,7 +67,7 @@ class Reconciliation:
             self.put(member)
 
     def target_of(self, member_id: str) -> Target | None:
-        """Return the target assignment of a member that may not exist."""
+        """Return a member's target assignment, even if the member does not exist."""
         member = self.members.get(member_id)
         return self.early_targets.get(member_id) if member is None else member.target
 
@@ -106,7 +106,7 @@ class Reconciliation:
         self.unreconciled = {member_id for member_id, member in self.members.items() if not self.is_reconciled(member)}
 
     def is_reconciled(self, member: Member) -> bool:
-        """Return whether a member that is stable at the assignment epoch has nothing left to do."""
+        """Return whether a member, stable at the assignment epoch, has all its target partitions and no others."""
         current = member.current or JOINING
         return current.state is STABLE and current.epoch == self.assignment_epoch
 
@@ -115,7 +115,7 @@ class Reconciliation:
         return bool(self.members) and not self.unreconciled and self.assignment_epoch >= self.epoch
 
     def subscribe(self, record: Record, operation: Operation, subscription: Subscription) -> None:
-        """Take a member's subscription; an unknown member is created, a known one keeps its assignment."""
+        """Take a member's subscription; create an unknown member, and keep the assignment of a known member."""
         member_id = record.key["memberId"]
         before = self.members.get(member_id)
         operation.wrote_subscription = True
@@ -127,7 +127,7 @@ class Reconciliation:
         self.put(member)
 
     def assign(self, record: Record, operation: Operation, current: Current) -> None:
-        """Take a member's current assignment; an unknown member is created without a subscription."""
+        """Take a member's current assignment; create an unknown member without a subscription."""
         member_id = record.key["memberId"]
         before = self.members.get(member_id)
         operation.touch(member_id, before).current_at = record.offset
@@ -197,7 +197,7 @@ class Reconciliation:
             self.incomplete.discard(member.member_id)
 
     def remove_group(self, record: Record, operation: Operation) -> None:
-        """Replay the tombstone of the group: members and targets that are left are removed with it."""
+        """Replay the tombstone of the group; remove its remaining members and targets too."""
         if self.members or self.early_targets or self.assignment_epoch != NO_ASSIGNMENT_EPOCH:
             operation.is_exact = False
         for member_id, member in self.members.items():
@@ -209,14 +209,14 @@ def assign_partitions(
     owners: dict[tuple[str, int], str],
     changes: list[tuple[str, Assignment, Assignment]],
 ) -> list[tuple[str, int, str, str]]:
-    """Move partitions between owners, everything revoked before anything is assigned.
+    """Move partitions between owners: first revoke all, then assign all.
 
     Args:
         owners: owner by topic and partition; changed in place.
         changes: member id, what it owned, what it owns.
 
     Returns:
-        Partitions taken while another member holds them: topic, partition, the holder, the taker.
+        Partitions that were assigned while another member owned them: topic, partition, owner, new owner.
     """
     contested = []
     for member_id, old, new in changes:

@@ -1,19 +1,19 @@
-"""Replay of one group: its records in log order go in, events come out.
+"""Replay of one group: records go in, in log order, and events come out.
 
-``apply`` takes every decoded record of the group, in whatever state the log is, and never raises an error on it.
-Tombstones of unknown keys do nothing. Records of unknown groups and members create them. Unknown kinds are skipped,
-as in the broker's own loader.
+``apply`` takes every decoded record of the group and never raises an error, however damaged the log is. Tombstones of
+unknown keys do nothing. Records of unknown groups and members create them. Unknown kinds are skipped, as in the
+broker's own loader.
 
 Gaps of missing records are marked; their content is never guessed. A group is proven from the offset ``proven_from``
-on. The caller, who has the whole log partition, says that behind it every key of the group has its last record. If
-the caller says nothing, a group is proven as long as no offset below is missing. A classic group is also proven from
-its first record on, if the missing records were compacted away. One key holds the whole group, and the cleaner
-removes a record only for a later one of its key (``Cleaner.shouldRetainRecord``). So there was no other value between
-two that are left.
+on. The caller sets it, because it has the whole log partition: from this offset on, the last record of every key of the
+group is there. If the caller sets nothing, a group is proven as long as no offset before the record is missing. A
+classic group is also proven from its first record on, if the missing records were compacted away. One key holds the
+whole group, and the cleaner removes a record only for a later one of its key (``Cleaner.shouldRetainRecord``). So the
+cleaner leaves the newest value, and no value is missing between the records that are left.
 
 Events of an operation come out when the next operation begins, or with ``finish``. A classic group's value is an
-operation's last record, so its events come at once. A snapshot keeps the operation that is still open: replay in
-slices gives the events of replay in one go.
+operation's last record, so its events come at once. A snapshot keeps the operation that is still open. So a replay in
+several slices gives the same events as a replay in one go.
 """
 
 from collections.abc import Callable, Mapping
@@ -48,7 +48,7 @@ _MODERN_HANDLERS = {
     "TargetAssignmentMember": "replay_target",
     "CurrentMemberAssignment": "replay_current",
 }
-"""Methods of all three machines, by what follows the group's type in the kind's name."""
+"""Methods that all three machines have, by the part of the kind's name after the group's type."""
 
 HANDLERS: Mapping[str, tuple[Machine, Handler]] = {
     **{
@@ -60,17 +60,17 @@ HANDLERS: Mapping[str, tuple[Machine, Handler]] = {
     "ConsumerGroupRegularExpression": (ConsumerGroup, ConsumerGroup.replay_regex),
     "StreamsGroupTopology": (StreamsGroup, StreamsGroup.replay_topology),
 }
-"""Which machine takes a kind, and how. Classic values and share state, which differ, are in ``StateReplay`` itself."""
+"""The machine and the method for each kind. Classic values and share state differ: ``StateReplay`` handles them."""
 
 REMOVES_THE_GROUP = frozenset(f"{machine.__name__}Metadata" for machine in MACHINES)
 SHARE_STATE = "ShareGroupStatePartitionMetadata"
 PASSED_OVER = frozenset({"ShareGroupPartitionMetadata"})
-"""Kinds that no state follows from: only Kafka 4.0 wrote them, and later releases pass over them."""
+"""Kinds without effect on the state: only Kafka 4.0 wrote them, and later releases skip them."""
 GROUP_METADATA = "GroupMetadata"
 OWN_KEYS = REMOVES_THE_GROUP | {GROUP_METADATA}
-"""Kinds of which a group has one key: every generation or epoch writes it again."""
+"""Kinds with one key per group: every generation or epoch writes this key again."""
 NEVER_EXACT = -1
-"""``missing_before`` of a simple group whose own records may be missing."""
+"""``missing_before`` of a simple group whose group records may be missing."""
 HIGHEST_FIRST_EPOCH = {group_type: 1 if group_type is GroupType.CLASSIC else 2 for group_type in GroupType}
 """The highest epoch or generation that the first operation of a new group writes."""
 NO_EPOCH = 0
@@ -78,7 +78,7 @@ NO_EPOCH = 0
 
 
 VERSION = 10
-"""Rises with every change of the form of snapshots; one of another version is refused."""
+"""Version of the form of snapshots; ``restore`` refuses every other version."""
 
 
 @dataclass(slots=True, eq=False)
@@ -87,16 +87,16 @@ class StateReplay:
 
     Attributes:
         group_id: its name.
-        group: the group as of the last record, None where there is none.
-        offsets: its committed offsets, of those commits that ``apply`` was called with.
-        proven_from: log offset from which no key of the group is open, or LARGEST_INT64; None where that is not known.
-            is_cleaned: what is missing behind the group's last record is known to have been compacted away.
-        is_contested: records of the group are written to another log partition at the same time, so that none proves
-            what it is.
+        group: the group after the last record; None if it does not exist.
+        offsets: its committed offsets, from the commits that ``apply`` received.
+        proven_from: log offset from which every key of the group is proven, or LARGEST_INT64 for never; None if
+            unknown.
+            is_cleaned: the offsets missing after the group's last record are known to have been compacted away.
+        is_contested: records of the group are also written to another log partition at the same time, so no record
+            proves its state.
         open_keys: keys with an unreadable value and no later record.
-        is_state_exact: the group is proven after the last operation that is over.
-
-    A value that can't be read counts as a missing record.
+        is_state_exact: the group is proven after the last finished operation. An unreadable value counts as a missing
+            record.
     """
 
     group_id: str
@@ -118,7 +118,7 @@ class StateReplay:
 
     @property
     def state(self) -> GroupState:
-        """Return the state of the group as of the last record, ``Dead`` if there is none."""
+        """Return the state of the group after the last record; ``Dead`` if the group does not exist."""
         return self.group.state if self.group is not None else GroupState.DEAD
 
     def apply(self, record: Record) -> list[Event]:
@@ -166,10 +166,10 @@ class StateReplay:
         self.offsets.apply_marker(marker)
 
     def finish(self, missing_from: int | None = None) -> list[Event]:
-        """End the operation that is still open and return its events; without one, nothing.
+        """End the open operation and return its events; return no events if no operation is open.
 
         Args:
-            missing_from: the first missing offset behind; the operation may go on there.
+            missing_from: the first missing offset after the operation, whose missing records may belong to it.
         """
         operation, self._operation = self._operation, None
         if operation is None:
@@ -180,7 +180,8 @@ class StateReplay:
         self.is_state_exact = not is_cut and self._is_proven_behind(operation)
         events = operation_events(operation, self.group, final, is_state_exact=self.is_state_exact)
         if is_cut:
-            # Only its last record says what it was: a group's tombstone may be the beginning of a conversion.
+            # Only an operation's last record tells its meaning: a group's tombstone may be the beginning of a
+            # conversion.
             events = [event._replace(is_exact=False) for event in events]
         is_as_before = not operation.at and not operation.wrote_subscription and final is self._state
         self._header = operation.before if is_as_before else None
@@ -190,7 +191,7 @@ class StateReplay:
     def _doubt_beginning(self, operation: Operation) -> None:
         """Mark a group as begun before its first record, if its epoch is too high for a new group.
 
-        The copy then mixes several points in time, so ``proven_from`` no longer holds: it assumes a single one.
+        The copy then mixes several points in time, but ``proven_from`` assumes a single point, so it is dropped.
         """
         group = self.group
         if self.proven_from is None or operation.before is not None or group is None or not operation.is_exact:
@@ -202,20 +203,21 @@ class StateReplay:
                 group.reconciliation.birth_missing = None
 
     def prove_from(self, offset: int) -> None:
-        """Take the offset from which the copy that follows proves the group, or LARGEST_INT64."""
+        """Set the offset from which the next copy proves the group; LARGEST_INT64 if it never does."""
         self.proven_from = offset
         self._own_kind = self._missing_in_tail = None
 
     def _end_proof(self) -> None:
-        """End the proof by the copy; a record that holds the whole group still proves it."""
+        """End the proof by the copy; a record with the whole group still proves the group."""
         self.proven_from = LARGEST_INT64
         self.is_cleaned = False
 
     def _doubt_tail(self, record: Record) -> None:
-        """End the proof where records are missing behind the second record of the group's own key.
+        """End the proof if records are missing after the second record of the group's own key.
 
-        The cleaner leaves one record of a key in the part that it has cleaned, so a copy of one moment was never
-        cleaned behind the second one. If records are missing there, the copy mixes several moments.
+        The cleaner leaves one record of each key in the part that it has cleaned. So a copy from one point in time was
+        never cleaned after the second record of a key. If records are missing there, the copy mixes several points in
+        time.
         """
         if self.proven_from is None or self.proven_from == LARGEST_INT64:
             return
@@ -227,11 +229,11 @@ class StateReplay:
             self._own_kind = record.kind
 
     def is_exact(self, missing_before: int | None = None) -> bool:
-        """Return whether no missing record can make the group another, pending records included.
+        """Return whether no missing record can change the group as it is now, open operation included.
 
         Args:
-            missing_before: the number of offsets missing below the time asked about, if that is later than the
-                group's last record. They may have held records of the group.
+            missing_before: the number of missing offsets before the time in question, if that time is after the group's
+                last record. Records of the group may have been at these offsets.
         """
         if missing_before is not None and missing_before + self._lost > self._missing:
             return self._is_classic_proven(missing_before + self._lost)
@@ -244,7 +246,7 @@ class StateReplay:
 
     @property
     def shown_state(self) -> GroupState:
-        """Return the state to show after the last operation that is over: ``Unknown`` where it isn't proven."""
+        """Return the state to show after the last finished operation; ``Unknown`` if the state is not proven."""
         return self._state
 
     def continues(self, record: Record) -> bool:
@@ -255,13 +257,13 @@ class StateReplay:
         return not operation.ends_before(record, PHASE.get((record.kind, record.value is None)))
 
     def lose_track(self, partition: int, offset: int, timestamp_ms: int | None, group_type: GroupType | None) -> Event:
-        """Note that records begin to be missing that no dump has; only later records can prove anything.
+        """Note the beginning of a gap: no dump has the records that follow, and only later records can prove the state.
 
         Args:
             partition: the log partition.
             offset: the first offset that is missing.
-            timestamp_ms: the time from which on records are missing.
-            group_type: of a group that is not there.
+            timestamp_ms: the time from which records are missing.
+            group_type: the group's type if the group does not exist.
         """
         self._end_proof()
         self._lost += 1
@@ -269,11 +271,11 @@ class StateReplay:
         return self._mark(EventKind.RECORDS_MISSING, (partition, offset, timestamp_ms), group_type)
 
     def lose_key(self, record: Record, group_type: GroupType) -> Event:
-        """Return the event for an unreadable value: its key is not proven up to the key's next record.
+        """Return the event for an unreadable value: its key is unproven until the next record of the key.
 
         Args:
             record: the record; no operation is open.
-            group_type: of groups that have such keys.
+            group_type: type of the groups that have such keys.
         """
         self.open_keys.add(_key(record))
         self._lost += 1
@@ -283,12 +285,12 @@ class StateReplay:
     def interrupted(
         self, partition: int, offset: int, timestamp_ms: int | None, before: GroupState, group_type: GroupType | None
     ) -> Event:
-        """Return the event for records missing between the older dumps and a newer one; only the newer one is proven.
+        """Return the event for records missing between older dumps and a newer dump; only the newer dump is proven.
 
         Args:
             partition: the log partition.
             offset: the first offset that is missing.
-            timestamp_ms: the time from which on records are missing.
+            timestamp_ms: the time from which records are missing.
             before: the state that was shown up to that time.
             group_type: type of a group that does not exist.
         """
@@ -296,15 +298,17 @@ class StateReplay:
         return self._mark(EventKind.RECORDS_MISSING, (partition, offset, timestamp_ms), group_type)
 
     def move(self, place: tuple[int, int, int | None], to_partition: int, group_type: GroupType | None) -> Event | None:
-        """End the group in its log partition: records of another one count from here on; no operation is open.
+        """End the group in its log partition: from here on, records of another log partition count.
+
+        No operation is open.
 
         Args:
             place: log partition, the first offset that doesn't count, and the time.
             to_partition: the log partition that counts.
-            group_type: of a group that is not there.
+            group_type: the group's type if the group does not exist.
 
         Returns:
-            None where the group was over before.
+            None if the group had ended before.
         """
         group, before = self.group, self._state
         if group is None and before is GroupState.DEAD:
@@ -328,7 +332,7 @@ class StateReplay:
     def find_complete(
         self, partition: int, offset: int, timestamp_ms: int | None, group_type: GroupType | None
     ) -> Event:
-        """Note that no key of the group is open from an offset on; no operation is open."""
+        """Note that from an offset on every key of the group is proven. No operation is open."""
         self.is_contested = False
         return self._mark(EventKind.RECORDS_COMPLETE, (partition, offset, timestamp_ms), group_type)
 
@@ -355,7 +359,7 @@ class StateReplay:
         )
 
     def _is_classic_proven(self, missing_before: int) -> bool:
-        """Return whether one record holds the whole group, and none of its key can be missing behind it."""
+        """Return whether one record holds the whole group, and no later record of its key can be missing."""
         return self.is_classic and not self.is_contested and (self.is_cleaned or missing_before <= self._missing)
 
     def _is_proven_before(self, record: Record) -> bool:
@@ -369,13 +373,13 @@ class StateReplay:
         return self._is_classic_proven(operation.missing)
 
     def _is_complete(self, offset: int, missing_before: int) -> bool:
-        """Return whether no key of the group is open just before an offset."""
+        """Return whether every key of the group is proven just before an offset."""
         if self.open_keys:
             return False
         return missing_before == self._lost if self.proven_from is None else offset >= self.proven_from
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the whole state as plain data fit for JSON, the operation still open included."""
+        """Return the whole state, open operation included, as plain data for JSON."""
         return {"version": VERSION, **FIELDS.write(self)}
 
     @classmethod
@@ -383,7 +387,7 @@ class StateReplay:
         """Continue from a snapshot.
 
         Raises:
-            SnapshotError: this release does not know its version, or it is not a snapshot.
+            SnapshotError: this release does not know the snapshot's version, or the value is not a snapshot.
         """
         with restoring("engine", VERSION, snapshot):
             replay = cls(snapshot["group_id"])
@@ -391,7 +395,7 @@ class StateReplay:
         return replay
 
     def _begin(self, record: Record, phase: int | None) -> Operation:
-        """Return the open operation, with the record counted in; a new one where none is open."""
+        """Add the record to the open operation, or to a new operation if none is open, and return the operation."""
         operation = self._operation
         if operation is None:
             operation = self._operation = Operation(
@@ -409,9 +413,9 @@ class StateReplay:
         return operation
 
     def _header_now(self) -> Header | None:
-        """Return the group before the operation that begins.
+        """Return the group just before the operation that begins.
 
-        The same as before the last one, unless that changed it.
+        Reuse the header if the last operation did not change it.
         """
         if self._header is None and self.group is not None:
             self._header = self.group.header(self._state)
@@ -458,7 +462,7 @@ class StateReplay:
         handler(group, record, operation)
 
     def _replace(self, machine: Machine, record: Record, operation: Operation) -> ModernGroup:
-        """Make the group a record needs; over a group of another type the newer record wins."""
+        """Create the group that a record needs; replace a group of another type, because the newer record wins."""
         old = self.group
         operation.wrote_subscription = True
         if old is not None:
@@ -481,7 +485,7 @@ class StateReplay:
             operation.changes["share_state"] = record.value or {}
 
     def _commit(self, record: Record) -> list[list[Event]]:
-        """Take a commit; where the group doesn't exist, it makes a simple group."""
+        """Take a commit; create a simple group if the group does not exist."""
         self.offsets.apply(record)
         if self.group is not None or record.value is None:
             return []
@@ -500,7 +504,7 @@ FIELDS = Fields(
     *("_operation", "_missing", "_lost", "_is_classic_known", "is_state_exact", "_state"),
     *("_own_kind", "_missing_in_tail"),
 )
-"""What a snapshot has; the header is found again."""
+"""Attributes that a snapshot has; the header is computed again after ``restore``."""
 
 
 def _key(record: Record) -> tuple[Any, ...]:
@@ -509,7 +513,7 @@ def _key(record: Record) -> tuple[Any, ...]:
 
 
 def _is_migrating(group: Group) -> bool:
-    """Return whether members use the classic protocol in a group that is not classic: it was converted from one."""
+    """Return whether members use the classic protocol in a consumer group, which a conversion from classic leaves."""
     if isinstance(group, ClassicGroup):
         return False
     subscriptions = (member.subscription for member in group.members.values())
@@ -517,9 +521,9 @@ def _is_migrating(group: Group) -> bool:
 
 
 def _is_doubtful(group: Group) -> bool:
-    """Return whether records are missing before a record that makes another group of this one.
+    """Return whether records must be missing before a record that replaces this group by a group of another type.
 
-    In a complete log the tombstones of a group of the newer protocols come first. A classic group is doubtful only if
+    In a complete log, the tombstones of a group of the newer protocols come first. A classic group is doubtful only if
     its state is never proven.
     """
     return not isinstance(group, ClassicGroup) or group.missing == NEVER_EXACT

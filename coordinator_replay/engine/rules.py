@@ -1,7 +1,8 @@
-"""Rules that every log keeps, checked after every operation.
+"""Rules that every log keeps.
 
-They hold between operations, not inside them. A broken rule is an event of its own. But if records are missing since
-the older of the two contradicting records, the operation is marked as not exact instead.
+They are checked after every operation, because they do not hold inside an operation. A broken rule becomes an event.
+But if records are missing since the older of the two contradicting records, the operation is marked as not exact
+instead.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,7 +35,10 @@ RULES: Mapping[str, str] = {
 
 
 def check_generation(group: ClassicGroup, at: int, notes: list[Note]) -> None:
-    """Check that no two members of one generation have one partition; the broker does not check the leader's answer."""
+    """Check that no two members of a generation own the same partition.
+
+    The broker does not check the leader's assignment.
+    """
     gains = [
         (member_id, NOTHING, member.current.assigned or NOTHING)
         for member_id, member in group.members.items()

@@ -1,8 +1,8 @@
 """A share group of KIP-932, from kinds 10 to 15.
 
-Mirrors ``modern.share.ShareGroup``. Members may share partitions, nothing is revoked, so there are two states only:
-Empty and Stable. A member whose epoch is below the assignment epoch has just not sent a heartbeat yet. The engine calls
-a rebalance over once every member has, because only then do all members consume by the new targets.
+Mirrors ``modern.share.ShareGroup``. Members may share partitions and nothing is revoked, so there are only two states:
+Empty and Stable. A member whose epoch is below the assignment epoch has not sent a heartbeat since. For the engine, a
+rebalance ends when every member has sent its heartbeat: from then on all members consume by the new targets.
 
 The initialisation of partitions (kind 15) is not part of the group and outlives it, as in the broker. It may be
 written for a group without any other record. It becomes an event only if the group exists.
@@ -33,7 +33,7 @@ class ShareGroup(ReconcilingGroup):
     protocol_type = "share"
 
     def read_subscription(self, value: Mapping[str, Any]) -> Subscription:
-        """Return kind 10."""
+        """Return the subscription in a value of kind 10."""
         return Subscription(
             None,
             value.get("rackId"),
@@ -43,7 +43,7 @@ class ShareGroup(ReconcilingGroup):
         )
 
     def read_current(self, value: Mapping[str, Any], missing: int) -> Current:
-        """Return kind 14; its state byte is always 0."""
+        """Return the current assignment in a value of kind 14, whose state byte is always 0."""
         return Current(
             value.get("memberEpoch", 0),
             value.get("previousMemberEpoch", 0),

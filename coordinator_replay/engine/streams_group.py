@@ -1,10 +1,9 @@
 """A streams group of KIP-1071, from kinds 17 and 19 to 23.
 
-Mirrors ``streams.StreamsGroup``. It is like a consumer group, with tasks (subtopology, partition) for partitions. It
-has one more state: NotReady, as long as no topology exists or its topology was not validated against the topics.
-Brokers of 4.1 wrote no validated epoch: their groups read as NotReady, which is then not certain.
-
-Member states have codes of their own (``streams.MemberState``): 1 is what 0 is in a consumer group.
+Mirrors ``streams.StreamsGroup``. It is like a consumer group, but has tasks (subtopology, partition) in place of
+partitions. It has one more state: NotReady. The group is NotReady until a topology exists and was validated against the
+topics. Brokers of 4.1 wrote no validated epoch. So their groups read as NotReady, which is then not certain. Member
+states have codes of their own (``streams.MemberState``): 1 means what 0 means in a consumer group.
 """
 
 from collections.abc import Mapping, Sequence
@@ -62,7 +61,7 @@ class StreamsGroup(ReconcilingGroup):
     validated_topology_epoch: int = NOT_VALIDATED
 
     def is_ready(self) -> bool:
-        """Return whether the topology is there and is the one that was validated."""
+        """Return whether the group has a topology and this topology was validated."""
         return self.topology is not None and self.topology.epoch == self.validated_topology_epoch
 
     def replay_metadata(self, record: Record, operation: Operation) -> None:
@@ -72,7 +71,7 @@ class StreamsGroup(ReconcilingGroup):
         super().replay_metadata(record, operation)
 
     def read_subscription(self, value: Mapping[str, Any]) -> Subscription:
-        """Return kind 19."""
+        """Return the subscription in a value of kind 19."""
         endpoint = value.get("userEndpoint")
         return Subscription(
             value.get("instanceId"),
@@ -113,7 +112,7 @@ class StreamsGroup(ReconcilingGroup):
         )
 
     def replay_topology(self, record: Record, operation: Operation) -> None:
-        """Replay kind 23: the topology; its tombstone comes after that for the group and then changes nothing."""
+        """Replay kind 23: the topology. Its tombstone comes after the group's tombstone and then changes nothing."""
         old = self.topology
         self.topology = read_topology(record.value) if record.value is not None else None
         operation.changes.setdefault("topology", old)

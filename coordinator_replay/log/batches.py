@@ -32,9 +32,9 @@ class _Group:
     Attributes:
         data: The plain records of all of them.
         starts: Where the records of each begin in it.
-        ends: Where they end.
+        ends: Where the records of each end.
         headers: Their headers.
-        skipped_before: How many records of the file were hopped over before each.
+        skipped_before: How many records of the file were skipped before each batch.
         failures: Reasons by index, for batches whose records can't be read.
     """
 
@@ -56,7 +56,7 @@ class Batches:
         self._max_plain_bytes = max_plain_bytes
 
     def read(self, run: EntryRun) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a run: its records, and a row for each batch that has none to be read."""
+        """Yield the rows of a run: its records, and a row for each batch whose records can't be read."""
         headers = run.headers
         firsts = headers[HeaderField.OFFSET]
         counts = headers[HeaderField.RECORD_COUNT]
@@ -140,7 +140,7 @@ class Batches:
 
     def _read_in_slices(self, run: EntryRun, group: _Group, count: int) -> Iterator[pa.RecordBatch]:
         """Read a batch with very many records twice: first to check that it is intact, then for its rows."""
-        most = MOST_RECORDS // 2  # while one slice is made, whoever reads still holds the one before
+        most = MOST_RECORDS // 2  # while a slice is made, the caller still holds the slice before it
         for for_rows in (False, True):
             position, after, left = group.starts, np.array([-1]), count
             while left:
@@ -179,7 +179,7 @@ def _scan(
         starts: Position in the group's data where the records of each batch begin.
         counts: How many of each to read.
         after_deltas: The offset delta that the first of them must exceed.
-        whole: A batch with more records than its count is malformed.
+        whole: Treat a batch with more records than its count as malformed.
     """
     headers = group.headers
     is_append_time = (headers[HeaderField.ATTRIBUTES] & Attribute.LOG_APPEND_TIME) != 0
@@ -192,7 +192,7 @@ def _scan(
 
 
 def _cuts(counts: np.ndarray) -> Iterator[slice]:
-    """Yield ranges of batches that hold at most ``MOST_RECORDS`` records together, or are one batch with more."""
+    """Yield ranges of batches with at most ``MOST_RECORDS`` records together; a larger batch is a range of its own."""
     totals = np.cumsum(np.maximum(counts, 0))
     first, before = 0, 0
     while first < len(totals):

@@ -6,23 +6,21 @@ import numpy as np
 from crc32c import crc32c
 
 BATCH_CRC_START = 21
-"""A record batch is summed from its attributes to its end; leader epoch and base offset are the broker's to change."""
+"""First byte that the checksum of a record batch covers: the broker may change base offset and leader epoch before
+it."""
 MESSAGE_CRC_START = 16
-"""A message of magic 0 or 1 is summed from its magic byte to its end."""
+"""First byte that the checksum of a message of magic 0 or 1 covers: its magic byte."""
 
 
 def entry_checksum(entry: memoryview, magic: int) -> int:
-    """Return the checksum that an entry of this magic ought to carry.
-
-    ``entry`` runs from its offset field to its end.
-    """
+    """Return the right checksum of an entry of this magic. ``entry`` runs from its offset field to its end."""
     if magic == 2:
         return crc32c(entry[BATCH_CRC_START:])
     return zlib.crc32(entry[MESSAGE_CRC_START:])
 
 
 def count_intact(data: np.ndarray, starts: np.ndarray, ends: np.ndarray, checksums: np.ndarray, magic: int) -> int:
-    """Return how many entries, from the first on, carry the right checksum; all of one family of formats."""
+    """Return how many entries, counted from the first, have the right checksum; all are of one family of formats."""
     view = data.data
     skipped, checksum_of = (BATCH_CRC_START, crc32c) if magic == 2 else (MESSAGE_CRC_START, zlib.crc32)
     columns = ((starts + skipped).tolist(), ends.tolist(), checksums.tolist())

@@ -1,4 +1,4 @@
-"""The codecs of record batches and message sets, each with a limit on what may come out.
+"""The codecs of record batches and message sets, each with a limit on its output.
 
 Clients' data differs from the named formats in two cases. Snappy from Java clients is snappy-java's stream of blocks
 (the "xerial" framing); other clients write one raw block. LZ4 is the LZ4 frame format. But Java clients of the magic 0
@@ -93,7 +93,7 @@ def _gunzip(compressed: memoryview, limit_bytes: int) -> memoryview:
         if not member.eof:
             raise DecompressionError("gzip: the stream is cut short")
         rest = member.unused_data
-        if rest[:2] != b"\x1f\x8b":  # as Java does: what follows a member and is none is ignored
+        if rest[:2] != b"\x1f\x8b":  # as Java does: bytes after a member that don't begin another member are ignored
             return memoryview(plain)
 
 
@@ -103,7 +103,7 @@ def _unsnap(compressed: memoryview, limit_bytes: int) -> memoryview:
     plain = bytearray()
     position = 0
     while position < len(compressed):
-        if compressed[position : position + 8] == XERIAL_MAGIC:  # streams were joined end to end
+        if compressed[position : position + 8] == XERIAL_MAGIC:  # several streams follow each other
             position += _XERIAL_HEADER_BYTES
             continue
         (size,) = struct.unpack_from(">i", compressed, position)
@@ -124,7 +124,7 @@ def _unsnap_block(block: memoryview, limit_bytes: int) -> bytes:
 
 
 def _expand(codec: ModuleType, compressed: memoryview, limit_bytes: int) -> memoryview:
-    """Decompress into memory of a guessed size first, since nearly every batch is small, then of the limit's size."""
+    """Decompress into memory of a guessed size; if that is too small, as for few batches, of the limit's size."""
     guess = min(limit_bytes, max(_FIRST_GUESS_BYTES, 16 * len(compressed)))
     for room in sorted({guess, limit_bytes}):
         plain = np.empty(room, np.uint8)

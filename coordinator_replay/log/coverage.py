@@ -8,7 +8,7 @@ import numpy as np
 
 _NO_EPOCH = -1
 _MOST_EPOCHS = 1000
-"""A file with more leader epochs has headers that are no log's."""
+"""Most leader epochs of a file; headers with more were not written by a broker."""
 
 
 def note(text: str, position: int) -> str:
@@ -47,7 +47,7 @@ class SkipRanges:
         self._lasts = np.array([last for _, last in merged], np.int64)
 
     def cover(self, firsts: np.ndarray, lasts: np.ndarray) -> np.ndarray:
-        """Return which of the ranges ``firsts`` to ``lasts`` lie entirely inside one of the ranges."""
+        """Return which ranges from ``firsts`` to ``lasts`` lie entirely inside one of these ranges."""
         if not len(self._firsts):
             return np.zeros(len(firsts), np.bool_)
         nearest = np.searchsorted(self._firsts, firsts, "right") - 1
@@ -71,8 +71,8 @@ class SegmentCoverage:
         first_offset: The lowest offset that a batch header claims.
         last_offset: The highest offset that a batch header claims; compaction keeps it even if it removes the record.
         records: Records read.
-        skipped: Records hopped over as already audited, as their headers count them.
-        damaged: Ranges of bytes that became rows of damage.
+        skipped: Records skipped because they were audited before, as their headers count them.
+        damaged: Damaged ranges of bytes, each with a row of its own.
     """
 
     base_offset: int | None = None
@@ -127,7 +127,7 @@ class SegmentCoverage:
         Args:
             offsets: Offsets of the records.
             counts: How many of them each entry has.
-            skipped_before: How many records of the file were hopped over before each entry.
+            skipped_before: How many records of the file were skipped before each entry.
         """
         first_expected = (self.base_offset or 0) + self.records
         expected = np.arange(first_expected, first_expected + len(offsets))

@@ -1,7 +1,7 @@
 """A dump: the files that an input names, each recognised by its content rather than by its name.
 
-A broker's folder has much that is no record: indexes, snapshots, checkpoints, other topics. Those
-are ignored; files that were once part of the log, or are to become so, are skipped with a note
+A broker's folder also has indexes, snapshots, checkpoints and other topics: these are ignored. Files that once were
+part of the log, or will become part of it, are skipped with a note
 (``org.apache.kafka.storage.internals.log.LogFileUtils`` has the suffixes).
 """
 
@@ -64,7 +64,7 @@ class DumpSearch(NamedTuple):
 
     Attributes:
         inputs: files, folders, globs or URIs.
-        form: the form that the user named; None to look.
+        form: the form that the user named; None to recognise it from the files.
         include_deleted: whether ``.log.deleted`` files count.
     """
 
@@ -87,10 +87,10 @@ class Dump:
         format: the one form they all have.
         segments: the files to read, for segments.
         paths: the paths for Spark, for the other forms.
-        notes: what was skipped, one sentence each.
+        notes: a sentence for each skipped file.
         indexed: base offsets of segments that have an index or a snapshot in a folder, by folder.
         companions: files in the folders of segments that describe the log: the topic's id, the leader epochs.
-        search: how it was found; None for one that was not found in files.
+        search: how it was found; None if it was not found in files.
         stamps: the size and time of each file to read, by URI.
     """
 
@@ -187,12 +187,12 @@ def _base(path: str) -> str:
 
 
 def _list_local(uri: str, prefix: str, path: str) -> Iterator[_Listed]:
-    """Yield these for files of this machine. A name that exists is not read as a glob, whatever characters it has."""
+    """Yield the files of this machine that a path or glob names; an existing name is never read as a glob."""
     is_glob = _WILDCARD.search(path) is not None and not os.path.lexists(path)
     roots = [path]
     if is_glob:
         matches = glob.glob(path, include_hidden=True)  # noqa: PTH207 - of a whole path
-        # If a file's own path matches too, take it rather than the path of a link to it.
+        # If a file and a link to it both match, take the file's own path.
         roots = sorted(filter(os.path.exists, matches), key=lambda root: (Path(root).is_symlink(), root))
     if not roots:
         raise InputError(f"{uri}: nothing matches")
@@ -217,7 +217,7 @@ def _is_bookkeeping(path: str) -> bool:
 
 
 def list_files(uri: str) -> list[DumpFile]:
-    """Return every file that a path, glob or URI names, whatever it is.
+    """Return every file that a path, glob or URI names, in any form.
 
     Raises:
         InputError: there is none.
@@ -253,7 +253,7 @@ def read_head(uri: str, size: int = _HEAD_BYTES) -> bytes:
 
 
 def recognise(uri: str) -> Format | None:
-    """Return the form of a file by its content; None for something that is no dump."""
+    """Return the form of a file by its content; None if it is no dump."""
     head = read_head(uri)
     if head[:4] == b"PAR1":
         return Format.PARQUET
@@ -309,7 +309,7 @@ class _Sorter:
             self.skip(f".log.{suffix}: not part of the log" + ("; --include-deleted reads it" * (suffix == "deleted")))
 
     def add_segment(self, file: _Listed, suffix: str = "") -> None:
-        """Add a segment by its name: its folder says which log it is part of, unless the user named the file itself."""
+        """Add a segment by its name: its folder names the log partition, unless the user named the file itself."""
         if _LOG_FOLDER.match(file.folder) and not PARTITION_FOLDER.match(file.folder) and not file.named:
             is_numbered = file.folder.startswith(f"{TOPIC}-")
             self.skip(f"{TOPIC} has no such partition" if is_numbered else f"a log of another topic than {TOPIC}")
@@ -317,11 +317,11 @@ class _Sorter:
             self.segments.append((file, suffix))
 
     def placed(self) -> list[DumpFile]:
-        """Return the segments, each with the partition that it belongs to, once all folders are listed.
+        """Return the segments, each with its log partition, after all folders have been listed.
 
-        A segment whose folder names no partition counts for partition 0. If other folders name partitions, it is left
-        out: it could be a copy of any of them. A swap file replaces plain segments that were removed, and nothing
-        else.
+        A segment whose folder names no partition counts for partition 0. But if other folders name partitions, the
+        segment is left out: it could be a copy of any of them. A swap file replaces plain segments that were removed,
+        and nothing else.
         """
         partitions = [PARTITION_FOLDER.match(file.folder) for file, _ in self.segments]
         is_any_placed = any(partitions)
@@ -371,11 +371,11 @@ def find_dump(inputs: Sequence[str], *, form: Format | None = None, include_dele
 
     Args:
         inputs: files, folders, globs or URIs.
-        form: the form that the user named; None to look.
+        form: the form that the user named; None to recognise it from the files.
         include_deleted: read ``.log.deleted`` files too, for records that compaction has dropped.
 
     Raises:
-        InputError: an input is missing, unreadable, or has nothing that is a dump.
+        InputError: an input is missing, unreadable, or has no dump.
         UsageError: the inputs have more than one form, or the partition of a segment is not known.
     """
     search = DumpSearch(inputs, form, include_deleted)

@@ -46,7 +46,7 @@ class ExportFolder:
         return f"export-{self.hour}-{self.first:06d}{last}"
 
     def covers(self, other: "ExportFolder") -> bool:
-        """Return whether all batches of another folder, and more, are in this one."""
+        """Return whether this folder has all batches of another folder and more."""
         return self != other and self.first <= other.first and other.last <= self.last
 
 

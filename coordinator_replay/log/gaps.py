@@ -1,4 +1,4 @@
-"""Counts of offsets of a log partition that hold no record, over all files of a dump.
+"""Counts of the offsets of a log partition without a record, over all files of a dump.
 
 A single file shows only the offsets missing since its own first batch. If a log partition has several files, offsets
 missing from earlier files count as well: they may have held a record of any group.

@@ -16,9 +16,9 @@ import numpy as np
 from coordinator_replay.compiled import compiled, inlined
 
 LOG_OVERHEAD = 12
-"""Bytes of offset and size, which the size itself does not count."""
+"""Bytes of the fields offset and size, which the value of size does not include."""
 SHORTEST_HEADER = 17
-"""Up to and with the magic byte."""
+"""Bytes up to the magic byte, included."""
 BATCH_OVERHEAD = 61
 """A record batch without records."""
 MESSAGE_OVERHEAD = (26, 34)
@@ -31,7 +31,10 @@ _BATCH_HEADER = struct.Struct(">qiibIhiqqqhii")
 
 
 class HeaderField(IntEnum):
-    """Rows of a header matrix. Below magic 2, all from LEADER_EPOCH on but magic, checksum and attributes are 0."""
+    """Rows of a header matrix.
+
+    Below magic 2, the rows from LEADER_EPOCH on are 0, except magic, checksum and attributes.
+    """
 
     POSITION = 0
     SIZE = 1
@@ -62,7 +65,7 @@ class Stop(IntEnum):
     """Reasons why a hop from header to header ended."""
 
     LIMIT = 0
-    """As many entries were read as were asked for."""
+    """The requested number of entries was read."""
     NEEDS_BYTES = 1
     """The next entry is not complete in the given bytes."""
     OTHER_FORMAT = 2
@@ -105,7 +108,7 @@ def hop(data: Any, position: Any, end: Any, headers: Any, limit: Any) -> Any:
         limit: How many entries to find at most.
 
     Returns:
-        How many entries were read, and the ``Stop`` that says what comes after them.
+        How many entries were read, and the ``Stop`` that tells what follows them.
     """
     count = 0
     family: Any = -1

@@ -1,7 +1,7 @@
 """Files below a folder of this machine, each listed once, however many links lead to it.
 
-A folder that somebody sent may hold links that lead back into it, so that each file has endlessly many paths. It may
-hold links to private files of the reader, and pipes or devices, which never end.
+A folder from somebody else may have links that lead back into it, which give each file endlessly many paths. It may
+have links to private files of the reader. It may have pipes or devices, which never end.
 """
 
 import os
@@ -15,12 +15,12 @@ from coordinator_replay.errors import InputError
 
 
 class LocalFile(NamedTuple):
-    """A file of a folder, or one that a link leads to.
+    """A file of a folder, or a file to which a link of the folder leads.
 
     Attributes:
-        path: path by which it was found, from the folder on.
+        path: path by which it was found, relative to the folder.
         size: in bytes.
-        is_regular: False for a pipe, a socket or a device, which is not to be opened.
+        is_regular: False for a pipe, a socket or a device, which must not be opened.
         leads_out: True for a link that leads out of the folder; its target is not looked at.
         modified_ns: when it was last written to, in nanoseconds since 1970.
     """

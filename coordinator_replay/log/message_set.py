@@ -2,7 +2,7 @@
 
 A message is: crc uint32, magic int8, attributes int8, in magic 1 a timestamp int64, then key and value with int32
 lengths (-1 is null). With a codec in its attributes it is a wrapper: its value is a compressed set of messages of the
-same magic. Offsets within a wrapper are absolute in magic 0. In magic 1 they count from 0, and the wrapper bears the
+same magic. Offsets within a wrapper are absolute in magic 0. In magic 1 they count from 0, and the wrapper has the
 offset of its last message; old librdkafka wrote 0 there. If the broker set the times, all messages have the wrapper's
 time. Source: AbstractLegacyRecordBatch.DeepRecordsIterator, LegacyRecord.
 
@@ -30,7 +30,7 @@ class MessageError(Exception):
 
 
 class Message(NamedTuple):
-    """One message. Its offset is absolute; in a wrapper, it is as written there."""
+    """One message. Its offset is absolute; inside a wrapper, it is the offset that the message has there."""
 
     offset: int
     magic: int

@@ -18,7 +18,8 @@ from coordinator_replay.log.segment import SegmentPart, read_segment
 from coordinator_replay.secret_text import without_secrets
 
 BATCH_ROWS = 60_000
-"""Number of records that are decoded at a time: fewer make each record more expensive, more only take memory."""
+"""Number of records that are decoded at a time: a smaller number makes each record more expensive, a larger one only
+takes memory."""
 
 BATCH_BYTES = 8 << 20
 """Bytes of keys and values that are decoded at a time; as JSON they may take ten times as many."""
@@ -29,7 +30,7 @@ def read_file(file: DumpFile, skip: SkipRanges = NOTHING_SKIPPED) -> Iterator[Se
 
     Args:
         file: the file; a path or a URI that pyarrow's filesystems know.
-        skip: offsets that are not wanted, see ``read_segment``.
+        skip: offsets to leave out, see ``read_segment``.
 
     Raises:
         InputError: the file no longer exists.
@@ -48,7 +49,7 @@ def read_file(file: DumpFile, skip: SkipRanges = NOTHING_SKIPPED) -> Iterator[Se
 
 
 def gather_records(parts: Iterable[SegmentPart]) -> Iterator[pa.RecordBatch]:
-    """Yield the records of parts in batches so large that the overhead of a batch does not matter, see ``bounded``."""
+    """Yield the records of parts in batches large enough to hide the overhead of a batch, see ``bounded``."""
     gathered: list[pa.RecordBatch] = []
     rows = size = 0
     for part in parts:

@@ -40,7 +40,7 @@ def _long_varint(data: Any, position: Any, end: Any, last_shift: Any) -> Any:
 
 @inlined
 def _varint(data: Any, position: Any, end: Any, last_shift: Any) -> Any:
-    """Read a zigzag number of at most 32 (last shift 28) or 64 bits (63): the number and where it ends, -1 if bad.
+    """Read a zigzag number of at most 32 bits (last shift 28) or 64 bits (63). Return it and its end, -1 if malformed.
 
     Nearly all numbers have one or two bytes.
     """
@@ -78,7 +78,7 @@ def _after_headers(data: Any, position: Any, stop: Any, count: Any) -> Any:
 
 @inlined
 def _record(data: Any, position: Any, end: Any) -> Any:
-    """Read one record: both deltas, end and length of key and value, end of the record, -1 if it is malformed."""
+    """Read one record: both deltas, end and length of key and value, and the record's end (-1 if it is malformed)."""
     length, position = _varint(data, position, end, 28)
     stop = position + length
     if position < 0 or length < 1 or stop > end:

@@ -1,4 +1,4 @@
-"""The common form of all inputs: one row for each log record, and one for each range of damaged bytes."""
+"""The common form of all inputs: a row for each log record and a row for each range of damaged bytes."""
 
 from enum import StrEnum
 

@@ -30,7 +30,7 @@ _MOST_DAMAGES = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentPart:
-    """A range of a segment file, in file order. The last part has no rows, but the counts of the whole file.
+    """A range of a segment file, in file order. The last part has the counts of the whole file, and no rows.
 
     Attributes:
         records: Rows of ``LOG_RECORD``: records, and damaged ranges between them.
@@ -104,7 +104,7 @@ def looks_like_segment(first_bytes: bytes) -> bool:
 
     A hundred bytes are enough for the check.
     """
-    if not any(first_bytes):  # empty, or reserved at its full size and not written yet
+    if not any(first_bytes):  # empty, or created at its full size and not written yet
         return True
     if len(first_bytes) < SHORTEST_HEADER:
         return False

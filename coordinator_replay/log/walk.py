@@ -40,14 +40,14 @@ from coordinator_replay.log.rows import DAMAGE_VALUE_LIMIT, Damage
 from coordinator_replay.log.schema import DamageClass
 from coordinator_replay.log.window import FileWindow
 
-# After damage the first hops are short: where there is some, there is often more.
+# After damage the first hops are short, because more damage often follows.
 _FEWEST_ENTRIES = 64
 _MOST_ENTRIES = 1 << 16
 _FIRST_BLOCK = 1 << 12
 _LARGEST_BLOCK = 1 << 20
-# How far an entry's offset may be above the one before it and still be believed.
+# An entry's offset is believed if it is at most this far above the offset before it.
 _LARGEST_STEP = 1 << 31
-# A file made of headers that each claim a large size would cost a checksum of that size at every one of them.
+# Limits the work for a hostile file: if every header claims a large size, each would cost a checksum of that size.
 _SMALL_ENTRY = 1 << 16
 _FREE_CHECKSUM_BYTES = 1 << 28
 _CHECKSUM_BYTES_PER_BYTE = 32
@@ -59,8 +59,8 @@ class EntryRun:
 
     Attributes:
         headers: ``HeaderField`` by entry; positions count from the first byte of the window.
-        skipped: Which of them were audited before; their content was not read.
-        window: The bytes in which they lie.
+        skipped: Which entries were audited before; their content was not read.
+        window: The bytes in which the entries lie.
     """
 
     headers: np.ndarray
@@ -135,7 +135,7 @@ class Walk:
         count = headers.shape[1]
         skipped = self._covered(headers)
         checked = ~skipped
-        checked[-1] = True  # the end of the last entry decides where to look for the next
+        checked[-1] = True  # the next entry is looked for after the end of the last one
         rows = np.flatnonzero(checked)
         starts = headers[HeaderField.POSITION, rows]
         ends = starts + headers[HeaderField.SIZE, rows]
@@ -253,7 +253,7 @@ class Walk:
             self._last_offset = offset
 
     def _claimed_offset(self, at: int) -> int:
-        """Return the offset that the header of a damaged entry claims, -1 if it does not fit what came before."""
+        """Return the offset that the header of a damaged entry claims; -1 if it contradicts the offsets before it."""
         view = self._window.view[at : at + 8]
         offset = int.from_bytes(view, "big")
         largest = OFFSET_LIMIT if self._last_offset < 0 else _LARGEST_STEP
@@ -263,7 +263,7 @@ class Walk:
         """Return whether a whole entry with a correct checksum begins here, and not a message of a damaged wrapper.
 
         Args:
-            damaged_to: how far the damaged entry claims to reach in the file.
+            damaged_to: where the damaged entry claims to end in the file.
             damaged_offset: the offset that it claims.
             at: where in the window to look.
             size: the size that the header there claims.
@@ -335,14 +335,14 @@ class _Search:
                 self._move_to(max(0, end - SHORTEST_HEADER + 1), SHORTEST_HEADER)
 
     def head(self, size: int) -> bytes:
-        """Return the first bytes of a damaged range of this size, as many as are kept of it."""
+        """Return the bytes that are kept of a damaged range of this size: its first bytes."""
         kept = min(size, DAMAGE_VALUE_LIMIT)
         if self._saved is not None:
             return self._saved[:kept]
         return bytes(self._window.view[self._start : self._start + kept])
 
     def _next_candidate(self, stop: int) -> tuple[int | None, bool]:
-        """Return the first entry before ``stop`` that may be intact, and whether it must be loaded to know."""
+        """Return the first entry before ``stop`` that may be intact, and whether it must be loaded for the check."""
         for position in plausible_positions(self._window.data, self._at, stop, self._max_batch_bytes):
             size = self._claimed_size(position)
             if position + size <= len(self._window.data):

@@ -1,4 +1,4 @@
-"""A window over a segment file: the bytes that are needed at once, whatever the file's size.
+"""A window over a segment file: only the bytes that are needed at once are in memory.
 
 A file may be gzip'ed as a whole, because people pack dumps before they send them. Positions are then in the plain file.
 """
@@ -87,7 +87,7 @@ class FileWindow:
     """The part of a file that is in memory, valid until the window moves.
 
     Args:
-        file: The file, from where it stands.
+        file: The file; it is read from its current position.
         size: Number of bytes in memory, unless an entry is larger.
 
     Attributes:
@@ -127,7 +127,7 @@ class FileWindow:
 
     @property
     def failure(self) -> str | None:
-        """Return why the gzip stream could not be read on."""
+        """Return why the rest of the gzip stream can't be read; None if it can."""
         return None if self._gunzipped is None else self._gunzipped.failure
 
     def advance(self, consumed: int, needed: int) -> None:

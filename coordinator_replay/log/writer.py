@@ -58,9 +58,9 @@ def batch_bytes(base_offset: int, leader_epoch: int, fields: tuple[int, ...], bo
     Args:
         base_offset: Base offset.
         leader_epoch: Partition leader epoch.
-        fields: Attributes, last offset delta, base and largest timestamp, producer id and epoch, base sequence, and how
-            many records there are.
-        body: These, compressed or not.
+        fields: Attributes, last offset delta, base and largest timestamp, producer id and epoch, base sequence, and
+            number of records.
+        body: The bytes of the records, compressed or not.
     """
     summed = struct.pack(">hiqqqhii", *fields) + body
     return struct.pack(">qiibI", base_offset, 9 + len(summed), leader_epoch, 2, crc32c(summed)) + summed
@@ -69,13 +69,13 @@ def batch_bytes(base_offset: int, leader_epoch: int, fields: tuple[int, ...], bo
 def record_bytes(
     key: bytes | None, value: bytes | None, timestamp_delta: int, offset_delta: int, headers: bytes = b"\0"
 ) -> bytes:
-    """Return a record; its headers come with their number."""
+    """Return a record; ``headers`` begins with their number."""
     body = b"\0" + varint(timestamp_delta) + varint(offset_delta) + sized_bytes(key) + sized_bytes(value) + headers
     return varint(len(body)) + body
 
 
 def varint(number: int) -> bytes:
-    """Return a number in zigzag."""
+    """Return a number as a zigzag varint."""
     rest = (number << 1) ^ (number >> 63)
     encoded = bytearray()
     while rest >= 0x80:
@@ -86,5 +86,5 @@ def varint(number: int) -> bytes:
 
 
 def sized_bytes(data: bytes | None) -> bytes:
-    """Return bytes behind their length."""
+    """Return the length of some bytes, followed by the bytes."""
     return varint(-1) if data is None else varint(len(data)) + data

@@ -16,7 +16,7 @@ from coordinator_replay.records.kinds import blob
 from coordinator_replay.records.plain import encode_blob, read_blob
 
 KINDS_WITH_BLOBS = ("GroupMetadata", "ConsumerGroupMemberMetadata")
-"""Kinds of records whose values can hold such blobs."""
+"""Kinds of records whose values can hold blobs of clients."""
 
 _SUBSCRIPTION, _ASSIGNMENT = "ConsumerProtocolSubscription", "ConsumerProtocolAssignment"
 
@@ -25,12 +25,12 @@ _PART_OF_ALL_VERSIONS = 0
 
 
 class BlobError(ValueError):
-    """A blob can't be read as what it should be.
+    """An error: a blob can't be read as a subscription or assignment.
 
     Attributes:
-        is_expected: whether Kafka's ``ConsumerProtocol`` throws a ``SchemaException``, which its callers handle. It
-            does so if the bytes end inside a number, and for a negative version. Otherwise it throws an error that no
-            caller expects.
+        is_expected: whether Kafka's ``ConsumerProtocol`` throws a ``SchemaException``, which its callers handle. Kafka
+            throws it if the bytes end inside a number, and for a negative version. For other faults Kafka throws an
+            error that no caller handles.
     """
 
     def __init__(self, problem: str, *, is_expected: bool = True) -> None:
@@ -45,7 +45,7 @@ class ConsumerSubscription(NamedTuple):
         topics: names subscribed to, in the client's order.
         user_data: data of the assignor in base64; None if there is none.
         owned: partitions that the member claims to own, by topic name, in their original order.
-        generation: generation of that claim; -1 if there is none.
+        generation: generation in which the member owned them; -1 if there is none.
         rack_id: the member's rack.
     """
 
@@ -83,7 +83,7 @@ def _read(name: str, text: str, version: int | None = None) -> dict[str, Any]:
         raise BlobError(str(problem), is_expected=is_expected) from None
 
 
-# Clients send the same blobs generation after generation.
+# Clients send the same blobs in every generation, so the cache saves most reads.
 @lru_cache(maxsize=128)
 def _open(name: str, text: str | None, version: int | None = None) -> Mapping[str, Any] | None:
     try:
@@ -109,7 +109,8 @@ def read_subscription(text: str, version: int | None = None) -> ConsumerSubscrip
 
     Args:
         text: the bytes in base64.
-        version: read it as if it had this version; None for its own version, or the highest known one if that is lower.
+        version: read it as if it had this version; None for its own version, or the highest known version if its own is
+            higher.
 
     Raises:
         BlobError: it can't be read.
@@ -151,18 +152,18 @@ def subscribed_topics(text: str) -> frozenset[str]:
 
 
 def open_subscription(text: str | None) -> Mapping[str, Any] | None:
-    """Return the fields of a subscription read in its own version, None where it is empty or can't be read.
+    """Return the fields of a subscription in its own version; None if it is empty or can't be read.
 
-    These are version, topics, userData, ownedPartitions, generationId and rackId, as far as its version has them.
+    The fields are version, topics, userData, ownedPartitions, generationId and rackId, as far as its version has them.
     """
     return _open(_SUBSCRIPTION, text)
 
 
 def open_assignment(text: str | None) -> Mapping[str, Any] | None:
-    """Return the fields of an assignment, None where it is empty or can't be read.
+    """Return the fields of an assignment; None if it is empty or can't be read.
 
-    These are version, assignedPartitions and userData. They are for the client: the coordinator of a classic group
-    hands an assignment on as it is.
+    The fields are version, assignedPartitions and userData. Only the client reads them: the coordinator of a classic
+    group passes an assignment on unread.
     """
     return _open(_ASSIGNMENT, text)
 
@@ -188,7 +189,7 @@ def open_classic_member(subscription: str | None, assignment: str | None, *, is_
 
 
 def write_subscription(fields: Mapping[str, Any]) -> str:
-    """Return a subscription of the highest known version, by its fields.
+    """Return the bytes of a subscription with these fields, in the highest known version.
 
     Raises:
         ValueError: a field is missing or of the wrong type.
@@ -198,7 +199,7 @@ def write_subscription(fields: Mapping[str, Any]) -> str:
 
 
 def write_assignment(partitions: Mapping[str, Sequence[int]], version: int) -> str:
-    """Return an assignment without user data; a version above the highest known becomes that one."""
+    """Return the bytes of an assignment without user data; the highest known version replaces a higher version."""
     struct = blob(_ASSIGNMENT)
     by_topic = [{"topic": topic, "partitions": numbers} for topic, numbers in partitions.items()]
     fields = {"assignedPartitions": by_topic, "userData": None}
@@ -210,8 +211,8 @@ def open_blobs(kind: str, value: Mapping[str, Any] | None) -> Mapping[str, Any] 
 
     Members of a ``GroupMetadata`` value of protocol type ``consumer`` gain ``subscriptionFields`` and
     ``assignmentFields``. Protocols of a classic member inside a consumer group gain ``metadataFields``: there the
-    coordinator reads the blob in its own version, and refuses a member whose blob is shorter. Each is None if the blob
-    is empty or can't be read. Other values are returned unchanged.
+    coordinator reads the blob in its own version, and refuses a member whose blob is shorter. A field is None if its
+    blob is empty or can't be read. Other values are returned unchanged.
     """
     if value is None:
         return None

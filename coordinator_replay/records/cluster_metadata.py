@@ -33,7 +33,10 @@ def metadata_kinds() -> Mapping[int, Struct]:
 
 
 def decode_metadata(value: bytes) -> MetadataRecord | None:
-    """Decode the value of a record; None for a type, version or frame that is not read here, or damage."""
+    """Decode the value of a record.
+
+    Return None for a type, version or frame that is not read here, and for damaged bytes.
+    """
     try:
         (frame, number, version), position = read_uvarints(value, 3)
         struct = metadata_kinds().get(number)

@@ -1,7 +1,7 @@
 """Columnar reading of records whose fields follow each other: all keys, and values without lists.
 
 Nearly all records are offset commits, and nearly all of those are well-formed. A compiled loop reads one field of all
-rows, then the next field. A row that is not simply well-formed is left to ``plain.py``, which has all rules.
+rows, then the next field. Rows that are not well-formed go to ``plain.py``, which knows all rules.
 """
 
 import base64
@@ -18,7 +18,7 @@ from coordinator_replay.records.definition import INTEGER_SIZES, Field, Struct
 from coordinator_replay.records.json_rows import quote
 
 Rows = npt.NDArray[np.int64]
-"""Positions of rows in a batch, rising."""
+"""Positions of rows in a batch, in rising order."""
 
 Flags = npt.NDArray[np.bool_]
 
@@ -31,7 +31,7 @@ _NO_ID = bytes(_ID_BYTES)
 
 
 def has_columns(struct: Struct) -> bool:
-    """Return whether all versions of a struct can be read into columns, which hold neither lists nor nulls."""
+    """Return whether all versions of a struct can be read into columns: no field may be a list or null."""
     return all(
         field.type in (_READABLE if field.tag is None else _READABLE - {"string"})
         and not (field.is_array or field.nullable)
@@ -93,7 +93,7 @@ def _read_runs(at: Any, ends: Any, where: Any, sizes: Any, first: Any, length: A
 
 @compiled
 def _gather(data: Any, first: Any, bounds: Any, out: Any) -> None:
-    """Copy runs of bytes, one after the other, to where ``bounds`` say that each begins."""
+    """Copy runs of bytes, one after the other; ``bounds`` has the position at which each run begins."""
     for row in range(len(first)):
         source, target = np.uint64(first[row]), np.uint64(bounds[row])
         for step in range(np.uint64(bounds[row + 1]) - target):
@@ -101,7 +101,7 @@ def _gather(data: Any, first: Any, bounds: Any, out: Any) -> None:
 
 
 class Columns:
-    """The fields of some rows of a column of keys or values, after their first two bytes.
+    """The fields of some rows of a column of keys or values. The first two bytes, type or version, are not among them.
 
     Args:
         struct: the fields; ``has_columns`` must be true for it.
@@ -121,8 +121,8 @@ class Columns:
         self._data = _bytes_of(array)
         self._at = np.where(self._are_in(struct.versions), bounds[rows].astype(np.int64) + 2, -1)
         self._ends = bounds[rows + 1].astype(np.int64)
-        # By field and row: the number, or the begin of the bytes of an id or a text; and the number of bytes, -1 for no
-        # field.
+        # By field and row: the number, or the first byte of an id or text. Then the number of bytes; -1 if the field is
+        # absent.
         self._first = np.zeros((len(struct.fields), len(rows)), np.int64)
         self._length = np.full(self._first.shape, -1, np.int32)
         for place, field in enumerate(struct.fields):
@@ -252,7 +252,7 @@ def _bytes_of(array: pa.BinaryArray) -> npt.NDArray[np.uint8]:
 
 
 def _bounds_of(array: pa.BinaryArray) -> npt.NDArray[np.int32]:
-    """Return the begin of each row of a column in its bytes, followed by the end of the last row."""
+    """Return the position of each row's first byte in the bytes of a column, followed by the end of the last row."""
     return np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + len(array) + 1]
 
 

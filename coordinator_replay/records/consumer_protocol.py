@@ -1,11 +1,11 @@
 """Subscriptions and assignments of classic consumers as typed columns.
 
 The bytes (``ConsumerProtocolSubscription``, ``ConsumerProtocolAssignment``) don't say which of the two they are, so
-they are read as both. If one reading leaves fewer bytes over, it is the only one given. If both fit, as for a member
-without topics, both are given; the field that held the bytes tells which reading is right.
+they are read as both. The reading that leaves fewer bytes over is returned. If both leave equally many, as for a member
+without topics, both are returned. The record field that held the bytes then tells which reading is right.
 
-Some clients write a subscription that claims a version and ends before its fields. The coordinator reads the version
-0 part of it. This module does the same if no full reading fits.
+Some clients write a subscription that claims a version and ends before its fields. The coordinator reads only the
+version 0 part of such a subscription. This module does so too, if no full reading fits.
 """
 
 import base64
@@ -39,10 +39,9 @@ PROTOCOL = pa.struct(
         ("assignment", pa.struct([("assigned_partitions", _PARTITIONS), ("user_data", pa.binary())])),
     ]
 )
-"""A blob as a subscription, as an assignment, or as both where its bytes fit both; null where they fit neither.
-
-Fields that the blob's version does not have are null, and so are all but topics and user data where only the version 0
-part of a subscription can be read.
+"""A blob as a subscription, an assignment, or both if its bytes fit both; null if they fit neither. Fields that the
+blob's version does not have are null. If only the version 0 part of a subscription can be read, all fields but topics
+and user data are null.
 """
 
 _NAMES = {

@@ -1,8 +1,8 @@
-"""What can be wrong with the bytes of a record: the words that ``quarantine.error_class`` uses.
+"""Faults in the bytes of a record, as ``quarantine.error_class`` names them.
 
-A quarantined record is one that this release can't take as Kafka wrote it; its bytes are kept, whole unless it is too
-large to be decoded. Kafka's own
-loader fails on most of these and skips unknown kinds (``CoordinatorLoaderImpl``, ``GroupCoordinatorRecordSerde``).
+This release can't read a quarantined record as Kafka wrote it. The table keeps the record's bytes: all of them, unless
+the record is too large to be decoded. Kafka's own loader fails on most of these and skips unknown kinds
+(``CoordinatorLoaderImpl``, ``GroupCoordinatorRecordSerde``).
 """
 
 from enum import StrEnum
@@ -49,10 +49,10 @@ MESSAGES = {
 
 
 class RecordError(Exception):
-    """A record that the scalar decoder can't read; never leaves the records room.
+    """An error: the scalar decoder can't read a record. Code outside the records room never sees it.
 
     Attributes:
-        is_in_number: the bytes end inside a number, which is what Kafka calls a ``BufferUnderflowException``.
+        is_in_number: the bytes end inside a number; Kafka throws a ``BufferUnderflowException`` there.
     """
 
     def __init__(self, error_class: ErrorClass, detail: str = "", *, is_in_number: bool = False) -> None:

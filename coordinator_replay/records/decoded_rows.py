@@ -1,8 +1,8 @@
-"""Decoded records as one batch: a row for each log record, in the order of the log, whatever kind of record it is.
+"""Decoded records of all kinds in one batch: a row for each log record, in the order of the log.
 
-The audit keeps kinds apart, since each goes to a table of its own. People who read a log in a DataFrame or in SQL want
-one row shape; this is it. A column has the name and the meaning that it has in ``offset_commits``, ``group_records``
-and ``quarantine``.
+The audit separates the kinds, because each goes to a table of its own. This module is for people who read a log in a
+DataFrame or in SQL: they want the same columns for all kinds. A column has the name and the meaning that it has in
+``offset_commits``, ``group_records`` and ``quarantine``.
 """
 
 import numpy as np
@@ -24,8 +24,9 @@ DECODED_ROW = pa.schema(
 )
 """One decoded record of any kind.
 
-Offset commits fill the columns of ``offset_commits``, every record fills kind, key_json and value_json. Of a record
-that can't be decoded all is null but the last two, of a control record everything.
+Offset commits fill the columns of ``offset_commits``. Every record fills kind, key_json and value_json. In the row of a
+record that can't be decoded, only the last two columns are not null. In the row of a control record, all columns are
+null.
 """
 
 _OF_KEYS = ("kind", "key_version", "group_id", "member_id", "topic", "partition", "key_json")
@@ -68,5 +69,5 @@ def decode_keys(keys: pa.Array) -> pa.RecordBatch:
     Returns:
         as many rows in the same order, in DECODED_KEY.
     """
-    # A key is read in the same way whatever its value is; without one, nothing else can be wrong.
+    # A key is read in the same way whatever its value is, and an absent value can't be damaged.
     return decode_columns(keys, pa.nulls(len(keys), pa.binary())).select(DECODED_KEY.names)

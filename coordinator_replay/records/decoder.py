@@ -1,8 +1,8 @@
-"""Log records, decoded: offset commits, other coordinator records and what could not be read, each as columns.
+"""Log records, decoded into columns: offset commits, other coordinator records, and records that could not be read.
 
-Keys, and values without lists, that are plainly in order are read many at a time (``columnar.py``), everything else
-record by record (``plain.py``). No code here knows a record kind beyond the two questions a definition answers itself:
-is it an offset commit, and does its key name a member.
+Well-formed keys and values without lists are read many at a time (``columnar.py``). All others are read record by
+record (``plain.py``). The code here knows no record kind. It asks a kind's definition two questions: is it an offset
+commit, and does its key name a member?
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,29 +38,29 @@ COMMIT_COLUMNS = _columns(
     *(*_COMMON, "topic", "partition", "topic_id", "committed_offset", "leader_epoch", "metadata"),
     *("commit_timestamp", "expire_timestamp"),
 )
-"""Columns of a decoded offset commit; those carried along come on top."""
+"""Columns of a decoded offset commit; columns that are passed through come in addition."""
 
 GROUP_COLUMNS = _columns("group_records", *_COMMON, "kind", "member_id", "key_json", "value_json")
 """Columns of any other coordinator record."""
 
 JSON_COLUMNS = pa.schema([GROUP_COLUMNS.field(name) for name in ("kind", "key_json", "value_json")])
-"""Columns that a decoded offset commit has on top of COMMIT_COLUMNS where its JSON form is asked for too."""
+"""Columns that a decoded offset commit has in addition to COMMIT_COLUMNS if its JSON form is requested."""
 
 QUARANTINE_COLUMNS = _columns(
     "quarantine", "error_class", "error_message", "key", "value", "kind", "group_id", "key_json"
 )
-"""Columns of a record that could not be read; the last three where its key can be."""
+"""Columns of a record that could not be read; the last three are filled if its key can be read."""
 
 _RECORD, _ERROR = ("key", "value"), ("error_class", "error_message")
 
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A decoded batch; together the row arrays hold every row of it once.
+    """A decoded batch; each of its rows is in exactly one of the row arrays.
 
     Attributes:
-        commits: offset commits, in COMMIT_COLUMNS, and where asked for also in JSON_COLUMNS.
-        commit_rows: the rows they were.
+        commits: offset commits, in COMMIT_COLUMNS, and on request also in JSON_COLUMNS.
+        commit_rows: the rows of the batch that were offset commits.
         groups: other coordinator records, in GROUP_COLUMNS.
         quarantine: rows that could not be read, in QUARANTINE_COLUMNS.
         control_rows: the rows that were control records, which have nothing to decode.
@@ -76,17 +76,17 @@ class Decoded:
 
 
 _Part = tuple[Rows, pa.RecordBatch]
-"""Some rows of a batch by their places in it, and what they were decoded to."""
+"""Positions of some rows in a batch, and these rows decoded."""
 
 
 class _Batch:
-    """Log records, with the facts that records of all kinds have.
+    """Log records with the fields that records of all kinds have.
 
     Attributes:
-        numbers: what the keys open with: the kind.
-        versions: what the values open with.
+        numbers: the kind of each record: the number in the first two bytes of its key.
+        versions: the version of each value: the number in its first two bytes.
         record_bytes: how many bytes key and value have.
-        is_large: whether one of them is too large to be read.
+        is_large: whether key or value is too large to be read.
     """
 
     def __init__(self, records: pa.RecordBatch) -> None:
@@ -96,7 +96,7 @@ class _Batch:
         self.record_bytes, self.is_large = np.add(*sizes), np.maximum(*sizes) > LARGEST_RECORD_BYTES
 
     def in_order(self, kind: RecordDefinition, rows: Rows, schema: pa.Schema) -> _Part:
-        """Return those rows of a kind that are plainly in order."""
+        """Return the rows of a kind that are well-formed."""
         taken, versions = pa.array(rows), self.versions[rows]
         is_tombstone = self.values.is_null().take(taken)
         key = Columns(kind.key, np.zeros_like(versions), self.keys, rows)
@@ -140,7 +140,7 @@ def _commit_columns(key: Columns, value: Columns) -> dict[str, pa.Array]:
 
 
 def _values_one_by_one(kind: RecordDefinition, values: pa.BinaryArray) -> tuple[pa.StringArray, Flags]:
-    """Return the JSON form of values with lists, each distinct one read once, and which of them could be read."""
+    """Return the JSON form of values with lists, and which values could be read; equal values are read once."""
     distinct = values.dictionary_encode()
     texts = list[bytes | None]()
     for value in distinct.dictionary.to_pylist():
@@ -188,7 +188,7 @@ class _OneByOne:
     """Rows of a batch decoded record by record.
 
     Attributes:
-        commits: offset commits by their place in the batch.
+        commits: offset commits by their position in the batch.
         groups: other records.
         failed: what is wrong with the rest.
     """
@@ -210,7 +210,7 @@ class _OneByOne:
 def _decode(key: bytes | None, value: bytes | None) -> tuple[RecordDefinition, dict[str, Any]]:
     """Return a record as a row.
 
-    Its fields, many times as large as its bytes, are dropped before the next one is read.
+    The record's fields take many times its bytes, so they are dropped before the next record is read.
     """
     record = decode_record(key, value)
     kind = kinds_by_name()[record.kind]
@@ -242,7 +242,7 @@ def one_batch(rows: pa.Table) -> pa.RecordBatch:
 
 
 def _in_one(parts: Sequence[_Part]) -> _Part:
-    """Return parts of a batch put together; without a copy where only one has rows."""
+    """Return the parts of a batch as one; nothing is copied if only one part has rows."""
     some = [part for part in parts if len(part[0])] or parts[:1]
     if len(some) == 1:
         return some[0]
@@ -251,13 +251,13 @@ def _in_one(parts: Sequence[_Part]) -> _Part:
 
 
 def _bytes(column: pa.BinaryArray, row: int, most: int | None = None) -> bytes | None:
-    """Return the bytes of a row, or the first of them, without a copy of all."""
+    """Return the bytes of a row, at most ``most`` of them, without a copy of the whole column."""
     whole = column[row].as_buffer()
     return None if whole is None else whole.slice(0, whole.size if most is None else min(most, whole.size)).to_pybytes()
 
 
 def _readable_key(key: bytes | None) -> dict[str, Any]:
-    """Return the fields of a key that can be read although the record can't; for an unknown kind that is the group."""
+    """Return the readable fields of the key of an unreadable record; for an unknown kind, only the group."""
     try:
         _, row = _decode(key, None)
     except RecordError as problem:
@@ -271,7 +271,7 @@ def _quarantine(records: pa.RecordBatch, damaged: Rows, large: Rows, failed: Map
 
     Args:
         records: the batch.
-        damaged: rows that are no records: bytes as they are.
+        damaged: rows that the log reader could not split into records; their bytes are kept.
         large: rows that are too large to be read.
         failed: reasons for others.
     """

@@ -14,7 +14,7 @@ INTEGER_SIZES: Mapping[str, int] = {"int8": 1, "int16": 2, "uint16": 2, "int32":
 """Integer types and their size in bytes; all signed but ``uint16``."""
 
 NO_VERSION = 1 << 15
-"""A version that no record reaches."""
+"""A number above every version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Field:
     Attributes:
         type: an integer type, ``uuid``, ``string``, ``bytes`` or ``struct``; of the elements if ``is_array``.
         nullable: whether null is a legal value.
-        tag: number of a tagged field; None for other fields.
+        tag: number of a tagged field; None if the field is not tagged.
         default: the value that a missing tagged field means, and that Kafka's JSON form leaves out.
         fields: the fields of a struct.
     """
@@ -81,11 +81,11 @@ class RecordDefinition:
     """One record kind.
 
     Attributes:
-        type: the int16 that opens the key.
+        type: the int16 in the first two bytes of the key.
         key: fields of the key, always in the plain (non-flexible) encoding.
         value: fields of the value by version.
         earlier: layouts of the same versions that earlier releases wrote.
-        group_field: name of the first key field, which has the group id.
+        group_field: name of the first key field, whose value is the group id.
         is_offset_commit: whether the kind goes to ``offset_commits`` rather than to ``group_records``.
     """
 

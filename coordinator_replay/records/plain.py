@@ -3,7 +3,7 @@
 This module reads what ``columnar.py`` does not: values with lists, records that are not simply well-formed, and the
 blobs of clients in them. It also writes all records.
 
-JSON form (``CoordinatorRecordMessageFormatter``, the generated ``…JsonConverter``): camelCase names, uuids in their
+The JSON form (``CoordinatorRecordMessageFormatter``, the generated ``…JsonConverter``): camelCase names, uuids in their
 22-character form, bytes in base64, fields of other versions left out, tagged fields left out at their default. In
 addition to Kafka's form, tagged fields that no definition knows are under ``unknownTaggedFields``, so that nothing is
 lost.
@@ -44,7 +44,7 @@ class DecodedRecord:
 
 
 class _Source:
-    """A position in a run of bytes; every read checks that the bytes are there."""
+    """A position in a run of bytes; every read checks that enough bytes are left."""
 
     __slots__ = ("at", "data", "malformed")
 
@@ -90,8 +90,8 @@ class _Source:
 
 
 _Read = Callable[[_Source], Any]
-"""A function that reads one value of a field. It is made once for each field, so that reading a record needs no look at
-the definition."""
+"""A function that reads one value of a field. It is made once for each field, so reading a record does not consult the
+definition."""
 
 
 def _integers(type_: str) -> _Read:
@@ -159,7 +159,7 @@ def _arrays(field: Field, version: int, flexible: bool) -> _Read:
 
     def read(source: _Source) -> list[Any] | None:
         count = count_of(source) - none
-        # An element takes at least a byte, so a false count is noticed before memory is reserved.
+        # An element takes at least a byte, so a false count is found before memory is reserved.
         if count > source.remaining:
             raise RecordError(ErrorClass.BUFFER_UNDERFLOW)
         if count < 0:
@@ -300,7 +300,7 @@ def decode_value(kind: RecordDefinition, value: bytes) -> tuple[int, dict[str, A
 
 
 def _decode_earlier(kind: RecordDefinition, version: int, value: bytes) -> dict[str, Any] | None:
-    """Return the fields of a value in a layout of an earlier release; None if no layout fits to the end."""
+    """Return the fields of a value in the layout of an earlier release; None if no layout uses up all bytes."""
     for layout in kind.earlier:
         if version in layout.versions:
             with suppress(RecordError):
@@ -309,7 +309,7 @@ def _decode_earlier(kind: RecordDefinition, version: int, value: bytes) -> dict[
 
 
 def group_of_key(key: bytes) -> str | None:
-    """Return the group, which is the first field in keys of all kinds, even of later releases."""
+    """Return the group: it is the first field in keys of all kinds, and later releases are expected to keep that."""
     source = _Source(key, 2)
     try:
         length: int = _integers("int16")(source)
@@ -319,7 +319,7 @@ def group_of_key(key: bytes) -> str | None:
 
 
 def read_blob(struct: Struct, data: bytes, version: int | None = None) -> tuple[dict[str, Any], int]:
-    """Decode a blob embedded in a record or a request: its version, then its fields.
+    """Decode the version and the fields of a blob that is embedded in a record or a request.
 
     A version above the newest known one is read as the newest known one (``ConsumerProtocol``: newer versions only
     append). Bytes after the last field are legal, and invalid characters are replaced.
