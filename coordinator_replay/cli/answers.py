@@ -262,3 +262,9 @@ def say_notes(answer: "Answer[Any] | Page | Pages | Trace") -> None:
     """Print the basis of an answer and its notes on standard error."""
     say_basis(answer)
     say(*answer.notes)
+
+
+def say_bases(answers: "Sequence[Answer[Any]]") -> None:
+    """Print the bases of several answers on standard error, each once."""
+    now = clock.now()
+    say(*dict.fromkeys(answer.basis.line(now) for answer in answers if answer.basis is not None))

@@ -25,6 +25,7 @@ from coordinator_replay.cli.answers import (
     range_options,
     range_options_beside_since,
     say,
+    say_bases,
     say_basis,
     say_notes,
     several_groups_argument,
@@ -170,7 +171,8 @@ def describe(
             if number and common.output == "table":
                 click.echo()
             _print_description(common, description, has_group=not is_members)
-        say_notes(description)
+        say(*description.notes)
+    say_bases(descriptions)
 
 
 @warehouse_command(

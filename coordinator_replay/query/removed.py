@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from coordinator_replay.analysis.expiring import TOPIC_DELETED
 from coordinator_replay.answer_columns import column
@@ -205,3 +205,22 @@ def removal_notes(
     if len(wanted) > MOST_NOTES:
         notes.append(f"Offsets were removed {len(wanted):,} times, of which these are the latest.")
     return notes
+
+
+def before_removal_note(removed: Sequence[RemovedOffsets], topics: Sequence[str] = ()) -> str | None:
+    """Return a note on the time for which the latest removed offsets can be asked; None if no removal is on record.
+
+    Args:
+        removed: the removed offsets.
+        topics: only of these topics; all if empty.
+    """
+    times = [
+        deletion.ended_at
+        for deletion in removed
+        if deletion.ended_at is not None
+        and deletion.ended_by not in (RECORDS_MISSING, GROUP_MOVED)
+        and (not topics or deletion.topic in topics)
+    ]
+    if not times:
+        return None
+    return f"--at {moment_text(max(times) - timedelta(milliseconds=1))} asks for the offsets just before their removal."

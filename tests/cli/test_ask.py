@@ -183,7 +183,12 @@ def test_offsets_that_are_gone_say_when_and_why(ask):
     assert ask("offsets", "payments", "--at", f"{NIGHT}02:07").stderr == ""
     told = ask("offsets", "payments", "--topic", "audit")
     assert answer(told).splitlines()[1:] == []
-    assert told.stderr == f"Group 'payments' had no committed offset of audit then.\n{AUDIT_EXPIRED}"
+    before = "2026-11-20T02:07:59.999Z"
+    assert told.stderr == (
+        f"Group 'payments' had no committed offset of audit then.\n{AUDIT_EXPIRED}"
+        f"--at {before} asks for the offsets just before their removal.\n"
+    )
+    assert "audit" in answer(ask("offsets", "payments", "--topic", "audit", "--at", before))
 
 
 def test_unstable_offsets_show_producer_epoch_and_since_when(ask):

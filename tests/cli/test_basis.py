@@ -23,6 +23,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     "words",
     [
         ["groups"], ["groups", "--deleted"], ["describe", "payments"], ["offsets", "payments"],
+        ["describe", "--all-groups"], ["describe", "--all-groups", "--state"],
         ["timeline", "payments"],
         ["rebalances"], ["why"], ["owner", "payments", "orders", "0"], ["expired"], ["findings"],
         ["consumers", "orders"], ["impact"], ["diff", "--from", "02:01"],

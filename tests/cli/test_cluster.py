@@ -1,5 +1,7 @@
 """The cluster need not be named where there is no doubt which one is meant."""
 
+import json
+
 import pytest
 from click.testing import CliRunner
 
@@ -50,6 +52,37 @@ def test_with_several_clusters_the_sentence_lists_them(two):
 def test_a_statement_about_all_clusters_needs_none(two):
     answer = Warehouse(two).sql("SELECT DISTINCT cluster FROM audit_runs ORDER BY 1")
     assert answer.to_pandas()["cluster"].tolist() == ["prod", "test"]
+
+
+def asked_in_sql(warehouse, statement):
+    command = ["sql", statement, "--warehouse", str(warehouse), "--cluster", "test", "--output", "json"]
+    answer = CliRunner().invoke(main, command)
+    assert answer.exit_code == 0, answer.output
+    return [json.loads(line) for line in answer.stdout.splitlines()], answer.stderr
+
+
+def test_a_statement_that_names_no_cluster_says_that_it_reads_all(two):
+    rows, told = asked_in_sql(two, "SELECT DISTINCT cluster AS c FROM audit_runs ORDER BY 1")
+    assert rows == [{"c": "prod"}, {"c": "test"}]
+    assert told == ""
+    (counted,), told = asked_in_sql(two, "SELECT count(*) AS n FROM audit_runs")
+    assert counted == {"n": 2}
+    assert "of all clusters" in told
+    assert "cluster test, log up to" not in told
+
+
+def test_a_statement_about_the_named_cluster_has_its_basis(two):
+    (counted,), told = asked_in_sql(two, "SELECT count(*) AS n FROM audit_runs WHERE cluster = $cluster")
+    assert counted == {"n": 1}
+    assert "of all clusters" not in told
+    assert "cluster test, log up to" in told
+
+
+def test_a_statement_in_a_warehouse_of_one_cluster_needs_no_name(one):
+    command = ["sql", "SELECT count(*) AS n FROM audit_runs", "--warehouse", str(one)]
+    told = CliRunner().invoke(main, command).stderr
+    assert "of all clusters" not in told
+    assert "cluster prod, log up to" in told
 
 
 def test_the_environment_names_the_cluster(two):

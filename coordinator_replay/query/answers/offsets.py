@@ -21,7 +21,7 @@ from coordinator_replay.query.offsets import (
     pending_notes,
     with_lag,
 )
-from coordinator_replay.query.removed import removal_notes, removed_offsets
+from coordinator_replay.query.removed import before_removal_note, removal_notes, removed_offsets
 from coordinator_replay.query.tables import END, Tables
 
 
@@ -55,10 +55,12 @@ def offsets(
     basis = basis_at(warehouse, at or END, group=group)
     nothing = None if found else _no_offset_note(warehouse, group, topics, basis)
     open_partitions = {(offset.topic, offset.partition) for offset in found if not offset.is_exact}
-    removed = removal_notes(removed_offsets(warehouse, group, at), topics, open_partitions)
+    lost = removed_offsets(warehouse, group, at)
+    removed = removal_notes(lost, topics, open_partitions)
+    before = None if found else before_removal_note(lost, topics)
     waiting = pending_notes(pending, found, topics)
     notes = [_unproven_note(found), nothing, negative_offsets_note(found), open_offsets_note(found)]
-    return Rows(content=found, row_type=CommittedOffset, notes=[*notes, *removed, *waiting, note], basis=basis)
+    return Rows(content=found, row_type=CommittedOffset, notes=[*notes, *removed, before, *waiting, note], basis=basis)
 
 
 def offsets_of_groups(

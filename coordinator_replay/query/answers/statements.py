@@ -10,8 +10,10 @@ from coordinator_replay.query.answers.answered import Answered
 from coordinator_replay.query.basis import Basis, basis_from
 from coordinator_replay.query.completeness import undecoded_note
 from coordinator_replay.query.saved import run_saved_query, saved_query, saved_terms
-from coordinator_replay.query.sql import run_sql
+from coordinator_replay.query.sql import catalog_answer, run_sql
 from coordinator_replay.query.tables import Tables
+from coordinator_replay.tables.names import table_names
+from coordinator_replay.tables.views import views, words_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +37,34 @@ def sql(
         timeout: the longest that it may take; no limit if None.
     """
     columns, rows = run_sql(warehouse, statement, parameters, allow_files=allow_files, timeout=timeout)
-    return Answered(content=Table(columns, rows), basis=_basis_of_statement(warehouse))
+    basis = _basis_of_statement(warehouse, statement)
+    return Answered(content=Table(columns, rows), notes=[_every_cluster_note(warehouse, statement)], basis=basis)
 
 
-def _basis_of_statement(warehouse: Tables) -> Basis | None:
+def _basis_of_statement(warehouse: Tables, statement: str) -> Basis | None:
     """Return the basis of a statement's answer; None if it is about no single cluster, or a table is missing."""
     try:
-        return basis_from(warehouse) if warehouse.cluster in warehouse.clusters else None
+        if _reads_every_cluster(warehouse, statement) or warehouse.cluster not in warehouse.clusters:
+            return None
+        return basis_from(warehouse)
     except (UsageError, WarehouseError):
         return None
+
+
+def _every_cluster_note(warehouse: Tables, statement: str) -> str | None:
+    """Return a note for a statement that reads the rows of all clusters, and may not mean to; None otherwise."""
+    if "cluster" in words_of(statement) or not _reads_every_cluster(warehouse, statement):
+        return None
+    return (
+        "The rows are of all clusters in the warehouse: WHERE cluster = $cluster keeps those of the one that --cluster "
+        "names."
+    )
+
+
+def _reads_every_cluster(warehouse: Tables, statement: str) -> bool:
+    """Return whether a statement reads tables of several clusters, and does not name the one asked about."""
+    reads_tables = catalog_answer(statement) is None and not words_of(statement).isdisjoint({*table_names(), *views()})
+    return reads_tables and "$cluster" not in statement and len(warehouse.clusters) > 1
 
 
 def saved(warehouse: Tables, query: str, values: Mapping[str, str], *, timeout: timedelta | None) -> Answered[Table]:
