@@ -1,6 +1,5 @@
-"""Events of a group in, answers out: pure folds that yield rows in the columns of the table contract.
+"""Folds over a group's events: events go in, and rows in the columns of the tables come out.
 
-Every fold takes the events of one operation at a time and keeps plain state. The state can be stored and restored, so
-that tomorrow's run continues where today's run stopped. Times are epoch milliseconds here; the writers of tables turn
-them into timestamps.
+Every fold takes the events of one operation at a time and keeps plain state. A run stores this state, and the next run
+continues from it. Times are epoch milliseconds here; the writers of tables turn them into timestamps.
 """

@@ -1,8 +1,8 @@
 """Changes of the coordinator of a partition of ``__consumer_offsets``: one for each leader epoch.
 
 The controller's records have the leader and the time of each election. The batches of the log have the leader epoch.
-Brokers' logs say which broker loaded the partition, and for how long. Each source may be missing: a change has the
-facts that there are, and names their source.
+Brokers' logs say which broker loaded the partition, and for how long. Each source may be missing. A change has the
+facts of the available sources, and names them.
 """
 
 from collections import defaultdict
@@ -36,7 +36,7 @@ class LeaderChange(NamedTuple):
     """A leader that the controller has made.
 
     Attributes:
-        leader: id of the broker; -1 for no leader.
+        leader: id of the broker; -1 if there is no leader.
         at_ms: time of the election; None if only a snapshot has the leader.
         is_unclean: whether it was elected although it was not in sync.
     """
@@ -138,9 +138,9 @@ def coordinator_changes(
 def _agrees(line: CoordinatorLine, recorded: Mapping[int, int | None], end_ms: int) -> bool:
     """Return whether a line is possible, given the records of its log partition.
 
-    A leader epoch begins before its own first record and the records of later epochs, and after the records of earlier
-    ones. Once it has begun, no leader of an earlier epoch writes. So if the log goes on, it has a record of this epoch,
-    or the controller's records have the epoch.
+    A leader epoch begins after the records of earlier epochs, and before its own records and those of later epochs.
+    Once it has begun, no leader of an earlier epoch writes. So if the log goes on after the line, the log has a record
+    of this epoch, or the controller's records have the epoch.
 
     Args:
         line: the line.
@@ -197,7 +197,7 @@ def _with_lines(change: CoordinatorChange, lines: Sequence[CoordinatorLine], bef
         brokers &= {change.broker}
     unloaded = _first(lines, (_UNLOADED,), {before} if before is not None else set())
     if len(brokers) != 1:
-        # If two brokers say that they have it, one is wrong.
+        # If two brokers log that they lead the partition, one line is wrong.
         return change if unloaded is None else _and_log(replace(change, unloaded_at=unloaded.logged_ms))
     elected, loaded = _first(lines, _ELECTED, brokers), _first(lines, (_LOADED,), brokers)
     since = elected or loaded

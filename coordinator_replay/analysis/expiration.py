@@ -2,7 +2,7 @@
 
 The rules are those of ``GroupCoordinatorShard.cleanupGroupMetadata``. Each type and state of a group has a condition, a
 time from which retention counts, and topics that are kept because a member subscribes to them. A group without a record
-is a simple group: a client commits under its name without joining.
+is a simple group: a client commits offsets for it without joining.
 """
 
 from typing import NamedTuple
@@ -34,8 +34,8 @@ class Deciding(NamedTuple):
 
     Attributes:
         group_type: None for a simple group.
-        protocol_type: of a classic group; None where no member gave one.
-        group_state: ``Empty``, or ``Stable`` for a classic group with members; None for others with members.
+        protocol_type: protocol type of a classic group; None if no member gave it.
+        group_state: ``Empty`` without members. With members: ``Stable`` for a classic group, None for other groups.
         expiry: the rule.
     """
 

@@ -1,9 +1,9 @@
 """The end of an offset's retention, as SQL, for audits and for questions with another horizon.
 
 ``analysis.expiration`` decides the rule by which a group's offsets expire, and since when. The columns ``rule``,
-``base_timestamp`` and ``is_protected`` of ``offset_history`` have the result for each offset. Only the time remains, so
-the same rows answer for every horizon. The condition is that of ``OffsetExpirationConditionImpl``. Names of rules and
-Kafka's defaults are here, where questions find them without the engine.
+``base_timestamp`` and ``is_protected`` of ``offset_history`` have the result for each offset. Only the comparison with
+a time remains, so the same rows answer for every horizon. The condition is that of ``OffsetExpirationConditionImpl``.
+Names of rules and Kafka's defaults are here, where questions find them without the engine.
 """
 
 from enum import StrEnum
@@ -36,7 +36,8 @@ class Retention(NamedTuple):
 
     Attributes:
         ms: offsets.retention.minutes in milliseconds.
-        is_known: whether it was given or observed; a mere default makes nothing certain.
+        is_known: whether it was given or inferred from removed offsets. If it is only the default, no expiry is
+            certain.
         note: a sentence that says where it comes from.
     """
 

@@ -1,8 +1,8 @@
 """The replay of one group from records to rows: the engine, and every fold over its events.
 
 The row of an interval or a rebalance is returned when it is over. ``finish`` returns the open rows at the end of the
-log, with null for their end. A later run that continues from ``snapshot`` returns these rows again under the same keys,
-when they are over or at its own end.
+log, with null for their end. A later run that continues from ``snapshot`` returns these rows again under the same keys:
+when they are over, or else at its own end.
 
 Records may begin to be missing because a newer dump was cleaned beyond the end of the older ones (``interrupt``). Then
 a group continues from the records that the newer dump confirms: the last record of each key, which the cleaner keeps.
@@ -95,7 +95,7 @@ class GroupReplay:
         self._step_rules = StepRules(self._scope, rules, *folds, self._limits, self._topic_changes)
 
     def feed(self, record: Record) -> list[Row]:
-        """Take the group's next record; return the rows that become final by it, each with its table's name."""
+        """Take the group's next record; return the rows that this record makes final, each with its table's name."""
         rows: list[Row] = []
         if not record.is_readable:
             return self._lose_key(record)
@@ -111,7 +111,7 @@ class GroupReplay:
         return self._final(rows, record.offset)
 
     def heed_commits(self, before_offset: int, commits: Iterable[tuple[str, int, int, int, int]]) -> None:
-        """Take the last commits before a record that is fed next, as signs of life; they decide nothing else.
+        """Take the last commits before the next record, as signs that members were alive. They have no other effect.
 
         Args:
             before_offset: the record's offset.
@@ -122,7 +122,7 @@ class GroupReplay:
         self._rebalances.history.heed(before_offset, signs)
 
     def lose_track(self, partition: int, offset: int, at_ms: int | None) -> list[Row]:
-        """Take note that records begin to be missing that no dump has.
+        """Note the beginning of a gap: no dump has the records that follow.
 
         Args:
             partition: the log partition.
@@ -137,7 +137,7 @@ class GroupReplay:
         return self._final(rows, offset)
 
     def _lose_key(self, record: Record) -> list[Row]:
-        """Return rows for a record that can't be read: the new value of its key is not on record."""
+        """Return the rows for an unreadable record: the new value of its key is unknown."""
         rows = self._interrupt(record.offset, record.timestamp_ms)
         is_whole = record.kind == GROUP_METADATA
         members = [
@@ -162,7 +162,7 @@ class GroupReplay:
         return rows
 
     def find_complete(self, partition: int, offset: int, at_ms: int | None) -> list[Row]:
-        """Note that no key of the group is open from an offset on."""
+        """Note that every key of the group is proven from an offset on."""
         rows = self._finish()
         is_seen = self.group_type is not None
         if is_seen and not self.replay.is_state_exact and not self.replay.open_keys:
@@ -172,7 +172,8 @@ class GroupReplay:
     def interrupt(self, partition: int, offset: int, at_ms: int | None, own: Sequence[Record]) -> list[Row]:
         """Continue from the records that a newer dump confirms, after records missing since the older dumps.
 
-        Known facts are valid up to here. If the newer dump lacks something, its end is not on record.
+        Known facts are valid up to here. If the newer dump lacks a member or an assignment, no record shows when it
+        ended.
 
         Args:
             partition: the log partition.
@@ -182,7 +183,7 @@ class GroupReplay:
         """
         rows = self._finish(offset)
         if any(record.offset == self._classic_at for record in own) and self.replay.is_classic:
-            # A single record has the whole group and still exists, so no later record of it is missing.
+            # The group's only record has the whole group and still exists, so no later record of the group is missing.
             self.replay.is_cleaned = True
             return self._final(rows, offset)
         confirmed = self._beside()
@@ -198,17 +199,17 @@ class GroupReplay:
         return self._final(rows + self._fold([event]), offset)
 
     def number_from(self, first: int) -> None:
-        """Number the group's events and states from a number on, because earlier ones are in another log partition."""
+        """Number the group's events and states from ``first`` on; earlier events are in another log partition."""
         self._timeline.seq = first
         self._step_rules.states = first + 1
 
     def move(self, partition: int, offset: int, at_ms: int | None, to_partition: int) -> list[Row]:
-        """End the group in its log partition: from here on its records in another one count.
+        """End the group in its log partition: from here on, its records in another log partition count.
 
         Args:
             partition: the log partition.
             offset: the first log offset that doesn't count.
-            at_ms: the time of the move; None where no record shows it.
+            at_ms: the time of the move; None if no record shows it.
             to_partition: the log partition that counts from then on.
         """
         rows = self._finish()
@@ -220,7 +221,7 @@ class GroupReplay:
         return self._final(rows, offset)
 
     def _beside(self) -> "GroupReplay":
-        """Return a replay of the same group that has seen no record."""
+        """Return a new replay of the same group, which has seen no record."""
         scope, topics = self._scope, self._topics
         return GroupReplay(scope.cluster, self.replay.group_id, topics.names, self._topic_changes, self._limits)
 
@@ -244,7 +245,7 @@ class GroupReplay:
         return rows
 
     def finish(self) -> list[Row]:
-        """End the operation that is still open, and return all open rows.
+        """End the open operation, and return all open rows.
 
         The records of an operation are appended in one batch, so the end of a log is the end of an operation.
         """
@@ -261,7 +262,7 @@ class GroupReplay:
         yield from self._step_rules.open_rows(self.proven_ms, has_gap=has_gap)
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the whole state as plain data fit for JSON."""
+        """Return the whole state as plain data for JSON."""
         return {
             "version": VERSION,
             "cluster": self._scope.cluster,
@@ -305,20 +306,20 @@ class GroupReplay:
         return life
 
     def _final(self, rows: list[Row], offset: int | None) -> list[Row]:
-        """Return rows with their cluster and group, and the offset of the record after which no record changes them."""
+        """Return rows with their cluster and group, and with the offset of the record that made them final."""
         of_all = {"cluster": self._scope.cluster, "group_id": self._scope.group_id, "settled_at_offset": offset}
         for _, row in rows:
             row.update(of_all)
         return rows
 
     def _finish(self, missing_from: int | None = None) -> list[Row]:
-        """End the operation that is still open."""
+        """End the open operation."""
         events = self.replay.finish(missing_from=missing_from)
         return self._fold(events) if events else []
 
     def _fold(self, events: Sequence[Event]) -> list[Row]:
-        # The clock of an old coordinator may be ahead of its successor's; times of intervals never go back. Before its
-        # first record with a time, a group has none.
+        # The clock of an old coordinator may be ahead of its successor's clock, but times of intervals must not go
+        # back. A group has no time before its first record with a time.
         last_ms = self._now_ms
         self._now_ms = at_ms = latest_ms(last_ms, events[-1].timestamp_ms)
         self.group_type = events[-1].group_type

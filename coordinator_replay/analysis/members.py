@@ -23,7 +23,7 @@ class OpenMemberInterval(NamedTuple):
         is_client_inherited: whether client id and host on record are, or may be, from an earlier process of this static
             member. A classic group keeps those of the first process (``ClassicGroup.replaceStaticMember``). If records
             are missing before the member's first record, the log does not show whether it was replaced.
-        is_exact: whether the group is proven from the beginning of the interval on.
+        is_exact: whether the group is proven since the beginning of the interval.
         is_begin_open: whether the member may have been in this state before the interval.
     """
 
@@ -38,7 +38,7 @@ class OpenMemberInterval(NamedTuple):
 
 
 Changed = Mapping[str, tuple[Member | None, int]]
-"""The members an operation changed, as they are after it (None when removed), with the offset of the first record."""
+"""The members that an operation changed: each member after it (None if removed), and the offset of its first record."""
 
 
 def members_after(events: Sequence[Event]) -> Changed:
@@ -113,11 +113,11 @@ class MemberReplay:
             yield self._row(stay, None, None)
 
     def interrupt(self, confirmed: "MemberReplay", at_ms: int | None, offset: int) -> Iterator[Row]:
-        """End all intervals where records begin to be missing, and begin the confirmed ones.
+        """End all intervals at the beginning of missing records, and begin the confirmed intervals.
 
         Args:
             confirmed: the members that remaining records confirm.
-            at_ms: the time from which on records are missing.
+            at_ms: the time from which records are missing.
             offset: the log offset.
         """
         for stay in self.stays.values():
@@ -129,7 +129,7 @@ class MemberReplay:
         self.lost = set(confirmed.lost)
 
     def lose(self, members: Iterable[Member]) -> None:
-        """Note that members may have changed without a record that can be read."""
+        """Note that members may have changed in records that are missing or can't be read."""
         self.lost |= {member.member_id for member in members}
 
     def _row(self, stay: OpenMemberInterval, to_ms: int | None, to_offset: int | None) -> Row:
@@ -138,7 +138,7 @@ class MemberReplay:
         current = member.current or JOINING
         structs = self.topics.structs
         is_untimed = group_type is GroupType.SHARE or member.subscription is None
-        # A member that joins has no record of an assignment yet; where records are missing, that may be one of them.
+        # A member that joins has no assignment record yet. If records are missing, its assignment may be among them.
         is_unassigned = member.current is None and not stay.is_exact
         return TABLE, {
             "group_type": str(group_type),
@@ -172,11 +172,11 @@ class MemberReplay:
 
 
 FIELDS = Fields(MemberReplay, "stays", "lost")
-"""What a snapshot has."""
+"""The fields in a snapshot."""
 
 
 def _assignor(stay: OpenMemberInterval) -> str | None:
-    """Return the assignor that a member asks for; the protocol that was chosen for a member of a classic group."""
+    """Return the assignor that a member asks for; for a member of a classic group, the chosen protocol."""
     subscription = stay.member.subscription_or_empty
     if stay.group_type is GroupType.CLASSIC and len(subscription.protocols) == 1:
         return subscription.protocols[0].name
@@ -184,7 +184,7 @@ def _assignor(stay: OpenMemberInterval) -> str | None:
 
 
 def _is_incomplete(member: Member) -> bool:
-    """Return whether a part of the member has not been seen yet."""
+    """Return whether a record of one of the member's parts has not been seen yet."""
     return member.subscription is None or member.current is None or member.target is None
 
 
@@ -201,7 +201,7 @@ _SHOWN_OF_CURRENT = attrgetter("state", "epoch", "assigned", "pending")
 
 
 def _looks_alike(newer: Member, other: Member) -> bool:
-    """Return whether the table shows two members, or one at two times, the same."""
+    """Return whether the table would show the same values for both; they may be one member at two times."""
     if _SHOWN_OF_CURRENT(newer.current or JOINING) != _SHOWN_OF_CURRENT(other.current or JOINING):
         return False
     targets = [member.target.assigned if member.target is not None else None for member in (newer, other)]

@@ -1,11 +1,11 @@
 """Owners of partitions over time, and times without an owner: rows of ``partition_ownership``.
 
-A member owns its assigned partitions and those that it still has to give up. In consumer groups, each step of this is
+A member owns its assigned partitions and those that it still has to give up. In consumer groups, each of these steps is
 recorded. A classic group records only the outcome of a rebalance. A partition that changes its owner in a rebalance was
-revoked by the end of the join phase at the latest (``currentStateTimestamp``). The time without an owner is not on
-record. That time is on record only if a generation leaves the partition without an owner: between the two steps of a
-cooperative rebalance, and in an Empty group. Members of streams groups own tasks, shown as partitions of the source
-topics. Members of a share group own partitions together.
+revoked by the end of the join phase at the latest (``currentStateTimestamp``). So the log does not show how long it had
+no owner. The log shows this time only if a generation leaves the partition without an owner. That happens between the
+two steps of a cooperative rebalance, and in an Empty group. Members of streams groups own tasks, shown as partitions of
+the source topics. Members of a share group own partitions together.
 
 A partition is *without an owner* while nobody owns it and the group has members that subscribe to its topic. If no
 member subscribes to it, or the group has no members, the group does not miss it. This is the only definition: columns
@@ -27,7 +27,7 @@ from coordinator_replay.times import elapsed_ms, latest_ms
 
 TABLE = "partition_ownership"
 
-# Looked up once: these stand in the way of every event.
+# Looked up once, because every event needs them.
 CONVERTED, DELETED, EMPTIED = EventKind.GROUP_CONVERTED, EventKind.GROUP_DELETED, EventKind.GROUP_EMPTIED
 
 ENDS = frozenset({EventKind.REBALANCE_COMPLETED, EMPTIED, DELETED})
@@ -55,8 +55,8 @@ class OpenOwnership(NamedTuple):
     """A partition owned by a member, with the time and the record since which it is owned.
 
     Attributes:
-        is_exact: the group is proven from the beginning of the interval on.
-        is_begin_open: what was before the interval is not on record.
+        is_exact: the group is proven since the beginning of the interval.
+        is_begin_open: no record shows what was before the interval.
     """
 
     member_id: str
@@ -72,7 +72,7 @@ class Unowned(NamedTuple):
     """A partition without an owner: the ownership that ended, and the rebalance in which it ended.
 
     Attributes:
-        topic: the topic in the records of the ownership's group type; a conversion changes the key of the gap.
+        topic: the topic as records of the group type name it; a conversion of the group changes the key of the gap.
         awaited_ms: when the target assignment took it from the member; None if it never did.
         is_exact: whether the group is proven at the end of the ownership.
         since_ms: since when members miss the partition; None while no member subscribes to its topic.
@@ -91,7 +91,7 @@ class Unowned(NamedTuple):
     over: tuple[Interval, ...] = ()
 
     def missed_until(self, at_ms: int | None) -> "Unowned":
-        """Return the gap after the end of the time in which members missed the partition."""
+        """Return the gap after the time in which members miss the partition has ended."""
         if self.since_ms is None:
             return self
         if at_ms is None or at_ms <= self.since_ms:
@@ -109,7 +109,7 @@ class Handover(NamedTuple):
     Attributes:
         rebalance_id: the rebalance in which it was revoked.
         unowned_ms: how long nobody owned it; None if the log has only a lower bound.
-        is_moved: whether it went to another member, and not to a static member under its new id.
+        is_moved: whether it went to another member; False if it went to the same static member under a new member id.
         member_id: the member that owned it before.
         released_ms: when that member gave it up.
         awaited_ms: when the target assignment took it from that member; None if it never did.
@@ -124,7 +124,7 @@ class Handover(NamedTuple):
 
 
 class SharedChange(NamedTuple):
-    """A change in a rebalance: a member of a share group took or gave up a partition that others own as well."""
+    """A change in a rebalance of a share group: a member took or gave up a partition that other members own as well."""
 
     member_id: str
     is_taken: bool
@@ -132,13 +132,13 @@ class SharedChange(NamedTuple):
 
 
 class Release(NamedTuple):
-    """Release of partitions in one operation.
+    """A release of partitions in one operation.
 
     Attributes:
         at_ms: time of the operation.
         rebalance_id: the rebalance to which it belongs.
         retaken: partitions that a classic rebalance gives to another member in the same operation.
-        retaken_ms: the latest time at which these were revoked: the end of the join phase.
+        retaken_ms: the latest time at which these partitions were revoked: the end of the join phase.
     """
 
     at_ms: int | None
@@ -168,16 +168,16 @@ class OwnershipReplay:
         gaps: partitions that were owned and have no owner; their rows wait for the next owner.
         owned: the partitions that each member owns.
         handovers: handovers of the last operation.
-        added: number of partitions that it assigned and that nobody had owned before.
+        added: number of partitions that the last operation assigned and that nobody had owned before.
         at_offset: log offset of its last record.
         log_partition: the log partition of the group's records.
         seen: members whose ownership is on record.
-        lost: members whose later ownership can't be read or may be missing, with the last one on record.
+        lost: members whose later ownership can't be read or may be missing, with their last ownership on record.
         is_step_exact: whether the group is proven before the present operation.
         is_exact: whether the group is proven after the present operation.
-        unrevoked_since: members in the state UNREVOKED_PARTITIONS or UNREVOKED_TASKS, and since when. The rebalance
-            timeout begins again with each record of the state (``maybeReconcile`` schedules it anew), and so does this
-            time.
+        unrevoked_since: members in the state UNREVOKED_PARTITIONS or UNREVOKED_TASKS, and since when. Each record of
+            the state restarts the rebalance timeout (``maybeReconcile`` schedules it again), so it restarts this time
+            too.
         subscriptions: the topics that members subscribe to.
         has_new_gaps: whether the present operation left partitions without an owner.
         awaited_since: for members that own partitions outside their target assignment: each of these partitions, and
@@ -219,7 +219,7 @@ class OwnershipReplay:
         last_ms: int | None,
         rebalance_id: str | None,
     ) -> Iterator[Row]:
-        """Move partitions by the events of an operation; yield the rows that become final.
+        """Move partitions between owners by the events of an operation; yield the rows that become final.
 
         Args:
             events: the events of one operation.
@@ -280,7 +280,7 @@ class OwnershipReplay:
                 self.gaps[key] = gap._replace(since_ms=at_ms)
 
     def open_rows(self) -> Iterator[Row]:
-        """Yield open intervals, and intervals after which nobody owns the partition yet."""
+        """Yield open intervals, and ended intervals of partitions without a next owner."""
         for key, gap in self.gaps.items():
             yield from self._rows((gap.topic, key[1]), gap.holding, gap, None)
         for key, holders in self.holders.items():
@@ -290,11 +290,11 @@ class OwnershipReplay:
     def interrupt(
         self, confirmed: "OwnershipReplay", at_ms: int | None, offset: int, released_by: str = RECORDS_MISSING
     ) -> Iterator[Row]:
-        """End all intervals where records begin to be missing, and begin the confirmed ones.
+        """End all intervals at the beginning of missing records, and begin the confirmed intervals.
 
         Args:
             confirmed: the owners that remaining records confirm.
-            at_ms: the time from which on records are missing.
+            at_ms: the time from which records are missing.
             offset: the log offset.
             released_by: why the intervals end.
         """
@@ -318,7 +318,7 @@ class OwnershipReplay:
         self.unrevoked_since, self.awaited_since = dict(confirmed.unrevoked_since), dict(confirmed.awaited_since)
 
     def lose(self, members: Iterable[Member]) -> None:
-        """Note that ownership may have changed without a record that can be read."""
+        """Note that ownership may have changed in records that are missing or can't be read."""
         self.lost |= {member.member_id: member.current for member in members if member.current is not None}
 
     def _retaken(
@@ -339,7 +339,10 @@ class OwnershipReplay:
         return frozenset(), at_ms
 
     def _convert(self, changed: Changed, group_type: GroupType, at_ms: int | None) -> Iterator[Row]:
-        """Yield all intervals that end because keys change; continued ones begin again at the same time."""
+        """Yield all intervals that end because a conversion changes their keys.
+
+        Continued ownerships begin again at this time.
+        """
         for member_id, assignment in list(self.owned.items()):
             is_removed = member_id not in changed or changed[member_id][0] is None
             why = MEMBER_LEFT if is_removed else GROUP_CONVERTED
@@ -355,11 +358,14 @@ class OwnershipReplay:
         self.added = 0
 
     def _rename_gaps(self, group_type: GroupType, owned: set[str]) -> Iterator[Row]:
-        """Change the keys of gaps to the new group type; without a topic's name, the next owner is not known.
+        """Change the keys of gaps to the new group type.
+
+        A gap without a topic name ends, because its next owner can't be found.
 
         Args:
             group_type: the new type.
-            owned: topics that members own under it: a name may stand for several ids, an old topic's and a new one's.
+            owned: topics that members own under the new type. A name may belong to several ids: of an old and a new
+                topic.
         """
         gaps, self.gaps = self.gaps, {}
         for (topic, partition), gap in gaps.items():
@@ -374,7 +380,7 @@ class OwnershipReplay:
         if member is not None:
             return REVOKED
         if circumstances.is_deleted:
-            # If records of a step are missing, its tombstone may be part of a conversion.
+            # If records of the operation are missing, its tombstone may be part of a conversion.
             return GROUP_DELETED if self.is_step_exact else RECORDS_MISSING
         if member_id in circumstances.replaced:
             return MEMBER_REPLACED
@@ -384,7 +390,7 @@ class OwnershipReplay:
         return GROUP_EMPTIED if circumstances.is_emptied else MEMBER_LEFT
 
     def _restart_timers(self, events: Sequence[Event]) -> None:
-        """Forget the begin of revocation for members that took a further step."""
+        """Forget since when members must revoke partitions, if they took a further step."""
         for event in events:
             before, member = event.before, event.member
             if before is None or member is None or before.current is None:
@@ -408,7 +414,7 @@ class OwnershipReplay:
                     topic, holding, until_ms, self.at_offset, why, release.rebalance_id, since, is_exact, until_ms
                 )
                 if holders:
-                    # Others own it as well, so it has no gap.
+                    # Other members own it as well, so it has no gap.
                     yield from self._rows(key, holding, gap.missed_until(until_ms), 0 if is_exact else None)
                     if holding.group_type is GroupType.SHARE:
                         self._change_shared(key, SharedChange(member_id, False, gap.rebalance_id), until_ms)
@@ -457,11 +463,14 @@ class OwnershipReplay:
                 self.holders.setdefault(key, {})[member.member_id] = holding
 
     def _change_shared(self, key: Key, change: SharedChange, at_ms: int | None) -> None:
-        """Note that a member took or gave up a partition that others own; two opposite changes are a handover."""
+        """Note that a member took or gave up a partition that other members own.
+
+        Two opposite changes are a handover.
+        """
         changes = self.shared.setdefault(key, [])
         own = next((other for other in changes if other.member_id == change.member_id), None)
         if own is not None:
-            # The member took back what it gave up, or gave up what it took.
+            # The member took the partition back, or gave it up again.
             changes.remove(own)
             return
         other = next((next_change for next_change in changes if next_change.is_taken is not change.is_taken), None)
@@ -500,7 +509,7 @@ class OwnershipReplay:
 
     def _rows(self, key: Key, holding: OpenOwnership, gap: Unowned | None, unowned_ms: int | None) -> Iterator[Row]:
         if gap is not None and gap.to_ms is not None and gap.to_ms == holding.from_ms:
-            # It was taken and given up within one millisecond, so at no time was it owned.
+            # It was taken and given up within one millisecond, so the interval is empty.
             return
         topic, partition = key
         for topic_id, name in self.topics.shown(holding.group_type, topic):
@@ -555,7 +564,7 @@ FIELDS = Fields(
     OwnershipReplay, "holders", "gaps", "shared", "log_partition", "unrevoked_since", "awaited_since", "seen", "lost"
 )
 REGEXES = form(dict[str, tuple[str, ...]])
-"""What a snapshot has; what each member owns follows from it, and what members subscribe to from these."""
+"""Form of the regexes in a snapshot; the topics that members subscribe to follow from them."""
 
 Value = TypeVar("Value")
 
@@ -565,10 +574,12 @@ def _sorted(by_partition: dict[Key, Value]) -> dict[Key, Value]:
 
 
 def join_done(joined_ms: int | None, at_ms: int | None, last_ms: int | None) -> int | None:
-    """Return the end of a classic join phase, not before the group's last operation; None where its record has no time.
+    """Return the end of a classic join phase, at the earliest the group's last operation.
+
+    None if the record has no time.
 
     Args:
-        joined_ms: the record's ``currentStateTimestamp``; None where it has none.
+        joined_ms: the record's ``currentStateTimestamp``; None if it has none.
         at_ms: the record's time.
         last_ms: the time of the operation before it.
     """
@@ -578,11 +589,11 @@ def join_done(joined_ms: int | None, at_ms: int | None, last_ms: int | None) -> 
 
 
 def _unowned(gap: Unowned, topic: str | None) -> list[dict[str, int | None]] | None:
-    """Return the times in which members missed a partition, None where they are not on record.
+    """Return the times in which members missed a partition; None if they are not on record.
 
     Args:
         gap: the time since its last owner.
-        topic: the name of its topic: without one it is not known whether members still subscribe to it.
+        topic: the name of its topic; without a name it is unknown whether members still subscribe to it.
     """
     if not gap.is_exact or (gap.since_ms is not None and topic is None):
         return None
@@ -599,7 +610,7 @@ def _owned(member: Member | None) -> Assignment:
 
 
 def _is_same_owner(before: OpenOwnership, after: OpenOwnership) -> bool:
-    """Return whether the same member, be it a static one under its new id."""
+    """Return whether both are ownerships of the same member; a static member may have a new member id."""
     if before.member_id == after.member_id:
         return True
     return after.instance_id is not None and before.instance_id == after.instance_id

@@ -17,9 +17,9 @@ on record, so ``started_at`` and ``duration_ms`` are null, and there are two bou
   ``join_phase.longest_join_ms`` for the exceptions.
 
 Joins and leaves count for the first rebalance that begins with or after them. The time without an owner of a partition
-counts for the rebalance in which it was revoked. A row is final once a later rebalance is over as well, because until
-then, partitions revoked in it may still be without an owner. A rebalance without a certain cause waits for an hour, in
-which a later rebalance may show more about it (``reasons.hindsight``).
+counts for the rebalance in which it was revoked. A row is final when a later rebalance has ended as well. Before that,
+partitions that the first rebalance revoked may still have no owner. A rebalance without a certain cause waits for an
+hour, in which a later rebalance may show more about it (``reasons.hindsight``).
 """
 
 import hashlib
@@ -86,14 +86,14 @@ WAIT_FOR_EACH_OTHER = frozenset({GroupType.CONSUMER, GroupType.STREAMS})
 """Types of groups in which a member gets a partition only after another has revoked it."""
 
 MOST_AWAITING = 64
-"""Largest number of rebalances that wait for later ones to show more about their reasons."""
+"""Largest number of rebalances that wait for facts from later rebalances about their reasons."""
 
 BEFORE_ALL = -1
-"""A log offset before every other."""
+"""A log offset below all others."""
 
 MOST_HELD_UP = 64
-"""Largest number of open rebalances that one member can block; a group that is never Stable has more and more of
-them."""
+"""Largest number of open rebalances that one member can block; in a group that is never Stable their number grows
+without end."""
 
 BEGINS = frozenset({EventKind.REBALANCE_STARTED, EventKind.GROUP_EMPTIED})
 """Events that begin a new rebalance in a group of any type."""
@@ -113,12 +113,13 @@ class OpenRebalance:
         completed_offset: log offset of the record that completed it; None while it is in progress.
         members_before: members before it; None if the group just before it is not on record.
         is_counted: whether the partitions owned at its end were counted.
-        held_up_until_ms: when the member ``held_up_by`` revoked partitions that others waited for.
+        held_up_until_ms: when the member in ``held_up_by`` revoked partitions that others waited for.
         unowned_ms_max: None if no partition revoked in it has been without an owner for a time on record.
         log_partition: the log partition of its first record.
         is_end_proven: whether no record is missing that may show another end.
         reason_open_until_ms: the time up to which a later rebalance may show more about its reason; 0 if none can.
-        is_unowned_known: False once a partition went to another member within a join phase that is not on record.
+        is_unowned_known: False if a partition went to another member within a join phase, whose times are not on
+            record.
     """
 
     rebalance_id: str
@@ -190,11 +191,11 @@ class Rebalances:
         left: members that left since then.
         is_step_exact: whether the last step was proven.
         history: facts for reasons besides the operation.
-        lost_at: log offset at which records were last missing; signs of life up to there need not be on record.
+        lost_at: log offset at which records were last missing; signs of life before it may be missing.
         open_join_at: log offset of the last rebalance in which members joined that may have been in the group before.
-        unproven_at: log offset of the last unproven step; departures up to there need not be on record.
+        unproven_at: log offset of the last unproven step; departures before it may be missing.
         unproven_ms: time of the last unproven step.
-        has_completed: whether a rebalance has ended whose partitions are not counted yet.
+        has_completed: whether a rebalance has ended and its partitions are not counted yet.
     """
 
     scope: Scope
@@ -283,7 +284,7 @@ class Rebalances:
             yield from self._with_final_reason(at_ms)
 
     def _with_final_reason(self, at_ms: int | None) -> Iterator[Row]:
-        """Yield rebalances about which no later rebalance can show more."""
+        """Yield rebalances whose reason no later rebalance can change."""
         waiting: list[OpenRebalance] = []
         too_many = len(self.awaiting_reason) - MOST_AWAITING
         for place, rebalance in enumerate(self.awaiting_reason):
@@ -294,7 +295,7 @@ class Rebalances:
         self.awaiting_reason = waiting
 
     def _revise(self, revision: Revision) -> None:
-        """Give an earlier rebalance the reason that is known by now."""
+        """Give an earlier rebalance the reason that is known now."""
         for rebalance in reversed([*self.awaiting_reason, *self.running[:-1]]):
             if revision.member_id in (rebalance.members_joined if revision.has_joined else rebalance.members_left):
                 rebalance.reason = revised(rebalance.reason, revision)
@@ -386,7 +387,7 @@ class Rebalances:
             is_end_proven=event.is_exact or not is_over,
         )
         if is_open(situation):
-            # Without its own time, it becomes final with the group's first record that has a time.
+            # A rebalance without a time becomes final with the group's first record that has a time.
             rebalance.reason_open_until_ms = (situation.at_ms or 0) + HINDSIGHT_MS
         if event.group_type is not GroupType.CLASSIC:
             rebalance.unowned_ms_max = rebalance.unowned_ms_total = 0
@@ -411,10 +412,10 @@ class Rebalances:
         return time_order(self.history.rebalanced_ms) <= time_order(self.unproven_ms)
 
     def _doubts(self, situation: Situation) -> tuple[bool, bool]:
-        """Return whether joined members may be clients that left earlier, by records that are missing.
+        """Return whether joined members may be clients whose earlier removal is in missing records.
 
         Returns:
-            Whether one of them may have, and whether others than the assumed ones may have.
+            Whether one of them may be such a client, and whether members other than the assumed ones may be.
         """
         if self.unproven_at is None:
             return False, False
@@ -428,7 +429,7 @@ class Rebalances:
         return may_be_back, may_be_back or (is_recent and not all(returned.is_sure for returned in back))
 
     def _may_have_been_back(self, situation: Situation) -> bool:
-        """Return whether missing records may show removed members alive, or back."""
+        """Return whether missing records may show that removed members were alive, or had come back."""
         for event in situation.left:
             sign = self.history.last_seen(event.member_id or "")
             since = BEFORE_ALL if sign is None else sign.offset
@@ -451,7 +452,8 @@ class Rebalances:
         is_unowned_known = open_rebalance.is_unowned_known and (
             open_rebalance.is_exact or bool(open_rebalance.unowned_ms_total)
         )
-        # A static member's restart writes a generation again, so the first remaining record need not be its end.
+        # A static member's restart writes a generation again, so the first remaining record may not be the one that
+        # ended it.
         least_ms = (
             elapsed_ms(open_rebalance.started_ms, open_rebalance.completed_at) if open_rebalance.is_end_proven else None
         )

@@ -32,7 +32,7 @@ class Scope(NamedTuple):
     """Cluster and group of rows.
 
     Attributes:
-        encode: the function that writes cells of JSON; a caller may need none.
+        encode: the function that writes JSON for cells; callers that need no JSON may replace it.
     """
 
     cluster: str
@@ -65,7 +65,7 @@ class RecordTopics:
         return ((topic, self.names.get(topic)),)
 
     def keys(self, old_type: GroupType, topic: str, new_type: GroupType) -> tuple[str, ...]:
-        """Return the keys of a topic in records of another group type, as far as its name is known."""
+        """Return the keys that a topic has in records of another group type, as far as its name is known."""
         names = {name for _, name in self.shown(old_type, topic) if name is not None}
         if new_type is GroupType.CLASSIC:
             return tuple(sorted(names))

@@ -1,4 +1,7 @@
-"""The topics that the members of a group subscribe to. They decide whether a partition without an owner is missed."""
+"""The topics that the members of a group subscribe to.
+
+Members miss a partition without an owner only if they subscribe to its topic.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -18,7 +21,7 @@ class Asked(NamedTuple):
     """The topics that one member subscribes to.
 
     Attributes:
-        topics: their names; None if they are not on record, so that they may be any.
+        topics: their names; None if they are not on record, so the member may subscribe to any topic.
         regex: the regular expression that it subscribes to; empty if there is none.
     """
 
@@ -41,9 +44,9 @@ class Subscriptions:
     Attributes:
         topics: topics by name.
         members: the subscription of each member.
-        regexes: the topics that expressions were resolved to.
+        regexes: the topics to which regexes were resolved.
         counts: number of members that subscribe to a topic; the key None counts members that may subscribe to any.
-        expressions: number of members that subscribe to an expression.
+        expressions: number of members that subscribe to each regex.
         kinds: number of members with the same subscription.
         has_changed: whether the last operation changed any of these.
     """
@@ -67,7 +70,7 @@ class Subscriptions:
             self._set(member_id, None if member is None else _asked(member))
 
     def begin(self, members: Iterable[Member]) -> None:
-        """Begin with the members that there are."""
+        """Begin with the present members."""
         self.members, self.counts, self.expressions, self.kinds = {}, Counter(), Counter(), Counter()
         for member in members:
             self._set(member.member_id, _asked(member))
@@ -75,7 +78,8 @@ class Subscriptions:
     def is_wanted(self, group_type: GroupType, key: str) -> bool:
         """Return whether a member subscribes to a topic, or may do so.
 
-        A topic without a known name is wanted as long as the group has members: nothing shows that they left it.
+        A topic without a known name is wanted as long as the group has members, because no record shows that they left
+        it.
 
         Args:
             group_type: the type of the group whose records name the topic.

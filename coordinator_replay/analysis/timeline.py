@@ -13,7 +13,7 @@ TABLE = "group_timeline"
 
 @dataclass(slots=True)
 class Timeline:
-    """The fold that numbers events; ``seq`` is the number of the next one, ``encode`` writes JSON."""
+    """The fold that numbers events; ``seq`` is the number of the next event, and ``encode`` writes JSON."""
 
     encode: Callable[[Any], str]
     topics: RecordTopics
@@ -56,7 +56,8 @@ class Timeline:
         return self.encode(event.detail(show))
 
     def _topic(self, topic: str, partitions: tuple[int, ...], group_type: GroupType) -> dict[str, Any]:
-        # A conversion shows members of both types. A topic with a known name is an id there.
+        # A conversion has members of both types. Their topics may be names or ids, so a topic with a known name becomes
+        # its id.
         name = self.topics.names.get(topic)
         if name is not None or group_type is GroupType.CONSUMER or group_type is GroupType.SHARE:
             return {"topic_id": topic, "topic": name, "partitions": partitions}

@@ -1,7 +1,8 @@
-"""The run: decode, plan, and then a list of stages. The last stage commits.
+"""The audit run: it decodes the dump, plans, and performs a list of stages. The last stage commits.
 
 A stage is a function that turns a share of work into files (``stage``). The driver plans the shares and commits the
-files. All commits come at the end of the run, the ledger's last: a killed run has no effect.
+files. The commits of all tables come at the end of the run, and that of the ledger is the last. So a killed run has no
+effect.
 """
 
 import math
@@ -61,11 +62,11 @@ def run_audit(
 
     Args:
         spark: the session, classic or over Spark Connect.
-        options: as of ``audit``.
-        report: as of ``audit``.
-        dump: as of ``audit``.
-        logs: as of ``audit``.
-        observer: called with what each stage has read and written.
+        options: see ``audit``.
+        report: see ``audit``.
+        dump: see ``audit``.
+        logs: see ``audit``.
+        observer: called with the metrics of each finished stage.
     """
     return audit(SparkStages(spark).observed_by(observer), options, report, dump, logs)
 
@@ -113,7 +114,7 @@ class PlannedRun:
 
     Attributes:
         plan: what the run does with each bucket, and why.
-        stages: the stages after the plan: what each does, whether it runs, and why.
+        stages: the stages after the plan, each with whether it runs and why.
     """
 
     plan: Plan
@@ -129,9 +130,9 @@ def plan_audit(
 
     Args:
         stages: runs the stages.
-        options: as of the audit.
-        report: is called with the step that begins, for progress.
-        dump: the dump of the options' inputs, where it was looked for already.
+        options: the options of the audit.
+        report: called with the name of each step that begins, to show progress.
+        dump: the dump of the options' inputs, if the caller has found it already.
 
     Raises:
         InputError: an input is missing or no dump.

@@ -1,8 +1,8 @@
 """The second stage: one bucket, from staged rows to records, rows about groups, and committed offsets.
 
-The results depend only on the bucket's new records and on its rows in the tables: Kafka keeps a group's records, its
-commits and their markers in one log partition. The plan decides for each bucket whether it continues from its snapshots
-and open rows, or is rebuilt from its first record.
+The results depend only on the bucket's new records and its rows in the tables. This holds because Kafka keeps a group's
+records, its commits and their markers in one log partition. The plan decides for each bucket whether it continues from
+its snapshots and open rows, or is rebuilt from its first record.
 """
 
 from collections.abc import Collection, Mapping
@@ -27,9 +27,9 @@ class BucketContext:
 
     Attributes:
         place: where rows go.
-        replay: what every group's replay needs besides its records.
-        offsets: what the derivation of offsets needs in every bucket.
-        derives: whether derived rows are written, and not only records.
+        replay: the context of every group's replay.
+        offsets: the context for deriving the offsets of every bucket.
+        derives: whether derived rows are written; if False, only records are.
         has_logs: whether brokers' logs add to rebalances before the table has them.
     """
 
@@ -46,7 +46,7 @@ class BucketResult:
 
     Attributes:
         files: the files to add and to remove, and staged files for later stages.
-        deduplicated: what became of its records.
+        deduplicated: the counts of its records.
     """
 
     files: BucketFiles
@@ -56,12 +56,12 @@ class BucketResult:
 def _partitions(
     share: BucketShare, run_id: str, files: BucketFiles, offsets: OffsetsByCopy, positions: Mapping[int, int]
 ) -> PartitionStep:
-    """Return what the copies of this run and of earlier runs prove about the bucket's log partitions.
+    """Return the proofs about the bucket's log partitions, by the copies of this run and of earlier runs.
 
     Args:
         share: the bucket.
         run_id: the run.
-        files: the bucket's.
+        files: the bucket's files.
         offsets: the offsets of records in the copies that this run reads.
         positions: number of offsets that hold a record, by log partition.
     """
@@ -79,7 +79,7 @@ def _partitions(
 
 
 def reasons_to_rebuild(share: BucketShare, names: Mapping[str, str], renamed: Collection[str]) -> list[str]:
-    """Return the reasons in its tables why a bucket can't continue where they end; none if it can.
+    """Return the reasons why a bucket can't continue where its tables end; no reasons if it can.
 
     Args:
         share: the bucket, whose staged records follow the records of its tables.
@@ -101,7 +101,7 @@ def run_bucket(share: BucketShare, context: BucketContext) -> BucketResult:
 
     Args:
         share: the bucket.
-        context: what the work on every bucket needs.
+        context: the context for the work on every bucket.
     """
     files = BucketFiles(share.bucket, share.is_rebuild, share.files)
     writer = TableWriter(context.place, share.bucket)

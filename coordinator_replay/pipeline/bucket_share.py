@@ -33,7 +33,7 @@ class BucketShare:
         files: its files of every table that has buckets, by table.
         ranges: positions that earlier runs have read, by log partition.
         ends: the first offset that earlier runs have not read, by log partition.
-        positions: number of offsets below that end which hold a record, by log partition.
+        positions: number of offsets below that end that hold a record, by log partition.
         last: time of the last record that this run read of each log partition.
         copies: the copies of its log partitions that this run reads.
         logs: what is kept of each log partition to compare it with the next dump.

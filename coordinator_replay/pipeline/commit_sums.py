@@ -141,9 +141,10 @@ FROM (
     FROM history GROUP BY group_id, topic, partition
 ) AS by_partition
 """
-"""SQL for commits of a partition in the rows at hand: sums, first and last times in milliseconds, facts of the newest
-commit (``is_lost``: its end is not on record), and the same facts of commits to an Empty group; the lowest offset, and
-the longest step ahead: its length, its negated log offset, where it led to, and when."""
+"""SQL for sums of the rows by partition. It has the number of commits, first and last times in milliseconds, and facts
+of the newest commit (``is_lost``: its end is not on record). It has the same facts of commits to an Empty group. It has
+the lowest offset and the longest step ahead: its length, its negated log offset, the committed offset after it, and its
+time."""
 
 _REWINDS = """
 SELECT true AS is_over, group_id, topic, partition, log_partition, epoch_ms(valid_from) AS valid_from, from_offset,

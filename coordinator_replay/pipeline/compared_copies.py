@@ -80,8 +80,8 @@ class ComparedCopy:
 
     Attributes:
         source: its name in the staged files.
-        bounds: the offsets between which it lies.
-        is_moment: whether it was copied at one moment, as far as its files show.
+        bounds: its bounds, in offsets.
+        is_moment: whether all its files were copied at one point in time, as far as they show it.
         starts: the offsets at which leader epochs begin in it.
         checkpoint: leader epochs and their first offsets.
     """
@@ -140,8 +140,8 @@ def share_of(
     compared = []
     for copy in copies:
         part = parts.get(copy.source, LogCopy(copy.source, partition))
-        # A swap file beside other files comes from a later moment. A file that is not current is a copy of its own
-        # moment.
+        # A swap file among other files comes from a later time than they do. A file that is not current is a copy of
+        # its own.
         is_moment = all(file.is_current and ".swap" not in file.uri for file in copy.files)
         compared.append(ComparedCopy(copy.source, copy.bounds, is_moment, part.epochs, part.checkpoint))
     return CopiesShare(partition, compared, staged, {} if log is None else by_table, log)

@@ -39,15 +39,15 @@ def write_coordinator_changes(
     """Update the table with the records of this run.
 
     Args:
-        job: the run's.
-        run: the run, its input read.
-        tally: of its records.
-        elections: of the cluster metadata that it was given.
-        changes: what it has made of other tables.
+        job: the job of the run.
+        run: the run, after its input was read.
+        tally: counts of its records.
+        elections: elections in the cluster metadata that the run was given.
+        changes: files that the run adds to and removes from other tables.
         log_partitions: files with the read parts of each log partition, including this run's.
 
     Returns:
-        the table's files, and its rows.
+        The changed files of the table, and its rows.
     """
     files = job.files(TABLE)
     earlier = [row for batch in read_table(files, COLUMNS) for row in map(_change, plain_rows(batch))]

@@ -1,8 +1,8 @@
-"""Each position of the log once, and how much is missing before it: staged rows become rows of the record tables.
+"""Deduplication: staged rows become rows of the record tables, one row for each position of the log.
 
-``missing_before`` of a record is the number of lower offsets of its log partition at which no record stood in any
-dump. Between two records of a group it rises just where something may have been lost. A position that several copies
-hold counts once: the copy with the highest leader epoch, which is the history that the replicas agreed on.
+``missing_before`` of a record is the number of lower offsets of its log partition at which no dump had a record. If it
+rises between two records of a group, records of the group may be missing between them. If several copies hold a
+position, the record of the copy with the highest leader epoch is kept: the replicas agreed on that history.
 """
 
 from collections import Counter
@@ -28,7 +28,7 @@ from coordinator_replay.store.writer import some
 from coordinator_replay.tables.definition import table
 
 OffsetsByCopy = dict[tuple[int, str], CopyOffsets]
-"""Where each copy of a log partition has a record, by log partition and copy."""
+"""The offsets at which a copy has records, by log partition and copy."""
 
 RECORD_TABLES = {
     COMMIT: "offset_commits",
@@ -36,13 +36,13 @@ RECORD_TABLES = {
     QUARANTINE: "quarantine",
     CONTROL: "control_records",
 }
-"""The tables of records, by what a staged row is."""
+"""The table of records for each sort of staged row."""
 
 NUMBERED = tuple(name for what, name in RECORD_TABLES.items() if what != QUARANTINE)
-"""Those whose rows say what is missing before them."""
+"""The tables with a column ``missing_before``."""
 
 DAMAGE = pa.array([*map(str, DamageClass), "MalformedLine", "MalformedRow"], pa.string())
-"""Error classes of what is no record: bytes of a segment, lines and rows without a position of their own."""
+"""Error classes of damage, which is no record: bytes of a segment, and lines and rows without a position."""
 
 _NO_EPOCH = -(2**31)
 _PLACE = ("log_partition", "log_offset")
@@ -53,11 +53,11 @@ class Deduplicated:
     """Records of a bucket that were written, and their counts.
 
     Attributes:
-        written: records that are new to the tables, by what they are.
-        kinds: the same by Kafka's name of their kind, or the class of their error.
-        duplicates: further copies that were dropped.
-        already: records that the tables have.
-        positions: how many positions of each log partition hold a record now.
+        written: number of records that are new to the tables, by sort.
+        kinds: number of these by Kafka's name of their kind, or by error class.
+        duplicates: number of further copies, which were dropped.
+        already: number of records that the tables had already.
+        positions: number of positions of each log partition that hold a record now.
     """
 
     written: Counter[str] = field(default_factory=Counter)
@@ -72,10 +72,10 @@ class _Rows:
     """Staged rows of a bucket by number: file by file, in the order of the dump.
 
     Attributes:
-        starts: where the rows of each file begin, and behind the last one, where they end.
+        starts: the number of each file's first row, and after the last file, the number of rows.
         has_place: which rows have a log partition and an offset.
-        has_key: which rows are of a key that is known.
-        identity: what identifies a piece of damage, by row; only damage is in it.
+        has_key: which rows have a known key.
+        identity: the identity of each piece of damage, by row; other rows are not in it.
     """
 
     partitions: Numbers
@@ -89,11 +89,11 @@ class _Rows:
 
 
 _QUARANTINE_COLUMNS = ("error_class", "source", "key", "value", "kind")
-"""What is read of what is in quarantine in addition to its place."""
+"""Columns of quarantined rows that are read in addition to their position."""
 
 
 def _identity(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return what makes two pieces of damage the same, whatever folder they were read from.
+    """Return the identity of a piece of damage, which does not depend on the folder that it was read from.
 
     A piece of a segment is identified by file name and byte position, a malformed line or row by its bytes.
     """
@@ -109,7 +109,10 @@ def _is_damage(batch: pa.RecordBatch) -> Bools:
 
 
 def _have_key(batch: pa.RecordBatch) -> Bools:
-    """Return which quarantined records have a known key; the broker skips kinds that it doesn't know, too."""
+    """Return which quarantined records have a known key.
+
+    Unknown kinds count as known, because the broker skips them.
+    """
     is_of_no_kind = pc.equal(batch.column("error_class"), str(ErrorClass.UNKNOWN_RECORD_TYPE))
     return as_bools(pc.or_(batch.column("kind").is_valid(), is_of_no_kind))
 
@@ -145,7 +148,10 @@ def _read(files: Sequence[StagedFile]) -> _Rows:
 
 
 def _best_copies(rows: _Rows) -> Bools:
-    """Return which rows stay: at each position, the one with the highest leader epoch, then the first file."""
+    """Return which rows stay: at each position, the row with the highest leader epoch.
+
+    If several have it, the row of the first file stays.
+    """
     [placed] = np.nonzero(rows.has_place)
     partitions, offsets = rows.partitions[placed], rows.offsets[placed]
     keep = np.zeros(len(rows.partitions), np.bool_)
@@ -171,7 +177,7 @@ def _in_ranges(rows: _Rows, ranges: Ranges) -> Bools:
 
 
 def _are_lost(rows: pa.RecordBatch, lost_from: Mapping[int, int]) -> Bools:
-    """Return which rows of a table an election of a leader has truncated from the log."""
+    """Return which rows of a table an election has truncated from the log."""
     partitions, offsets = (numbers_of(rows.column(name), -1) for name in _PLACE)
     lost = np.zeros(rows.num_rows, np.bool_)
     for partition, start in lost_from.items():
@@ -216,7 +222,7 @@ def _by_partition(positions: Sequence[tuple[Numbers, Numbers]]) -> dict[int, Num
 
 
 def _exist(rows: _Rows, existing: Mapping[int, Numbers]) -> Bools:
-    """Return which rows stand at positions that exist already, by log partition."""
+    """Return which rows are at positions that the tables have already."""
     is_there = np.zeros(len(rows.partitions), np.bool_)
     for partition, offsets in existing.items():
         [own] = np.nonzero((rows.partitions == partition) & rows.has_place)
@@ -225,7 +231,7 @@ def _exist(rows: _Rows, existing: Mapping[int, Numbers]) -> Bools:
 
 
 def offsets_by_copy(staged: Sequence[StagedFile]) -> OffsetsByCopy:
-    """Return where the copies in a bucket's staged files have records."""
+    """Return the offsets at which the copies in a bucket's staged files have records."""
     return _offsets(staged, _read(staged))
 
 
@@ -279,12 +285,12 @@ class Deduplication:
     def _are_already_read(self, rows: _Rows, existing: _Existing) -> Bools:
         if not self.share.are_late:
             return _in_ranges(rows, self.share.ranges)
-        # A record that can be decoded now takes the place of one that could not be.
+        # A record that can be decoded now replaces the quarantined record at its position.
         again = _exist(rows, existing.quarantined) & rows.is_quarantined
         return _exist(rows, existing.places) | again
 
     def _keep_damage(self, rows: _Rows, keep: Bools, existing: _Existing, counts: Deduplicated) -> None:
-        """Keep each piece of damage once, and malformed lines of one dump as often as they occur."""
+        """Keep each piece of damage once; keep malformed lines of one dump as often as they occur."""
         seen: set[tuple[Any, ...]] = set()
         for place, identity in rows.identity.items():
             if identity in existing.identities:
@@ -295,11 +301,11 @@ class Deduplication:
                 seen.add(identity)
                 keep[place] = True
         for place in np.flatnonzero(~rows.has_place & ~keep).tolist():
-            # A record that could not be decoded and has no position.
+            # A record without a position that could not be decoded.
             keep[place] = place not in rows.identity
 
     def _numbers(self, rows: _Rows, keep: Bools, existing: _Existing) -> dict[int, Numbers]:
-        """Return sorted offsets by log partition: new ones, or all that have a record if some come late."""
+        """Return sorted offsets by log partition: the new ones; if some records are late, all offsets with a record."""
         new = keep & rows.has_place
         new_offsets = _by_partition([(rows.partitions[new], rows.offsets[new])])
         if not self.share.are_late:
@@ -311,7 +317,7 @@ class Deduplication:
         }
 
     def _missing(self, partitions: Numbers, offsets: Numbers, numbers: Mapping[int, Numbers]) -> Numbers:
-        """Return how many offsets below each record have none."""
+        """Return the number of offsets below each record without a record."""
         missing = np.zeros(len(offsets), np.int64)
         for partition in np.unique(partitions).tolist():
             [own] = np.nonzero(partitions == partition)
@@ -319,7 +325,7 @@ class Deduplication:
         return missing
 
     def _before(self, partition: int) -> int:
-        """Return how many positions of a log partition hold a record before those that are numbered."""
+        """Return the number of positions with a record below the first offset that is numbered now."""
         return 0 if self.share.are_late else self.share.positions.get(partition, 0)
 
     def _write(
@@ -346,7 +352,7 @@ class Deduplication:
         return batch.set_column(place, "missing_before", missing)
 
     def _rewrite(self, rows: _Rows, keep: Bools, numbers: Mapping[int, Numbers], writer: TableWriter) -> None:
-        """Write again what the tables keep, with new numbers, without quarantined records that are decoded now."""
+        """Write the kept rows of the tables again with new numbers, but no quarantined record that is decoded now."""
         for name in RECORD_TABLES.values():
             old = self.files.old(name)
             self.files.remove(name)

@@ -47,13 +47,13 @@ from coordinator_replay.times import milliseconds
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """Facts of the whole log once every bucket is done.
+    """Facts of the whole log, known when every bucket is done.
 
     Attributes:
         end: timestamp of its last record.
-        sums: the commits that the buckets have added up.
+        sums: which commits the buckets have added up.
         topics: the cluster's topics.
-        history: what earlier runs have read.
+        history: facts of earlier runs over the cluster.
         coordinators: changes of the coordinators of its partitions.
         moves: moves of groups to other log partitions.
     """
@@ -199,7 +199,7 @@ def count_earlier(job: Job, summary: Summary, news: News) -> None:
 
 
 def count_records(results: Sequence[BucketResult], records_read: int, summary: Summary) -> None:
-    """Account for every record that was read."""
+    """Count every record that was read in the summary."""
     run = summary.run
     run.records_read = records_read
     kinds: dict[str, Counter[str]] = {QUARANTINE: summary.quarantined, CONTROL: Counter()}

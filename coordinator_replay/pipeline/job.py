@@ -38,7 +38,7 @@ class Job:
         stages: runs the stages.
         options: the options of the run.
         store: the warehouse.
-        snapshots: its tables at the begin of the run.
+        snapshots: snapshots of its tables at the begin of the run.
         buckets: number of buckets.
         place: where rows go.
     """
@@ -61,7 +61,7 @@ class Job:
         return [*kept, *(file.path for file in changes.added if file.table == table)]
 
     def upkeep_note(self, changes: Changes) -> str | None:
-        """Return a note that upkeep is due; None where it is not, or where a follower does it."""
+        """Return a note that upkeep is due; None if it is not due, or if a follower does it."""
         if self.options.follow is not None:
             return None
         removed = {file.uri for file in changes.removed}
@@ -88,7 +88,7 @@ class Job:
         )
 
     def commit(self, run: Run, changes: Changes) -> None:
-        """Commit the files of all tables, the ledger's last."""
+        """Commit the files of all tables; the ledger comes last."""
         names = [name for name in tables() if name != LEDGER]
 
         def one(name: str) -> int:
@@ -111,7 +111,7 @@ class Job:
         if filesystem.get_file_info(path).type == fs.FileType.Directory:
             filesystem.delete_dir(path)
         if "://" not in self.store.uri:
-            # A plan must not leave a folder where there was no warehouse.
+            # A plan must not leave a folder if there was no warehouse.
             for folder in (Path(self.place.folder).parent, Path(self.store.uri)):
                 with suppress(OSError):
                     folder.rmdir()

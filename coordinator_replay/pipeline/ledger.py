@@ -33,7 +33,7 @@ class Run:
     duplicates_dropped + already_audited``.
 
     Attributes:
-        settings: its options.
+        settings: the options of the run.
         log_end: timestamp of the last record that it or an earlier run read.
         positions: number of offsets below the end that hold a record, for log partitions that it read.
         groups_failed: number of groups that could not be evaluated.
@@ -228,7 +228,7 @@ def lost_ranges(runs: Sequence[Run]) -> Iterator[tuple[int, int, int]]:
 
 
 def below(ranges: Ranges, limits: Mapping[int, int]) -> dict[int, list[tuple[int, int]]]:
-    """Return half-open ranges of offsets by log partition, cut off at the limit of a partition if it has one."""
+    """Return half-open ranges of offsets by log partition, cut off at the partition's limit if it has one."""
     return {
         partition: [
             (start, min(end, limits.get(partition, end)))

@@ -1,7 +1,7 @@
 """The plan of a run: the buckets that it works on, and whether each continues where its tables end or is rebuilt.
 
-All of it is decided here, before the first bucket is worked on. Some reasons need a look at the tables; the caller's
-stage looks and passes these reasons.
+All of this is decided here, before the work on the first bucket begins. Some reasons can only be found in the tables: a
+stage of the caller reads these and passes the reasons.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -81,7 +81,7 @@ class Plan:
     moves: Moves = NOTHING_MOVED
 
     def continuing(self) -> list[BucketShare]:
-        """Return buckets that continue unless something in their tables is against it."""
+        """Return buckets that continue, unless their tables give a reason to rebuild."""
         return [share for share in self.shares if self.derives and share.action is Action.CONTINUE]
 
     def rebuilding(self, reasons: Mapping[int, Sequence[str]]) -> "Plan":

@@ -276,7 +276,7 @@ def _read_copies(
     copies = [
         copy.as_gaps() if (copy.source, copy.bounds.log_partition) in comparison.open else copy for copy in copies
     ]
-    # The skipped parts of some copies are read as well: of copies that must show which keys are alive or which records
+    # The skipped parts of some copies are read as well, because they must show which keys are alive or which records
     # were lost.
     again = list(passed_over(copies, ends, earlier.complete))
     decoded = decoded + [
@@ -368,7 +368,7 @@ def _compare_logs(
 
 
 def _logs_after(earlier: Earlier, decoded: Sequence[DecodedFile], comparison: LogComparison) -> dict[int, EarlierLog]:
-    """Return the records to compare the next dump with."""
+    """Return the anchors with which the next dump is compared."""
     parts = [part for file in decoded for part in file.parts]
     newer = logs_after(earlier.logs, [file.anchors for file in decoded], parts, comparison)
     return {**earlier.logs, **newer}

@@ -1,11 +1,11 @@
 """Pauses of commits around rebalances. They show how long consumers stopped, whatever their protocol.
 
 A row of the history that ends with the next commit is the time between two commits of a partition. The pause of a
-rebalance is the longest such time that overlaps it, among partitions that it gave to a member; among all partitions if
-it gave none.
+rebalance is the longest such time that overlaps it. Only partitions that the rebalance gave to a member count, or all
+partitions if it gave none.
 
-A row that ends where records begin to be missing may have lasted longer, so the pause is a lower bound then. It is also
-a lower bound if commits may be missing where the rebalance lies in the log.
+If a row ends because records are missing, it may have lasted longer, so the pause is a lower bound. It is also a lower
+bound if commits may be missing around the rebalance.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -51,7 +51,7 @@ AWAITING_LOGS = {True: "open_rebalances", False: "final_rebalances"}
 """Names of staged rows of ``rebalances`` without the additions of brokers' logs, by whether they are open."""
 
 WITHIN_MS = 3_600_000
-"""A commit later than this after the end of a rebalance tells nothing about it."""
+"""Longest time after the end of a rebalance in which a commit still shows its pause."""
 
 _SCHEMA = table(TABLE).file_schema().remove_metadata()
 _NONE, _NOT_COMPUTED = -1, -2
@@ -195,7 +195,7 @@ class CommitPauses:
         """Take the times between commits of some rows.
 
         Args:
-            history: rows of ``offset_history`` that a commit ended, or that end where records begin to be missing.
+            history: rows of ``offset_history`` that ended with a commit or because records are missing.
         """
         if not len(self.order) or not history.num_rows:
             return
@@ -220,7 +220,7 @@ class CommitPauses:
     def pauses(self) -> tuple[pa.Array, pa.Array]:
         """Return the pause of each rebalance in milliseconds, and whether it is a lower bound.
 
-        Both are in the order of the rows. A pause is null where none is known.
+        Both are in the order of the rows. A pause is null if it is unknown.
         """
         longest = np.where(self.taken.has_any, self.longest["taken"], self.longest["any"])
         every = self.earlier.longest_ms.copy()
@@ -247,8 +247,8 @@ class PauseStep:
 
     A row stays open until its group was deleted, or has a record so late that no later commit can change the pause.
     Only the group's own records decide this, so the result does not depend on other groups or on the number of runs.
-    There are two exceptions, in which later commits still change a closed row. A record had a time ahead of the log, or
-    a deleted group exists again within the hour.
+    Later commits still change a closed row in two cases: a record had a time ahead of the log, or a deleted group
+    exists again within an hour.
 
     Args:
         files: the bucket's files, which include new records and staged rows of new rebalances.
@@ -316,7 +316,7 @@ class PauseStep:
         then = old.take(places)
         is_same = as_bools(places.is_valid()) & (ms_of(rebalances.column("completed_at")) < begins_ms)
         started, completed = ms_of(rebalances.column("started_at")), ms_of(rebalances.column("completed_at"))
-        # If no record shows the beginning, the table's row may have it from a broker's log.
+        # If no record shows the beginning, the row of the table may have the beginning from a broker's log.
         is_same &= (ms_of(then.column("started_at")) == started) | (started < 0)
         is_same &= ms_of(then.column("completed_at")) == completed
         earlier_ms = numbers_of(then.column("commit_pause_ms").combine_chunks(), _NONE)
@@ -381,7 +381,7 @@ class PauseStep:
         # Rows from files that were closed too early stay final.
         places = np.arange(len(groups))
         are_final |= places >= self.open_count
-        # A row that was not over before may have been over for long: by records that earlier runs have read.
+        # A row that was still open may have been final for long, by records that earlier runs have read.
         unsure = are_over & ~are_final & (places < self.new_count) & (until < self.reached_ms)
         if unsure.any() and not self.files.is_rebuild:
             since = pc.field("log_timestamp") > pa.scalar(moment_of_ms(int(until[unsure].min())), TIMESTAMP)
@@ -405,7 +405,7 @@ class PauseStep:
         """Write the rows.
 
         Args:
-            writer: takes them.
+            writer: takes the rows.
             awaits_logs: whether additions of brokers' logs come before the rows go to the table.
         """
         rows = self.pauses.rows

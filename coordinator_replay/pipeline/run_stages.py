@@ -61,7 +61,7 @@ class Work:
     """The state of a run: the facts known when its buckets are planned, and the results of its stages.
 
     Attributes:
-        has_logs: whether brokers' logs are given now, or lines of them are in the tables.
+        has_logs: whether this run has brokers' logs, or the tables have lines of such logs.
         sums: which commits are added up; None if no record has a time.
         results: results of the buckets.
         changes: files that tables gain and lose, except the files of buckets.

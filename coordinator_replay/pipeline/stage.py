@@ -2,7 +2,7 @@
 
 The shares of a stage are its manifest, a DataFrame with one row for each share. It is partitioned by range of its rank.
 So each share gets its own task, the largest first, even with adaptive execution. Stages by bucket are grouped maps over
-the manifest (``applyInPandas``), stages on files are maps (``mapInArrow``). A result is also a row: the task's I/O
+the manifest (``applyInPandas``), stages on files are maps (``mapInArrow``). A result is a row as well: the task's I/O
 metrics and the stage's own result (``typed_json``). Workers read and write the files themselves, so Spark moves only
 file names and counts.
 """
@@ -24,8 +24,8 @@ from coordinator_replay.pipeline.typed_json import result_json, share_json
 from coordinator_replay.store_access import TASK_ADVICE, refusal
 
 TASK_BYTES, FEWEST_BYTES, OPEN_COST_BYTES = 64 << 20, 1 << 20, 1 << 16
-"""Most bytes that a task reads from several files; fewest bytes that are worth a task; the cost of opening a file, as
-the bytes that could be read meanwhile."""
+"""TASK_BYTES is the most that a task reads from several files. FEWEST_BYTES is the least that is worth a task.
+OPEN_COST_BYTES is the cost of opening a file, as the bytes that could be read in that time."""
 
 _TASKS = 50
 """Number of tasks over which files are spread: as many as the topic has partitions by default. It does not depend on

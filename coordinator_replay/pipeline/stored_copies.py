@@ -1,4 +1,4 @@
-"""Stored copies of log partitions, in table ``log_copies``, and what a bucket's copies prove together."""
+"""Stored copies of log partitions in table ``log_copies``, and the proofs by all copies of a bucket."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field

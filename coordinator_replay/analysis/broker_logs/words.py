@@ -23,16 +23,16 @@ from coordinator_replay.analysis.reasons.vocabulary import JOIN_REASONS, Cause, 
 Row = Mapping[str, Any]
 
 SLACK_MS = 2_000
-"""Largest time between a line and the record of the same step."""
+"""Longest time between a line and the record of the same step."""
 
 LONGEST_MS = 7 * 86_400_000
 """Longest time before its end in which the beginning of a rebalance is looked for."""
 
 BY_RECORDS = "by_records"
-"""The column that keeps the reason by records alone."""
+"""The column that keeps the reason as the records alone give it."""
 
 REASON_COLUMNS = ("cause", "join_reason", "confidence", "evidence", "alternatives", "trigger_members")
-"""The columns that it keeps."""
+"""The columns of a reason, which ``by_records`` keeps."""
 
 LOG_COLUMNS = ("reasons", "client_reasons")
 """Columns that only a broker's log fills."""
@@ -62,7 +62,7 @@ DEPARTURES = frozenset(
     {Cause.LEAVE_OR_TIMEOUT, Cause.MEMBER_LEAVE, Cause.SESSION_TIMEOUT, Cause.REBALANCE_TIMEOUT, Cause.UNKNOWN}
 )
 UNSEEN = frozenset({Cause.LEADER_REJOIN, Cause.MEMBER_JOIN})
-"""What may have begun a rebalance and leaves no record: a line that says what did rules it out."""
+"""Possible causes that leave no record; a line with the coordinator's reason rules them out."""
 
 _REJOINS = frozenset(
     {Cause.LEADER_REJOIN, Cause.TOPIC_METADATA_CHANGE, Cause.SUBSCRIPTION_CHANGE, Cause.COOPERATIVE_FOLLOW_UP}
@@ -113,23 +113,23 @@ class GroupLogLine(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Return the coordinator's reason, or all that it logged."""
+        """Return the coordinator's reason; without a reason, the whole logged text."""
         if self.event == BEGIN:
             return self.reason or ""
         return _HEAD.sub("", self.text, count=1)
 
     def names(self, members: Iterable[str]) -> bool:
-        """Return whether it is about one of some members."""
+        """Return whether the line names one of these members."""
         return any(member == self.member_id or member in self.text for member in members if member)
 
 
 def step_of(event: str, epoch: int | None) -> int:
-    """Return the sort key of lines of one millisecond: a generation's end comes before the begin of the next."""
+    """Return the sort key of lines of one millisecond: a generation ends before the next begins."""
     return -1 if epoch is None else 3 * epoch + _STEPS.get(event, 0)
 
 
 def searched_from_ms(row: Row) -> int:
-    """Return the time from which lines may belong to a rebalance that is over.
+    """Return the earliest time of lines that may belong to a finished rebalance.
 
     Args:
         row: of table ``rebalances``, times in milliseconds since 1970.
@@ -149,7 +149,7 @@ class _Named(NamedTuple):
 
 
 def by_records(row: Row) -> dict[str, Any]:
-    """Return a rebalance as records alone have it.
+    """Return a rebalance as the records alone show it.
 
     Args:
         row: of table ``rebalances``.
@@ -170,7 +170,7 @@ def with_broker_log(row: Row, lines: Sequence[GroupLogLine]) -> dict[str, Any]:
         lines: of its group on its log partition, by time.
 
     Returns:
-        The row, which depends only on the records and the lines, and not on the lines known when it was first made.
+        The row. It depends only on the records and these lines, not on the lines that earlier runs knew.
     """
     recorded = by_records(row)
     if recorded["group_type"] == "classic":
@@ -206,7 +206,7 @@ def _classic(row: dict[str, Any], lines: Sequence[GroupLogLine]) -> dict[str, An
     row |= {"started_at": first.at_ms}
     if not row["is_end_open"]:
         row |= {"duration_ms": row["completed_at"] - first.at_ms}
-    # A group leaves a generation once, unless its coordinator fails over. Of two lines, one may be false.
+    # A group leaves a generation once, unless its coordinator fails over. If there are two lines, one may be forged.
     return _with_reason(row, _named(row, first, logged) if len(firsts) == 1 else None, first)
 
 
@@ -259,7 +259,7 @@ def rejoin_cause(client_reason: str | None) -> Cause:
 
 
 def _named(row: Row, first: GroupLogLine, lines: Sequence[GroupLogLine]) -> _Named | None:
-    """Return the cause that the coordinator names for a classic rebalance; None if records say as much."""
+    """Return the cause that the coordinator names for a classic rebalance; None if the records already show it."""
     named = cause_of(first.reason)
     if named is Cause.MEMBER_JOIN:
         return _joined(row, first)
@@ -286,7 +286,7 @@ def _left(
         sure = Confidence.CERTAIN if row["is_exact"] else Confidence.LIKELY
         return _Named(cause, sure, polled_late, _others(row, DEPARTURES))
     if cause not in DEPARTURES | _REJOINS | {Cause.MEMBER_JOIN}:
-        # For a member that left and came back, or another protocol, the records show more than the line.
+        # If a member left and came back, or the protocol changed, the records show more than the line.
         is_seen = row["is_exact"] and not others
         return _Named(cause, Confidence.CERTAIN if is_seen else Confidence(row["confidence"]), line, others)
     if cause is Cause.MEMBER_JOIN and others:
@@ -297,7 +297,7 @@ def _left(
 def _polled_late(row: Row, lines: Sequence[GroupLogLine]) -> GroupLogLine | None:
     """Return a line by which the members that caused a rebalance left because they had exceeded max.poll.interval.ms.
 
-    None where one of them gave another reason, or none.
+    None if one of them gave another reason or no reason.
     """
     gave = [line for line in lines if line.event == "MEMBER_LEFT" and POLL_TIMEOUT in (line.client_reason or "")]
     triggers = row["trigger_members"] or ()
@@ -319,7 +319,7 @@ def _joined(row: Row, line: GroupLogLine) -> _Named | None:
 
 
 def _rejoined(row: Row, line: GroupLogLine) -> _Named | None:
-    """Return the name of a member that joined again, and the records that changed; only the client knows why."""
+    """Return the cause for a member that joined again; only its client knows why it did."""
     client, cause = line.client_reason or "", Cause(row["cause"])
     if cause not in _REJOINS | DEPARTURES or row["confidence"] == Confidence.CERTAIN:
         return None
@@ -355,7 +355,7 @@ def _by_members(row: dict[str, Any], lines: Sequence[GroupLogLine]) -> dict[str,
 
 
 def _removals(lines: Sequence[GroupLogLine], left: Collection[str]) -> dict[str, tuple[Cause, GroupLogLine]]:
-    """Return how members were removed, by member, without members about whom lines disagree."""
+    """Return how each member was removed, except members about whom lines disagree."""
     removals: dict[str, tuple[Cause, GroupLogLine]] = {}
     unclear: set[str] = set()
     for line in lines:
@@ -368,7 +368,7 @@ def _removals(lines: Sequence[GroupLogLine], left: Collection[str]) -> dict[str,
 
 
 def fencing_cause(reason: str | None) -> Cause:
-    """Return which timeout of a member a coordinator on a newer protocol names as its reason to fence it."""
+    """Return the timeout for which a coordinator of a newer protocol says that it fenced a member."""
     return Cause.SESSION_TIMEOUT if "session expired" in (reason or "") else Cause.REBALANCE_TIMEOUT
 
 
@@ -408,7 +408,7 @@ def line_fact(line: GroupLogLine) -> Fact:
 
 
 def _contradicted(row: dict[str, Any], line: GroupLogLine) -> dict[str, Any]:
-    """Return a row with a line that contradicts its record; the line is shown, but not used."""
+    """Return a row with a line that contradicts its record. The line becomes evidence but changes no cause."""
     kept = {name: row[name] for name in REASON_COLUMNS}
     broker, members = broker_name(line.broker), str(line.member_count)
     said = Fact(FactKind.CONTRADICTED, at_ms=line.at_ms, old=broker, new=members, number=line.epoch)
@@ -418,12 +418,12 @@ def _contradicted(row: dict[str, Any], line: GroupLogLine) -> dict[str, Any]:
 
 
 def _moved(facts: Sequence[Row] | None, by: int) -> list[Row]:
-    """Return stored facts whose sentences come so much later."""
+    """Return stored facts with the numbers of their sentences raised."""
     return [{**fact, "sentence": fact["sentence"] + by} for fact in facts or ()]
 
 
 def _of_records(facts: Sequence[Row] | None) -> list[Row] | None:
-    """Return those of stored facts that records show, as they were before lines were added."""
+    """Return the stored facts that records show, as they were before lines were added."""
     if facts is None:
         return None
     shown = [fact for fact in facts if fact["kind"] not in _OF_LOGS]

@@ -98,8 +98,8 @@ def commit_stall(context: GroupContext, topic: "TopicCommits") -> Iterator[Obser
 def offset_rewind(context: GroupContext, row: Rewinds) -> Iterator[Observation]:
     """Yield commits below the one before, in a group with members or in a group that never had members on record.
 
-    ``offset_reset`` has commits to an Empty group that has had members, and commits before the first member joined.
-    Rewinds of a topic in quick succession are one observation.
+    Rule ``offset_reset`` has the other commits: those to an Empty group that has had members, and those before the
+    first member joined. Rewinds of a topic in quick succession are one observation.
     """
     last, numbers = row["last"], row["partitions"]
     if row["is_empty"] and context.status is not None and context.status["has_had_members"]:
@@ -181,9 +181,9 @@ def look_for_reset(context: GroupContext, topic: "TopicCommits", row: PartitionC
     """Look for a reset: commits of a partition to a group without members that has members at other times.
 
     There are two kinds. The group is Empty after it has had members. Or the group's first member has not joined yet, if
-    the log has the group's beginning. In a group that never had members, a commit forward is normal progress;
-    ``offset_rewind`` has commits that went back. A tool, a restore and a consumer that uses ``assign()`` leave the same
-    records.
+    the log has the group's beginning. In a group that never had members, a commit forward is normal progress, and rule
+    ``offset_rewind`` has the commits that went back. A tool, a restore and a consumer that uses ``assign()`` leave the
+    same records.
     """
     status, last_ms = context.status, row["empty_valid_from"]
     last_offset, committed = row["empty_from_offset"], row["empty_committed_offset"]
@@ -248,7 +248,7 @@ def offset_reset(context: GroupContext, topic: "TopicCommits") -> Iterator[Obser
 
 
 def _step(previous: int | None, committed: int) -> str:
-    """Return where an offset was set to, and how many offsets lie between, as far as the one before is on record.
+    """Return in words where an offset was set to, and how far that is from the previous offset, if that is on record.
 
     >>> _step(None, 7), _step(7, 40), _step(40, 7), _step(7, 7)
     ('to 7', 'from 7 to 40 (33 ahead)', 'from 40 to 7 (33 back)', 'from 7 to 7')
@@ -261,7 +261,7 @@ def _step(previous: int | None, committed: int) -> str:
 
 
 def look_for_jump(context: GroupContext, topic: "TopicCommits", row: PartitionCommits) -> None:
-    """Look for a commit that led much further ahead than all other commits of the partition do on average."""
+    """Look for a commit that advanced the partition much further than its other commits do on average."""
     step, lowest, newest, limits = row.get("longest_step"), row.get("lowest"), row["committed_offset"], context.limits
     if not step or lowest is None or newest is None or row["commits"] <= limits.patience:
         return
@@ -338,7 +338,7 @@ class TopicCommits:
         is_last_known: whether no commit can be missing after the last one of any partition.
         stalls: partitions whose commits have stopped, by owner.
         resets: commits to the group without members, by kind, in the form for ``totals.bursts_of``.
-        jumps: commits that led much further ahead than others of their partition.
+        jumps: commits that advanced a partition much further than its other commits.
     """
 
     name: str

@@ -40,7 +40,7 @@ class PartitionOwner(NamedTuple):
 class ExpiringOffsets:
     """Offsets of one topic that one rule expires, in partitions that had an owner lately.
 
-    If they no longer have this status, they had it from ``since_ms`` to ``until_ms``.
+    If they no longer have the status, ``since_ms`` and ``until_ms`` are its begin and end.
     """
 
     first_ms: int
@@ -192,7 +192,7 @@ class GroupContext:
         return owner._replace(at_ms=self.end_ms) if owner is not None else self.released.get((topic, number))
 
     def active_time(self, of_partition: Range) -> ActiveTime:
-        """Return the times in which the group committed; if no sum has them, the range of a partition's commits."""
+        """Return the times in which the group committed; without sums, the time range of a partition's commits."""
         if self.active is None and self.commits is not None and self.commits["active"]:
             self.active = ActiveTime(self.commits["active"])
         return self.active or ActiveTime([of_partition])

@@ -55,7 +55,8 @@ END_RULES = (*COMMIT_RULES, *RECORD_RULES, *ENDED_RULES)
 def joined(finding: Found, other: Found) -> Found:
     """Return two rows of one finding merged: the later row with the begin of the first.
 
-    If only one row names a partition or a member, that was not concerned all the time, so the merged row names none.
+    If only one row names a partition or a member, the finding did not concern it all the time, so the merged row names
+    none.
     """
     is_later = time_order(other["last_seen"]) >= time_order(finding["last_seen"])
     first = min(finding, other, key=lambda row: time_order(row["first_seen"]))

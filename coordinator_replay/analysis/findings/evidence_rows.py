@@ -171,8 +171,8 @@ class PartitionCommits(TypedDict):
         is_last_known: whether no commit can be missing after the newest one.
         past: past stalls and expiries.
         lowest: the lowest committed offset; an earlier release kept sums without this and the next.
-        longest_step: the longest step from one commit to the next while the group was not Empty. It has the step's
-            length, its negated log offset, the offset that it led to, and its time.
+        longest_step: the longest step from one commit to the next while the group was not Empty. It is a list: the
+            step's length, its negated log offset, the committed offset after it, and its time.
     """
 
     topic: str
@@ -228,10 +228,10 @@ class EndedExpiry(PastExpiry):
 
 
 class Jump(TypedDict):
-    """A commit that led much further ahead than commits of its partition do.
+    """A commit that advanced its partition much further than other commits do.
 
     Attributes:
-        usual: how far the others led on average.
+        usual: how far the other commits advanced it on average.
     """
 
     partition: int
@@ -261,7 +261,7 @@ class Burst(TypedDict):
     """Commits in quick succession.
 
     Attributes:
-        furthest: the furthest that one went back.
+        furthest: the largest distance by which a commit went back.
         partitions: their numbers.
     """
 
@@ -280,7 +280,7 @@ class Rewinds(Burst):
 
     Attributes:
         is_empty: whether the group was Empty or had no records of its own.
-        with_leader_epoch: number of commits of the last one's partition that have a leader epoch; None if no sum has
+        with_leader_epoch: of the last commit's partition: the number of commits with a leader epoch; None if no sum has
             it.
     """
 

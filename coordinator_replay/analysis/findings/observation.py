@@ -1,4 +1,4 @@
-"""An observation: the condition of a rule held from one time to another, or still holds at the group's last record.
+"""An observation: a time range in which the condition of a rule held; it may still hold at the group's last record.
 
 Observations are kept as evidence, and every run makes findings of them. Observations of one finding become one row. An
 open observation counts if it has lasted long enough at the end of the log.
@@ -27,7 +27,7 @@ class Observation(NamedTuple):
         first_ms: its begin; None if no record has it.
         last_ms: its end; None if it still holds, or if no record has the end.
         needed_ms: how long an open observation must have lasted at the end of the log to be a finding.
-        goes_on_ms: how long after ``last_ms`` it still holds if nothing else is on record; None for ever.
+        goes_on_ms: how long it holds after ``last_ms`` if no later record ends it; None if for ever.
         detail: numbers and names for the message, fit for JSON.
         joins_ms: an observation that ended within this time before it would be part of the same finding.
         is_begin_open: whether it may have begun earlier, because records of the group are missing.
@@ -53,7 +53,7 @@ class Observation(NamedTuple):
 
 
 def has_lasted(needed_ms: int, first_ms: int | None, until_ms: int | None) -> bool:
-    """Return whether an observation lasted long enough; one without a recorded begin did only if it need not last.
+    """Return whether an observation lasted long enough. Without a recorded begin it did only if ``needed_ms`` is 0.
 
     >>> has_lasted(5, 10, 15), has_lasted(5, None, 15), has_lasted(0, None, 15)
     (True, False, True)

@@ -86,7 +86,7 @@ def _fault(rule: object, step: Step) -> str:
 
 
 def stuck_group(step: Step, memory: Memory) -> Iterator[Observation]:
-    """Yield times on the way to Stable that last too long, with the members that the group waited for at the end."""
+    """Yield times in which a group is too long on its way to Stable, with the members that it waited for at the end."""
     now, notes = step.now, memory.notes
     if now.state in _ON_THE_WAY:
         notes.setdefault("since", [now.at_ms, now.partition, now.offset])
@@ -191,7 +191,10 @@ def _unrevoked(step: Step, event: Event, member: Member, since: int | None) -> O
 
 
 def _is_own_client(subscription: Subscription) -> bool:
-    """Return whether client id and host are the member's own, and not of a static member's earlier process."""
+    """Return whether client id and host are the member's own.
+
+    An earlier process of a static member may have left them.
+    """
     return subscription.instance_id is None or not subscription.uses_classic_protocol
 
 
@@ -238,7 +241,10 @@ def rebalance_storm(step: Step, memory: Memory) -> Iterator[Observation]:
 
 
 def _add_up(storm: list[Any], entry: list[Any]) -> None:
-    """Add a rebalance to a storm: its attempts, members that came or left, or else whether partitions moved."""
+    """Add a rebalance to a storm: its attempts, and the members that came or left.
+
+    Without such members, whether partitions moved.
+    """
     passed, names, moved_by = entry[3], entry[6], entry[7:]
     storm[3] += passed
     for name in names:
@@ -251,7 +257,7 @@ def _add_up(storm: list[Any], entry: list[Any]) -> None:
 
 
 def _is_within(window_ms: int, first_ms: int | None, last_ms: int | None) -> bool:
-    """Return whether two times lie in one window; a time that is not on record lies in no window."""
+    """Return whether two times lie in the same window; an unrecorded time lies in no window."""
     between_ms = elapsed_ms(first_ms, last_ms)
     return between_ms is not None and between_ms <= window_ms
 
@@ -318,7 +324,7 @@ def _without_churn(count: int, quiet: int, moved: int, assignor: str | None) -> 
     Args:
         count: number of its rebalances.
         quiet: number of rebalances in which no member joined, was removed or changed.
-        moved: number of these in which partitions went to other members.
+        moved: number of these rebalances in which partitions went to other members.
         assignor: the assignor that moved them.
     """
     if 2 * quiet <= count:

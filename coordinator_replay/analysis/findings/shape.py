@@ -72,7 +72,10 @@ def partition_unowned(step: Step, memory: Memory) -> Iterator[Observation]:
 
 
 def _holes(step: Step) -> dict[str, tuple[str, Unowned, list[int]]]:
-    """Return the partitions without an owner, by topic, by the operation in which they lost it, and since when."""
+    """Return the partitions without an owner.
+
+    They are grouped by topic and by the operation in which they lost their owner.
+    """
     owned = step.ownership
     topics_owned = {topic for topic, _ in owned.holders}
     holes: dict[str, tuple[str, Unowned, list[int]]] = {}
@@ -113,7 +116,7 @@ class Spread(NamedTuple):
 
     @property
     def is_lopsided(self) -> bool:
-        """Return whether one has more than twice its share, or several while the other has none."""
+        """Return whether a member has over twice its share, or has several partitions while the other has none."""
         share = -(-self.partitions // self.members)
         return self.most.partitions > 2 * share or (self.least.partitions == 0 and self.most.partitions >= 2)
 
@@ -154,7 +157,7 @@ def unbalanced_assignment(step: Step, memory: Memory) -> Iterator[Observation]:
 
 
 def _lopsided(step: Step, open_name: str) -> Spread | None:
-    """Return two members with an unbalanced assignment; those of the open episode if it goes on."""
+    """Return two members with an unbalanced assignment; the members of the open episode if it goes on."""
     alike: dict[Any, dict[str, Share]] = {}
     for member_id, stay in step.members.items():
         subscription = stay.member.subscription

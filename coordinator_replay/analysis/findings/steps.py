@@ -106,7 +106,10 @@ class Memory:
         subject: tuple[Any, ...] | None = None,
         **about: Any,
     ) -> None:
-        """Open an observation of the present group, or replace the open one; without a subject, its place is that."""
+        """Open an observation of the group as it is now, or replace the open one.
+
+        Without a subject, the position of the group's last record is its subject.
+        """
         place = now.partition, now.offset
         which = place if subject is None else subject
         self.begin(name, Observation(which, since, None, message, *place, detail, needed_ms, **about))

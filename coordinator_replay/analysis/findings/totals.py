@@ -231,7 +231,8 @@ PARTITION = SummaryKind(
         "empty_first_at": _least,
         "empty_from_offset": _most,
         "lowest": _least,
-        # Of steps of the same length the first one: a list compares by its elements.
+        # Of steps of the same length, the first step wins: lists compare element by element, and the log offset is
+        # negated.
         "longest_step": _most,
     },
     {
@@ -247,7 +248,7 @@ REWIND = SummaryKind("rewind", _BURSTS)
 """Commits of a partition that went back while the group was not Empty, in bursts with the newest commit of each."""
 
 EMPTY_REWIND = SummaryKind("empty_rewind", _BURSTS)
-"""The same while the group was Empty, or had no records of its own at all."""
+"""As REWIND, for commits while the group was Empty or had no records of its own."""
 
 POSITION_LOSS = SummaryKind("position_loss", _BURSTS)
 """Commits of a negative offset of a partition, in bursts with the newest commit of each."""
@@ -256,7 +257,7 @@ _MOST_PAST = 20
 
 
 def last_past(rows: Iterable[PastStall | PastExpiry]) -> list[PastStall | PastExpiry]:
-    """Return the last of a partition's past stalls and expiries."""
+    """Return the newest past stalls and expiries of a partition."""
     return sorted(rows, key=itemgetter("from_offset", "at", "status"))[-_MOST_PAST:]
 
 
@@ -314,7 +315,7 @@ def _burst(row: Mapping[str, Any], furthest: int, kept: Sequence[str]) -> Sum:
 
 
 class Totals:
-    """Sums of the commits of one group: of all commits, and of those that the next run need not add up again."""
+    """Sums of the commits of one group: the sums of all commits, and the sums that the next run continues from."""
 
     def __init__(self) -> None:
         self.every: dict[str, dict[Key, Sum]] = {name: {} for name in SUMMARIES}

@@ -1,7 +1,7 @@
 """The decision whether a member that joined had been in the group before.
 
 A static member is recognised by its instance id. Any other member gets a new member id each time. It is recognised by
-its client id and host, if it was removed no longer ago than its own timeouts, or RETURN_MS.
+its client id and host, if its removal was at most its own timeouts, or RETURN_MS, ago.
 """
 
 from collections.abc import Sequence
@@ -22,8 +22,8 @@ class Return(NamedTuple):
     """The return of a client: the member that joined, and the member that had been removed.
 
     Attributes:
-        is_same_instance: known by its instance id, so surely the same.
-        is_ambiguous: others have the same client id and host.
+        is_same_instance: recognised by its instance id, so certainly the same client.
+        is_ambiguous: other members have the same client id and host.
     """
 
     member: Member
@@ -34,28 +34,28 @@ class Return(NamedTuple):
 
     @property
     def is_same_process(self) -> bool:
-        """Return whether it kept its member id: its process went on, and only the group had lost it."""
+        """Return whether it kept its member id: the process kept running, and the group had removed its member."""
         return self.member.member_id == self.departed.member_id
 
     @property
     def is_sure(self) -> bool:
-        """Return whether it is surely the same: known by its member id or instance id."""
+        """Return whether it is certainly the same client: recognised by its member id or instance id."""
         return self.is_same_instance or self.is_same_process
 
     @property
     def silence_ms(self) -> int:
-        """Return how long no record had shown it alive when it left; 0 if that is not known."""
+        """Return how long no record had shown the client alive when it was removed; 0 if unknown."""
         return elapsed_ms(self.departed.seen_ms, self.departed.left_ms) or 0
 
     @property
     def is_downgrade(self) -> bool:
-        """Return whether it is on the classic protocol and was not: a rollback from KIP-848."""
+        """Return whether it uses the classic protocol and did not before: a rollback from KIP-848."""
         subscription = self.member.subscription_or_empty
         return subscription.uses_classic_protocol and not self.departed.uses_classic_protocol
 
     @property
     def is_upgrade(self) -> bool:
-        """Return whether it uses another protocol or a newer version than before, and is no rollback."""
+        """Return whether it uses another protocol or a newer version than before; False for a rollback."""
         subscription = self.member.subscription_or_empty
         old = self.departed
         if subscription.uses_classic_protocol is not old.uses_classic_protocol:
@@ -87,13 +87,16 @@ class Return(NamedTuple):
         return [(about(FactKind.JOINED, self.member, place=place), removed, self.fact(reason), *more)]
 
     def fact(self, kind: FactKind, **fields: Any) -> Fact:
-        """Return a fact about the member and its earlier one."""
+        """Return a fact about the member and the member that its client had before."""
         return about(kind, self.member, others=(self.departed.member_id,), **fields)
 
 
 @lru_cache(maxsize=1)
 def returns(situation: Situation) -> tuple[list[Return], list[tuple[Member, int]]]:
-    """Return members that came back, and new members; cached, since several rows ask for the same situation."""
+    """Return the members that came back, and the new members.
+
+    Cached, because several rows need them for the same situation.
+    """
     if not situation.joined:
         return [], []
     candidates = list(situation.departed)
@@ -142,7 +145,7 @@ def is_same_client(member: Member, other: Member | Departed) -> bool:
 
 
 def _is_shared(situation: Situation, member: Member, candidates: Sequence[Departed]) -> bool:
-    """Return whether another member has the same client id and host, so that it is open which one came back."""
+    """Return whether another member has the same client id and host, so that either may have come back."""
     there = [other for other in situation.before.values() if is_same_client(member, other)]
     left = {event.member_id for event in situation.left}
     is_there = any(other.member_id not in left and other.member_id != member.member_id for other in there)
@@ -154,9 +157,9 @@ def _is_shared(situation: Situation, member: Member, candidates: Sequence[Depart
 
 
 def twin(situation: Situation, member: Member) -> Member | None:
-    """Return another member that is still there, with the client id and host of a dynamic member.
+    """Return another present member with the client id and host of a dynamic member.
 
-    A static member has no twin: its instance id tells who it is.
+    A static member has no twin, because its instance id identifies it.
     """
     if member.instance_id is not None:
         return None
@@ -175,9 +178,9 @@ def twin(situation: Situation, member: Member) -> Member | None:
 
 
 def namesake(situation: Situation, member: Member) -> Departed | None:
-    """Return the last dynamic member with the same client id and host that was removed, however long ago.
+    """Return the last removed dynamic member with the same client id and host, however old its removal is.
 
-    The member counts as new, but may be the same client after a long time away.
+    The new member may be the same client after a long absence.
     """
     if member.instance_id is not None:
         return None
@@ -186,16 +189,17 @@ def namesake(situation: Situation, member: Member) -> Departed | None:
 
 
 def has_twin(situation: Situation, removed: Member | None) -> bool:
-    """Return whether another member in the group had the client id and host of a removed one."""
+    """Return whether another member of the group had the client id and host of a removed member."""
     return removed is not None and any(
         other.member_id != removed.member_id and is_same_client(removed, other) for other in situation.before.values()
     )
 
 
 def successor(situation: Situation, removed: Member) -> tuple[Member, Sign] | None:
-    """Return the new member of a client that had come back before its old member was removed, and its joining record.
+    """Return the new member, and its joining record, of a client that had come back before its old member was removed.
 
-    It joined after the last record that shows the other one alive, and has an epoch that the other one never reached.
+    The new member joined after the last record that shows the old member alive, and has an epoch that the old member
+    never reached.
     """
     seen = situation.history.last_seen(removed.member_id)
     if seen is None or removed.instance_id is not None:

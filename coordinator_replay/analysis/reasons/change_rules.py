@@ -15,7 +15,7 @@ from coordinator_replay.listing import partition_range, partition_ranges, ranges
 from coordinator_replay.times import time_order
 
 CHANGE_RULES = RuleTable()
-"""In the order of their rank, below the rows about members."""
+"""Rows in the order of their rank; they follow the rows about members."""
 
 CERTAIN, LIKELY, POSSIBLE = Confidence.CERTAIN, Confidence.LIKELY, Confidence.POSSIBLE
 
@@ -23,9 +23,9 @@ _NOTHING_VISIBLE = (Cause.LEADER_REJOIN, Cause.COOPERATIVE_FOLLOW_UP)
 
 
 def _asked(old: Subscription, new: Member) -> tuple[set[str], set[str]]:
-    """Return topics that a member subscribes to now and did not before, and the reverse.
+    """Return the topics that a member newly subscribes to, and the topics that it no longer subscribes to.
 
-    Both are empty where one of the two subscriptions can't be read.
+    Both are empty if one of the two subscriptions can't be read.
     """
     if not _is_readable(old) or not _is_readable(new.subscription):
         return set(), set()
@@ -214,7 +214,7 @@ def coverage_change(situation: Situation) -> Explanation | None:
 
 
 def _range(topic: str, first: int, end: int) -> str:
-    """Return a topic's partitions from the first up to an end, as text; the end of a record may be any number."""
+    """Return partitions of a topic as text, from the first to an end, which may be any number in a record."""
     return f"{topic}:{partition_range(first, end - 1)}"
 
 
@@ -229,11 +229,11 @@ def _that_made(situation: Situation, topic: str, count: int) -> tuple[str, Dated
 
 
 def _revoked(members: Iterable[Member], covered: Mapping[str, set[int]]) -> dict[str, set[int]]:
-    """Return partitions that members owned when they joined a generation and that it assigns to nobody.
+    """Return partitions that members owned when they joined a generation, and that it assigns to no member.
 
     Args:
-        members: of the generation.
-        covered: what it assigns.
+        members: members of the generation.
+        covered: the partitions that it assigns.
     """
     by_topic: dict[str, set[int]] = {}
     for member in members:

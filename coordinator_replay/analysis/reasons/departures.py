@@ -1,16 +1,16 @@
 """The decision why a member was removed from its group.
 
-The records of a leave, a session timeout and a rebalance timeout are the same: three tombstones, or a member less in
-the next generation. Only time separates them.
+LeaveGroup, a session timeout and a rebalance timeout leave the same records: three tombstones, or a next generation
+without the member. Only times tell them apart.
 
-A timeout needs its time: a member that was surely alive less than a session timeout and less than a rebalance timeout
-before its removal has left. A member that left temporarily and did not come back, or did not revoke partitions for
-its rebalance timeout, was removed by the coordinator. Commits of a member's partitions show that somebody worked on
-them. Silence shows nothing where there was nothing to read, so it counts only while others in the group went on
-committing. In a join phase it is the reverse: members that joined again are silent, and one that goes on committing
-did not join (``join_phase``). A client that is closed leaves before it comes back: one that was back first, as
-another member, was killed. If none of this holds, the cause is LEAVE_OR_TIMEOUT, ``possible``, and the alternatives
-name what it can be.
+A timeout takes its time. So a member has left if it was certainly alive less than its session timeout and less than its
+rebalance timeout before its removal. A member that left temporarily and did not come back, or did not revoke partitions
+for its rebalance timeout, was removed by the coordinator. Commits of a member's partitions show that its consumer was
+working. Missing commits show nothing if there was nothing to read, so they count only while other members went on
+committing. In a join phase it is the reverse: members that joined again commit nothing, and a member that goes on
+committing did not join (``join_phase``). A client that is closed leaves before it comes back. So a client that came
+back first, as another member, was killed. If none of this holds, the cause is LEAVE_OR_TIMEOUT, ``possible``, and the
+alternatives are named.
 """
 
 from collections.abc import Sequence
@@ -36,14 +36,14 @@ from coordinator_replay.times import elapsed_ms
 TIMEOUTS = (Cause.SESSION_TIMEOUT, Cause.REBALANCE_TIMEOUT)
 
 TOO_SOON_MS = 3_000
-"""A removal so soon after a sign of life is likely no session timeout, where that timeout is not on record."""
+"""A removal this soon after a sign of life is likely no session timeout; used if that timeout is not on record."""
 
 
 class Departure(NamedTuple):
     """Signs of one member's removal.
 
     Attributes:
-        evidence: what happened to the member, and why.
+        evidence: evidence of what happened to the member.
         back_as: the new member of its client, if that had come back before the removal.
     """
 
@@ -62,7 +62,7 @@ class Departure(NamedTuple):
 
 @lru_cache(maxsize=1)
 def departures(situation: Situation) -> Sequence[Departure]:
-    """Return each removed member with the reason; cached, since several rows ask for the same situation."""
+    """Return each removed member with the reason. Cached, because several rows need them for the same situation."""
     if not situation.left:
         return ()
     left = ((event, event.before or event.member) for event in situation.left)
@@ -90,7 +90,7 @@ def _since(kind: FactKind, situation: Situation, member: Member, sign: Sign, **f
 
 
 def _limits(situation: Situation, member: Member) -> Timeouts:
-    """Return a member's timeouts as far as they are on record; only on the classic protocol a session timeout is."""
+    """Return a member's timeouts that are on record; a session timeout is on record only for the classic protocol."""
     return Timeouts(
         _session_ms(member),
         member.subscription_or_empty.uses_classic_protocol,
@@ -139,7 +139,7 @@ def _had_no_time(situation: Situation, member: Member, fact: Fact) -> Departure 
     if _session_ms(member) is not None:
         if _timeouts(situation, member):
             return None
-        # In a consumer group another timeout may run: a coordinator that loads it takes its own at first.
+        # In a consumer group another timeout may run: a coordinator that loads the group first uses its own timeout.
         is_sure = situation.group_type is GroupType.CLASSIC
         sure = Confidence.CERTAIN if is_sure else Confidence.LIKELY
         why = (alive, about(FactKind.LESS_THAN_TIMEOUTS, member, timeouts=limits), _left_by(member, sure))
@@ -168,7 +168,8 @@ def _did_not_join(situation: Situation, member: Member, fact: Fact) -> Departure
             return None
         why = _since(FactKind.OTHERS_WAITED, situation, member, others, timeouts=limits)
     alternatives = (Cause.MEMBER_LEAVE, *(cause for cause in timeouts if cause is not Cause.REBALANCE_TIMEOUT))
-    # The end of a join phase removed it, and began nothing; or it had left, and the others waited for somebody else.
+    # The end of the join phase removed it and began no rebalance. Or it had left, and the others waited for another
+    # member.
     return Departure(member, Cause.REBALANCE_TIMEOUT, Confidence.POSSIBLE, ((fact,), (why,)), alternatives)
 
 
@@ -193,7 +194,7 @@ def _committed_late(situation: Situation, member: Member, fact: Fact) -> Departu
 
 
 def _commits(situation: Situation, member: Member) -> tuple[Sign | None, Sign | None]:
-    """Return the last commit of a member's partitions, and the last one of the group's other partitions."""
+    """Return the last commit of a member's partitions, and the last commit of the group's other partitions."""
     history = situation.history
     if not history.has_commits:
         return None, None
@@ -202,7 +203,10 @@ def _commits(situation: Situation, member: Member) -> tuple[Sign | None, Sign | 
 
 
 def _is_recent(situation: Situation, member: Member, commit: Sign) -> bool:
-    """Return whether a commit is younger than the member's session timeout, or too young for most of them."""
+    """Return whether a commit is younger than the member's session timeout.
+
+    If that is unknown, than most session timeouts.
+    """
     committed_ms = elapsed_ms(commit.at_ms, situation.removed_ms)
     return committed_ms is not None and committed_ms < (_session_ms(member) or TOO_SOON_MS)
 
@@ -228,7 +232,7 @@ def _fell_silent(situation: Situation, member: Member, fact: Fact) -> Departure 
     own, others = _commits(situation, member)
     if own is None or others is None:
         return None
-    # A commit from before the member was last seen says nothing of the time since: another one may have made it.
+    # A commit before the member was last seen shows nothing about the time since then: another member may have made it.
     alive = (own, situation.history.last_seen(member.member_id) or own)
     waits = [elapsed_ms(sign.at_ms, at) for sign in alive for at in (situation.removed_ms, others.at_ms)]
     if any(wait is None or wait < session for wait in waits):
@@ -276,7 +280,7 @@ def _timeouts(situation: Situation, member: Member) -> tuple[Cause, ...]:
 
 
 def _session_ms(member: Member) -> int | None:
-    """Return its session timeout, None where its record has none: only classic members give one."""
+    """Return its session timeout; None if its record has none, because only classic members give it."""
     session_ms = member.subscription_or_empty.session_timeout_ms
     return session_ms if session_ms is not None and session_ms > 0 else None
 
@@ -292,7 +296,7 @@ _LOOKS = (
     _is_static,
     _fell_silent,
 )
-"""In the order in which they are asked: the first that finds something decides."""
+"""Checks in the order in which they are made: the first check with a result decides."""
 
 
 def possible_timeouts(situation: Situation) -> tuple[Cause, ...]:

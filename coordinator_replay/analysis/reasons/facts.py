@@ -1,7 +1,7 @@
 """Facts that evidence states: a kind, whom it is about, the places in the log that show it, and times.
 
-A sentence of evidence is one fact, or several that go together; ``sentences`` has the words of each kind. Judges hold
-facts against what really happened, which nobody can do with sentences.
+A sentence of evidence is one fact, or several that go together; ``sentences`` has the words of each kind. The judges in
+``scripts`` compare facts with what really happened; sentences could not be compared.
 """
 
 from collections.abc import Sequence
@@ -15,11 +15,11 @@ MOST_NAMES = 5
 """The most topics that a fact names; it counts the rest."""
 
 DEFAULT_SESSION_MS = 45_000
-"""Session timeout of members on the new protocol unless configured: it is not in the log."""
+"""Default session timeout of members on the new protocol; their records don't have it."""
 
 
 FACTS = "facts"
-"""The column of facts, beside the sentences that state them."""
+"""The column of facts; another column has the sentences that state them."""
 
 
 class FactKind(StrEnum):
@@ -152,9 +152,9 @@ class Timeouts(NamedTuple):
     """The timeouts that count for a member, as far as they are on record.
 
     Attributes:
-        session_ms: its session timeout; None where its record has none.
+        session_ms: its session timeout; None if its record has none.
         has_rebalance: whether a rebalance timeout can remove it.
-        rebalance_ms: the rebalance timeout; None where records have none, -1 where they have that.
+        rebalance_ms: the rebalance timeout as in records, which may be -1; None if records have none.
         is_largest: whether ``rebalance_ms`` is the largest of all members of a classic group.
     """
 
@@ -168,21 +168,21 @@ class Fact(NamedTuple):
     """A fact.
 
     Attributes:
-        kind: its kind, which says what each of the others is.
+        kind: its kind, which determines the meaning of the other fields.
         members: ids of the members that it is about.
         client: the client of the only or first of them.
         others: ids of other members that it names, such as earlier ids of these.
         place: the record that shows it.
-        since: an earlier record that shows it too, from which ``elapsed_ms`` counts.
-        elapsed_ms: a time; None where records carry none.
-        timeouts: timeouts that the time is held against.
-        limit_ms: another limit that a time is held against.
+        since: an earlier record, from which ``elapsed_ms`` counts.
+        elapsed_ms: a duration; None if records have no times.
+        timeouts: timeouts with which the duration is compared.
+        limit_ms: another limit with which the duration is compared.
         names: topics, or partitions by topic, MOST_NAMES of them at most.
-        number: how many things it is about, or another number that its kind needs.
+        number: a count, or another number that its kind needs.
         old: the value before.
         new: the value after.
         at_ms: a moment.
-        causes: the causes that may be the right one, if it leaves that open.
+        causes: the possible causes, if the fact leaves the cause open.
     """
 
     kind: FactKind
@@ -221,9 +221,9 @@ def named(kind: FactKind, names: Sequence[str], **fields: Any) -> Fact:
 
 
 def fact_rows(evidence: Evidence) -> list[dict[str, Any]]:
-    """Return the facts of evidence as rows have them.
+    """Return the facts of evidence in the form of rows.
 
-    A question that a sentence leaves open is no fact: the row's alternatives have it.
+    A question that a sentence leaves open is not stored as a fact: the row's alternatives have it.
     """
     return [
         fact_row(number, fact)
@@ -234,7 +234,7 @@ def fact_rows(evidence: Evidence) -> list[dict[str, Any]]:
 
 
 def fact_row(number: int, fact: Fact) -> dict[str, Any]:
-    """Return a fact as rows have it, with the number of its sentence."""
+    """Return a fact in the form of rows, with the number of its sentence."""
     place = fact.place or fact.since
     timeouts = fact.timeouts
     return {

@@ -1,8 +1,8 @@
-"""Facts that a rebalance shows about an earlier one: why a member was removed, and which client had joined.
+"""Facts that a rebalance shows about an earlier rebalance: why a member was removed, and which client had joined.
 
-If a client joins again in a way that shows that it had exceeded max.poll.interval.ms, it had been removed for that. A
-client that was killed and started again joins while its old member is still in the group. Only when the old member is
-removed, after its session timeout, is it known that the client had come back.
+If a client's return shows that it had exceeded max.poll.interval.ms, this was why its member was removed. A client that
+was killed and started again joins while its old member is still in the group. Its return shows only later, when the old
+member is removed after its session timeout.
 """
 
 from typing import NamedTuple
@@ -33,7 +33,7 @@ class Revision(NamedTuple):
     """Facts of a rebalance about an earlier one.
 
     Attributes:
-        member_id: the member that was removed in the earlier one, or had joined in it.
+        member_id: the member that was removed or joined in the earlier rebalance.
         has_joined: whether it had joined.
         cause: what the member did.
         confidence: how sure that is.
@@ -78,7 +78,7 @@ def _came_back(situation: Situation, back: Return) -> Sentence:
 
 
 def revised(reason: Reason, revision: Revision) -> Reason:
-    """Return the reason of the earlier rebalance, as it is known now.
+    """Return the reason of the earlier rebalance, given the new facts.
 
     A certain cause stays. A cause that rests on other members too gets an alternative.
     """
@@ -112,9 +112,9 @@ def is_open(situation: Situation) -> bool:
 
 
 def twins(situation: Situation) -> dict[str, Sign]:
-    """Return members that joined while another with the same client id and host was in the group, and their records.
+    """Return members that joined while another member had the same client id and host, each with its record.
 
-    A member of a classic group that is still there has joined the generation, too: it was not the one that came back.
+    If that other member is still in a classic group, it has joined the generation too, so its client did not come back.
     """
     if situation.group_type is GroupType.CLASSIC:
         return {}
@@ -126,10 +126,10 @@ def twins(situation: Situation) -> dict[str, Sign]:
 
 
 def returned_by(situation: Situation) -> set[str]:
-    """Return ids of members whose return is on record by now.
+    """Return the ids of members whose return is on record now.
 
-    They are the earlier id of a member that came back, and both ids of a client that was back before its member was
-    removed.
+    These are the earlier id of a member that came back, and both ids of a client that was back before its old member
+    was removed.
     """
     member_ids = {back.departed.member_id for back in returns(situation)[0]}
     for departure in departures(situation):

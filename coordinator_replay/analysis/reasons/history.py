@@ -1,6 +1,6 @@
 """Facts of a group's earlier records that are kept to find the reason when a rebalance begins.
 
-It is kept small: one entry for each present member, a few for members that left, one for each partition.
+It is small: an entry for each present member, a few entries for removed members, an entry for each partition.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from coordinator_replay.engine.model import GroupType, Member, Subscription
 from coordinator_replay.engine.plain import Fields
 from coordinator_replay.times import time_order
 
-# Looked up once: it stands in the way of every event.
+# Looked up once, because every event needs it.
 RECONCILED = EventKind.MEMBER_RECONCILED
 
 KEPT_DEPARTURES = 64
@@ -32,11 +32,11 @@ OWN_DOING = frozenset(
         EventKind.METADATA_CHANGED,
     }
 )
-"""Events that only a request of the member itself causes, so that it was alive."""
+"""Events that only a request of the member itself causes: they prove that it was alive."""
 
 
 class Sign(NamedTuple):
-    """A moment at which a member was surely alive, and the record that shows it."""
+    """A time at which a member was certainly alive, and the record that shows it."""
 
     at_ms: int | None
     partition: int
@@ -79,7 +79,7 @@ class Departed(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """A member whose expression is not resolved yet. It changes nothing before that."""
+    """A member whose regex is not resolved yet; until it is resolved, the member changes nothing."""
 
     regex: str
     has_joined: bool
@@ -92,20 +92,20 @@ class GroupHistory:
 
     Attributes:
         topics: topics by name.
-        seen: last sign of life of each member, where one of its own records shows it.
-        synced: the end of the last join phase of a classic group: all its members were alive.
+        seen: last sign of life of each member that its own records show.
+        synced: the end of the last join phase of a classic group, at which all its members were alive.
         departed: members that were removed, oldest first.
-        waiting: members whose expression is to be resolved.
-        regex_topics: topics of each resolved expression.
-        partition_counts: partitions of a topic that a classic group is known to have covered.
+        waiting: members whose regex is not resolved yet.
+        regex_topics: topics of each resolved regex.
+        partition_counts: for each topic, the number of partitions that a classic group is known to have covered.
         is_new_life: the group was created and has not rebalanced yet.
-        conversion: where the group was converted, until it rebalances.
-        twins: members that joined while another one with the same client id and host was in the group: their records.
-        ready_at: where partitions of a share group became ready, until it rebalances.
-        rebalanced_ms: when the last rebalance began; None where there was none, or none with a time.
-        join_reason: its reason.
-        commits: the last commit of each partition, as far as it was heeded.
-        newer_commits: later ones, by the offset of the record that they come before.
+        conversion: where the group was converted; None again after its next rebalance.
+        twins: records of members that joined while another member had the same client id and host.
+        ready_at: where partitions of a share group became ready; None again after its next rebalance.
+        rebalanced_ms: when the last rebalance began; None if there was none, or it has no time.
+        join_reason: the join reason of the last rebalance.
+        commits: the last commit of each partition that ``heed`` received and that counts by now.
+        newer_commits: later commits, by the offset of the record that follows them.
     """
 
     topics: RecordTopics
@@ -135,14 +135,14 @@ class GroupHistory:
         return self.synced if own is None else Sign(*own)
 
     def take_signs(self, confirmed: "GroupHistory", before: "GroupHistory") -> None:
-        """Take the signs of life in records that a newer dump confirms, and the commits known before."""
+        """Take over the signs of life in records that a newer dump confirms, and the commits known before."""
         self.seen, self.synced = dict(confirmed.seen), confirmed.synced
         self.commits, self.newer_commits = before.commits, before.newer_commits
 
     def heed(self, before_offset: int, commits: Iterable[tuple[str, int, Sign]]) -> None:
-        """Keep the last commit of each partition before a record that is fed next.
+        """Keep the last commit of each partition before the next record.
 
-        A run that continues another one passes the same commits again; only newer commits are kept.
+        A run that continues an earlier run passes the same commits again, so only newer commits are kept.
         """
         newer = {(topic, number): sign for topic, number, sign in commits if self._is_newer((topic, number), sign)}
         if newer:
@@ -169,7 +169,7 @@ class GroupHistory:
         return max(seen, commit, key=_ORDER)
 
     def partitions_of(self, member: Member, group_type: GroupType) -> dict[str, tuple[int, ...]]:
-        """Return the partitions that a member owns, by topic name, as far as names are known."""
+        """Return the partitions that a member owns, by topic name; topics without a known name are left out."""
         owned = member.current.owned() if member.current is not None else {}
         return {
             name: partitions
@@ -186,7 +186,7 @@ class GroupHistory:
         return max(signs, default=None, key=_ORDER)
 
     def watch(self, events: Sequence[Event], at_ms: int | None) -> None:
-        """Remember an operation that is over; called after reasons were found for what it began."""
+        """Remember a finished operation; called after the reason of its rebalance was inferred."""
         for event in events:
             kind, member = event.kind, event.member
             if member is not None and kind in OWN_DOING:
@@ -211,12 +211,11 @@ class GroupHistory:
 
         Args:
             started_ms: when it began.
-            join_reason: its reason.
-            returned: removed members whose return is known, and the members as which they returned.
-            asking: members that joined or changed their subscription in it. Such a member may
-                subscribe by regex: then brokers up to 4.0 begin one rebalance at once, and a second rebalance when
-                the regex is resolved.
-            twins: members that joined in it while another one with the same client id and host was in the group.
+            join_reason: its join reason.
+            returned: removed members whose return is known, and their members after the return.
+            asking: members that joined or changed their subscription in it. If such a member subscribes by regex,
+                brokers up to 4.0 begin a rebalance at once, and another when the regex is resolved.
+            twins: members that joined in it while another member had the same client id and host.
         """
         self.rebalanced_ms = started_ms
         self.join_reason = join_reason
@@ -274,7 +273,7 @@ class GroupHistory:
         if event.group_type is not GroupType.CLASSIC:
             return
         joined_ms = event.changes.get("join_done_ms")
-        # They had joined by then; the record came later, and who synced in between is not on it.
+        # They had joined by then. The record came later, and does not show who synced in between.
         self.synced = Sign(at_ms if joined_ms is None else joined_ms, event.partition, event.offset)
         self.seen = dict(self._seen_of_static(event))
         counts = self.partition_counts
@@ -287,7 +286,10 @@ class GroupHistory:
         }
 
     def _seen_of_static(self, event: Event) -> Iterator[tuple[str, tuple[int | None, int, int]]]:
-        """Yield the last sign of life of each static member of a generation, which may not have joined again for it."""
+        """Yield the last sign of life of each static member of a generation.
+
+        It may not have joined again for the generation.
+        """
         for member in event.members:
             if member.instance_id is not None:
                 seen = self.seen.get(member.member_id, (None, event.partition, event.offset))
@@ -332,7 +334,7 @@ def departed(member: Member, event: Event, at_ms: int | None, seen: Sign | None)
 
 
 def chosen(subscription: Subscription) -> tuple[str | None, int | None]:
-    """Return the name of a classic member's chosen protocol, and the version of its blob for that."""
+    """Return the name of a classic member's chosen protocol, and the version of its blob for this protocol."""
     if not subscription.protocols:
         return None, None
     first = subscription.protocols[0]
@@ -340,7 +342,7 @@ def chosen(subscription: Subscription) -> tuple[str | None, int | None]:
 
 
 def topics_of(member: Member) -> tuple[str, ...]:
-    """Return the topics a member asks for by name."""
+    """Return the topics that a member subscribes to by name."""
     return (member.subscription.topics if member.subscription is not None else None) or ()
 
 

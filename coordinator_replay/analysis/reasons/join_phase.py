@@ -19,7 +19,7 @@ from coordinator_replay.engine.model import GroupType, Member
 from coordinator_replay.times import elapsed_ms
 
 TIMER_SLACK_MS = 1_000
-"""Largest delay after which a timer of the coordinator fires."""
+"""Longest delay with which a timer of the coordinator fires."""
 
 NOTICED_MS = 5_000
 """How long members may go on committing after the begin of a join phase; they learn of it from their next heartbeat."""
@@ -40,9 +40,10 @@ def could_expire(situation: Situation, member: Member) -> bool:
 
 
 def _has_synced(situation: Situation, member: Member, waited_ms: int) -> bool:
-    """Return whether a static member was removed too late for the sync phase of the generation that it was in.
+    """Return whether a static member was removed too late for the sync phase of its generation.
 
-    The rebalance that follows a sync phase's end lasts for one join phase. No other phase removes a static member.
+    When the end of a sync phase removes a member, the rebalance that follows lasts for one join phase. No other phase
+    removes a static member.
     """
     attempts = situation.opening.changes.get("attempts") or 1
     if situation.group_type is not GroupType.CLASSIC or member.instance_id is None or attempts > 1:
@@ -62,7 +63,10 @@ def least_timeout_ms(situation: Situation, member: Member) -> int:
 
 @lru_cache(maxsize=1)
 def _least_of_stayers(situation: Situation) -> int:
-    """Return the largest of the timeouts that members had all the time; cached, since several members need it."""
+    """Return the largest timeout of the members that were there the whole time.
+
+    Cached, because several members need it.
+    """
     timeouts = [0]
     for after in situation.opening.members:
         before = situation.before.get(after.member_id)
@@ -74,7 +78,7 @@ def _least_of_stayers(situation: Situation) -> int:
 
 @lru_cache(maxsize=1)
 def longest_timeout_ms(situation: Situation) -> int | None:
-    """Return the largest rebalance timeout of a classic group's members on record; None where it is not on record."""
+    """Return the largest rebalance timeout of a classic group's members; None if it is not on record."""
     subscriptions = [member.subscription_or_empty for member in _members(situation)]
     if any(subscription.rebalance_timeout_ms is None for subscription in subscriptions):
         return None
@@ -82,7 +86,7 @@ def longest_timeout_ms(situation: Situation) -> int | None:
 
 
 def longest_join_ms(situation: Situation) -> int | None:
-    """Return the longest that a join phase can have lasted that ended with a classic generation; None if not known.
+    """Return the longest possible duration of the join phase before a classic generation; None if unknown.
 
     A join phase from Empty lasts for the initial delay, which is not on record. If nobody has joined when the timer
     ends, the phase goes on while static members are in the group. A dynamic member that stayed had joined by then.
@@ -99,7 +103,7 @@ def longest_join_ms(situation: Situation) -> int | None:
 
 @lru_cache(maxsize=1)
 def has_no_time_to_join(situation: Situation) -> bool:
-    """Return whether the coordinator waits for nobody, because it counts the timeout of each member as 0."""
+    """Return whether the coordinator waits for no member, because it counts the timeout of each member as 0."""
     subscriptions = [member.subscription_or_empty for member in _members(situation)]
     return all(
         subscription.rebalance_timeout_ms is not None and subscription.least_rebalance_ms == 0
@@ -108,9 +112,9 @@ def has_no_time_to_join(situation: Situation) -> bool:
 
 
 def did_others_wait(situation: Situation, others: Sign | None) -> bool | None:
-    """Return whether other members fell silent as long before the end of the join phase as its timer runs.
+    """Return whether the other members stopped committing for as long as the timer of the join phase runs.
 
-    Members that have joined wait, and commit nothing. The answer is None if no commit shows it.
+    Members that have joined wait and commit nothing. The result is None if no commit shows it.
 
     Args:
         situation: the rebalance.
@@ -124,14 +128,14 @@ def did_others_wait(situation: Situation, others: Sign | None) -> bool | None:
 
 
 def rebalance_timeout_ms(situation: Situation, member: Member) -> int | None:
-    """Return the rebalance timeout that counts for a member, as records have it."""
+    """Return the rebalance timeout that applies to a member, as in records."""
     is_classic = situation.group_type is GroupType.CLASSIC
     return _largest_on_record(situation) if is_classic else member.subscription_or_empty.rebalance_timeout_ms
 
 
 @lru_cache(maxsize=1)
 def _largest_on_record(situation: Situation) -> int | None:
-    """Return the largest rebalance timeout as records have it, which may be -1; None if a record lacks the field."""
+    """Return the largest rebalance timeout in records, which may be -1; None if a record lacks the field."""
     timeouts = [member.subscription_or_empty.rebalance_timeout_ms for member in _members(situation)]
     known = [timeout for timeout in timeouts if timeout is not None]
     return max(known) if known and len(known) == len(timeouts) else None

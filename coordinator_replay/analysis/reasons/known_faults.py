@@ -10,7 +10,8 @@ from coordinator_replay.engine.events import EventKind
 from coordinator_replay.engine.model import GroupType
 
 CROWD = 20
-"""Members of one client and host that joined in one generation: more than one process is likely to have."""
+"""Members with the same client id and host that joined in one generation; a single process is not likely to have this
+many."""
 
 
 def known_faults(situation: Situation) -> list[Sentence]:
@@ -23,8 +24,8 @@ def known_faults(situation: Situation) -> list[Sentence]:
 def _without_assignment(situation: Situation) -> list[Sentence]:
     """Return a sentence on members for which the leader sent no assignment.
 
-    The coordinator writes 0 bytes for a member that the leader's SyncGroup does not name. An assignment that is meant
-    to be empty has a version and a length.
+    The coordinator writes 0 bytes for a member that the leader's SyncGroup does not name. An assignment that the leader
+    made empty has a version and a length.
     """
     missing = [
         member for member in situation.opening.members if member.current is not None and not member.current.has_bytes
@@ -43,7 +44,7 @@ def _possibly(fault: Fault) -> Sentence:
 
 
 def _crowd(situation: Situation) -> list[Sentence]:
-    """Return whether very many members of one client and host joined at once."""
+    """Return a sentence if very many members with the same client id and host joined at once."""
     subscriptions = [member.subscription_or_empty for member, _ in situation.joined]
     clients = Counter(
         (subscription.client_id, subscription.client_host)

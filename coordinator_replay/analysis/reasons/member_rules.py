@@ -20,9 +20,9 @@ MEMBER_RULES = RuleTable()
 CERTAIN, LIKELY, POSSIBLE = Confidence.CERTAIN, Confidence.LIKELY, Confidence.POSSIBLE
 
 FIRST_GENERATION = 1
-"""Generation of a classic group before which it has no members: it is created, or empty since then."""
+"""First generation of a classic group: before it, the group was created, or was empty since its creation."""
 FIRST_EPOCH = 2
-"""Latest first epoch of a group of the newer protocols: it is 1, and 2 since Kafka 4.2."""
+"""Highest first epoch of a group of the newer protocols: before Kafka 4.2 it is 1, since then 2."""
 
 _ABOUT_MEMBERS = (
     Cause.CLIENT_UPGRADE,
@@ -210,9 +210,9 @@ def _changed(situation: Situation, upgraded: list[Return]) -> Explanation | None
 
 
 def _beside_others(situation: Situation, explanation: Explanation) -> Explanation:
-    """Return an explanation by members that came back, beside the removal of others in the same rebalance.
+    """Return an explanation by members that came back while other members were removed.
 
-    What removed the others may have begun it.
+    The removal of the others may have begun the rebalance.
     """
     back = {returned.departed.member_id for returned in returns(situation)[0]}
     others = [departure for departure in departures(situation) if departure.member_id not in back]

@@ -21,9 +21,9 @@ class ReasonRule(NamedTuple):
     Attributes:
         cause: the cause it finds; its alternatives are in the finding.
         types: the types of groups it looks at.
-        explains: findings of lower rank that are parts of this one and no causes of their own.
-        is_quiet: it is asked only if no member joined, was removed or changed its subscription.
-        find: the row itself.
+        explains: causes of lower rank that are part of this cause and are not named beside it.
+        is_quiet: it applies only if no member joined, was removed or changed its subscription.
+        find: the function that looks for the footprint.
     """
 
     cause: Cause
@@ -36,11 +36,11 @@ class ReasonRule(NamedTuple):
 class RuleTable:
     """Rows of the decision table.
 
-    A row's docstring has, for people, the footprint that must be on record, how sure it can be (Confidence), and what
-    else leaves the same records (Look-alikes).
+    A row's docstring describes it: the footprint that must be on record, how sure the cause is (Confidence), and which
+    other causes leave the same records (Look-alikes).
 
     Attributes:
-        rules: in the order of their rank.
+        rules: the rows in the order of their rank.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The words of evidence: one sentence of the facts that it states."""
+"""The words of evidence: each sentence is made from the facts that it states."""
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -19,7 +19,7 @@ from coordinator_replay.listing import counted, listed
 from coordinator_replay.times import time_text
 
 MOST_IDS = 3
-"""The most ids that a sentence about several members names."""
+"""Largest number of ids in a sentence about several members."""
 
 _STATIC = "since static members (group.instance.id) don't send LeaveGroup on close unless CloseOptions ask for it"
 
@@ -146,7 +146,7 @@ FORMS: Mapping[FactKind, str] = {
         "log of {old} at {moment} contradicts the record, and is not used: generation {number} with {new} members"
     ),
 }
-"""Words of each kind of fact; a kind that begins with a comma, colon or semicolon goes on with the one before it."""
+"""Words of each kind of fact. Words that begin with a comma, colon or semicolon continue the fact before."""
 
 _OF_SUBSCRIPTIONS = frozenset(
     {
@@ -186,7 +186,7 @@ def sentence(facts: Sentence) -> str:
 
 
 def without_question(text: str) -> str:
-    """Return a sentence of a stored row without the question that it left open.
+    """Return a sentence of a stored row without its open question.
 
     >>> without_question("it was silent. LeaveGroup or session timeout: the log doesn't show which")
     'it was silent'
@@ -195,7 +195,7 @@ def without_question(text: str) -> str:
 
 
 def lasting(milliseconds: int | None) -> str:
-    """Return a duration as sentences have it; 0 ms if time went back.
+    """Return a duration in words; 0 ms if time went back.
 
     >>> [lasting(ms) for ms in (850, 4500, 300000, -1, None)]
     ['850 ms', '4.5 s', '300 s', '0 ms', 'an unknown time']
@@ -217,7 +217,7 @@ def _words(fact: Fact) -> str:
 
 
 class _Values(dict[str, object]):
-    """Values of a fact, by the name that words give them."""
+    """Values of a fact, by the placeholders in FORMS."""
 
     def __init__(self, fact: Fact) -> None:
         self._fact = fact
@@ -227,10 +227,10 @@ class _Values(dict[str, object]):
 
 
 def _who(fact: Fact) -> str:
-    """Return members as sentences name them.
+    """Return the words for a fact's members.
 
-    A classic group keeps the client id and host of the first member that joined under an instance id, even if another
-    process has that instance id by now.
+    A classic group keeps the client id and host of the first member that joined with an instance id, even if another
+    process has this instance id now.
     """
     client = fact.client or Client(None, None, None, False)
     where = " on ".join(filter(None, (client.client_id, (client.host or "").lstrip("/"))))

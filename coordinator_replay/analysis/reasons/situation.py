@@ -1,4 +1,4 @@
-"""Everything a rule may look at when a rebalance begins."""
+"""The input of a rule: the facts known when a rebalance begins."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,22 +14,22 @@ from coordinator_replay.engine.model import GroupType, Member, Subscription
 
 @dataclass(eq=False)
 class Situation:
-    """A rebalance that begins: the operation that shows it, and what was before.
+    """A rebalance that begins: the operation that shows it, and the state before this operation.
 
     Attributes:
         events: the events of the operation.
         opening: the event that opens the rebalance.
         at_ms: when the operation was appended; None before the group's first record with a time.
-        started_ms: ``started_at`` of the rebalance; for a classic one the end of the join phase.
+        started_ms: ``started_at`` of the rebalance; for a classic rebalance, the end of the join phase.
         before: members before the operation.
         unrevoked_since: since when members have kept partitions that they must give up.
-        history: what earlier records left.
+        history: facts of earlier records.
         topics: topic names.
-        topic_changes: when topics changed, where that is known.
+        topic_changes: when topics changed, as far as known.
         left: events of members that were removed.
-        resolved: expressions that were resolved.
-        joined: members that joined, with the offsets of their records; also members that joined before and count from
-            now on.
+        resolved: regexes that were resolved.
+        joined: members that joined, with the offsets of their records. Members that joined before, but count only from
+            now on, are among them.
         resubscribed: members that changed their subscription: the old subscription, the member now, the record's
             offset.
     """
@@ -61,7 +61,7 @@ class Situation:
 
     @property
     def removed_ms(self) -> int | None:
-        """Return the latest moment at which members that were removed by it can have been removed."""
+        """Return the latest time at which its removed members can have been removed."""
         return self.started_ms if self.group_type is GroupType.CLASSIC else self.at_ms
 
     def of_kind(self, kind: EventKind) -> Sequence[Event]:
@@ -70,11 +70,11 @@ class Situation:
 
     @property
     def is_beginning_unseen(self) -> bool:
-        """Return whether the log does not show what was before this operation."""
+        """Return whether the log lacks the state of the group before this operation."""
         return EventKind.GROUP_DISCOVERED in self._by_kind or EventKind.GROUP_REBORN in self._by_kind
 
     def is_of_this_operation(self, departed: Departed) -> bool:
-        """Return whether a member was removed by this very operation, and not earlier."""
+        """Return whether this operation removed a member; False if an earlier operation did."""
         return any((event.partition, event.offset) == (departed.partition, departed.offset) for event in self.left)
 
     def _joined(self) -> list[tuple[Member, int]]:
@@ -90,7 +90,7 @@ class Situation:
         return [*changes, *((Subscription(), *resolved) for resolved in self._resolved_now(has_joined=False))]
 
     def _resolved_now(self, *, has_joined: bool) -> list[tuple[Member, int]]:
-        """Return members whose expression this operation resolves; their topics count from now on."""
+        """Return the members whose regex this operation resolves; their topics count from now on."""
         if not self.resolved or not self.history.waiting:
             return []
         regexes = {event.changes["regex"] for event in self.resolved}
@@ -102,7 +102,7 @@ class Situation:
 
     @cached_property
     def departed(self) -> list[Departed]:
-        """Return members that were removed, in this operation or earlier, and may have come back with it."""
+        """Return members that were removed in this operation or earlier and may have come back in this operation."""
         now = [
             departed(member, event, self.at_ms, self.history.last_sign(member, event.group_type))
             for event in self.left
@@ -112,7 +112,7 @@ class Situation:
 
     @cached_property
     def subscribed(self) -> set[str]:
-        """Return topics that the group reads, by name, as far as that is known."""
+        """Return the topics that the group reads, by name, as far as known."""
         members = {**self.before, **{member.member_id: member for member, _ in self.joined}}
         members |= {event.member.member_id: event.member for event in self.events if event.member is not None}
         members |= {member.member_id: member for member in self.opening.members}

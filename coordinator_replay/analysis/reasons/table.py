@@ -1,7 +1,7 @@
 """The decision table: every row in the order of its rank, and the reason it leads to.
 
-All rows are asked. The first that finds something names the cause. A lower finding that is no part of the first one is
-a cause of its own. Then both causes are named with their evidence, and neither is certain.
+All rows are evaluated. The first row whose footprint is found names the cause. If a lower row finds another cause,
+which is no part of the first cause, both are named with their evidence, and neither is certain.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ PROVEN_ALONE = frozenset({Cause.GROUP_CREATED, Cause.GROUP_CONVERSION, Cause.UNK
 
 @cache
 def _rows(group_type: GroupType, *, is_quiet: bool) -> list[ReasonRule]:
-    """Return the rows that are asked about a group of a type."""
+    """Return the rows that apply to a group of a type."""
     return [rule for rule in TABLE if group_type in rule.types and (is_quiet or not rule.is_quiet)]
 
 
@@ -73,7 +73,7 @@ def reason_of(situation: Situation) -> Reason:
 
 
 def with_unseen_beginning(reason: Reason) -> Reason:
-    """Return a reason as its row has it: the cause on record may not have begun the join phase."""
+    """Return the reason for the row: the cause on record may not have begun the join phase."""
     unseen = reason.unseen
     if unseen is None:
         return reason
@@ -90,7 +90,7 @@ def _unknown(situation: Situation, kind: FactKind) -> Reason:
 
 
 def with_unknown_departures(reason: Reason) -> Reason:
-    """Return a reason for joins of members that may have been in the group before: their removals are not on record."""
+    """Return the reason for joins of members that may have been in the group before: no removals are on record."""
     back = (Cause.MEMBER_RESTART, Cause.CLIENT_UPGRADE, Cause.CLIENT_DOWNGRADE)
     others = tuple(cause for cause in back if cause is not reason.cause)
     return reason._replace(
@@ -101,7 +101,7 @@ def with_unknown_departures(reason: Reason) -> Reason:
 
 
 def with_unknown_conversion(reason: Reason) -> Reason:
-    """Return a reason for the case that a downgrade of the group may have written the classic generation before."""
+    """Return the reason if the classic generation before may come from a downgrade of the group."""
     if reason.cause in PROVEN_ALONE:
         return reason
     return reason._replace(
@@ -112,10 +112,10 @@ def with_unknown_conversion(reason: Reason) -> Reason:
 
 
 def _beside(other: Cause, group_type: GroupType) -> Confidence:
-    """Return how sure a cause can be beside another one.
+    """Return how sure a cause can be if there is another cause.
 
-    A join phase takes in whatever happens until it ends, and no record shows which of several causes came first. A
-    member that did not join in time is removed when the phase ends: that did not begin it.
+    A join phase includes all changes until it ends, and no record shows which of several causes came first. A member
+    that did not join in time is removed when the phase ends, so this removal did not begin the phase.
     """
     is_open = group_type is GroupType.CLASSIC and other is not Cause.REBALANCE_TIMEOUT
     return Confidence.POSSIBLE if is_open else Confidence.LIKELY
@@ -124,12 +124,12 @@ def _beside(other: Cause, group_type: GroupType) -> Confidence:
 def _unseen_beginning(situation: Situation, cause: Cause) -> Cause | None:
     """Return the cause that may have begun a rebalance without a record; None if there can be none.
 
-    If a leader joins again, it begins a join phase, which goes on until all members have joined, also those that are on
-    no record yet. A member that joins and leaves within a join phase leaves no record either. If members join an empty
-    group, it makes no difference which joined first.
+    If a leader joins again, it begins a join phase. This phase goes on until all members have joined, including members
+    without a record so far. A member that joins and leaves within a join phase leaves no record either. If members join
+    an empty group, it makes no difference which joined first.
 
-    A group of the newer protocols counts on from its last epoch. If it has a first epoch again, it was removed, and no
-    record shows that.
+    A group of the newer protocols continues to count from its last epoch. If it has a first epoch again, it was deleted
+    in between, without a record that shows it.
     """
     if cause in PROVEN_ALONE:
         return None
@@ -147,7 +147,7 @@ def _at_most(confidence: Confidence, most: Confidence) -> Confidence:
 
 
 def _side_facts(situation: Situation, cause: Cause) -> list[Sentence]:
-    """Return sentences on changes beside the cause that no row looks for."""
+    """Return sentences about further changes that no row looks for."""
     if cause in (Cause.PROTOCOL_CHANGE, Cause.GROUP_CONVERSION):
         return []
     facts: list[Sentence] = []

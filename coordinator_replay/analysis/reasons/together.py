@@ -1,11 +1,11 @@
-"""Facts about members; members of one client and host share a sentence if the same is true of them."""
+"""Facts about members: members with the same client id and host share a sentence if it is true of each."""
 
 from collections.abc import Iterable, Sequence
 
 from coordinator_replay.analysis.reasons.facts import Evidence, Fact, FactKind, Sentence
 
 MOST_TOLD = 20
-"""The most members or clients that get sentences; the other members are only counted."""
+"""Largest number of members or clients with a sentence; other members are only counted."""
 
 OF_RETURNS = frozenset(
     {
@@ -22,7 +22,9 @@ OF_RETURNS = frozenset(
 
 
 def together(of_members: Iterable[Evidence]) -> list[Sentence]:
-    """Return the evidence about members; members of one client and host share a sentence if it says the same of each.
+    """Return the evidence about members.
+
+    Members with the same client id and host share a sentence that is true of each.
 
     Args:
         of_members: the evidence about each member; its first sentence is about the member.
@@ -50,7 +52,7 @@ def _shape(fact: Fact) -> Fact:
 
 
 def _merged(facts: Sequence[Fact]) -> Fact:
-    """Return one fact about all members that facts of one shape are about."""
+    """Return one fact about all members in facts of the same shape."""
     first = facts[0]
     if len(facts) == 1:
         return first
@@ -61,7 +63,7 @@ def _merged(facts: Sequence[Fact]) -> Fact:
 
 
 def _client(fact: Fact) -> tuple[str | None, ...]:
-    """Return what members must have in common to share a sentence; a static member shares none."""
+    """Return the values that members must have in common to share a sentence; static members share no sentence."""
     client = fact.client
     if client is None or client.instance_id is not None or client.client_id is None:
         return None, *fact.members

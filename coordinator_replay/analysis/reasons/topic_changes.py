@@ -1,4 +1,4 @@
-"""When topics changed, as far as the cluster's metadata is at hand."""
+"""Times at which topics changed, as far as the audit has the cluster's metadata."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -15,7 +15,7 @@ _KINDS = {
 
 
 class DatedTopicChange(NamedTuple):
-    """A topic was created, got partitions, or was removed.
+    """A change of a topic: it was created, got partitions, or was removed.
 
     Attributes:
         at_ms: when the controller wrote it down.
@@ -88,7 +88,7 @@ def partition_count(changes: Sequence[DatedTopicChange], at_ms: int | None) -> i
 def partitions_since(
     changes: Sequence[DatedTopicChange], until_ms: int | None
 ) -> Iterator[tuple[DatedTopicChange, range]]:
-    """Yield the partitions that a topic has, with the change that it got them with.
+    """Yield the partitions of a topic, grouped by the change that added them.
 
     Args:
         changes: of the topic, oldest first.

@@ -84,13 +84,13 @@ JOIN_REASONS: Mapping[Cause, JoinReason] = {
     Cause.MEMBER_RESTART: JoinReason.RESTART,
     Cause.TOPIC_METADATA_CHANGE: JoinReason.TOPIC_METADATA_CHANGE,
 }
-"""What follows from a cause; all others are ``unknown``, and a follow-up has the reason of the step before it."""
+"""The join reason of each cause. Other causes have ``unknown``; a follow-up has the reason of the step before it."""
 
 
 def by_frequency(causes: Iterable[str | None]) -> dict[str, int]:
-    """Return how often each cause occurs, the most frequent first, of equally frequent ones the first by name.
+    """Return how often each cause occurs, the most frequent first, equally frequent causes by name.
 
-    The first is the usual cause of the rebalances, wherever one is shown; UNKNOWN stands for none.
+    Reports show the first as the usual cause. UNKNOWN counts rebalances without a cause.
 
     >>> by_frequency(["MEMBER_LEAVE", None, "MEMBER_JOIN", "MEMBER_LEAVE", "MEMBER_JOIN"])
     {'MEMBER_JOIN': 2, 'MEMBER_LEAVE': 2, 'UNKNOWN': 1}
@@ -104,10 +104,10 @@ class Explanation(NamedTuple):
 
     Attributes:
         confidence: how sure its cause is.
-        evidence: what it rests on.
+        evidence: the evidence for the cause.
         alternatives: causes that leave the same records.
         triggers: the members that caused it.
-        topics: topics that changed, where the cause is a topic.
+        topics: topics that changed, if a topic is the cause.
     """
 
     confidence: Confidence
@@ -118,7 +118,7 @@ class Explanation(NamedTuple):
 
 
 class Reason(NamedTuple):
-    """Why a group rebalanced.
+    """The reason of a rebalance.
 
     Attributes:
         unseen: the cause that may have begun it without a record; None if there can be none.

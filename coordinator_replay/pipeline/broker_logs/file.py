@@ -81,7 +81,7 @@ class BrokerLogFile:
         return None
 
     def _is_there(self, read_log: ReadLog) -> bool:
-        """Return whether the file has the part that a run read; if so, reading goes on after it."""
+        """Return whether the file has the part that a run read; if so, read on after that part."""
         length = min(read_log.position, _TAIL_BYTES)
         self._stream.seek(read_log.position - length)
         self._tail = self._stream.read(length)

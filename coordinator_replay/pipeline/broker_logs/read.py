@@ -32,7 +32,7 @@ from coordinator_replay.zones import parse_zone
 TABLE = "broker_log"
 
 NO_COORDINATOR_LINES = "no line of a group coordinator in it"
-"""Note on a file that has nothing for us, as most files in a folder of logs."""
+"""Note on a file without such lines, as most files in a folder of logs are."""
 
 _STAGED = "broker_log_lines"
 _KEYS = ("broker", "logged_at", "text")
@@ -97,11 +97,11 @@ def find_logs(paths: Iterable[str], zone: str | None) -> list[DumpFile]:
     """Return the files that paths, globs and URIs name, each once.
 
     Args:
-        paths: as given.
-        zone: of their times, as given.
+        paths: paths, globs and URIs, as the user gave them.
+        zone: time zone of the logs, as the user gave it.
 
     Raises:
-        InputError: a path names nothing.
+        InputError: a path names no file.
         UsageError: the zone does not exist.
     """
     if zone is not None:
@@ -124,7 +124,10 @@ def earlier_logs(runs: Iterable[Sequence[Mapping[str, Any]]]) -> dict[str, ReadL
 
 
 def ledger_rows(results: Iterable[LogResult]) -> list[dict[str, Any]]:
-    """Return how far files were read, for column ``broker_logs`` of ``audit_runs``; files of equal content once."""
+    """Return how far files were read, for column ``broker_logs`` of ``audit_runs``.
+
+    Files with equal content give one row.
+    """
     by_uri: dict[str, ReadLog] = {}
     for result in results:
         if result.read is not None:
@@ -135,11 +138,11 @@ def ledger_rows(results: Iterable[LogResult]) -> list[dict[str, Any]]:
 
 
 def notes(results: Sequence[LogResult], new: int) -> Iterator[str]:
-    """Yield what a run has to say of the logs that it was given.
+    """Yield the notes of a run on the logs that it was given.
 
     Args:
-        results: of all files.
-        new: rows that the table got.
+        results: the results of all files.
+        new: number of new rows in the table.
     """
     if not any(result.lines or result.problem for result in results):
         yield "nothing new in the logs of brokers"

@@ -60,9 +60,9 @@ def other_offset_ms(events: Sequence[tuple[LogLine, BrokerEvent]], rebalances: S
     """Return the offset from UTC that records show, if it never agrees with the named zone; else None.
 
     Args:
-        events: lines with what they say, in the order of the file.
+        events: lines with their events, in the order of the file.
         rebalances: files of table ``rebalances``.
-        zone: of local times.
+        zone: time zone of local times.
     """
     offsets = utc_offsets(_recorded_lines(events, rebalances))
     if offsets is None:
@@ -88,7 +88,8 @@ def _recorded_lines(events: Sequence[tuple[LogLine, BrokerEvent]], rebalances: S
 def _recorded_times(rebalances: Sequence[str], groups: set[str | None]) -> dict[tuple[Any, ...], list[int]]:
     """Return the recorded times of stabilized generations and bumped epochs, by event, group and number.
 
-    The time of a classic group's generation is its currentStateTimestamp, the end of the join phase: column began_by.
+    The time of a classic group's generation is the end of its join phase (``currentStateTimestamp``), in column
+    ``began_by``.
     """
     times: dict[tuple[Any, ...], list[int]] = defaultdict(list)
     if not groups:

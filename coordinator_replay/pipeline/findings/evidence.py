@@ -59,7 +59,7 @@ EVIDENCE, EXPIRED, REMOVED, OFFSETS = "group_evidence", "expired_offsets", "remo
 PENDING, OWNERSHIP, RULES, QUARANTINE = "pending_offsets", "partition_ownership", "expiry_rules", "quarantine"
 
 STALLS, UNCOMMITTED, ENDANGERED = "stalls", "uncommitted", "endangered"
-"""Evidence from the tables of offsets and owners: see the statements."""
+"""Names of evidence from the tables of offsets and owners, see ``statements``."""
 
 _CHUNK_ROWS = 50_000
 
@@ -113,7 +113,7 @@ class _Pause(TypedDict):
 
 
 class _Endangered(PastExpiry):
-    """An offset that no longer is to expire, see ``statements.endangered_offsets``."""
+    """An offset that was about to expire and no longer is, see ``statements.endangered_offsets``."""
 
     topic: str
     partition: int
@@ -129,7 +129,7 @@ class _Current(TypedDict):
 
 
 class _Expiring(TypedDict):
-    """An offset that retention removed or removes; times in microseconds."""
+    """An offset that retention removed or will remove; times in microseconds."""
 
     topic: str
     partition: int
@@ -172,7 +172,7 @@ class GroupEvidence:
         """Return the sums of its commits.
 
         Args:
-            limits: from when on their absence is a pause.
+            limits: the thresholds, such as the shortest pause.
         """
         totals = Totals()
         for row in self.group_sums:
@@ -195,7 +195,7 @@ class GroupEvidence:
         return totals
 
     def _past(self, active: Sequence[Range]) -> Mapping[tuple[Key, bool], Sequence[PastStall | PastExpiry]]:
-        """Return findings on the end of the log in earlier logs, by partition and whether later commits change them."""
+        """Return past stalls and expiries, by partition and by whether later commits can't change them."""
         past = defaultdict[tuple[Key, bool], list[PastStall | PastExpiry]](list)
         last_before = ActiveTime(active if self.stalls else ()).last_before
         for pause in self.stalls:
@@ -230,7 +230,7 @@ class GroupEvidence:
         return past
 
     def ordered(self, totals: Totals) -> Iterator[EvidenceRow]:
-        """Return all evidence about it, in order."""
+        """Return all evidence about the group, in order."""
         rows = [
             EvidenceRow(
                 Evidence(row["tag"]), time_order(row["at"]), row["name"], row["seq"], orjson.loads(row["detail"])
@@ -270,7 +270,7 @@ class GroupEvidence:
             yield EvidenceRow(Evidence.OFFSETS, 0, topic, partition, cast("PartitionCommits", content))
 
     def _position_losses(self, totals: Totals) -> Iterator[EvidenceRow]:
-        """Yield commits of negative offsets, in bursts, with whether a partition still has no other offset."""
+        """Yield bursts of commits of negative offsets, each with whether a partition still has no other offset."""
         open_keys = {(row["topic"], row["partition"]) for row in self.offset_history}
         newest = totals.every[PARTITION.name]
         for topic, seq, burst in _bursts(totals, POSITION_LOSS):
@@ -285,7 +285,7 @@ class GroupEvidence:
             yield EvidenceRow(Evidence.POSITION_LOSS, 0, topic, seq, content)
 
     def expiries(self) -> Iterator[OffsetExpiry]:
-        """Yield what retention removed or removes of partitions that ever had an owner, as far as the log proves it."""
+        """Yield offsets that retention provably removed or will remove, in partitions that ever had an owner."""
         for row in self.expired_offsets:
             if row["is_exact"] is False:
                 continue
@@ -302,7 +302,7 @@ class GroupEvidence:
                 }
 
     def tombstones(self) -> Iterator[tuple[int, str]]:
-        """Return when each of its tombstones was written, in milliseconds, and its kind."""
+        """Yield the time, in milliseconds, and the kind of each tombstone of the group's offsets."""
         for row in self.removed_offsets:
             if row["valid_to"] is not None:
                 counter = "expired_offsets" if row["ended_by"] == "EXPIRED" else "deleted_offsets"
@@ -334,7 +334,7 @@ def _rewinds(totals: Totals) -> Iterator[EvidenceRow]:
 
 
 def _past(totals: Totals) -> Iterator[EvidenceRow]:
-    """Yield offsets that were to expire, and no longer are."""
+    """Yield offsets that were about to expire and no longer are."""
     for (topic, partition), sums in totals.every[PAST.name].items():
         for past in sums["past"]:
             if past["status"] not in (STALL, ABANDONED):
@@ -381,7 +381,7 @@ def chunks(tables: Chunk) -> Iterator[Chunk]:
 
 
 def by_group(chunk: Chunk) -> dict[str, GroupEvidence]:
-    """Return the rows of a chunk by group; states are looked at as columns."""
+    """Return the rows of a chunk by group, without states, which are processed as columns."""
     groups = defaultdict[str, dict[str, list[Any]]](dict)
     for name, every in chunk.items():
         rows = every

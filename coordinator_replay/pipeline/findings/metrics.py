@@ -106,7 +106,7 @@ def minute_steps(evidence: pa.Table, happened: pa.Table) -> pa.Table:
 
     Args:
         evidence: rows of ``group_evidence`` of these groups, STATES among its columns.
-        happened: what else happened to them: rows in HAPPENED.
+        happened: other events of these groups: rows in HAPPENED.
 
     Returns:
         rows in STEPS.
@@ -153,7 +153,7 @@ def write_metrics(share: MetricsShare) -> MetricsResult:
     minute hold until the next row.
 
     Args:
-        share: the inputs. Commits that earlier runs counted are taken over, because the states of their minutes are
+        share: the inputs. The counts of commits by earlier runs are kept, because the states of their minutes are
             final. Everything else is counted again.
     """
     schema = table(METRICS).file_schema().remove_metadata()

@@ -147,11 +147,11 @@ class EvaluationResult:
     """Result of the evaluation of a bucket.
 
     Attributes:
-        files: what was written: tables' files and staged ones.
-        severities: how many findings have each severity.
-        new: how many of these are new.
-        causes: how many rebalances of the tables have each cause.
-        expired: how many offsets expired, are past retention, or expire within the horizon, by status.
+        files: written files of tables, and staged files.
+        severities: number of findings by severity.
+        new: number of new findings by severity.
+        causes: number of rebalances in the tables by cause.
+        expired: number of offsets that expired, are past retention, or expire within the horizon, by status.
         failed: groups that could not be evaluated.
     """
 
@@ -164,7 +164,7 @@ class EvaluationResult:
 
 
 def text_counts(batches: Iterable[pa.RecordBatch | pa.Table], column: str) -> Counter[str]:
-    """Return how often each text stands in a column; nulls are not counted."""
+    """Return how often each text occurs in a column; nulls are not counted."""
     counts: Counter[str] = Counter()
     for batch in batches:
         for count in pc.value_counts(batch.column(column).cast(pa.string())).to_pylist():
@@ -185,8 +185,8 @@ class Evaluation:
     """Evaluates one bucket.
 
     Args:
-        files: the bucket, as far as the run has come.
-        context: what every bucket is evaluated with.
+        files: the files of the bucket after the stages so far.
+        context: the context for every bucket.
     """
 
     def __init__(self, files: BucketFiles, context: EvaluationContext) -> None:
@@ -222,7 +222,7 @@ class Evaluation:
         return pa.Table.from_batches(read_paths(uris, STAGED.names), STAGED)
 
     def _sources(self, expected: pa.Table) -> dict[str, pa.Table]:
-        """Return what evidence is made of, by source.
+        """Return the rows from which evidence is made, by source.
 
         Args:
             expected: offsets that are past retention, or will be within the horizon.
@@ -259,7 +259,7 @@ class Evaluation:
         return [*read_paths(self.files.uris(name), [*PAUSE.names, "is_exact"], where)]
 
     def _totals(self) -> pa.Table:
-        """Return what earlier runs added up, as far as this run has not added it up again."""
+        """Return sums of earlier runs that this run has not added up again."""
         kept = [GROUP.name] if self.context.sums.since is not None else []
         of_partitions = (PARTITION, REWIND, EMPTY_REWIND, POSITION_LOSS, PAST)
         kept += [] if self.files.is_rebuild else [summary.name for summary in of_partitions]
@@ -283,7 +283,7 @@ class Evaluation:
         return rows_of(read_paths(self.files.uris(name), schema.names), schema)
 
     def _evaluate_chunk(self, chunk: Chunk) -> Iterator[tuple[str, int, str]]:
-        """Let the rules look at whole groups; yields what happened to them, in HAPPENED."""
+        """Evaluate the rules for whole groups; yield the groups' events, in HAPPENED."""
         kept: list[tuple[str | int | None, ...]] = []
         for group_id, evidence in by_group(chunk).items():
             totals = evidence.totals(self.context.limits)
@@ -320,7 +320,7 @@ class Evaluation:
         return rebalances
 
     def _evaluate_quarantine(self) -> None:
-        """Write findings about what could not be read, by log partition and what was wrong."""
+        """Write findings about unreadable records, by log partition and error."""
         unreadable = unreadable_records(self._rows(QUARANTINE))
         evaluator = self.context.evaluator("")
         for row in unreadable.to_pylist():
@@ -334,7 +334,7 @@ class Evaluation:
         self.writer.add_rows(FINDINGS, dated)
 
     def _keep(self, totals: Sequence[tuple[str | int | None, ...]]) -> None:
-        """Keep totals of groups for the next run: rows in what is read of them."""
+        """Keep sums of groups for the next run."""
         if totals:
             schema = table(TOTALS).arrow_schema([*_READ[TOTALS], "until"])
             rows = pa.RecordBatch.from_arrays([*map(pa.array, zip(*totals, strict=True))], _READ[TOTALS])
@@ -342,7 +342,10 @@ class Evaluation:
 
 
 def _ended_at(rebalance: RebalanceTimes) -> list[int]:
-    """Return when a rebalance was over; what has no time happened in no minute."""
+    """Return the time at which a rebalance was over.
+
+    The list is empty if the rebalance has no time: it belongs to no minute.
+    """
     return [rebalance["at"]] if rebalance["is_over"] and rebalance["at"] is not None else []
 
 

@@ -117,9 +117,9 @@ def expected_offsets(opened: pa.Table, retention: Retention, as_of: datetime, ho
 
     Args:
         opened: offsets that are current at the end of the log, in STAGED.
-        retention: for how long offsets are kept.
-        as_of: the time that expiry is evaluated at.
-        horizon_ms: how far ahead of it offsets that expire are looked for.
+        retention: how long offsets are kept.
+        as_of: the time at which expiry is evaluated.
+        horizon_ms: how far ahead of that time expiring offsets are looked for.
     """
     asked = {
         "retention_ms": retention.ms,
@@ -131,7 +131,7 @@ def expected_offsets(opened: pa.Table, retention: Retention, as_of: datetime, ho
 
 
 def long_transactions(pending: pa.Table, end: datetime, limits: Thresholds) -> pa.Table:
-    """Return transactions whose commits waited long.
+    """Return transactions whose commits waited long for their marker.
 
     A commit that a later commit of its transaction replaced does not count.
 
@@ -164,8 +164,8 @@ def endangered_offsets(
     Args:
         pauses: offsets that no commit replaced for long, in PAUSE.
         rules: rows of ``expiry_rules``.
-        retention: for how long offsets are kept.
-        horizon_ms: how far ahead offsets that expire are looked for.
+        retention: how long offsets are kept.
+        horizon_ms: how far ahead expiring offsets are looked for.
         end: the end of the log.
         limits: the time without a subscription after which a topic counts as left.
     """
@@ -180,7 +180,7 @@ def endangered_offsets(
 
 
 def uncommitted_partitions(new: pa.Table | None, totals: pa.Table, ownership: pa.Table, limits: Thresholds) -> pa.Table:
-    """Return partitions that an owner had for long before their first commit.
+    """Return partitions that had an owner for long before their first commit.
 
     Args:
         new: sums of the commits of this run, by partition; None if there are none.
@@ -194,9 +194,9 @@ def uncommitted_partitions(new: pa.Table | None, totals: pa.Table, ownership: pa
 
 
 def unreadable_records(quarantine: pa.Table) -> pa.Table:
-    """Return what could not be read, by log partition and what was wrong.
+    """Return unreadable records, by log partition and error.
 
     Args:
-        quarantine: its rows.
+        quarantine: rows of ``quarantine``.
     """
     return select(_UNREADABLE, {}, quarantine=quarantine)

@@ -70,12 +70,12 @@ def _snapshots(
 
 
 def groups_not_to_continue(files: BucketFiles, names: Mapping[str, str], renamed: Collection[str]) -> list[str]:
-    """Return why the groups of a bucket can't continue from their snapshots; nothing if they can.
+    """Return why the groups of a bucket can't continue from their snapshots; no reasons if they can.
 
     Args:
-        files: the bucket's.
+        files: the bucket's files.
         names: topic name by id.
-        renamed: ids of topics whose name was learned, or changed, since the last run.
+        renamed: ids of topics whose name was learned or changed since the last run.
     """
     versions: set[int] = set()
     for batch in read_paths([file.uri for file in files.old(STATE_TABLE)], ["snapshot_version"]):
@@ -94,9 +94,9 @@ def _names_are_old(files: BucketFiles, names: Mapping[str, str], renamed: Collec
     """Return whether rows of the bucket lack the present name of a topic.
 
     Args:
-        files: the bucket's.
+        files: the bucket's files.
         names: topic name by id.
-        renamed: ids whose name was learned, or changed, since the last run.
+        renamed: ids whose name was learned or changed since the last run.
     """
     if not renamed:
         return False
@@ -126,7 +126,7 @@ class GroupStep:
 
     Attributes:
         files: the bucket's files, which include new records already.
-        context: what the replay needs besides the records.
+        context: the context of the replay.
         partitions: proofs about the bucket's log partitions.
         moves: moves of groups into or out of its log partitions.
     """
@@ -192,7 +192,7 @@ class GroupStep:
         return LastCommits(records)
 
     def _copy_rebalances(self, groups: Collection[str], writer: TableWriter) -> None:
-        """Pass on open rebalances of all other groups; rebalances that are over are written with their pause.
+        """Stage open rebalances of all other groups again; ended rebalances are written with their pause.
 
         A rebalance without an epoch is known only from a broker's log.
         """

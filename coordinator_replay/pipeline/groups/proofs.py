@@ -83,7 +83,10 @@ def group_proofs(step: PartitionStep, records: DuckDBPyConnection) -> GroupProof
 
 
 def _confirmed(proofs: GroupProofs, records: DuckDBPyConnection) -> dict[Part, list[Record]]:
-    """Return the records with which ranges continue after a gap: the last of each key, as the cleaner leaves it."""
+    """Return the records with which ranges continue after a gap.
+
+    These are the last records of each key, which the cleaner keeps.
+    """
     by_part: dict[Part, list[Record]] = {}
     broken = {partition for partition, ranges in proofs.ranges.items() if any(not span.is_gap for span in ranges[1:])}
     for partition in broken:

@@ -147,13 +147,12 @@ class _GroupRun:
 
     def _prove_from(self, gap: Break) -> None:
         self.life.replay.prove_from(LARGEST_INT64 if gap.proven_from is None else gap.proven_from)
-        # If nothing proves the group, it has no time either: single nights would not know the time that a rebuild
-        # finds.
+        # A group that nothing proves gets no time: a nightly run would not know the time that a rebuild finds.
         self.life.proven_ms = None if gap.proven_from is None else gap.proven_ms
         self.complete = None if gap.proven_from is None else (gap.proven_from, gap.proven_ms)
 
     def _pass(self, gap: Break) -> Iterator[Row]:
-        """Tell the replay that records begin to be missing here."""
+        """Tell the replay that records are missing from here on."""
         yield from self._find_complete(gap.offset)
         place = self.key[1], gap.offset, gap.at_ms
         if gap.is_gap:
@@ -272,10 +271,10 @@ def replay_groups(
 
     Args:
         rows: records of whole groups, or the records after their snapshots, sorted by group, log partition and offset.
-        context: what the replay needs besides the records.
+        context: the context of the replay.
         snapshots: snapshots from which groups continue, also of groups without new records; other groups begin at their
             first record.
-        signs: the last commits before records that may show a departure; None to do without.
+        signs: the last commits before records that may show a departure; None to replay without them.
         proofs: proofs about groups with missing records.
         moves: moves of groups to other log partitions; ``rows`` must not have records after them.
 

@@ -1,7 +1,7 @@
 """Reasons for a run's failure, as a clause.
 
 Spark reports a failure in a stack trace of its own or of a Python worker, inside other exceptions. The innermost cause
-with a text tells most. If the JVM has ended, there is no cause.
+with a text is the most useful. If the JVM has ended, there is no cause.
 """
 
 import logging

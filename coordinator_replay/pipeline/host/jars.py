@@ -1,7 +1,8 @@
-"""Jars that pip does not install. They are fetched once into a cache and passed to Spark as files.
+"""Jars that pip does not install.
 
-So later starts need no network. Maven fetches them if it is installed, because it uses the user's mirrors and proxies;
-otherwise Spark's own resolver does. Delta's Python package tells the name of its jar for the installed Spark.
+They are fetched once into a cache and passed to Spark as files, so later starts need no network. Maven fetches them if
+it is installed, because it uses the user's mirrors and proxies; otherwise Spark's own resolver does. Delta's Python
+package tells the name of its jar for the installed Spark.
 """
 
 import os

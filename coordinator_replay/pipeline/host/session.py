@@ -1,4 +1,4 @@
-"""The Spark session with the settings we rely on: the cluster's session if there is one, else one on this machine."""
+"""The Spark session with the settings that we rely on: the cluster's session, or else a session on this machine."""
 
 import os
 import signal

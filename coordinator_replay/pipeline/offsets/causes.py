@@ -49,7 +49,7 @@ OPEN_FOR = timedelta(days=7)
 SEVERAL_GROUPS = 3
 """Number of groups that are evidence together. If this many groups lost offsets of a topic that were too young for
 retention, the topic was deleted. If this many groups lost offsets at once that all came due since the check before, a
-retention check removed them. Removals in one or two groups are no evidence of either."""
+retention check removed them. Removals in one or two groups are evidence of neither."""
 
 SURVIVORS = pa.schema([("group_id", pa.string()), ("at_risk_ms", pa.int64())])
 """The longest time for which each group has kept an offset that could expire by age, in milliseconds, at the end of the
@@ -79,7 +79,7 @@ class CausesShare:
 
     Attributes:
         removed: files of removed offsets whose cause may still change, in STAGED.
-        closed: files of ``removed_offsets`` whose causes are final; they still count for the retention.
+        closed: files of ``removed_offsets`` whose causes are final. They are read to infer the retention.
         survivors: files with ages of current offsets, in SURVIVORS.
         coordinators: tuples of log partition, first time of a leader epoch on record in milliseconds, the epoch, and
             whether that is the time of the election.
@@ -90,9 +90,9 @@ class CausesShare:
         deletions: topics and times of their deletion in milliseconds, if the dump holds the cluster's metadata.
         retention_ms: offsets.retention.minutes as given; None to infer it, or to use Kafka's default.
         end: timestamp of the last record of the log.
-        as_of: the time that expiry is evaluated at; None for the end.
+        as_of: the time at which expiry is evaluated; None for the end of the log.
         place: where rows go.
-        buckets: how many buckets there are.
+        buckets: number of buckets.
     """
 
     removed: Sequence[str]
@@ -164,9 +164,9 @@ def infer_retention(removed: pa.Table, survivors: pa.Table) -> int | None:
 
     Retention is at most the age of each offset that it removed. It is at least the age of each offset that it left,
     minus one check interval. If several groups lost offsets at ages that agree with both bounds and with each other,
-    retention lies between them; whole days, hours or minutes are preferred to odd values. The age of an offset counts
-    from the latest of its own time, the time of its record and the time of its rule. A commit may name any time as its
-    own; an offset whose own time is long before its record has no age. A group that kept an offset for longer
+    retention lies between the bounds. Whole days, hours or minutes are preferred to other values. The age of an offset
+    counts from the latest of three times: its own, that of its record, and that of its rule. A commit may name any time
+    as its own, so an offset whose own time is long before its record has no age. A group that kept an offset for longer
     contradicts the groups that agree. One contradicting group for every two agreeing groups outvotes them.
 
     Args:
@@ -213,7 +213,7 @@ def _cause(ended_by: str, confidence: str, evidence: str, alternatives: str) -> 
 
 
 def _case(ended_by: str, confidence: str, evidence: Sequence[str], alternatives: str) -> str:
-    """Return SQL for a cause; its evidence is sentences, see ``_texts``."""
+    """Return SQL for a cause; its evidence is a list of sentences, see ``_texts``."""
     return _cause(ended_by, confidence, _texts(*evidence), alternatives)
 
 
@@ -263,9 +263,7 @@ END"""
 """SQL for the evidence against retention, if another offset of the same operation was not past it."""
 
 _REBALANCING, _HELD, _UPGRADED, _LOADING = "REBALANCING", "HELD", "UPGRADED", "LOADING"
-"""Bugs of brokers that remove offsets which should not expire.
-
-Each was verified in the classes of Kafka's releases:
+"""Bugs of brokers that remove offsets which should not expire. Each was verified in the classes of Kafka's releases:
 
 - REBALANCING (KAFKA-13636): ``GroupMetadata.removeExpiredOffsets`` went by subscriptions also while the group was not
   Stable, from 2.4.0 (which has subscriptions first) to 2.8.1, in 3.0.0 and 3.1.0.
@@ -478,9 +476,9 @@ def tombstone_causes(
 
     Args:
         removed: removed offsets, in STAGED.
-        retention: for how long offsets are kept.
-        deletions: topics and when they were deleted, in milliseconds.
-        logged: removals that brokers' logs name.
+        retention: how long offsets are kept.
+        deletions: topics and the times of their deletion, in milliseconds.
+        logged: removals in brokers' logs.
         coordinators: first times of leader epochs, as in ``CausesShare``.
         rebalanced: classic rebalances of their groups, in REBALANCED.
     """
@@ -553,7 +551,7 @@ _LOGGED = pa.schema(
 
 
 def _logged(removals: Sequence[LoggedRemoval]) -> pa.Table:
-    """Return removals that brokers' logs name, as a table."""
+    """Return removals in brokers' logs as a table."""
     rows = [(*removal.write, str(removal.removal), list(removal.names), removal.sentence) for removal in removals]
     return pa.Table.from_pylist([dict(zip(_LOGGED.names, row, strict=True)) for row in rows], _LOGGED)
 

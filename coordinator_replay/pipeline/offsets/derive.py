@@ -1,8 +1,8 @@
 """Derivation of the intervals in which each offset was current, from a bucket's commits, markers and tombstones.
 
 Commits are followed in log order, one chunk after the other. Each chunk continues from the current offsets and pending
-commits at the end of the chunk before, just as a run continues from the open rows of the last run. So a bucket of any
-size takes no more memory than a chunk and the offsets that are current at one time.
+commits at the end of the chunk before. A run continues from the open rows of the last run in the same way. So a bucket
+of any size takes no more memory than a chunk and the offsets that are current at one time.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,12 +38,12 @@ class Sources:
     """Files with all facts about the offsets of a bucket, as paths or URIs.
 
     Attributes:
-        commits: rows of ``offset_commits`` that no earlier run has followed.
+        commits: rows of ``offset_commits`` that no earlier run has processed.
         commit_rows: number of these rows.
-        markers: rows of ``control_records`` that no earlier run has followed.
-        quarantine: rows of ``quarantine`` that no earlier run has followed.
-        current: open rows of ``offset_history``: offsets that were current where the commits begin.
-        waiting: open rows of ``pending_offsets``: commits that waited for a marker there.
+        markers: rows of ``control_records`` that no earlier run has processed.
+        quarantine: rows of ``quarantine`` that no earlier run has processed.
+        current: open rows of ``offset_history``: offsets that were current at the first of these commits.
+        waiting: open rows of ``pending_offsets``: commits that waited for a marker at that point.
         ownership: all rows of ``partition_ownership``.
         timeline: all rows of ``group_timeline``.
         rules: all rows of ``expiry_rules``.
@@ -65,7 +65,7 @@ class Chunk(NamedTuple):
 
     Attributes:
         ranges: tuples of log partition, first offset, end (not included).
-        but: if given, the chunk also has all of every log partition that is not in this list.
+        but: if given, the chunk also has every log partition that is not in this list, as a whole.
     """
 
     ranges: Sequence[tuple[int, int, int]]
@@ -152,8 +152,8 @@ class Derivation:
         proofs: proofs about log partitions with missing records.
         lives: ids of topics, for commits without an id.
         moves: moves of groups to other log partitions.
-        current: offsets that are current where the next chunk begins.
-        waiting: commits that wait there.
+        current: offsets that are current at the beginning of the next chunk.
+        waiting: commits that wait for a marker at that point.
         context: events with states, rules and owners.
     """
 
@@ -167,7 +167,7 @@ class Derivation:
     context: list[pa.RecordBatch] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Read the offsets and commits that are open where the commits begin."""
+        """Read the offsets and pending commits that are open before the first commit."""
         is_open = pc.field("to_offset").is_null()
         opened = read_paths(self.sources.current, events.OPEN_HISTORY, is_open, _TEXTS)
         self.current = list(map(events.open_offsets, opened))
@@ -256,7 +256,10 @@ class Derivation:
         ]
 
     def _with_open(self, staged: pa.RecordBatch) -> pa.RecordBatch:
-        """Return staged rows; rows that begin while brokers with the old partition count also wrote are not exact."""
+        """Return staged rows.
+
+        Mark rows as not exact if they begin while brokers with the old partition count also wrote.
+        """
         is_open = self.moves.are_open(staged, "from_offset") if self.moves.begins else None
         if is_open is None or not is_open.any():
             return staged
@@ -296,7 +299,7 @@ class Derivation:
         return list(events.committed_without_marker(waiting, offsets, times).to_batches())
 
     def _lost(self, rows: Sequence[pa.RecordBatch], chunk: Chunk | None) -> list[pa.RecordBatch]:
-        """Return an event for each key with a record before the place in a chunk where records begin to be missing."""
+        """Return an event for each key that has a record before a gap in a chunk."""
         if not self.proofs.times or not rows:
             return []
         return [

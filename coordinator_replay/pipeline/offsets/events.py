@@ -1,9 +1,10 @@
 """All records about committed offsets as events of one form, sorted for a single pass.
 
-A key is a group, log partition, topic and partition: a group that moved counts as another group in each log partition.
-The context for look-ups comes before the events of a key: the group's states and expiry rules at the beginning of the
-group, owners at the beginning of a topic's partition. All look-ups are by log offset, because a group's records and
-commits are in one log partition. Its order is the coordinator's own, while timestamps of two brokers may disagree.
+A key is a group, log partition, topic and partition. So a group that moved counts as a separate group in each log
+partition. The context for look-ups comes before the events of a key: the group's states and expiry rules at the
+beginning of the group, owners at the beginning of a topic's partition. All look-ups are by log offset, because a
+group's records and commits are in one log partition. Its order is the coordinator's own, while timestamps of two
+brokers may disagree.
 """
 
 from collections.abc import Iterator, Sequence
@@ -49,12 +50,12 @@ EVENTS = pa.schema(
         ("is_begin_open", pa.bool_()),
     ]
 )
-"""A row is one ``OffsetEvent``. It takes effect at at_offset and at_timestamp. For a transactional commit these are the
-marker's; while the commit waits, they are those of its transaction's first commit of the key. log_offset and
-log_timestamp are the record's own. ``name`` is the owner, the state or the rule. A rule's base is in commit_timestamp,
-the end of an ownership in until_offset. A commit of an earlier batch or run has ``previous_offset``,
-``replaced_offset`` and ``is_begin_open`` as in ``offset_history``. ``lost_at`` is the offset at which records begin to
-be missing, if a newer dump lacks the commit's record."""
+"""A row is one ``OffsetEvent``. It takes effect at at_offset and at_timestamp. For a transactional commit, these are
+the offset and time of the marker. While the commit waits, they are those of the first commit of the key in its
+transaction. log_offset and log_timestamp are those of the record. ``name`` is the owner, the state or the rule. A
+rule's base is in commit_timestamp, the end of an ownership in until_offset. A commit of an earlier batch or run has
+``previous_offset``, ``replaced_offset`` and ``is_begin_open`` as in ``offset_history``. ``lost_at`` is the offset at
+which records begin to be missing, if a newer dump lacks the commit's record."""
 
 UNKNOWN_STATE = "Unknown"
 
@@ -145,7 +146,7 @@ def unreadable_commits(records: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def waiting_commits(pending: pa.RecordBatch) -> pa.RecordBatch:
-    """Return commits that wait already where the events begin, with the results of their look-ups.
+    """Return commits that already wait at the first event, with the results of their look-ups.
 
     Args:
         pending: open rows in WAITING.
@@ -163,7 +164,7 @@ def waiting_commits(pending: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def open_offsets(history: pa.RecordBatch) -> pa.RecordBatch:
-    """Return offsets that are current where the events begin, with the results of their look-ups.
+    """Return offsets that are current at the first event, with the results of their look-ups.
 
     Args:
         history: open rows in OPEN_HISTORY.
@@ -205,7 +206,7 @@ def owners(ownership: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def states(timeline: pa.RecordBatch) -> pa.RecordBatch:
-    """Return each change of a group's state, and the state that it begins with.
+    """Return each change of a group's state, and the group's first state.
 
     A state that the log does not prove is Unknown.
 
@@ -349,7 +350,7 @@ def ended_commits(waiting: pa.Table, markers: pa.Table) -> Iterator[pa.RecordBat
 
 
 def _ranks(column: pa.DictionaryArray) -> Numbers:
-    """Return numbers in the order of the values, null first."""
+    """Return the rank of each value; null ranks first."""
     ranks = np.zeros(len(column.dictionary) + 1, np.int64)
     ranks[pc.sort_indices(column.dictionary).to_numpy()] = np.arange(1, len(column.dictionary) + 1)
     return ranks[codes_of(column)]
@@ -402,7 +403,7 @@ def in_order(batches: Sequence[pa.RecordBatch]) -> Batches:
 def split_commits(commits: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """Yield commits as events of kinds PLAIN and TOMBSTONE, then OPENED: batches in UNSORTED."""
     is_tombstone = commits.column("is_tombstone").fill_null(False)
-    # Commits of an export, without a producer, wait for no marker.
+    # Commits of an export have no producer id, so they wait for no marker.
     waits = as_bools(pc.and_(pc.not_equal(commits.column("producer_id"), -1), pc.invert(is_tombstone)))
     for rows, kind in ((some(commits, ~waits), OffsetEvent.PLAIN), (some(commits, waits), OffsetEvent.OPENED)):
         if rows.num_rows:

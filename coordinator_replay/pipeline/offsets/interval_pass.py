@@ -44,7 +44,7 @@ def _rows(indices: Numbers) -> pa.Array:
 
 
 def _words(codes: Numbers, words: dict[Any, str]) -> pa.Array:
-    """Return words for codes; null for codes without one."""
+    """Return words for codes; null for a code without a word."""
     names = pa.array([words.get(code) for code in range(int(max(*words, codes.max(initial=0))) + 1)], pa.string())
     return names.take(pa.array(codes))
 
@@ -61,7 +61,7 @@ class _Batch:
             fields[field] = numbers_of(events.column(name), nothing)
         self.fields = fields
         groups = numbers_of(events.column("group_id").dictionary_encode().indices, NOWHERE)
-        # A group that moved counts as another group in each log partition; the events of both follow each other.
+        # A group that moved counts as a separate group in each log partition, but their events follow each other.
         is_next = np.zeros(n, np.bool_)
         for codes in (groups, fields[EventField.LOG_PARTITION]):
             is_next[1:] |= codes[1:] != codes[:-1]
@@ -77,7 +77,7 @@ class _Batch:
         self.current = np.full(1 if current != NOWHERE else 0, current, np.int64)
         is_ended = self.outcome[Outcome.END] != NOWHERE
         if not is_last:
-            # The next batch goes on with them.
+            # The next batch continues with these rows.
             is_ended[self.current] = is_ended[self.waiting] = False
         waits = (fields[EventField.KIND] == OffsetEvent.OPENED) | (fields[EventField.KIND] == OffsetEvent.WAITING)
         self.intervals, self.waits = np.flatnonzero(is_ended & ~waits), np.flatnonzero(is_ended & waits)
@@ -98,7 +98,7 @@ class _Batch:
         """Make sure that the events of each key come in the order of the log.
 
         Raises:
-            RuntimeError: they do not.
+            RuntimeError: they come in another order.
         """
         at, is_event = self.fields[EventField.AT_OFFSET], self.fields[EventField.KIND] > OffsetEvent.OWNER
         is_behind = (at[1:] >= at[:-1]) | (self.keys[1:] != self.keys[:-1]) | ~is_event[:-1]
@@ -127,7 +127,7 @@ class _Batch:
         return are_new
 
     def _owners(self, rows: Numbers) -> Numbers:
-        """Return the rows that name who owned the partition at commits; NOWHERE where nobody did."""
+        """Return the rows with the owner of the partition at each commit; NOWHERE if it had no owner."""
         offsets = self.fields[EventField.LOG_OFFSET, rows]
         owners = self._owner_rows.last_at(self.keys[rows], offsets)
         is_over = self.fields[EventField.UNTIL, owners] <= offsets
@@ -138,10 +138,10 @@ class _Batch:
         return self.events.column(name).take(at)
 
     def carry(self) -> pa.RecordBatch:
-        """Return rows for the front of the next batch: what the last key of this one remembers."""
+        """Return rows for the front of the next batch: the state of the last key of this batch."""
         rows = np.concatenate([self.current, self.waiting])
         kinds = self.fields[EventField.KIND, rows]
-        # A commit that its marker has committed is a plain commit from now on; a waiting commit keeps its begin.
+        # A commit becomes a plain commit when its marker has committed it; a waiting commit keeps its begin.
         kinds = np.where(kinds == OffsetEvent.COMMITTED, OffsetEvent.PLAIN, kinds)
         times, offsets = self.outcome[Outcome.SINCE, rows], self.outcome[Outcome.SINCE_OFFSET, rows]
         taken = self.events.take(pa.array(rows))
@@ -166,7 +166,10 @@ class _Batch:
         return rows
 
     def _states(self, rows: Numbers) -> pa.Array:
-        """Return the group's state at commits; without a record Kafka makes a simple group, which is Empty."""
+        """Return the group's state at commits.
+
+        For a commit to an unknown group, Kafka makes a simple group, which is Empty.
+        """
         is_new = self._are_looked_up(rows)
         at = self._state_rows.last_at(self.groups[rows], self.fields[EventField.LOG_OFFSET, rows])
         states = self.take("name", _rows(at))
@@ -189,7 +192,7 @@ class _Batch:
 
     @cached_property
     def _first_states(self) -> tuple[Numbers, npt.NDArray[np.bool_]]:
-        """Return for each row the log offset of the first state of its group on record; LARGEST_INT64 for none.
+        """Return for each row the log offset of its group's first recorded state; LARGEST_INT64 if there is none.
 
         Returns:
             The offsets, and whether the group may have existed before.
@@ -204,9 +207,10 @@ class _Batch:
         return first[codes], is_begin_open[codes]
 
     def _are_begins_open(self, rows: Numbers) -> pa.Array:
-        """Return whether there may have been an earlier commit that is not on record.
+        """Return whether an earlier commit may have existed that is not on record.
 
-        The cleaner removes it for any later record of its key, even for a commit that waited for its marker then.
+        The cleaner removes a commit because of any later record of its key, even of a commit that still waited for its
+        marker.
         """
         first, partitions = self.outcome[Outcome.FIRST, rows], self.fields[EventField.LOG_PARTITION, rows]
         is_open = (first != NOWHERE) & self.proofs.are_unproven(partitions, first)
@@ -215,7 +219,7 @@ class _Batch:
 
     @cached_property
     def _hides_previous(self) -> npt.NDArray[np.bool_]:
-        """Return which commits may have replaced another offset than the one before them on record.
+        """Return which commits may have replaced another offset than the previous recorded one.
 
         There may be other commits in a gap between the two, a commit of an export may have been aborted, and a commit
         that can't be read has no offset.
@@ -229,9 +233,11 @@ class _Batch:
         return is_hidden
 
     def _are_exact(self, rows: Numbers, following: Numbers) -> pa.Array:
-        """Return whether offsets are proven in the whole interval: the cleaner removes a commit only for a later one.
+        """Return which offsets are proven in the whole interval.
 
-        The marker of a transactional commit may be in a gap before the marker on record.
+        An offset is proven if no gap lies between its record and its end: the cleaner removes a commit only because of
+        a later record of its key. For a transactional commit, the part before its marker counts too: an earlier marker
+        may be in a gap there.
         """
         begins, partitions = self.fields[EventField.LOG_OFFSET, rows], self.fields[EventField.LOG_PARTITION, rows]
         ends = np.where(following == NOWHERE, LARGEST_INT64, self.fields[EventField.AT_OFFSET, following])
@@ -250,7 +256,7 @@ class _Batch:
 
     @cached_property
     def _are_of_other_topics(self) -> Bools:
-        """Return whether commits have a topic id that the commit before them is not known to have had."""
+        """Return whether commits have a topic id that the previous commit may not have had."""
         ids = self.events.column("topic_id").dictionary_encode()
         codes = numbers_of(ids.indices, NOWHERE)
         is_other: Bools = (self.replaced != NOWHERE) & (codes != NOWHERE) & (codes != codes[self.replaced])
@@ -298,7 +304,7 @@ class _Batch:
             yield _staged(columns if intervals is closed else columns | self._expiry_columns(intervals))
 
     def _expiry_columns(self, intervals: Numbers) -> dict[str, pa.Array]:
-        """Return what decides about expiry, of intervals that no commit ended."""
+        """Return the columns that decide about expiry, for intervals that no commit ended."""
         following = self.outcome[Outcome.BY, intervals]
         ends = np.where(following == NOWHERE, LARGEST_INT64, self.fields[EventField.AT_OFFSET, following])
         rules_at_end = self._rule_rows.last_at(self.groups[intervals], ends)
@@ -323,7 +329,10 @@ class _Batch:
         }
 
     def _last_states(self, rows: Numbers, ends: Numbers) -> pa.Array:
-        """Return the group's state where intervals end; Unknown where it has none on record, and may have had one."""
+        """Return the group's state at the end of intervals.
+
+        Unknown if none is on record although the group may have had one.
+        """
         at = self._state_rows.last_at(self.groups[rows], ends)
         is_unknown = (at == NOWHERE) & ~self._are_absent(np.minimum(ends, LARGEST_INT64 - 1), rows)
         return pc.if_else(pa.array(is_unknown), UNKNOWN_STATE, self.take("name", _rows(at)))
@@ -339,7 +348,7 @@ class _Batch:
         return np.isin(of_offsets, pairs[codes != NOWHERE])
 
     def _ended_by(self, codes: Numbers, words: dict[Any, str], is_lost: Bools, by: pa.Array) -> pa.Array:
-        """Return the words for ends, given the rows that ended something; a row without a record has its own word."""
+        """Return the words for ends, given the rows that ended intervals; a row that is no record has its own word."""
         ended = _words(codes, words)
         return pc.if_else(pa.array(is_lost), self.take("name", by), ended) if is_lost.any() else ended
 

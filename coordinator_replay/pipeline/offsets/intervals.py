@@ -1,10 +1,9 @@
 """The compiled loop that turns commits, markers and tombstones of many keys into intervals of current offsets.
 
-The same rules as ``engine.offsets``, over columns of numbers: a row is an index, and everything else about it
-stays in Arrow. A key (group, topic, partition, log partition) remembers the row that is stored and the rows that
-wait for a marker. The loop passes over the rows that commits are looked up in (``lookups``).
-
-It is kept short: the first audit on a machine compiles it, and a function stands in for each of its calls.
+The rules are those of ``engine.offsets``, applied to columns of numbers: a row is an index, and its other columns stay
+in Arrow. For each key (group, topic, partition, log partition), the loop keeps the stored row and the rows that wait
+for a marker. It skips context rows, which only look-ups use (``lookups``). The code is short because the first audit on
+a machine compiles it, and the compiler copies a function into each of its calls.
 """
 
 from enum import IntEnum
@@ -37,7 +36,8 @@ class EventField(IntEnum):
 
     If a commit waits for a marker, AT is the offset at which its transaction first touched the key. UNTIL is the log
     offset of an ownership's end. LOST_AT is the log offset from which a commit is not proven to be current: records
-    begin to be missing there, and a newer dump lacks the commit's record. LARGEST_INT64 means none.
+    begin to be missing there, and a newer dump lacks the commit's record. LARGEST_INT64 means that there is no such
+    offset.
     """
 
     KIND = 0
@@ -52,7 +52,7 @@ class EventField(IntEnum):
 
 
 class End(IntEnum):
-    """Ends of offsets that were current, and of commits that waited for a marker; OPEN: there is none yet."""
+    """Ends of offsets that were current, and of commits that waited for a marker; OPEN if there is no end yet."""
 
     OPEN = 0
     COMMIT = 1
@@ -64,16 +64,16 @@ class End(IntEnum):
 
 
 class Outcome(IntEnum):
-    """Rows of the matrix with the outcome of each row.
+    """Rows of the matrix of outcomes, which has a column for each event.
 
     Attributes:
-        END: ``End`` of a commit that was current, or that waited; NOWHERE for any other row.
-        BY: the row that ended it; NOWHERE where it is open.
-        SINCE: the time since which a transaction has waited with a commit of the key.
-        SINCE_OFFSET: the log offset of that.
-        FIRST: where the first record of the key stands, itself or one that waits for a marker; NOWHERE where an offset
-            was in force before.
-        IS_PROTECTED: 1 where other commits of the key waited when it ended.
+        END: ``End`` of a commit that was current or waited; NOWHERE for other rows.
+        BY: the row that ended it; NOWHERE while it is open.
+        SINCE: the time since which a transaction with a commit of the key has waited.
+        SINCE_OFFSET: the log offset at which this wait began.
+        FIRST: the position of the first record of the key: this commit or one that waits for a marker. NOWHERE if an
+            offset was in force before.
+        IS_PROTECTED: 1 if other commits of the key waited when it ended.
     """
 
     END = 0
@@ -92,7 +92,7 @@ UNKNOWN = np.iinfo(np.int64).min
 
 @inlined
 def _first(events: Any, outcome: Any, waiting: Any, count: Any, row: Any) -> Any:
-    """Return the position of the first record of a key without an offset in force: a commit, or a pending one."""
+    """Return the position of the first record of a key without an offset in force: a commit or a pending commit."""
     first = min(events[EventField.LOG_OFFSET, row], events[EventField.AT_OFFSET, row])
     for place in range(count):
         first = min(first, outcome[Outcome.SINCE_OFFSET, waiting[place]])
@@ -101,7 +101,7 @@ def _first(events: Any, outcome: Any, waiting: Any, count: Any, row: Any) -> Any
 
 @inlined
 def _end_of_current(events: Any, waiting: Any, count: Any, stored: Any, row: Any) -> Any:
-    """Return how a row ends the offset that is current, also where there is none; NOWHERE where it does not."""
+    """Return how a row ends the current offset, even if no offset is current; NOWHERE if the row does not end it."""
     kind = events[EventField.KIND, row]
     if kind == OffsetEvent.PLAIN or kind == OffsetEvent.OPEN_OFFSET:
         return End.COMMIT
@@ -115,7 +115,7 @@ def _end_of_current(events: Any, waiting: Any, count: Any, stored: Any, row: Any
         for place in range(count):
             is_own = events[EventField.PRODUCER, waiting[place]] == events[EventField.PRODUCER, row]
             is_own = is_own and events[EventField.LOG_OFFSET, waiting[place]] == offset
-            # A commit of a later record has come into force before.
+            # A commit with a later record has come into force before.
             if is_own and (stored == NOWHERE or offset > events[EventField.LOG_OFFSET, stored]):
                 return End.COMMIT
     return NOWHERE
@@ -123,12 +123,12 @@ def _end_of_current(events: Any, waiting: Any, count: Any, stored: Any, row: Any
 
 @inlined
 def _end_of_waiting(events: Any, other: Any, stored: Any, row: Any) -> Any:
-    """Return how a row ends a commit that waits for its marker; NOWHERE where it does not.
+    """Return how a row ends a commit that waits for its marker; NOWHERE if the row does not end it.
 
     Args:
         events: the events.
         other: the row of the commit that waits.
-        stored: the row of the offset that is current by now.
+        stored: the row of the offset that is current now.
         row: the row at hand.
     """
     kind = events[EventField.KIND, row]
@@ -137,7 +137,7 @@ def _end_of_waiting(events: Any, other: Any, stored: Any, row: Any) -> Any:
     if kind == OffsetEvent.LOST:
         if events[EventField.LOST_AT, other] > events[EventField.AT_OFFSET, row]:
             return NOWHERE
-        # Only where it never came into force does the record before it outlive it.
+        # The record before it outlives it only if it never came into force.
         return End.ABORT if stored != NOWHERE else End.LOST
     if kind == OffsetEvent.PLAIN or kind == OffsetEvent.OPEN_OFFSET:
         return NOWHERE
@@ -154,10 +154,10 @@ def _end_of_waiting(events: Any, other: Any, stored: Any, row: Any) -> Any:
 
 @inlined
 def _end_stored(events: Any, outcome: Any, waiting: Any, count: Any, stored: Any, row: Any) -> Any:
-    """End the offset that is current where a row does so.
+    """End the current offset if a row ends it.
 
     Returns:
-        the row of the offset that is current then, and whether the row has decided it.
+        The row of the offset that is current afterwards, and whether the event row has decided this.
     """
     end = _end_of_current(events, waiting, count, stored, row)
     if end == NOWHERE:
@@ -173,7 +173,7 @@ def _end_waiting(events: Any, outcome: Any, waiting: Any, count: Any, stored: An
     """End the commits that a row ends.
 
     Returns:
-        how many still wait, and since when: the time and offset of the row, or of the commit that it replaces.
+        How many still wait, and since when: the time and offset of the row, or of the commit that it replaces.
     """
     since, since_offset = events[EventField.AT_TIME, row], events[EventField.AT_OFFSET, row]
     kept = 0
@@ -198,7 +198,8 @@ def find_intervals(events: Any, begins: Any, outcome: Any, waiting: Any) -> Any:
         events: int64 matrix of ``EventField`` by row.
         begins: whether a key begins at each row.
         outcome: int64 matrix of ``Outcome`` by row, to be filled; END of each row is NOWHERE.
-        waiting: to be filled with the rows of commits that wait when the last key ends; as long as there are rows.
+        waiting: to be filled with the rows of commits that wait when the last key ends; its length is the number of
+            rows.
 
     Returns:
         The row that is current when the last key ends, NOWHERE if none is, and how many commits wait there.

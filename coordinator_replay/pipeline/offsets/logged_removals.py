@@ -31,7 +31,7 @@ _COLUMNS = (*(name for name in GroupLogLine._fields if name != "at_ms"), "log_pa
 def removals_of(
     lines: Sequence[str], removed: pa.Table, commits: Sequence[str], group_records: Sequence[str]
 ) -> list[LoggedRemoval]:
-    """Return the removals that lines are about, with their tombstones.
+    """Return the removals in lines of brokers' logs, with their tombstones.
 
     Args:
         lines: files of ``broker_log``.
@@ -66,12 +66,12 @@ def _tombstones_near(removals: Sequence[Removed]) -> ds.Expression:
 def _writes(
     removals: Sequence[Removed], commits: Sequence[str], group_records: Sequence[str]
 ) -> Mapping[Write, Tombstones]:
-    """Return the number of tombstones written at once, as far as lines may be about them."""
+    """Return the number of tombstones of each write to which lines may belong."""
     writes: dict[Write, Tombstones] = defaultdict(Tombstones)
     if not removals:
         return writes
     where = _tombstones_near(removals)
-    # All tombstones count, even if their commit is not on record.
+    # All tombstones count, including those whose commit is not on record.
     for batch in read_paths(commits, _WRITTEN, where):
         for write, count in _counted(batch):
             writes[write].offsets += count

@@ -111,7 +111,8 @@ class OffsetStep:
             kinds = numbers_of(staged.column("kind"))
             self._write_pending(some(staged, kinds == Staged.PENDING), writer)
             history = some(staged, kinds != Staged.PENDING)
-            # An offset that a move ended tells nothing about the pause around a rebalance in the other log partition.
+            # An offset that ended with a move shows nothing about the pause around a rebalance in the other log
+            # partition.
             is_moved = as_bools(pc.equal(staged.column("ended_by"), GROUP_MOVED))
             is_pause = (kinds == Staged.CLOSED) & ~as_bools(staged.column("is_topic_over")) & ~is_moved
             self.pauses.add(some(staged, is_pause))
@@ -279,7 +280,7 @@ class OffsetStep:
 
 
 def _readable(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return offsets of readable commits; of others it is not known when they expire."""
+    """Return offsets of readable commits; the expiry of unreadable commits is unknown."""
     return some(rows, as_bools(rows.column("committed_offset").is_valid()))
 
 
@@ -367,9 +368,9 @@ def _thinned(history: pa.Table, every_ms: int) -> Iterator[pa.RecordBatch]:
     """Keep the last commit of each time range, see ``--history-every``.
 
     Kept rows are exact, except valid_to and to_offset: these move to the next kept row, so that every time has an
-    answer, the last kept commit at or before it. Some commits are always kept: the first one after no offset was
-    current, the last one before a tombstone, and any that went backwards. ``commits_merged`` counts the commits left
-    out.
+    answer, the last kept commit at or before it. Some commits are always kept: the first commit after a time without an
+    offset, the last commit before a tombstone, and commits that went backwards. ``commits_merged`` counts the commits
+    left out.
 
     Args:
         history: rows of the history, in STAGED.

@@ -11,7 +11,7 @@ from coordinator_replay.columns import Numbers, as_bools, numbers_of
 from coordinator_replay.completeness.anchors import LIVE, MOST, NEWEST, OLDEST, Anchor, Comparison, choose, spread
 
 _LIVE_WINDOW = 8192
-"""Number of records of a batch among which we look for keys that do not come again."""
+"""Number of records of a batch that are searched for keys without a later record."""
 _NO_NUMBER = -1
 
 
@@ -31,8 +31,8 @@ def record_hash(key: bytes | None, value: bytes | None) -> str:
 def candidates(records: pa.RecordBatch) -> Iterator[tuple[int, list[Anchor]]]:
     """Yield the few records of a batch that may become anchors, by log partition.
 
-    Damaged records are left out, because they can't be looked up again; and exports, because they have no control
-    records.
+    Damaged records are left out, because they can't be looked up again. Exports are left out, because they have no
+    control records.
 
     Args:
         records: in ``LOG_RECORD``; those of one log partition are mostly in the order of offsets.
@@ -56,7 +56,7 @@ def _near_end(rows: Numbers) -> Numbers:
 
 
 def _live(records: pa.RecordBatch, rows: Numbers) -> Numbers:
-    """Return some rows that have a value and whose key does not come again in these rows."""
+    """Return some rows that have a value and whose key has no later record in these rows."""
     taken = pa.array(rows)
     keys = pc.dictionary_encode(records.column("key").take(taken))
     codes = numbers_of(keys.indices, _NO_NUMBER)

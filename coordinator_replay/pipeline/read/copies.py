@@ -18,7 +18,7 @@ class DumpCopy:
 
     Attributes:
         source: its name in the staged files.
-        bounds: the offsets between which it lies.
+        bounds: its bounds, in offsets.
         files: its files; none for an export.
         unread: number of its records at offsets that no earlier run has read.
         skipped: number of its records that were skipped.
@@ -37,11 +37,14 @@ class DumpCopy:
     has_last_batch: bool = True
 
     def lacks_new_offsets(self, end: int | None) -> bool:
-        """Return whether it lacks offsets after the end of earlier runs: the cleaner removed records meanwhile."""
+        """Return whether it lacks offsets after the end of earlier runs: the cleaner has removed records there."""
         return end is not None and self.bounds.end > end and self.unread < self.bounds.end - end
 
     def is_older(self, end: int | None) -> bool:
-        """Return whether it ends before the end of earlier runs: it may have records that newer copies have lost."""
+        """Return whether it ends before the end of earlier runs.
+
+        Then it may have records that newer copies have lost.
+        """
         return end is not None and self.bounds.end < end
 
     def may_have_below(self, end: int | None) -> bool:
@@ -71,7 +74,7 @@ class DumpCopy:
 
     def has_news(self, end: int | None) -> bool:
         """Return whether it has records that earlier runs have not read, or ends at another offset than they did."""
-        # An older copy that was skipped is not read, so it shows nothing.
+        # An older copy whose parts were all skipped was not read, so it shows nothing.
         is_passed_over = self.bounds.covered_from > self.bounds.end
         return end is None or self.unread > 0 or (self.bounds.end != end and not is_passed_over)
 
@@ -202,7 +205,7 @@ def passed_over(
     """Yield copies whose skipped parts must be read after all, each with the parts that still need not be read.
 
     If a copy lacks offsets after the end of earlier runs, only its own records show which keys were still alive. The
-    same is true if it has records in a range for which an earlier copy had no file: the rest of that file was compacted
+    same holds if it has records in a range for which an earlier copy had no file: the rest of that file was compacted
     away. An older copy may have records that newer copies have lost, except in ranges without missing records.
 
     Args:

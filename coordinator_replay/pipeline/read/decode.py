@@ -156,7 +156,7 @@ def _carried(records: pa.RecordBatch, rows: Rows) -> list[pa.Array]:
 
 
 def _with_source(records: pa.RecordBatch, decoded: Decoded) -> list[pa.Array]:
-    """Return columns of quarantined rows, with the file and byte position of each."""
+    """Return the columns of quarantined rows, with file and byte position of each row."""
     rows = pa.array(decoded.quarantine_rows)
     taken = records.column("source").take(rows).dictionary_encode()
     named = [None if name is None else without_secrets(name) for name in taken.dictionary.to_pylist()]

@@ -143,7 +143,7 @@ def compare_logs(
 def _to_look_up(
     copy: LogCopy, earlier: Mapping[int, EarlierLog], unopened: Sequence[tuple[DumpFile, Extent]], newest_only: bool
 ) -> list[LookUp]:
-    """Return the files to open because the comparisons so far decide nothing."""
+    """Return the files to open next, because the comparisons so far decide nothing."""
     if copy.has_newest or (newest_only and copy.compared):
         return []
     done = {found.anchor.log_offset for found in copy.compared}

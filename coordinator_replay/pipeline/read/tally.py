@@ -30,8 +30,8 @@ NAMING_KINDS = frozenset(
 """Kinds of group records that have both ids and names of topics."""
 
 BATCH_EPOCH = "batch_epoch"
-"""Column with the leader epoch of a record's batch; in commits, the name that batches use means another leader
-epoch."""
+"""Column with the leader epoch of a record's batch. Column ``leader_epoch`` of commits is another epoch, so it could
+not have that name."""
 
 _SHARE_LISTS = ("initializingTopics", "initializedTopics")
 _UNKNOWN_TOPIC = "<UNKNOWN>"
