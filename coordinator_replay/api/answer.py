@@ -145,8 +145,8 @@ class Answer(Sequence[T], Generic[T]):
     def to_arrow(self) -> "pa.Table":
         """Return the rows as an Arrow table; timestamps in UTC, assignments as lists of structs.
 
-        The columns don't depend on the rows; an answer without rows has them, too. Only numbers become decimals if one
-        of them needs more than 64 bits, as the difference of two offsets may.
+        The columns don't depend on the rows, so an answer without rows has them too. There is one exception: numbers
+        become decimals if one of them needs more than 64 bits, as the difference of two offsets may.
         """
         import pyarrow as pa
 

@@ -55,7 +55,7 @@ class Expiring(Answer["ExpiredOffset"]):
     """Offsets that expired, or are about to.
 
     Attributes:
-        looked_until: the time up to which offsets were looked for that expire; None if no audit says it.
+        looked_until: the time up to which expiring offsets were looked for; None if no audit recorded it.
     """
 
     def __init__(
@@ -202,7 +202,7 @@ class Replayed(Answer["door.Measures"]):
 
 
 def _reason_html(rebalance: Rebalance) -> str:
-    """Return one rebalance: its cause, and beneath it the evidence."""
+    """Return the HTML of one rebalance: its cause, and below it the evidence."""
     head = [rebalance.began_by, rebalance.group_id, rebalance.number]
     parts: list[Any] = [*rebalance.evidence] if rebalance.evidence else []
     if rebalance.alternatives:

@@ -20,7 +20,7 @@ _HEIGHT = 900
 
 
 _OTHER_PICTURES = (".jpg", ".jpeg", ".pdf", ".gif", ".webp")
-"""Ends of names that neither a page nor a picture of it has."""
+"""File extensions that neither a page nor its picture can have."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -1,6 +1,6 @@
-"""The warehouse as Python people ask it: every command that asks, as a method.
+"""The warehouse for Python users: each command that asks is a method.
 
-A method imports the question that it asks: to load all of them takes as long as some answers.
+A method imports its question when it is called, because loading all questions takes as long as some answers.
 """
 
 from __future__ import annotations
@@ -172,12 +172,12 @@ class Warehouse:
     def chosen_groups(
         self, typed: Sequence[str], *, at: Time | None = None, is_all: bool = False, who: Who = EVERYONE
     ) -> list[str]:
-        """Return the groups at a point in time that names, patterns with ``*`` and conditions mean, by name.
+        """Return the groups at a point in time that match names, patterns with ``*`` and conditions, sorted by name.
 
         Args:
             typed: names and patterns.
             at: the point in time; the end of the log if None.
-            is_all: all groups, in place of names.
+            is_all: return all groups, whatever ``typed`` names.
             who: further conditions.
         """
         return questions.chosen_groups(self._tables, typed, self._time(at), is_all=is_all, who=who)
@@ -216,7 +216,7 @@ class Warehouse:
         return self._rows(questions.offset_history(self._tables, group, topic, partition, since, until))
 
     def timeline(self, group: str, *, start: Time | None = None, end: Time | None = None) -> Answer[TimelineEvent]:
-        """Return what happened to a group, in log order.
+        """Return the events of a group, in log order.
 
         Args:
             group: the group.
@@ -720,7 +720,7 @@ class Warehouse:
             groups: regular expression that the whole name of a group matches to get series of its own; all if None.
             limit: how many groups get them at most, those with most rebalances first; all if None.
             is_openmetrics: OpenMetrics' format in place of Prometheus' own.
-            who: conditions on groups; of others there are no series and no findings.
+            who: conditions on groups; other groups have no series and no findings.
         """
         moment = now or datetime.now(UTC)
         names = groups_at_time(self._tables, who)
@@ -740,7 +740,7 @@ class Warehouse:
         return self._tables.resolve(moment if isinstance(moment, LogTime) else self._tables.read_time(str(moment)))
 
     def _side(self, moment: Time | None, read: Callable[[Time | None], datetime | None]) -> Side:
-        """A point in time, or what an audit had read, as something to compare."""
+        """Return a point in time, or the end of the log as an audit had read it, for a comparison."""
         if isinstance(moment, str) and is_run_id(moment):
             return questions.side_of_run(self._tables, moment)
         return questions.Side(self._tables, read(moment))

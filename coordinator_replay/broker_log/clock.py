@@ -1,4 +1,4 @@
-"""UTC for local times in a log: by a named zone, or by lines whose records have the time."""
+"""Conversion of a log's local times to UTC: by a named zone, or by lines whose records have the time."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -14,7 +14,7 @@ WITHIN_MS = 2_000
 """Largest difference between a line and its record: the coordinator logs in the same call, but the append may wait."""
 
 FARTHEST_MS = round(FARTHEST.total_seconds() * 1000)
-"""No zone is farther from UTC."""
+"""Largest difference of a zone from UTC."""
 
 _CHANGES_MS = (1_800_000, 3_600_000)
 """Time by which daylight saving may move clocks."""
@@ -50,7 +50,7 @@ class UtcOffset:
     """Lines of a file with the same difference from UTC.
 
     Attributes:
-        first, last: numbers of the first and the last of these lines; None for no bound.
+        first, last: numbers of the first and the last of these lines; None means no bound.
         offset_ms: local time minus UTC.
     """
 
@@ -66,8 +66,8 @@ class UtcOffset:
 def utc_offsets(lines: Iterable[RecordedLine]) -> list[UtcOffset] | None:
     """Return the differences of a file's times from UTC.
 
-    A file has one difference, or two if daylight saving began or ended in it. Between the last line that shows the
-    first and the first line that shows the second, lines may have either difference. So they belong to neither.
+    A file has one difference, or two if daylight saving began or ended in it. Between the last line with the first
+    difference and the first line with the second, lines may have either. So these lines get none.
 
     Args:
         lines: lines that have records, in the order of the file.
@@ -106,7 +106,7 @@ class ZoneClock:
     def utc_ms(self, local_ms: int) -> int:
         """Return UTC for a local time.
 
-        If clocks show an hour twice, times count as the second hour once they went back.
+        If clocks show an hour twice, times count as the second hour after they have gone back.
         """
         local = datetime.fromtimestamp(local_ms // 1000, UTC).replace(tzinfo=self._zone)
         first, second = (round(local.replace(fold=fold).timestamp()) * 1000 + local_ms % 1000 for fold in (0, 1))

@@ -28,7 +28,7 @@ _DEEPEST = 2
 """How often lines may be nested: a container runtime wraps a broker's line once."""
 
 _FIRST_MS = 10**11
-"""Smaller numbers are seconds; as milliseconds they would be times before 1974."""
+"""Numbers below this are seconds, because as milliseconds they would be times before 1974."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,1 @@
-"""The command line: commands parse, call one function of another room, and print."""
+"""The command line. A command parses its arguments, calls one function of another room, and prints the result."""

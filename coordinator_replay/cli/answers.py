@@ -118,7 +118,7 @@ def _either(argument: str | None, option: str | None) -> str | None:
     """Return the group of an argument or an option.
 
     Raises:
-        UsageError: they name different groups.
+        UsageError: both are given and name different groups.
     """
     if argument is not None and option is not None and argument != option:
         raise UsageError(f"give one group: {argument!r} and --group {option!r} are two")
@@ -177,7 +177,7 @@ def show(common: Common, answer: "Answer[Any]", asked: Collection[str] = ()) -> 
     """Print an answer, and on standard error its basis and its notes.
 
     Args:
-        common: in which form.
+        common: the options of the command, which has the output form.
         answer: the answer.
         asked: options without which some columns are not shown.
     """

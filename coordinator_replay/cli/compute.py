@@ -112,8 +112,8 @@ def _audit(options: "Options", common: Common, command: str, wait: timedelta = t
         with closing(work.Tables(options.warehouse, options.cluster)) as warehouse:
             history = warehouse.completeness
         with reader_may_leave():
-            # If the reader of the summary goes away, the exit code must still say whether --fail-on or --strict found
-            # something.
+            # If the reader of the summary closes the pipe, the exit code must still tell whether --fail-on or --strict
+            # found something.
             shown.print_summary(summary, history, common.output, seconds=time.monotonic() - began)
             sys.stdout.flush()
     return summary

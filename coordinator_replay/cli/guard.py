@@ -1,4 +1,4 @@
-"""The last guard around every command: whatever goes wrong, it ends with a sentence and an exit code."""
+"""The last guard around every command: whatever goes wrong, the command ends with a sentence and an exit code."""
 
 import errno
 import os

@@ -224,12 +224,12 @@ class _Fitted:
 
     @property
     def is_needed(self) -> bool:
-        """Return whether it goes below its rows if it has no room beside other columns."""
+        """Return whether its texts go below their rows if it has no room beside other columns."""
         return self.rank == 1 or (self.rank < LAST and self.column.is_sentence)
 
     @property
     def wanted(self) -> int:
-        """Return the smallest width beside a whole id; other ids are readable there as well."""
+        """Return the smallest width that the column needs beside a whole id, in which other ids are still readable."""
         return self.readable if self.column.is_id else self.least
 
     @property
@@ -257,7 +257,7 @@ class _Fitted:
         return self.column.is_id and self.column.least is None and self.rank == 1
 
     def aligned(self, text: str) -> str:
-        """Return a text, no longer than that, in exactly its width."""
+        """Return a text that fits, padded to the width of the column."""
         space = " " * (self.width - _cells(text))
         style = style_of(self.column.name, text) if self.has_styles else None
         shown = text if style is None else click.style(text, **style)  # type: ignore[arg-type]  # as click names them
@@ -296,7 +296,7 @@ def _chosen(fitted: Sequence[_Fitted], width: int) -> list[_Fitted]:
 
 
 _Parts = tuple[list[_Fitted], list[_Fitted], list[_Fitted]]
-"""Columns whose texts stand above the rows, the columns of the table, and those whose texts stand below."""
+"""Columns whose texts are above the rows, the columns of the table, and columns whose texts are below the rows."""
 
 
 def _split(fitted: Sequence[_Fitted], width: int, without_room: Sequence[_Fitted]) -> _Parts:

@@ -58,7 +58,7 @@ class Common:
     """The options that every command has.
 
     Attributes:
-        warehouse: path or URI of the folder with the tables; may be empty if a command can do without.
+        warehouse: path or URI of the folder with the tables; may be empty if a command needs no warehouse.
         cluster: name of the Kafka cluster; None if nobody named it.
         output: ``table``, ``json`` or ``csv``.
         wide: whether tables have all columns in full, whatever the terminal's width.

@@ -70,7 +70,7 @@ def _cell(value: object) -> str:
 
 
 def empty_list_shown(value: object) -> object:
-    """Return a value of a statement's answer as a table shows it: an empty list is not nothing, as null is."""
+    """Return a value of a statement's answer as a table shows it: an empty list is shown, in contrast to null."""
     return "[]" if value == [] else value
 
 
@@ -240,5 +240,5 @@ def severity_style(severity: str) -> Mapping[str, object]:
 
 
 def print_note(text: str) -> None:
-    """Print a note on the answer on standard error, where it disturbs no program."""
+    """Print a note on the answer on standard error, so that programs that read the output don't get it."""
     print_text(text, style={"dim": True}, err=True)

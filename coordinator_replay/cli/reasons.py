@@ -1,4 +1,4 @@
-"""One rebalance for people to read: first the reason, then the costs, then the records that it rests on."""
+"""Output of one rebalance for people: first the reason, then the costs, then the records of the evidence."""
 
 from collections import Counter
 from typing import TYPE_CHECKING

@@ -44,13 +44,13 @@ class Waiting:
             self._ended.set()
 
     def end(self) -> None:
-        """Take the line away."""
+        """Remove the line."""
         self._ended.set()
         self._thread.join()
 
 
 _now: list[Waiting] = []
-"""The line of the running command; empty where there is none."""
+"""The line of the running command; empty if there is none."""
 
 
 def begin_waiting() -> None:

@@ -1,7 +1,7 @@
-"""Continuous audits: records that a follower writes into a dump are in the tables soon after.
+"""Continuous audits: soon after a follower writes records into a dump, they are in the tables.
 
-Each round audits the folders that have become complete since the round before, with the same audit as a night. A merged
-folder has nothing new. From time to time the tables are maintained, because each audit adds files to them.
+Each round audits the folders that have become complete since the round before. It is the same audit as a nightly run. A
+merged folder has no new records. From time to time the tables are maintained, because each audit adds files to them.
 
 A restarted follower continues after the batches in the ledger, however large the dump is by then.
 """
@@ -33,7 +33,7 @@ class AuditFollower:
         dump: the dump into which a follower exports.
         audit: function that audits folders.
         maintain: function that maintains the tables.
-        log: function that gets a line when an audit or upkeep is postponed.
+        log: function that gets a line if an audit or upkeep is postponed.
         maintain_every: seconds between two rounds of upkeep.
         audited: batches that were audited.
         maintain_at: time of the next upkeep, on a clock that only goes forward. The first upkeep is due at once,
@@ -49,7 +49,7 @@ class AuditFollower:
     maintain_at: float = field(default_factory=time.monotonic)
 
     def run(self, stopped: threading.Event, every: float) -> None:
-        """Go on until it is stopped.
+        """Run until the follower is stopped.
 
         Args:
             stopped: set to end the follower, which ends between two audits.

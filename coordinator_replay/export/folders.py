@@ -44,9 +44,9 @@ class ExportedDump:
 
     @property
     def stream(self) -> str | None:
-        """Return Spark's id of the stream that numbers the batches; None before the first.
+        """Return Spark's id of the stream that numbers the batches; None before the first batch.
 
-        A dump that was started anew has another id.
+        A dump whose export was started again from scratch has another id.
         """
         return self._read("id", f"{CHECKPOINT}/metadata")
 

@@ -12,7 +12,7 @@ _UNITS = {"d": timedelta(days=1), "h": timedelta(hours=1), "min": timedelta(minu
 
 
 def _age(moment: datetime, now: datetime) -> str:
-    """Return how long ago a moment was, in its largest unit; empty if it lies ahead, as it may when clocks differ."""
+    """Return how long ago a time was, in its largest unit; empty for a future time, which differing clocks can give."""
     age = now - moment
     return next((f" ({age // unit} {name} ago)" for name, unit in _UNITS.items() if age >= unit), "")
 
@@ -22,11 +22,11 @@ class Basis:
     """Basis of an answer.
 
     Attributes:
-        cluster: the cluster asked about.
-        log_end: the latest timestamp in its log; None where no record carries one.
+        cluster: the cluster of the question.
+        log_end: the latest timestamp in its log; None if no record has a timestamp.
         complete_since: the time since which the log of the answer is complete; None if nothing is missing, or if only
             the end of the log is complete.
-        is_complete: whether no record is missing from the time asked about onwards.
+        is_complete: whether no record is missing from the time of the question on.
         of_one_group: whether the answer is about one group.
         moved: a clause on moves to another log partition; empty if there are none.
     """
@@ -93,14 +93,14 @@ def basis_of_group(warehouse: Tables, start: datetime | None, group: str, log_pa
 
 
 def _chosen(warehouse: Tables, group: str | None) -> list[int] | None:
-    """Return the log partitions that an answer is from; None for all."""
+    """Return the log partitions from which an answer is made; None for all."""
     if group is None or warehouse.completeness.is_whole:
         return None
     return log_partitions_of(warehouse, group)
 
 
 def _has_all_from(warehouse: Tables, since: CompleteSince, group: str | None, start: datetime | None) -> bool:
-    """Return whether no record is missing from a time onwards, and no group's state is open because the group moved."""
+    """Return whether no record is missing from a time on, and no group's state is unproven because the group moved."""
     last = _open_until(warehouse, group)
     return since.has_all_from(start) and (last is None or (start is not None and start > last))
 

@@ -1,4 +1,4 @@
-"""The words that options of questions take; ``--help`` shows them, so this module loads neither DuckDB nor Arrow."""
+"""The allowed words of options. ``--help`` shows them, so this module loads neither DuckDB nor Arrow."""
 
 from collections.abc import Sequence
 
@@ -34,7 +34,7 @@ def chosen(word: str, words: Sequence[str], what: str) -> str:
         what: what they are called.
 
     Raises:
-        UsageError: it is another word.
+        UsageError: it is not one of the allowed words.
     """
     if word not in words:
         raise UsageError(f"there is no {what} {word!r}: there are {', '.join(words)}")

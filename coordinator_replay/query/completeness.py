@@ -16,12 +16,12 @@ _UNDECODED = """
 def undecoded_note(warehouse: Tables, group: str | None = None) -> str | None:
     """Return a note beside rows if records could not be decoded.
 
-    A kind of record that this release does not know counts for no group: a broker of another release skips it, too.
+    A record of an unknown kind counts for no group: brokers of other releases skip it too.
 
     Args:
         warehouse: the tables.
         group: only records that are or may be of this group; of all groups if None. A record whose key can't be read
-            may be of it unless the group is known to be in another log partition.
+            may be of this group, unless the group is known to be in another log partition.
     """
     [(count,)] = warehouse.rows(
         _UNDECODED, group=group, partitions=[] if group is None else log_partitions_of(warehouse, group)

@@ -16,7 +16,8 @@ CHANGED = "COORDINATOR_CHANGED"
 """Name of the event in a timeline."""
 
 NEAR_MS = 60_000
-"""A change up to this long before a rebalance is near it: clients look for their new coordinator meanwhile."""
+"""Longest time before a rebalance in which a change of the coordinator is near it: clients look for the new coordinator
+in this time."""
 
 _MOST_NAMED = 3
 
@@ -26,7 +27,7 @@ class GroupCoordinatorChange:
     """A change of a group's coordinator: a row of ``coordinator_changes``.
 
     Attributes:
-        broker_before: id of the broker that led the log partition before; None where nothing names it.
+        broker_before: id of the broker that led the log partition before; None if unknown.
         by_log_alone: whether only a broker's log shows the change.
     """
 
@@ -84,9 +85,9 @@ def group_coordinator_changes(
 
     Args:
         warehouse: the tables.
-        group: only of this group; of all if None.
-        start: from then on; all if None.
-        end: up to then, not included; all if None.
+        group: only of this group; of all groups if None.
+        start: only changes from this time on; all if None.
+        end: only changes before this time; all if None.
     """
     if not warehouse.has_rows("coordinator_changes"):
         return []

@@ -31,7 +31,7 @@ from coordinator_replay.query.tables import END, MEMBERS_AS_OF, Tables
 Topics = tuple[TopicPartitions, ...]
 
 DEFAULT_ASSIGNOR = "uniform"
-"""First of ``group.consumer.assignors`` as brokers ship it; the setting itself is not in this topic."""
+"""First assignor in the default of ``group.consumer.assignors``; the broker's own setting is not in this topic."""
 
 
 def _together(assignments: tuple[Any, Any]) -> tuple[TopicPartitions, ...]:

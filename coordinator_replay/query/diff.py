@@ -1,4 +1,7 @@
-"""Differences between two points in time, or between two clusters at one: groups, members, owners, offsets."""
+"""Differences between two points in time, or between two clusters at the same time.
+
+They are about groups, members, owners and offsets.
+"""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -51,8 +54,8 @@ class ChangeCount:
 
     Attributes:
         count: number of changes.
-        detail: the change itself if there is only one, else the names of all that changed; for a group that came or
-            went, what it had.
+        detail: the change itself if there is only one, else the names of all changed things. For a group that came or
+            went: its state and the numbers of its members, partitions and so on.
     """
 
     group_id: str | None = column("GROUP", 1, is_id=True)
@@ -142,7 +145,7 @@ _IS_EXACT = """(coalesce({side}.is_exact, false) OR (
              ELSE NOT list_contains($open_{side}, coalesce({side}.group_id, {other}.group_id)) END
 ))"""
 
-# Offsets whose next commit on record may not be their first: there may have been an offset at the time.
+# Offsets whose first recorded commit may not be their first commit: there may have been an offset at the time.
 _BEGUN = """
     SELECT group_id, topic || '-' || partition FROM offset_history
     WHERE cluster = $cluster_SIDE AND NOT $is_whole_SIDE AND valid_from > $at_SIDE
@@ -245,7 +248,7 @@ def side_of_run(warehouse: Tables, run: str) -> Side:
 
 
 def changes_between(before: Side, after: Side) -> list[Change]:
-    """Return what is not the same at two points in time, or in two clusters, by group.
+    """Return what differs between two points in time, or between two clusters, by group.
 
     Args:
         before: the first time, or cluster.
@@ -303,7 +306,7 @@ def counted_changes(changes: Sequence[Change]) -> list[ChangeCount]:
     folded: dict[tuple[str | None, str, str], list[Change]] = {}
     whole = {item.group_id: item.change for item in changes if item.what == "group"}
     for item in changes:
-        # All there is to say of a group that came or went is one entry.
+        # A group that came or went gets a single entry.
         kind = ("group", whole[item.group_id]) if item.group_id in whole else (item.what, item.change)
         folded.setdefault((item.group_id, *kind), []).append(item)
     return [
@@ -330,7 +333,7 @@ _COUNTED = {
     "rebalance": "rebalance",
     "finding": "finding",
 }
-"""What an entry of a whole group counts."""
+"""The changes that the entry of a whole group counts, with their words."""
 
 
 def _whole_group(changes: Sequence[Change]) -> str:

@@ -343,7 +343,7 @@ def _plain(detail: Detail) -> list[str]:
 
 
 def words_of(event: str, detail: Any) -> str | None:
-    """Return what an event's detail says, in words; None where there is nothing to add.
+    """Return an event's detail in words; None if there is nothing to add.
 
     >>> words_of("LEADER_CHANGED", {"leader": ["a", "b"]})
     'leader b (before: a)'
@@ -353,6 +353,6 @@ def words_of(event: str, detail: Any) -> str | None:
     try:
         parts = _WORDS.get(event, _plain)(detail)
     except (KeyError, TypeError, ValueError, AttributeError):
-        # The detail comes from an older release: show it as it is rather than nothing.
+        # The detail comes from an older release, so it is shown unchanged.
         parts = _plain(detail)
     return ", ".join(part for part in parts if part) or None

@@ -38,8 +38,8 @@ def applied_retention(warehouse: Tables) -> Retention:
     retention_ms = named_ms or applied_ms or DEFAULT_RETENTION_MS
     is_known = named_ms is not None or bool(is_certain)
     if is_certain is None and named_ms is None:
-        # The remaining offsets don't show the retention; one other than the default was inferred from offsets that
-        # expired.
+        # The remaining offsets don't show the retention. If it differs from the default, it was inferred from expired
+        # offsets.
         is_known = retention_ms != DEFAULT_RETENTION_MS
     return Retention(retention_ms, is_known)
 
@@ -79,7 +79,7 @@ _HORIZON = """
 
 
 def looked_until(warehouse: Tables, within: timedelta | None) -> datetime | None:
-    """Return the time up to which offsets are looked for that expire; None if the last audit does not say it.
+    """Return the time up to which expiring offsets are looked for; None if the last audit does not say it.
 
     Args:
         warehouse: the tables.

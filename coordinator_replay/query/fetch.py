@@ -26,10 +26,10 @@ def ended_by_ctrl_c(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
     hours. These tasks end early only if the connection itself is interrupted.
 
     Args:
-        connection: where the block runs its statement.
+        connection: the connection on which the block runs its statement.
 
     Raises:
-        KeyboardInterrupt: Ctrl-C was pressed; what DuckDB raises for it is an error of its own.
+        KeyboardInterrupt: Ctrl-C was pressed; DuckDB itself raises another error for this.
     """
     former = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(former):
@@ -59,7 +59,7 @@ def ended_after(connection: duckdb.DuckDBPyConnection, most: timedelta | None) -
     """End the statements that the block runs when they have taken too long.
 
     Args:
-        connection: where the block runs its statements.
+        connection: the connection on which the block runs its statements.
         most: the longest time that they may take; None for no limit.
 
     Raises:
@@ -93,7 +93,7 @@ _UNSHOWN = """CASE
     WHEN epoch_us(#{place}) BETWEEN -62135596800000000 AND 253402300799999999 THEN NULL
     ELSE #{place}::VARCHAR
 END"""
-"""The text of a moment outside the years 1 to 9999; null for all others."""
+"""SQL for the text of a time outside the years 1 to 9999; null for other times."""
 
 
 def fetch(
@@ -107,7 +107,7 @@ def fetch(
         parameters: a value for each of its ``$names``.
 
     Returns:
-        Names of the columns, and the rows; no columns where the statement has no answer.
+        Names of the columns, and the rows; no columns if the statement returns nothing.
 
     Raises:
         KeyboardInterrupt: Ctrl-C was pressed.

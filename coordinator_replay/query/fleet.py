@@ -11,7 +11,7 @@ from coordinator_replay.query.tables import Coverage, Tables
 from coordinator_replay.times import EPOCH, later, round_length
 
 MOST_ROWS = 500
-"""Largest number of rows of every other list."""
+"""Largest number of rows of each list that is not of groups."""
 
 MOST_BARS = 120
 """Largest number of lengths of time by which rebalances are counted."""
@@ -52,7 +52,10 @@ _QUARANTINE = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CauseCount:
-    """Rebalances of one cause that began within one length of time, or ended where their start is not on record."""
+    """Rebalances of one cause in one length of time.
+
+    They began in it, or ended in it if their begin is not on record.
+    """
 
     since: datetime
     cause: str
@@ -150,8 +153,8 @@ def fleet_of(warehouse: Tables, start: datetime | None = None, end: datetime | N
 
     Args:
         warehouse: the tables.
-        start: from then on; the first record read if None.
-        end: up to then; the end of the log if None.
+        start: from this time on; from the first record if None.
+        end: up to this time; to the end of the log if None.
 
     Raises:
         UsageError: the tables don't know the cluster, or have no record of that time range.
@@ -183,7 +186,7 @@ def groups_with_news(warehouse: Tables, start: datetime | None = None, end: date
 
     Args:
         warehouse: the tables.
-        start: the first moment; no bound if None.
-        end: the first moment left out; no bound if None.
+        start: the first time; no bound if None.
+        end: the first time after the range; no bound if None.
     """
     return {group for (group,) in warehouse.rows(_GROUPS_WITH_NEWS, start=start, end=end)}

@@ -40,9 +40,9 @@ class GroupMove:
     """A move of a group to another log partition.
 
     Attributes:
-        number: which move of the group it is, from 1 on.
-        moved_at: the time of its first record in the new log partition; None where none carries one.
-        overlaps_until: the time up to which both log partitions got records, so that the group's state is open.
+        number: number of the move among the group's moves, from 1 on.
+        moved_at: the time of its first record in the new log partition; None if no record there has a time.
+        overlaps_until: the time up to which both log partitions got records, so that the group's state is unproven.
     """
 
     group_id: str

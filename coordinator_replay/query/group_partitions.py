@@ -1,4 +1,4 @@
-"""Which partition of ``__consumer_offsets`` a group's records are in, and whether audits have read that partition.
+"""The partition of ``__consumer_offsets`` with a group's records, and whether audits have read it.
 
 A broker puts a group into partition ``Utils.abs(groupId.hashCode()) % partitions`` (``GroupCoordinatorService``,
 ``partitionFor``). A dump of one broker has only some of the partitions. Nothing is known about groups in the others.
@@ -33,14 +33,14 @@ def log_partition_of(group: str, partition_count: int) -> int:
 
 
 def fitting_count(groups: Iterable[tuple[str, int]], highest: int) -> int | None:
-    """Return the one number of partitions under which every group is in the partition that its records were read from.
+    """Return the only number of partitions that puts every group into the partition with its records.
 
     Args:
         groups: groups, each with its log partition.
         highest: the highest log partition that is known to exist.
 
     Returns:
-        The number, or None if several numbers fit, or none does.
+        The number, or None if several numbers fit or no number fits.
     """
     # Each number that fits divides all the differences, and so their greatest common divisor.
     common = math.gcd(*(positive_hash(group) - partition for group, partition in groups))
@@ -61,7 +61,7 @@ def partition_count(warehouse: Tables) -> int | None:
     [(named,)] = warehouse.rows(_NAMED_COUNT)
     if named is not None or not audited:
         return None if named is None else int(named)
-    # Groups' own records are far fewer than offsets, and mostly enough.
+    # Groups' own records are far fewer than offsets, and usually they are enough.
     for source in ("group_timeline WHERE cluster = $cluster", GROUP_ROWS):
         sql = f"SELECT DISTINCT group_id, log_partition FROM {source}"  # noqa: S608 - put together from constants
         if count := fitting_count(warehouse.rows(sql), max(audited)):
@@ -80,7 +80,7 @@ def unaudited_reason(warehouse: Tables, group: str) -> str | None:
 
 
 def _only(audited: Collection[int]) -> str:
-    """Return which log partitions were audited, if nobody knows how many there are.
+    """Return in words which log partitions were audited, if the partition count is unknown.
 
     >>> _only([0])
     'log partition 0 was audited, and the partition count of __consumer_offsets is not known'

@@ -88,7 +88,7 @@ class GroupRecords:
 
     @property
     def topology(self) -> GroupTopology | None:
-        """Return the topology of a streams group; None where none is on record."""
+        """Return the topology of a streams group; None if none is on record."""
         value = self._value("StreamsGroupTopology")
         if value is None:
             return None
@@ -188,7 +188,7 @@ def not_ready_note(warehouse: Tables, topology: GroupTopology | None, at: dateti
 
 
 def _missing_topics(warehouse: Tables, names: Iterable[str], at: datetime) -> list[str] | None:
-    """Return topics that did not exist at a point in time; None where there is no dump of the cluster metadata."""
+    """Return topics that did not exist at a point in time; None without a dump of the cluster metadata."""
     rows = [
         (topic, created, removed)
         for topic, source, created, removed in warehouse.rows(_TOPICS)

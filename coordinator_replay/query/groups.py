@@ -62,9 +62,8 @@ _WITH_OFFSETS = f"""
 
 _NO_HOLDERS = "SELECT NULL::VARCHAR AS group_id, NULL::INTEGER AS log_partition, true AS is_exact WHERE false"
 
-# First rows of each group after the time asked about, and tombstones of offsets whose end is not on record. They tell
-# something about that time only if the log is incomplete: a group whose beginning is not on record may have existed
-# before.
+# First rows of each group after the time asked about, and tombstones of offsets whose end is not on record. They matter
+# only if the log is incomplete: a group whose beginning is not on record may have existed at that time.
 _LATER = """
     SELECT group_id, min(log_partition) AS log_partition, min(place) AS next_offset,
            min(place) FILTER (is_own) AS own_offset, min(place) FILTER (is_begin_open) AS begin_open_offset

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 from coordinator_replay.query.tables import Tables
 
-# A member that takes a partition over waited for it only if it was in the member's target before it became free: a
-# member that leaves also frees partitions that are assigned to others later. A member that joins while others wait
-# begins a new rebalance, and waits in that one only. A static member also waits for the partitions assigned to the
-# member that it replaced.
+# A member that takes over a partition waited for it only if its target had the partition before the partition became
+# free. The reason: a member that leaves also frees partitions, which are assigned to others only later. A member that
+# joins while others wait begins a new rebalance, and waits only in that one. A static member also waits for the
+# partitions assigned to the member that it replaced.
 _HOLD_UPS = """
     WITH members AS (
         SELECT group_id, member_id, coalesce(min(instance_id), member_id) AS instance, min(valid_from) AS joined_at,

@@ -1,8 +1,7 @@
 """Events of a group's committed offsets, summed up for its timeline.
 
 Between two events of the group, all offset events of one kind and topic become a single event. So a group that commits
-in a transaction every second, or goes back every night, adds a line and not thousands. Every single commit is in
-``offset_history``.
+in a transaction every second adds one line instead of thousands. Each single commit is in ``offset_history``.
 """
 
 from datetime import datetime

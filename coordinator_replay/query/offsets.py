@@ -78,9 +78,9 @@ _PENDING = f"""
     QUALIFY row_number() OVER (PARTITION BY topic, partition ORDER BY pending_since, producer_id) = 1
 """  # noqa: S608 - put together from constants
 
-# Transactions that were open at some offset are over with the first marker of each producer behind it. Only markers
-# count that lie before the end of the first copy that has everything from that offset on: the cleaner had removed
-# nothing of the transactions that were still open at that end.
+# A transaction that was open at some offset ends with the first later marker of its producer. Only markers before the
+# end of the first copy count that has everything from that offset on. The cleaner had removed nothing of the
+# transactions that were still open at that end.
 _OPEN_UNTIL = """
     SELECT max(ended_at) FROM (
         SELECT arg_min(log_timestamp, log_offset) AS ended_at FROM control_records
@@ -118,9 +118,12 @@ _DASHED = re.compile(r"(.+)-(\d+)")
 
 
 def partitions_asked(text: str, known: Collection[str]) -> tuple[str, tuple[int, ...]]:
-    """Return a topic and its partitions, as people and Kafka's tools write them; no partitions for all.
+    """Return the topic and the partitions in a typed text, which may have the form of Kafka's tools.
 
-    ``orders``, ``orders:0,1`` and, where no topic has the whole as its name, ``orders-4``.
+    No partitions means all.
+
+    The forms are ``orders``, ``orders:0,1`` and ``orders-4``; the last form only if no topic has the whole text as its
+    name.
 
     Args:
         text: what was typed.
@@ -151,12 +154,13 @@ class CommittedOffset:
         is_begin_open: whether there may have been earlier commits that are not on record.
         is_stable: whether the log proves that no transactional commit of the partition was pending.
         is_topic_current: False if the topic was deleted since, or may have been created again.
-        is_unstable: whether a transactional commit of the partition was pending; False if that was not asked.
+        is_unstable: whether a transactional commit of the partition was pending; False if the question did not ask for
+            stable offsets.
         producer_id: producer whose commit was pending for longest; None if no commit was pending.
         pending_since: since when that commit was pending.
         lag: distance to the end offset of the partition; None if no end offset was given.
         client_host: host of the owner; None if it is not on record, or may be that of an earlier process.
-        client_id: its client id, likewise.
+        client_id: client id of the owner, in the same way.
     """
 
     group_id: str = column("GROUP", LAST, is_id=True)
@@ -210,7 +214,7 @@ _OFFSETS = f"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingCommit:
-    """A pending transactional commit of a partition; of several, the one pending for longest."""
+    """A pending transactional commit of a partition; if there are several, the one that is pending for longest."""
 
     topic: str
     partition: int
@@ -298,7 +302,7 @@ def check_topics(warehouse: Tables, topics: Sequence[str], group: str) -> None:
 
 
 def _is_open(partition: LogPartition | None, at: datetime, row: Sequence[Any]) -> bool:
-    """Return whether a partition may have had an offset at a point in time although none on record was in force.
+    """Return whether a partition may have had an offset at a point in time although no recorded offset was in force.
 
     Args:
         partition: the log partition of the group.
@@ -520,8 +524,8 @@ def _shows_pending(warehouse: Tables, log_partitions: Iterable[int], at: datetim
     """Return log partitions that have on record every transactional commit pending at a point in time.
 
     Once a transaction is over, the cleaner removes its commits if they were aborted or if a later commit of the same
-    key follows. So the log may not show that they were pending. It does where all transactions that were open at the
-    beginning of a complete range were over by that time.
+    key follows. So the log may not show that they were pending. It shows them if all transactions that were open at the
+    beginning of a complete range had ended by that time.
     """
     history = warehouse.completeness
     if history.is_whole:
@@ -544,9 +548,9 @@ def _are_over(warehouse: Tables, log_partition: int, part: CompleteRange, at: da
 
 
 def with_lag(offsets: Iterable[CommittedOffset], end_offsets: Mapping[TopicPartition, int]) -> list[CommittedOffset]:
-    """Return offsets with their lag behind the given end offsets; without a lag where no end offset was given.
+    """Return offsets with their lag behind the given end offsets; offsets without an end offset get no lag.
 
-    A negative offset has no lag. Nor has an offset of a topic that may have been created again since.
+    A negative offset gets no lag. An offset of a topic that may have been created again since gets no lag either.
     """
     measured = []
     for offset in offsets:
@@ -570,7 +574,7 @@ class ResetFile:
     left_out: Mapping[str, Sequence[TopicPartition]]
 
     def __str__(self) -> str:
-        """Return a clause that says which partitions are left out and why; empty if none is."""
+        """Return a clause that says which partitions are left out and why; empty if no partition is."""
         return "; ".join(f"{ranges_by_topic(partitions)} ({why})" for why, partitions in self.left_out.items())
 
 
@@ -601,7 +605,7 @@ def write_reset_file(
         offsets: the offsets.
         path: the file.
         include_unproven: write also offsets that are not proven, or not stable.
-        has_groups: write the group, which Kafka's tool needs if it is given more than one.
+        has_groups: write the group into each line; Kafka's tool needs it for more than one group.
 
     Raises:
         UsageError: there is nothing to write, or the file can't be written.

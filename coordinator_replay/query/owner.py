@@ -53,7 +53,7 @@ class Ownership:
         is_owner: False for the last owner before and the next owner after a time without a known owner.
         from_offset: log offset of the record that began it.
         to_offset: log offset of the record that ended it; None while it lasts. ``owned_to`` is also None if neither
-            that record nor any before it carries a time.
+            that record nor any earlier record has a time.
     """
 
     group_id: str = column("GROUP", LAST, is_id=True)
@@ -137,7 +137,7 @@ class Owners:
 
     @property
     def hint(self) -> str | None:
-        """Return a note if there is no owner, or if the log does not prove the owners; None else."""
+        """Return a note if there is no owner, or if the log does not prove the owners; else None."""
         if self.owners:
             return self._doubt()
         sentences = [
@@ -156,7 +156,7 @@ class Owners:
         return " ".join(sentences)
 
     def _doubt(self) -> str | None:
-        """Return a note if there may have been other owners than those shown; None if not."""
+        """Return a note if there may have been other owners than those shown; else None."""
         sentences = (
             [] if self.is_exact else ["Records of that time are missing from the log: others may have owned it."]
         )
@@ -242,7 +242,10 @@ def owners_at(warehouse: Tables, group: str, topic: str, partition: int, at: dat
 def _by_time(
     intervals: Iterable[Ownership], moment: datetime
 ) -> tuple[list[Ownership], list[Ownership], list[Ownership]]:
-    """Return three lists of intervals: ended by a point in time, current at it, and beginning later."""
+    """Return intervals in three lists.
+
+    The lists have the intervals that ended by a point in time, those current at that time, and those that begin later.
+    """
     ended: list[Ownership] = []
     current: list[Ownership] = []
     later: list[Ownership] = []

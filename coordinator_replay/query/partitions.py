@@ -9,7 +9,7 @@ from coordinator_replay.listing import partition_ranges
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicPartitions:
-    """Partitions of one topic; ``topic`` is None where no source gave the name of the id."""
+    """Partitions of one topic; ``topic`` is None if no source has a name for the id."""
 
     topic_id: str | None
     topic: str | None
@@ -20,7 +20,7 @@ class TopicPartitions:
 
 
 def topic_partitions(*lists: Iterable[dict[str, Any]] | None) -> tuple[TopicPartitions, ...]:
-    """Return assignments as the tables hold them, together and in order."""
+    """Return assignments, in the form of the tables, merged and in order."""
     by_topic: dict[tuple[str | None, str | None], set[int]] = {}
     for entry in (entry for entries in lists for entry in entries or ()):
         by_topic.setdefault((entry["topic"], entry["topic_id"]), set()).update(entry["partitions"])
@@ -32,5 +32,5 @@ def topic_partitions(*lists: Iterable[dict[str, Any]] | None) -> tuple[TopicPart
 
 
 def target_partitions(target: Iterable[dict[str, Any]] | None) -> tuple[TopicPartitions, ...] | None:
-    """Return a target assignment as the tables hold it, in order; None where none is on record."""
+    """Return a target assignment, in the form of the tables, in order; None if none is on record."""
     return None if target is None else topic_partitions(target)

@@ -19,7 +19,7 @@ _CLIENTS = """
 """
 
 MOST_UNSUMMED = 10
-"""Largest number of rebalances that get no summary, because they can be read one by one."""
+"""Largest number of rebalances without a summary: so few can be read one by one."""
 
 _MOST_NAMED = 3
 """Number of causes or groups that a sentence names; it counts the others."""
@@ -32,12 +32,12 @@ def summary_of(
     *,
     is_complete: bool = True,
 ) -> list[str]:
-    """Return three sentences over rebalances.
+    """Return three sentences about rebalances.
 
     Args:
         rebalances: at least one, in the order in which they began.
         clients: names of members, by group and member id.
-        traits: what the groups have in common, the most telling first.
+        traits: common traits of the groups, the most significant first.
         is_complete: whether no record of the time range is missing; if not, there may have been other rebalances.
     """
     least = "" if is_complete and not any(rebalance.lacks_records for rebalance in rebalances) else "At least "
@@ -72,7 +72,7 @@ def summary_between(
     *,
     is_complete: bool = True,
 ) -> list[str]:
-    """Return three sentences over the rebalances of a time range; none if they are few enough to read each."""
+    """Return three sentences about the rebalances of a time range; none if they are few enough to read each of them."""
     if len(rebalances) <= MOST_UNSUMMED:
         return []
     groups = sorted({rebalance.group_id for rebalance in rebalances})
@@ -118,7 +118,7 @@ def _in_common(traits: Sequence[CommonTrait]) -> str:
 
 
 def _longest(rebalances: Sequence[Rebalance]) -> str:
-    """Return the longest commit pause, known for all protocols, and the longest exact duration, known for some."""
+    """Return the longest commit pause, known for all protocols, and the longest exact duration, known only for some."""
     paused = max(rebalances, key=lambda rebalance: rebalance.commit_pause_ms or 0)
     exact = max(rebalances, key=lambda rebalance: rebalance.duration_ms or 0)
     least = " at least" * any(rebalance.is_pause_at_least for rebalance in rebalances)

@@ -20,7 +20,7 @@ _MAX_POLL_INTERVAL_MS = 300_000
 """Default of max.poll.interval.ms, up to which members may take to join."""
 
 SHORT_WAIT_MS = 100
-"""A shorter wait for a member is just the time to its next heartbeat or poll, and not worth a look."""
+"""Longest wait for a member that is only the time to its next heartbeat or poll, and so is not shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +102,7 @@ class Rebalance:
 
     @property
     def is_end_missing(self) -> bool:
-        """Return whether it may be over although no record shows it, because records are missing."""
+        """Return whether it may be over without a record that shows it, because records are missing."""
         return not self.is_over and self.lacks_records
 
     @property
@@ -126,7 +126,7 @@ class Rebalance:
         return self.duration_ms_max if is_bound else None
 
     def match(self, causes: Sequence[str]) -> str | None:
-        """Return ``cause`` or ``alternative``, the column that one of the causes matches in any case, or None."""
+        """Return the column that one of the causes matches, ``cause`` or ``alternative``; None if no cause matches."""
         wanted = {cause_name(cause) for cause in causes}
         if self.cause in wanted:
             return "cause"

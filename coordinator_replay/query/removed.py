@@ -1,4 +1,4 @@
-"""Offsets and groups that had been removed by a point in time, with when and why."""
+"""Offsets and groups that had been removed by a point in time, with the time and the reason."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -92,8 +92,8 @@ class RemovedOffsets:
     """Offsets of one topic that were removed at one time for one reason.
 
     Attributes:
-        ended_by: EXPIRED, DELETED, GROUP_DELETED, TOMBSTONE if the log does not say why, or RECORDS_MISSING if not even
-            the end is on record.
+        ended_by: EXPIRED, DELETED or GROUP_DELETED. TOMBSTONE if the log does not show why. RECORDS_MISSING if no
+            record shows the end.
     """
 
     topic: str
@@ -120,7 +120,7 @@ class RemovedOffsets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletedGroup:
-    """A group that existed before a point in time, but not at it.
+    """A group that existed before a point in time, but no longer at that time.
 
     Attributes:
         deleted_at: when it was deleted; None if the log does not prove it.
@@ -174,7 +174,7 @@ def deleted_groups(
     Args:
         warehouse: the tables.
         at: the time; the end of the log if None.
-        group: only this one.
+        group: only this group.
         types: only groups of these types, in any case; all if empty.
     """
     deleted = warehouse.answers(DeletedGroup, _GROUPS, at=at or END, group=group)

@@ -31,8 +31,8 @@ def resubscription_note(
     Args:
         warehouse: the tables.
         group: the group.
-        start: from then on; None: from the first record.
-        end: up to then, not included; None: to the last record.
+        start: only from this time on; from the first record if None.
+        end: only before this time; to the last record if None.
     """
     found = warehouse.rows(_UNANSWERED, group=group, start=start, end=end)
     if not found:

@@ -23,15 +23,15 @@ class Rollout:
 
     Attributes:
         first_at: when the first of these members left, or its successor joined if that was earlier.
-        last_at: when the last one joined again.
-        restarts: how many members restarted.
-        rebalances: rebalances from then to a minute after.
+        last_at: when the last of them joined again.
+        restarts: number of members that restarted.
+        rebalances: number of rebalances from ``first_at`` to a minute after ``last_at``.
         unowned_ms_total: milliseconds without an owner, summed over partitions; None if that is not on record.
         commit_pause_ms_total: the longest pauses of commits around each of these rebalances, summed; None if none is on
             record.
         clients: number of client ids of the members that joined.
-        hosts: number of their hosts.
-        some_clients: the first of these client ids.
+        hosts: number of hosts of these members.
+        some_clients: the first of the client ids.
         is_at_least: whether the costs are lower bounds.
     """
 
@@ -60,7 +60,7 @@ class Rollout:
 
     @property
     def sentence(self) -> str:
-        """Return when it was, and its costs."""
+        """Return a sentence with its time and its costs."""
         when = "" if self.first_at is None else f" from {moment_text(self.first_at)}"
         until = "" if self.last_at is None else f" to {moment_text(self.last_at)}"
         return f"{self.group_id}: {counted(self.restarts, 'restart')}{when}{until}, {self.costs}."

@@ -3,7 +3,8 @@
 A statement may come from a wiki, a ticket or a language model. DuckDB itself can read and write any file with the
 rights of the user who runs it, attach databases and load extensions. No kind of statement is harmless by its name: a
 ``COPY`` may be inside a ``SELECT``. So the engine gets no folder and no file of this machine. It gets only two file
-systems of ours: one reads the files of the tables, the other is scratch space whose files have no names on disk.
+systems of our own. The first reads the files of the tables. The second is scratch space, whose files have no names on
+disk.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -24,8 +25,9 @@ SET python_enable_replacements = false;
 SET enable_external_access = false;
 SET lock_configuration = true;
 """
-"""DuckDB keeps persistent secrets in the home folder, and would take variables of this program for tables (replacement
-scans). The temporary directory is set first: DuckDB allows access to it, whichever it is.
+"""Settings that shut the engine off. Without them, DuckDB would keep persistent secrets in the home folder, and would
+take variables of this program for tables (replacement scans). The temporary directory is set first, because DuckDB
+always allows access to it.
 """
 
 _REFUSED = "without --allow-files, statements read the tables and touch no files: "

@@ -168,8 +168,8 @@ def run_saved_query(
 
     Args:
         warehouse: the tables.
-        name: of the query.
-        values: of its parameters, as they are typed; a parameter without one has its default.
+        name: name of the query.
+        values: values of its parameters, as they are typed; other parameters have their defaults.
         timeout: the longest that it may take; no limit if None.
 
     Returns:

@@ -1,7 +1,7 @@
 """SQL over all tables and views by name, in the embedded engine.
 
-``SHOW TABLES`` and ``DESCRIBE`` answer with the names, types and comments of the table definitions, ``SHOW TABLES``
-without internal tables: the engine knows only the tables that a statement names, and none of their comments.
+``SHOW TABLES`` and ``DESCRIBE`` show the names, types and comments of the table definitions, because the engine knows
+only the tables that a statement names, without their comments. ``SHOW TABLES`` leaves out internal tables.
 """
 
 import re
@@ -55,7 +55,7 @@ def _columns(name: str) -> Answer:
 
 
 def catalog_answer(statement: str) -> Answer | None:
-    """Return the answer to a statement about the tables themselves, None for every other statement.
+    """Return the answer to a statement about the tables themselves; None for other statements.
 
     Raises:
         UsageError: a table to be described does not exist.
@@ -101,7 +101,7 @@ def run_sql(
         bounds: values of columns: files without any of these rows need not be read; all files if None.
 
     Returns:
-        Names of the columns, and the rows; no columns where the statement has no answer.
+        Names of the columns, and the rows; no columns if the statement returns nothing.
 
     Raises:
         UsageError: the engine does not understand the statement (the message is DuckDB's), the statement needs files,
@@ -132,7 +132,7 @@ def run_sql(
 
 
 def _check_single(connection: duckdb.DuckDBPyConnection, text: str) -> None:
-    """Make sure that a text is one statement: of several, the engine would show only the last answer.
+    """Make sure that a text is one statement, because the engine would show only the answer of the last.
 
     Raises:
         UsageError: there are several.

@@ -288,7 +288,7 @@ class Tables:
         return [row_of(row_type, row) for row in self.rows(sql, **parameters)]
 
     def _check_kept(self, name: str, asked: Mapping[str, object]) -> None:
-        """Make sure that rows of the time asked about were not purged: of ``at``, or from ``start`` to ``end``."""
+        """Make sure that rows of the question's time (``at``, or ``start`` to ``end``) were not purged."""
         written = self._open[name].metadata().configuration.get(KEPT_SINCE_PROPERTY) if name in self._open else None
         if written is None:
             return

@@ -172,7 +172,7 @@ def timeline_of(
 
 
 def _with_others(events: Sequence[TimelineEvent], others: Iterable[TimelineEvent]) -> list[TimelineEvent]:
-    """Merge events that have no record into the others, each before the first event that comes after it."""
+    """Merge events without a record into the others: each comes before the first later event."""
     places = _Places.of(events)
     placed: deque[tuple[int, TimelineEvent]] = deque()
     for other in sorted(others, key=lambda other: (other.log_timestamp, other.event), reverse=True):
@@ -228,10 +228,10 @@ def _place(event: TimelineEvent) -> int:
 
 
 def _is_behind(event: TimelineEvent, other: TimelineEvent) -> bool:
-    """Return whether an event comes after one without a record: by log offset if records show it, else by time.
+    """Return whether an event comes after another without a record: by log offset if records show it, else by time.
 
     Args:
-        event: an event with a record, or a later one without.
+        event: an event with a record, or a later event without one.
         other: an event without a record.
     """
     if event.log_offset is None:

@@ -1,4 +1,4 @@
-"""Members of classic groups whose subscription can't be read, so that the topics of their whole group are unknown.
+"""Members of classic groups with an unreadable subscription, because of which the topics of their group are unknown.
 
 The coordinator reads the topics of a group of consumers from all its members' subscriptions. If it can't read one
 subscription, it takes the group to subscribe to all topics: no offset of the group expires while that member is in the
@@ -35,17 +35,17 @@ Unread = tuple[str, str]
 
 
 def unread_at_end(warehouse: Tables, group: str | None = None) -> list[Unread]:
-    """Return these members of one group, or of all groups, at the end of the log."""
+    """Return the members with an unreadable subscription at the end of the log, of one group or of all groups."""
     return _unread(warehouse, group, None, None, is_at_end=True)
 
 
 def unread_between(warehouse: Tables, start: datetime | None, end: datetime | None) -> list[Unread]:
-    """Return these members in a time range."""
+    """Return the members with an unreadable subscription in a time range."""
     return _unread(warehouse, None, start, end, is_at_end=False)
 
 
 def unread_in(description: Description) -> list[Unread]:
-    """Return these members of a described group."""
+    """Return the members with an unreadable subscription of a described group."""
     group = description.group
     if group.group_type != GroupType.CLASSIC or group.protocol_type != CONSUMER_PROTOCOL_TYPE:
         return []
@@ -53,7 +53,7 @@ def unread_in(description: Description) -> list[Unread]:
 
 
 def unexpiring_note(unread: Iterable[Unread]) -> str | None:
-    """Return a note on the offsets of such groups; None if there are none."""
+    """Return a note on the offsets of the groups of such members; None if there are none."""
     by_group = _by_group(unread)
     if not by_group:
         return None

@@ -149,7 +149,7 @@ def named_groups(warehouse: Tables, typed: Sequence[str], there: Sequence[str]) 
     Args:
         warehouse: the tables.
         typed: names, or patterns with ``*``.
-        there: the groups at the time asked about, which patterns are matched against.
+        there: the groups at the time of the question, with which patterns are compared.
 
     Raises:
         UsageError: a pattern matches no group.

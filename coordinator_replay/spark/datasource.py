@@ -88,7 +88,7 @@ def _columns(wanted: StructType) -> pa.Schema:
     """Return the fields of LOG_ROW that a schema names.
 
     Raises:
-        UsageError: it has another column, or one of another type.
+        UsageError: the schema has another column, or a column of another type.
     """
     types = {field.name: field.dataType for field in source_schema()}
     for field in wanted:
@@ -190,7 +190,7 @@ class SegmentReader(DataSourceReader):
         return [Segments(task) for task in together(segments, lambda segment: segment.file.size)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a task's segments; none where filters left no segment.
+        """Yield the rows of a task's segments; no rows if filters left no segment.
 
         Raises:
             InputError: the file can't be read.

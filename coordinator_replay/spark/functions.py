@@ -1,6 +1,6 @@
-"""SQL functions over copies of the topic made by others: Kafka Connect, MirrorMaker, a data lake.
+"""SQL functions for copies of the topic that other tools made: Kafka Connect, MirrorMaker, a data lake.
 
-They are columnar: Arrow arrays in and out.
+The functions are columnar: they take and return Arrow arrays.
 """
 
 import pyarrow as pa

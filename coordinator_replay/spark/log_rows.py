@@ -20,7 +20,7 @@ _POSITION = [
 LOG_ROW = pa.schema([*_POSITION, *DECODED_ROW, pa.field("key", pa.binary()), pa.field("value", pa.binary())])
 """Columns for one record of a log, or one damaged range of it: position and producer, the decoded record, its bytes.
 
-The bytes of a decoded record are null unless they are asked for.
+The bytes of a decoded record are null unless the reader asked for them.
 """
 
 _LOG_NAMES = {_RENAMED.get(name, name): name for name in LOG_RECORD.names}

@@ -87,7 +87,7 @@ class PositionFilter:
         return is_within and (self.chosen is None or log_partition in self.chosen)
 
     def meets(self, first: int, behind: int) -> bool:
-        """Return whether any of the offsets from the first up to, not including, the other are asked for."""
+        """Return whether the query asks for any offset from ``first`` to before ``behind``."""
         return first <= self.log_offsets.last and behind > self.log_offsets.first
 
     def skipped(self) -> list[tuple[int, int]]:

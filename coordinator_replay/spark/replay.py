@@ -243,7 +243,7 @@ def _replay(batches: Iterable[pa.RecordBatch], context: ReplayContext) -> Iterat
 
     Args:
         batches: rows in STREAM, in any order.
-        context: what the replay needs in addition.
+        context: the context of the replay.
     """
     with connected() as connection:
         connection.register("batches", reader_of(batches, STREAM))
@@ -270,7 +270,7 @@ def _each_once(rows: Iterable[InputRow]) -> Iterator[InputRow]:
 
 
 def _replayed(batches: Iterable[pa.RecordBatch], context: ReplayContext) -> Iterator[pa.RecordBatch]:
-    """Replay whole groups: rows in ROW."""
+    """Replay whole groups; yield rows in ROW."""
     waiting: dict[str, list[Mapping[str, Any]]] = {name: [] for name in TABLES}
     with few_collections():
         for name, row in _replay(batches, context):

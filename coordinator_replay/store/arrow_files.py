@@ -23,7 +23,7 @@ class _Readable(Protocol):
     """An open file that threads may read at the same time; files of pyarrow are such files."""
 
     def read_at(self, nbytes: int, offset: int) -> bytes:
-        """Return the bytes at a place."""
+        """Return the bytes at an offset of the file."""
 
     def close(self) -> None:
         """Close the file."""
@@ -109,7 +109,7 @@ class ArrowFiles(AbstractFileSystem):  # type: ignore[misc]
         return ReadHandle(filesystem.open_input_file(place))
 
     def info(self, path: str, **_options: Any) -> dict[str, Any]:
-        """Return how large a file is."""
+        """Return the size of a file."""
         uri = self.uri_of(path)
         own = local_path(uri)
         if own is not None:
@@ -118,7 +118,7 @@ class ArrowFiles(AbstractFileSystem):  # type: ignore[misc]
         return {"name": path, "size": filesystem.get_file_info(place).size, "type": "file"}
 
     def modified(self, _path: str) -> datetime:
-        """Return when a file was changed: never."""
+        """Return the same time for all files, because they never change."""
         return _UNCHANGED
 
     def uri_of(self, path: str) -> str:

@@ -1,6 +1,6 @@
-"""The begin of a run: a check that the tables are as finished runs left them, and the undoing of a killed run.
+"""The begin of a run: it checks that the tables are as finished runs left them, and undoes the changes of a killed run.
 
-No later step of the run has to check this again.
+No later step of the run checks this again.
 """
 
 from collections.abc import Mapping
@@ -46,7 +46,7 @@ class Begun:
 
 
 def _lost(path: str, opened: DeltaTable) -> str:
-    """Return a sentence on a table whose folder lacks files that its log names; an empty one if none is missing."""
+    """Return a sentence on a table whose folder lacks files that its log names; an empty text if no file is missing."""
     named = {unquote(name) for name in opened.get_add_actions().column("path").to_pylist() if "://" not in name}
     filesystem, folder = open_filesystem(path)
     there = filesystem.get_file_info(FileSelector(folder, recursive=True)) if named else []
@@ -66,7 +66,7 @@ def _states(store: Store, last: Finished, *, is_ledger_there: bool) -> list[Tabl
                 f"restore a backup, or audit into a new warehouse"
             )
         if opened is None or compared.damage or compared.is_ahead:
-            # A table that an unfinished run changed will be restored, and restoring checks the files itself.
+            # A table that an unfinished run changed is restored later, and restoring checks the files.
             return compared
         return replace(compared, damage=_lost(store.path(name), opened))
 

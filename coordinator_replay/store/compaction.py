@@ -52,7 +52,7 @@ def groups_of_small(files: Iterable[TableFile]) -> Iterator[list[TableFile]]:
 
 
 def upkeep_note(files: Iterable[TableFile], added: Iterable[DataFile]) -> str | None:
-    """Return a note that upkeep is due; None where no table has too many small files with the same partition values.
+    """Return a note that upkeep is due; None if no table has too many small files with the same partition values.
 
     Args:
         files: the files of all tables.
@@ -81,10 +81,10 @@ def rewrite(table: Table, folder: str, files: Sequence[TableFile], purge: Purge 
     """Write the rows of some files to new ones, in order.
 
     Args:
-        table: whose files they are.
+        table: the table of the files.
         folder: the table's folder.
         files: files with the same values of the partition columns.
-        purge: which rows are left out; None for none.
+        purge: the rows to leave out; None to keep all.
 
     Returns:
         The new files.

@@ -1,8 +1,9 @@
-"""DuckDB for sorting, joining and windows over rows in memory; rows that do not fit go to a folder of its own.
+"""DuckDB for sorting, joining and windows over rows in memory.
 
-Without that folder DuckDB would write below the current one, which in a Spark worker may be anywhere. Opening a
-database costs some 40 ms of CPU, a cursor less than one. So a process has one database for each number of threads,
-and each caller has a cursor. No other cursor sees the rows that a cursor registers.
+Rows that do not fit into memory go to a folder that DuckDB gets. Without such a folder, DuckDB would write into the
+current folder, which may be any folder in a Spark worker. Opening a database costs some 40 ms of CPU, a cursor less
+than one. So a process has one database for each number of threads, and each caller has a cursor. No other cursor sees
+the rows that a cursor registers.
 """
 
 import atexit
@@ -38,7 +39,7 @@ class _Database:
             config["threads"] = threads
         self._connection = duckdb.connect(config=config)
         self._connection.execute("SET GLOBAL TimeZone = 'UTC'")
-        # DuckDB doesn't know a stream's length, takes it for short, and would compare all pairs.
+        # DuckDB doesn't know a stream's length and takes it for short, so it would compare all pairs.
         self._connection.execute("SET GLOBAL asof_loop_join_threshold = 0")
         atexit.register(self._close)
 

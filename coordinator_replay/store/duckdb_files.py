@@ -46,7 +46,7 @@ def read_file(connection: duckdb.DuckDBPyConnection, select: str, uri: str) -> l
     """Return the rows of a small file.
 
     Args:
-        connection: what reads it.
+        connection: the connection that reads the file.
         select: a SELECT up to the function that reads it, such as ``read_parquet``.
         uri: the file, as a path or URI.
 

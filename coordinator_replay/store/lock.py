@@ -4,8 +4,8 @@ On a file system of this machine the operating system keeps the lock (``flock``,
 when its process dies. Other stores have no such lock, so a ``Lease`` replaces it: an object that says who is at work
 and until when. The run renews it while it lives.
 
-The tables stay whole without either: Delta refuses the second of two conflicting commits. The lock only spares a run
-work that Delta would refuse.
+The tables stay whole without lock or lease: Delta refuses the second of two conflicting commits. The lock only spares a
+run work that Delta would refuse.
 """
 
 import json
@@ -96,9 +96,9 @@ class FileGuard:
         return True
 
     def holder(self) -> Holder | None:
-        """Return who has the lock.
+        """Return the holder of the lock.
 
-        A holder writes its name a moment after taking the lock; None if it doesn't.
+        A holder writes its name just after it takes the lock. None if no name is written.
         """
         until = time.monotonic() + _HOLDER_FILE_SECONDS
         while True:
@@ -119,9 +119,9 @@ class Lease:
 
     A lease is weaker than a lock. Not every object store can refuse to overwrite an object, so two runs that begin in
     the same second may both write a lease. Each run then waits and reads the lease; the run that does not find its
-    own gives way. A run that stalls for longer than its lease lasts loses it, and learns that at its end. The clocks
-    of the machines decide when a lease has run out: if they differ by more than its duration, it protects nothing.
-    Delta's check of each commit still does.
+    own gives way. A run that stalls for longer than its lease lasts loses the lease, and notices this at its end. The
+    clocks of the machines decide when a lease has run out: if they differ by more than its duration, it protects
+    nothing. Delta's check of each commit still does.
 
     Args:
         uri: the warehouse.
@@ -149,7 +149,7 @@ class Lease:
         return True
 
     def holder(self) -> Holder | None:
-        """Return who has the lease; None if nobody has, or the lease has run out."""
+        """Return the holder of the lease; None if there is no lease or it has run out."""
         lease = self._read()
         return Holder.read(lease) if lease is not None and float(lease.get("until", 0)) > time.time() else None
 

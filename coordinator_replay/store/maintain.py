@@ -156,7 +156,7 @@ class _Upkeep:
         if self.upkeep.keep is None or snapshot.table not in PURGED_BY:
             return 0
         purged_before = kept_since(snapshot.properties)
-        # Purged rows do not come back if a later run would keep rows for longer.
+        # Purged rows do not come back, even if a later run would keep rows for longer.
         since = max(filter(None, (purged_before, self.now - self.upkeep.keep)))
         if since != purged_before:
             # The property comes first: from now on nothing older is written, and questions about it are refused.

@@ -35,7 +35,10 @@ def check_place(uri: str) -> None:
 
 
 def delta_uri(uri: str) -> str:
-    """Return a path or URI as ``deltalake`` takes it: a path's special characters would be read as a URL's."""
+    """Return a path or URI as ``deltalake`` takes it.
+
+    Special characters of a path must be escaped, because it reads a path like a URL.
+    """
     return uri if "://" in uri else Path(uri).absolute().as_uri()
 
 

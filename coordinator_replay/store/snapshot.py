@@ -23,8 +23,8 @@ class TableFile:
         cluster: value of the partition column ``cluster``.
         bucket: value of the partition column ``bucket``; None for a table without buckets.
         is_open: value of the partition column ``is_open``; None for a table that does not separate open rows.
-        lowest: lower bounds by column, where the log has them.
-        highest: upper bounds by column, where the log has them.
+        lowest: lower bounds by column, as far as the log has them.
+        highest: upper bounds by column, as far as the log has them.
     """
 
     table: str
@@ -78,7 +78,7 @@ class Snapshot:
         return [file for file in self.every if cluster is None or file.cluster == cluster]
 
     def rows(self, cluster: str) -> int:
-        """Return how many rows a cluster has."""
+        """Return the number of rows of a cluster."""
         return sum(file.rows or 0 for file in self.files(cluster=cluster))
 
 

@@ -134,7 +134,7 @@ class ScratchFiles(AbstractFileSystem):  # type: ignore[misc]
         return self._files[path]
 
     def info(self, path: str, **_options: Any) -> dict[str, Any]:
-        """Return how large a file is."""
+        """Return the size of a file."""
         return {"name": path, "size": self._file(path).size(), "type": "file"}
 
     def isdir(self, _path: str) -> bool:

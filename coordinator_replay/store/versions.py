@@ -1,4 +1,6 @@
-"""Versions of tables that count: versions that finished runs left, and later versions that only moved rows.
+"""The version of each table that counts.
+
+It is the version that the last finished run left, or a later version that only moved rows.
 
 Delta commits one table at a time, and a run commits all of its tables at its end, the ledger last. A run that is
 killed in between leaves tables that are ahead of the ledger. So the ledger decides: its newest row holds the version
@@ -123,7 +125,7 @@ def state_of(
         connection: reads its log.
         path: the table's folder.
         name: its name.
-        newest: its newest version; None where it is missing.
+        newest: its newest version; None if the table is missing.
         last: the newest finished run.
 
     Raises:

@@ -1,1 +1,1 @@
-"""Answers as a whole: the rows of a question, the notes that belong to them, and what they stand on."""
+"""Whole answers: the rows of a question, their notes, and the basis of the answer."""

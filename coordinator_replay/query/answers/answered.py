@@ -1,4 +1,4 @@
-"""An answer before anybody shows it."""
+"""An answer in a form that does not depend on how it is shown."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ class Answered(Generic[T]):
     """Rows of an answer, with their notes and their basis.
 
     Attributes:
-        content: what was asked for.
-        notes: sentences beside it; None is left out.
-        basis: what it stands on; None where it is about no single cluster.
+        content: the content of the answer.
+        notes: sentences about the content; None is left out.
+        basis: the basis of the answer; None if the answer is not about a single cluster.
     """
 
     content: T
@@ -28,7 +28,7 @@ class Answered(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows(Answered[Sequence[T]], Generic[T]):
-    """Rows that were asked for.
+    """An answer that consists of rows.
 
     Attributes:
         row_type: the class of the rows.
@@ -38,13 +38,13 @@ class Rows(Answered[Sequence[T]], Generic[T]):
 
 
 def nothing_note(warehouse: Tables, what: str, rows: Sequence[object], group: str | None = None) -> str | None:
-    """Return what to say where no row matches.
+    """Return a note if there is no row; None if there are rows.
 
     Args:
         warehouse: the tables.
         what: the name of a row.
         rows: the rows.
-        group: the group that they are about; all if None.
+        group: the group that the rows are about; all groups if None.
     """
     if rows:
         return None

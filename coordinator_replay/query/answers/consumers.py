@@ -1,4 +1,4 @@
-"""Answers about who reads a topic."""
+"""Answers about the readers of a topic."""
 
 from datetime import datetime
 
@@ -19,8 +19,8 @@ def consumers(
     Args:
         warehouse: the tables.
         topic: the topic's name or id.
-        start: members still there after this time, and commits from then on; all if None.
-        end: members there before this time, and commits before it; all if None.
+        start: leave out members that were gone by this time, and earlier commits; all if None.
+        end: leave out members that joined at or after this time, and commits from then on; all if None.
         who: conditions on names of groups, clients and hosts.
     """
     found = [

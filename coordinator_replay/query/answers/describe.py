@@ -34,7 +34,7 @@ def describe(warehouse: Tables, group: str, at: datetime | None) -> Answered[Des
 
 
 def join_phase_note(warehouse: Tables, group: str, at: datetime | None) -> str | None:
-    """Return a broker log's facts on a rebalance that was going on."""
+    """Return a note on the rebalance in progress, as brokers' logs show it; None if none was in progress."""
     phase = join_phase_at(warehouse, group, at)
     if phase is None:
         return None

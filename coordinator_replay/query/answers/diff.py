@@ -1,4 +1,4 @@
-"""Answers about what changed between two times, or differs between two clusters."""
+"""Answers about changes between two times, or differences between two clusters."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,10 +32,10 @@ def diff(first: Side, last: Side) -> Answered[Comparison]:
 
     Args:
         first: the first point in time.
-        last: the second one.
+        last: the second point in time.
 
     Raises:
-        UsageError: the second time lies before the first.
+        UsageError: the second time is before the first.
     """
     warehouse = last.warehouse
     notes = [warehouse.check_moment(first.at), warehouse.check_moment(last.at)]
@@ -55,15 +55,15 @@ def diff(first: Side, last: Side) -> Answered[Comparison]:
 
 
 def diff_with(warehouse: Tables, other: str, at: datetime | None) -> Answered[Comparison]:
-    """Return what is not the same in another cluster of a warehouse.
+    """Return what differs in another cluster of a warehouse.
 
     Args:
         warehouse: the tables.
-        other: the other cluster's name; its values are those after.
+        other: the other cluster's name; its values are shown as the values after.
         at: the point in time; the end of each log if None.
     """
     tables = Tables(warehouse.uri, other, warehouse.zone)
-    # A cluster that the warehouse does not have is an error, not an empty one.
+    # A cluster that is not in the warehouse is an error; it is not treated as empty.
     tables.check_range(None, None)
     notes = [warehouse.check_moment(at), tables.check_moment(at)]
     changes = changes_between(Side(warehouse, at), Side(tables, at))

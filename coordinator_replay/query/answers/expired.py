@@ -21,7 +21,7 @@ class Expiry:
 
     Attributes:
         offsets: the offsets.
-        looked_until: the time up to which offsets that expire were looked for; None where no audit says it.
+        looked_until: the time up to which expiring offsets were looked for; None if no audit recorded it.
     """
 
     offsets: Sequence[ExpiredOffset]
@@ -37,14 +37,14 @@ def expired(
     until: datetime | None,
     who: Who,
 ) -> Answered[Expiry]:
-    """Return offsets that expired or are about to, the earliest first.
+    """Return offsets that expired or will expire soon, the earliest first.
 
     Args:
         warehouse: the tables.
-        group: only of this group; of all if None.
-        statuses: only these; all if empty.
-        within: only offsets that are still there and expire so soon after the end of the log.
-        until: only offsets that are still there and expire up to this time, in place of ``within``.
+        group: only of this group; of all groups if None.
+        statuses: only offsets with these statuses; all if empty.
+        within: only offsets in force that expire within this duration after the end of the log.
+        until: only offsets in force that expire up to this time; replaces ``within``.
         who: conditions on groups at the end of the log.
     """
     wanted = [chosen(status.upper(), STATUSES, "status") for status in statuses]

@@ -1,4 +1,4 @@
-"""Answers about what an operator should look at."""
+"""Answers about findings."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -23,18 +23,18 @@ def findings(
     since: datetime | None,
     who: Who,
 ) -> Rows[Finding]:
-    """Return what an operator should look at, the most severe and latest first.
+    """Return findings, the most severe and latest first.
 
     Args:
         warehouse: the tables.
-        start: only those last seen at this time or later.
-        end: only those first seen before this time.
-        severity: only this severity and those above it.
-        rules: only of these rules; of all if empty.
-        group: only about this group.
+        start: only findings last seen at this time or later.
+        end: only findings first seen before this time.
+        severity: only findings of this severity or more severe.
+        rules: only findings of these rules; of all rules if empty.
+        group: only findings about this group.
         is_new: only findings first stored by the last audit that read new records, or later.
-        since: only those first stored by an audit that began at this time or later.
-        who: conditions on groups; findings about no group meet conditions on names to leave out only.
+        since: only findings first stored by an audit that began at this time or later.
+        who: conditions on groups. A finding about no group meets only conditions that exclude names.
     """
     lowest = None if severity is None else chosen(severity.lower(), SEVERITIES, "severity")
     found = findings_of(

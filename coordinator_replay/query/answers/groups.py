@@ -1,4 +1,4 @@
-"""Answers about which groups there are."""
+"""Answers about the groups of a cluster."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -59,22 +59,22 @@ def deleted_groups(warehouse: Tables, at: datetime | None, *, types: Sequence[st
     note = warehouse.check_moment(at)
     deleted = groups_deleted_by(warehouse, at, types=types)
     if not warehouse.completeness.is_whole:
-        # Of these it is not on record whether they were there again.
+        # If a deleted group's state is Unknown, it may have been created again.
         unknown = {group.group_id for group in groups_at(warehouse, at, states=[UNKNOWN])}
         deleted = [deletion for deletion in deleted if deletion.group_id not in unknown]
     notes = [nothing_note(warehouse, "deleted group", deleted), note]
-    # What was deleted at any time before belongs to the answer, too.
+    # The answer includes deletions at any earlier time.
     return Rows(content=deleted, row_type=DeletedGroup, notes=notes, basis=basis_from(warehouse))
 
 
 def chosen_groups(warehouse: Tables, typed: Sequence[str], at: datetime | None, *, is_all: bool, who: Who) -> list[str]:
-    """Return the groups at a point in time that names, patterns with ``*`` and conditions mean, by name.
+    """Return the groups at a point in time that match names, patterns with ``*`` and conditions, sorted by name.
 
     Args:
         warehouse: the tables.
         typed: names and patterns.
         at: the point in time; the end of the log if None.
-        is_all: all groups, in place of names.
+        is_all: return all groups, whatever ``typed`` names.
         who: further conditions.
     """
     if not is_all and who.is_everyone and not any(map(is_pattern, typed)):

@@ -1,4 +1,4 @@
-"""Answers about what a time range cost over all groups."""
+"""Answers about the costs of a time range over all groups."""
 
 from datetime import datetime
 
@@ -11,7 +11,7 @@ from coordinator_replay.query.tables import Tables
 
 
 def impact(warehouse: Tables, start: datetime | None, end: datetime | None) -> Answered[Impact]:
-    """Return what a time range cost over all groups."""
+    """Return the costs of a time range over all groups."""
     cost = impact_of(warehouse, start, end)
     notes = [unaudited_note(warehouse), undecoded_note(warehouse)]
     return Answered(content=cost, notes=notes, basis=basis_from(warehouse, start))

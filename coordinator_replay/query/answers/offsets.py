@@ -1,4 +1,4 @@
-"""Answers about committed offsets, at a point in time and one after the other."""
+"""Answers about committed offsets: at a point in time, and their history."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -86,7 +86,7 @@ def offsets_of_groups(
 
 
 def _unproven_note(offsets: Sequence[CommittedOffset]) -> str | None:
-    """Return a note on offsets that may not have been committed; None without one."""
+    """Return a note on offsets that may not have been committed; None without such offsets."""
     unproven = sum(offset.is_proven is False for offset in offsets)
     if not unproven:
         return None
@@ -94,7 +94,7 @@ def _unproven_note(offsets: Sequence[CommittedOffset]) -> str | None:
 
 
 def _no_offset_note(warehouse: Tables, group: str, topics: Sequence[str], basis: Basis) -> str:
-    """Return what to say where no committed offset is shown."""
+    """Return a note for an answer without committed offsets."""
     if any(state.group_type == GroupType.SHARE for state in groups_at(warehouse, None, group=group)):
         return (
             f"{group!r} is a share group: its offsets are in __share_group_state, which is not in this log; "
@@ -115,7 +115,7 @@ def offset_history(
         warehouse: the tables.
         group: the group.
         topic: the topic, also with a partition (``orders-4``).
-        partition: only this one; all of the topic if None.
+        partition: only this partition; all partitions of the topic if None.
         start: offsets in force after this time; all if None.
         end: offsets committed before this time; all if None.
     """

@@ -1,4 +1,4 @@
-"""Answers about who owned a partition."""
+"""Answers about the owners of a partition."""
 
 from datetime import datetime
 
@@ -11,7 +11,7 @@ from coordinator_replay.query.tables import END, Tables
 
 
 def owner(warehouse: Tables, group: str, topic: str, partition: int, at: datetime | None) -> Answered[Owners]:
-    """Return which members of a group owned a partition at a point in time; the end of the log if None."""
+    """Return the members of a group that owned a partition at a point in time (at the end of the log if None)."""
     note = warehouse.check_moment(at)
     owners = owners_at(warehouse, group, topic, partition, at)
     inherited = inherited_note((owner.member_id, owner.is_client_inherited) for owner in owners.owners)
@@ -22,7 +22,7 @@ def owner(warehouse: Tables, group: str, topic: str, partition: int, at: datetim
 def owners_in_range(
     warehouse: Tables, group: str, topic: str, partition: int, start: datetime | None, end: datetime | None
 ) -> Answered[Owners]:
-    """Return all that owned a partition in a time range."""
+    """Return all members that owned a partition in a time range."""
     rows = owners_between(warehouse, group, topic, partition, start, end)
     basis = basis_from(warehouse, start, group=group)
     is_exact = basis.is_complete and all(row.is_exact for row in rows)
@@ -32,13 +32,13 @@ def owners_in_range(
 
 
 def owned_partitions(warehouse: Tables, group: str, topic: str, partition: int | None) -> tuple[str, tuple[int, ...]]:
-    """Return a topic and its partitions, as people and Kafka's tools write them.
+    """Return the topic and the partitions that a user or Kafka's tools wrote.
 
     Args:
         warehouse: the tables.
         group: the group.
-        topic: what was typed; a name or an id with all that the group owned if it names no partition.
-        partition: the partition, where it stands beside the topic.
+        topic: the typed text. If it names no partition, the result has all partitions that the group owned.
+        partition: the partition, if it was given separately.
     """
     owned = owned_topics(warehouse, group)
     if partition is not None:
@@ -47,7 +47,7 @@ def owned_partitions(warehouse: Tables, group: str, topic: str, partition: int |
     if partitions:
         return name, partitions
     if name not in owned:
-        # The question of one partition says what the tables do know.
+        # The question about partition 0 fails with a message that says what the tables know.
         return name, (0,)
     low, high = owned[name]
     return name, tuple(range(low, high + 1))

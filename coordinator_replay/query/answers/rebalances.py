@@ -1,4 +1,4 @@
-"""Answers about rebalances, and about why there were any."""
+"""Answers about rebalances and their causes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,15 +27,15 @@ def rebalances(
     last: int | None,
     who: Who,
 ) -> Rows[Rebalance]:
-    """Return when and why groups rebalanced.
+    """Return the rebalances of groups.
 
     Args:
         warehouse: the tables.
-        group: only of this group; of all if None.
-        start: those not over before this time.
+        group: only of this group; of all groups if None.
+        start: only rebalances not over before this time.
         end: only rebalances that began before this time.
-        causes: only of these causes, or that could also be of them; all if empty.
-        last: only this number of the latest; all if None.
+        causes: only rebalances with one of these causes, as cause or alternative; all if empty.
+        last: only this number of the latest rebalances; all if None.
         who: conditions on groups.
     """
     found = _in_range(warehouse, group, start, end, causes, last, who)
@@ -49,12 +49,12 @@ def rebalances(
 
 @dataclass(frozen=True, slots=True)
 class Reasons:
-    """Rebalances with what explains them.
+    """Rebalances with explanations.
 
     Attributes:
         rebalances: the rebalances.
-        hold_ups: by rebalance id, which member blocked a rebalance, where the log shows it.
-        summary: all of them in three sentences; none where they are few.
+        hold_ups: the member that blocked a rebalance, by rebalance id, if the log shows it.
+        summary: three sentences about all of them; empty if they are few.
     """
 
     rebalances: Sequence[Rebalance]
@@ -72,23 +72,23 @@ def why(
     last: int | None,
     who: Who,
 ) -> Answered[Reasons]:
-    """Return why groups rebalanced in a time range, see ``rebalances``."""
+    """Return rebalances in a time range with explanations, see ``rebalances``."""
     found = _in_range(warehouse, group, start, end, causes, last, who)
     asked = None if group is None else resubscription_note(warehouse, group, start, end)
-    # What goes on at the end of the log is the last thing that happened to a group.
+    # A rebalance in progress at the end of the log is the last event of its group.
     phase = None if group is None or end is not None else join_phase_note(warehouse, group, None)
     notes = [phase, nearby_note(warehouse, found), asked]
     return _reasons(warehouse, found, group, start, end, causes, notes)
 
 
 def why_at(warehouse: Tables, group: str | None, at: datetime, *, causes: Sequence[str], who: Who) -> Answered[Reasons]:
-    """Return why groups rebalanced at a point in time, or last before it.
+    """Return the rebalances in progress at a point in time, or the last ones before it, with explanations.
 
     Args:
         warehouse: the tables.
-        group: only of this group; of all if None.
+        group: only of this group; of all groups if None.
         at: the point in time.
-        causes: only of these causes, or that could also be of them; all if empty.
+        causes: only rebalances with one of these causes, as cause or alternative; all if empty.
         who: conditions on groups.
     """
     note = warehouse.check_moment(at)
@@ -117,7 +117,7 @@ def _reasons(
     notes: Sequence[str | None],
     last_note: str | None = None,
 ) -> Answered[Reasons]:
-    """Return rebalances with what explains them, and the notes on all such answers behind others."""
+    """Return rebalances with explanations; notes that all such answers have come after the given notes."""
     held_up = hold_ups(warehouse, group) if any(rebalance.held_up_by for rebalance in found) else {}
     absent = nothing_note(warehouse, "rebalance", found, group)
     basis = basis_from(warehouse, start, group=group)
@@ -145,7 +145,7 @@ def _in_range(
 
 
 def _alternatives_note(rebalances: Sequence[Rebalance], causes: Sequence[str]) -> str | None:
-    """Return a note on rebalances that have a cause asked for as an alternative only."""
+    """Return a note on rebalances that have a wanted cause only as an alternative."""
     others = sum(rebalance.matched_by == "alternative" for rebalance in rebalances)
     if not others:
         return None

@@ -1,4 +1,4 @@
-"""Answers about what restarts of a group's members cost."""
+"""Answers about the costs of rollouts."""
 
 from datetime import datetime
 
@@ -11,13 +11,13 @@ from coordinator_replay.query.tables import Tables
 
 
 def rollouts(warehouse: Tables, group: str | None, start: datetime | None, end: datetime | None) -> Rows[Rollout]:
-    """Return restarts of members that follow each other, with their costs, the most expensive first.
+    """Return rollouts, which are restarts of members in quick succession, with their costs; the most expensive first.
 
     Args:
         warehouse: the tables.
-        group: only of this group; of all if None.
-        start: rollouts that ended then or later; all if None.
-        end: rollouts that began before it; all if None.
+        group: only of this group; of all groups if None.
+        start: only rollouts that ended at this time or later; all if None.
+        end: only rollouts that began before this time; all if None.
     """
     found = rollouts_of(warehouse, start, end, group)
     notes = [nothing_note(warehouse, "rollout", found), unaudited_note(warehouse), undecoded_note(warehouse)]

@@ -18,7 +18,7 @@ from coordinator_replay.tables.views import views, words_of
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of a statement, with the names of their columns; none where the statement has no answer."""
+    """Rows of a statement, with the names of their columns; no columns if the statement returns nothing."""
 
     columns: Sequence[str]
     rows: Sequence[tuple[Any, ...]]
@@ -33,7 +33,7 @@ def sql(
         warehouse: the tables.
         statement: the statement.
         parameters: values for its ``$names``.
-        allow_files: let it read and write other files, attach databases and load extensions.
+        allow_files: let the statement read and write other files, attach databases and load extensions.
         timeout: the longest that it may take; no limit if None.
     """
     columns, rows = run_sql(warehouse, statement, parameters, allow_files=allow_files, timeout=timeout)
@@ -73,7 +73,7 @@ def saved(warehouse: Tables, query: str, values: Mapping[str, str], *, timeout: 
     Args:
         warehouse: the tables.
         query: its name.
-        values: of its parameters, as they would be typed.
+        values: values of its parameters, as they would be typed.
         timeout: the longest that it may take; no limit if None.
     """
     columns, rows = run_saved_query(warehouse, query, values, timeout)

@@ -1,4 +1,4 @@
-"""Answers about what happened to a group and to its members."""
+"""Answers about the events of a group and the states of its members."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -11,7 +11,7 @@ from coordinator_replay.query.timeline import MemberInterval, TimelineEvent, mem
 
 
 def timeline(warehouse: Tables, group: str, start: datetime | None, end: datetime | None) -> Rows[TimelineEvent]:
-    """Return what happened to a group in a time range, in log order."""
+    """Return the events of a group in a time range, in log order."""
     events = timeline_of(warehouse, group, start, end)
     return Rows(
         content=events,
@@ -22,7 +22,7 @@ def timeline(warehouse: Tables, group: str, start: datetime | None, end: datetim
 
 
 def members(warehouse: Tables, group: str, start: datetime | None, end: datetime | None) -> Rows[MemberInterval]:
-    """Return how each member of a group was in a time range, interval by interval, in log order."""
+    """Return the states of each member of a group in a time range, interval by interval, in log order."""
     intervals = member_intervals_of(warehouse, group, start, end)
     inherited = inherited_note((interval.member_id, interval.is_client_inherited) for interval in intervals)
     return Rows(
@@ -34,7 +34,7 @@ def members(warehouse: Tables, group: str, start: datetime | None, end: datetime
 
 
 def _no_event_note(warehouse: Tables, group: str, rows: Sequence[object]) -> str | None:
-    """Return what to say where nothing happened to a group."""
+    """Return a note if a group had no events; None if it had any."""
     if rows:
         return None
     on_record = "" if warehouse.completeness.is_whole else " on record"

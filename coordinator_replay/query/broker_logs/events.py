@@ -30,7 +30,7 @@ _WENT = {
     "SYNC_EXPIRED": _BY_REBALANCE_TIMEOUT,
 }
 _BY_ADMIN = "member was removed by an admin"
-"""The client reason of ``Admin.removeMembersFromConsumerGroup`` where the admin gives none."""
+"""The client reason of ``Admin.removeMembersFromConsumerGroup`` if the admin gives none."""
 
 _LOGGED_AT = attrgetter("logged_at")
 _IDS = re.compile(r"[^\s,()\[\]]+")
@@ -63,7 +63,7 @@ class GroupLine:
 
     @property
     def source(self) -> str:
-        """Return whose log the line is from."""
+        """Return in words from which broker's log the line is."""
         return f"log of {broker_name(self.broker)}"
 
     @property
@@ -97,7 +97,7 @@ def group_lines(warehouse: Tables, group: str) -> list[GroupLine]:
 def departure_of(
     lines: Sequence[GroupLine], member_id: str | None, at: datetime | None, *, classic: bool
 ) -> str | None:
-    """Return how a removed member left; None if no line says it, or if lines disagree.
+    """Return in words how a removed member left; None if no line shows it, or if lines disagree.
 
     Args:
         lines: lines about the group, by time.

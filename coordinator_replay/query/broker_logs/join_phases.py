@@ -1,9 +1,9 @@
 """States that a classic group never writes: PreparingRebalance and CompletingRebalance, by the brokers' own logs.
 
-A rebalance of table ``rebalances`` whose beginning comes from a broker's log was in progress from then until it was
-over. The coordinator's last line in that time shows the phase (``ClassicGroupState``): "Preparing to rebalance group"
-begins PreparingRebalance, "Stabilized group" begins CompletingRebalance. Lines from before the coordinator loaded the
-group's log partition again don't count: a loaded group is in the state of its last record.
+If the beginning of a rebalance in table ``rebalances`` comes from a broker's log, the rebalance was in progress from
+then until its end. The coordinator's last line in that time shows the phase (``ClassicGroupState``): "Preparing to
+rebalance group" begins PreparingRebalance, "Stabilized group" begins CompletingRebalance. Lines from before the
+coordinator loaded the group's log partition again don't count: a loaded group is in the state of its last record.
 
 If the broker's log lacks the line about the end of a join phase, no line can be matched to the rebalance's record. Then
 the table has no beginning of that rebalance. Even so, a line shows that the group left the generation before it, and
@@ -134,7 +134,7 @@ def join_phases(
         warehouse: the tables.
         partitions: groups, each with its log partition.
         at: the point in time; the end of the records and of the logs if None.
-        group: only this one.
+        group: only this group.
     """
     if not partitions or not warehouse.has_rows("broker_log"):
         return {}
@@ -162,8 +162,8 @@ def awaited_members(
 ) -> list[str]:
     """Return members that a coordinator in PreparingRebalance may be waiting for.
 
-    A broker logs a member's rejoin only if it begins a rebalance, so some of the returned members may have joined
-    already: no others are awaited. New members count from the time when they got an id.
+    A broker logs a member's rejoin only if it begins a rebalance. So some of the returned members may have joined
+    already, but no other members are awaited. New members count from the time when they got an id.
 
     Args:
         warehouse: the tables.
