@@ -1,10 +1,10 @@
 """The simulated group coordinator, and what-if: a recorded group run again under other settings.
 
-``door`` is the way in: ``simulate`` runs a script of requests, ``what_if`` a recorded group. No audit and no other
-question imports what lies behind it. The parts lie in several layers, and contracts hold each of them there:
+``door`` is the entrance: ``simulate`` runs a script of requests, and ``what_if`` runs a recorded group. Audits and
+other questions import nothing else of this package. The parts are in layers, which import contracts enforce:
 
 * ``coordinator``: Kafka's group coordinator, plain Python;
 * ``what_if``: simulated consumers, runs and their comparison with the record, plain Python;
-* ``recorded_groups``: what the tables have of a group, and ``what_if`` of it;
+* ``recorded_groups``: reads a group from the tables, and runs ``what_if`` on it;
 * ``page`` draws the lives, ``simulated_log`` writes a log, ``commands`` has the commands of the command line.
 """

@@ -1,4 +1,4 @@
-"""The way into the simulation: what others may use of it, each loaded when somebody asks for it."""
+"""The entrance to the simulation: the names that other rooms may use, each loaded at its first use."""
 
 from typing import TYPE_CHECKING
 

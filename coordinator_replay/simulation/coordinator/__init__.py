@@ -1,7 +1,7 @@
 """Kafka's group coordinator: requests and time in, responses and records out.
 
-The other half of the engine, which replays what is written here. No I/O, no clock, no threads; the standard library
-and RE2. ``Coordinator`` is the way in.
+It is the counterpart of the engine, which replays the records that are written here. No I/O, no clock, no threads; the
+standard library and RE2. ``Coordinator`` is the way in.
 """
 
 from coordinator_replay.simulation.coordinator.config import Config

@@ -1,7 +1,7 @@
 """Configuration of the coordinator, by the brokers' own names.
 
-Defaults and bounds are from Kafka 4.3 (``GroupCoordinatorConfig``, ``GroupConfig``). Settings of a broker that this
-coordinator has no part for (threads, buffers, replication, share and streams groups) are accepted and change nothing.
+Defaults and bounds are from Kafka 4.3 (``GroupCoordinatorConfig``, ``GroupConfig``). Settings that have no effect here
+are accepted: threads, buffers, replication, share and streams groups.
 """
 
 from collections.abc import Mapping, Sequence
@@ -50,10 +50,10 @@ GROUP_NUMBERS: Mapping[str, str] = {
     "consumer.heartbeat.interval.ms": "group.consumer.heartbeat.interval.ms",
     "consumer.session.timeout.ms": "group.consumer.session.timeout.ms",
 }
-"""Settings of a single group, and the broker's setting each takes the place of."""
+"""Settings of a single group, each with the broker's setting that it replaces."""
 
 WITHOUT_EFFECT = ("group.coordinator.", "group.share.", "group.streams.", "share.", "streams.", "offsets.")
-"""How names of settings begin that are accepted and change nothing here."""
+"""Prefixes of the names of settings that are accepted without effect."""
 
 
 class Config:
@@ -88,7 +88,7 @@ class Config:
         return self._numbers[GROUP_NUMBERS[name]]
 
     def set_group(self, group_id: str, settings: Mapping[str, Any]) -> None:
-        """Give a group settings of its own, in place of all it had.
+        """Give a group its own settings; they replace all its earlier ones.
 
         Raises:
             UsageError: a setting is unknown or its value is not a number; the group's settings stay as they were.

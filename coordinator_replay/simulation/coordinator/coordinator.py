@@ -5,13 +5,12 @@ Rules of this package:
 - No I/O, no clock, no threads, no randomness: time is given, member ids are counted.
 - The hard state is the engine's. Every record is replayed by the engine as soon as it is written, and no operation
   changes that state in another way.
-- One operation at a time. It reads the state, checks, and gives back an ``Outcome`` with records and a response; a
-  check that fails raises ``RequestError`` and nothing is changed.
+- One operation at a time. It reads the state, checks, and returns an ``Outcome`` with records and a response. A failed
+  check raises ``RequestError``, and nothing changes.
 
-A protocol plugs in with functions ``(shard, request, reply) -> Outcome``, listed in ``HANDLERS``. An answer that has
-to wait is sent later, by keeping the ``Reply`` and calling ``send`` in another operation. Timers are set with
-``Shard.schedule``, whose operation is run like a request. ``Coordinator`` itself handles changes of topics and
-reloads.
+A protocol plugs in with functions ``(shard, request, reply) -> Outcome``, listed in ``HANDLERS``. To answer later, an
+operation keeps the ``Reply``, and another operation calls ``send``. Timers are set with ``Shard.schedule``, whose
+operation is run like a request. ``Coordinator`` itself handles changes of topics and reloads.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -49,7 +48,7 @@ HANDLERS: Mapping[str, Handler] = {
     "OffsetFetch": fetch.fetch,
     "OffsetDelete": fetch.delete,
 }
-"""Which function handles a request."""
+"""The function that handles each request."""
 
 DRAFT_HANDLERS: Mapping[str, Handler] = {
     **HANDLERS,
@@ -57,7 +56,7 @@ DRAFT_HANDLERS: Mapping[str, Handler] = {
     "PrepareAssignment": client_assignment.prepare,
     "InstallAssignment": client_assignment.install,
 }
-"""The same with the assignment on the client's side, where that is configured."""
+"""The functions that handle requests if assignment on the client's side is configured."""
 
 
 class Coordinator:
@@ -74,10 +73,10 @@ class Coordinator:
         """Begin with an empty log.
 
         Args:
-            config: settings; Kafka's defaults without them.
+            config: settings; Kafka's defaults if None.
             topics: the topics of the cluster.
             now_ms: time at the beginning, ms since the epoch.
-            observer: is told what set off each batch, rebalance and removal.
+            observer: called with the trigger of each batch, rebalance and removal.
 
         Raises:
             UsageError: the topics contradict each other.
@@ -89,7 +88,7 @@ class Coordinator:
 
     @property
     def now_ms(self) -> int:
-        """Return the time of now."""
+        """Return the present time."""
         return self._shard.now_ms
 
     @property
@@ -99,7 +98,7 @@ class Coordinator:
 
     @property
     def topics(self) -> Topics:
-        """Return the topics of now."""
+        """Return the present topics."""
         return self._shard.topics
 
     @property
@@ -108,7 +107,7 @@ class Coordinator:
         return self._shard.timers.next_at()
 
     def handle(self, request: Request, at_ms: int) -> list[Result]:
-        """Fire what is due by the time of the request, then take the request.
+        """Fire the timers that are due by the time of the request, then handle the request.
 
         Returns:
             Batches written and responses sent, in order; the request's own answer may come later.
@@ -128,7 +127,7 @@ class Coordinator:
         return self._taken()
 
     def advance(self, to_ms: int) -> list[Result]:
-        """Let time pass, and fire what is due in Kafka's order, up to the new time and at it.
+        """Let time pass, and fire the timers that are due up to the new time, included, in Kafka's order.
 
         Raises:
             UsageError: time goes back; nothing changes.
@@ -174,7 +173,7 @@ class Coordinator:
         return self._taken()
 
     def hold_jobs(self, *, hold: bool) -> list[Result]:
-        """Put background jobs (the resolution of regular expressions) off, or let them run again."""
+        """Postpone background jobs (the resolution of regular expressions), or let them run again."""
         self._shard.jobs_are_on_hold = hold
         self._shard.run_due()
         return self._taken()
@@ -188,7 +187,7 @@ class Coordinator:
         return self._taken()
 
     def replay(self, group_id: str) -> StateReplay:
-        """Return the group and its offsets as the records written so far leave them; empty where there is none."""
+        """Return the replay of a group and its offsets from the records written so far; it is empty without records."""
         return self._shard.replays.get(group_id) or StateReplay(group_id)
 
     def timers(self) -> dict[str, int]:
@@ -196,7 +195,7 @@ class Coordinator:
         return self._shard.timers.remaining(self._shard.now_ms)
 
     def dump(self) -> dict[str, Any]:
-        """Return the inner state of all groups, what no record says included."""
+        """Return the inner state of all groups, including state that no record has."""
         return dump(self._shard)
 
     def _load(self) -> None:

@@ -1,7 +1,7 @@
 """Kafka's error codes, and the exception by which a check refuses a request.
 
-A check raises ``RequestError`` before anything is changed; the client reads the error response of the request's
-kind then; a kind without one fails as a whole.
+A check raises ``RequestError`` before anything changes. The client gets the error response of the request's kind. A
+kind without an error response fails as a whole.
 """
 
 from collections.abc import Mapping
@@ -50,7 +50,7 @@ class RequestError(CoordinatorReplayError):
     Attributes:
         error: Kafka's name of the error.
         code: its number.
-        message: what the response says of it; None where the response says nothing.
+        message: the message in the response; None if it has none.
     """
 
     def __init__(self, error: str, message: str | None = None) -> None:
@@ -73,7 +73,7 @@ SILENT_ERRORS = frozenset({"UNKNOWN_SERVER_ERROR"})
 
 
 def error_response(request: Request, error: RequestError) -> Body | None:
-    """Return the body of the response to a request that is refused, None where its kind has no error response."""
+    """Return the body of the response to a refused request; None if its kind has no error response."""
     body, code = request.body, error.code
     match request.api:
         case "ConsumerGroupDescribe" | "DescribeGroups" | "OffsetFetch":

@@ -1,9 +1,9 @@
 """Requests to groups of more than one type: the classic protocol's, ListGroups, DeleteGroups.
 
-JoinGroup, SyncGroup, Heartbeat and LeaveGroup first check the request itself. Then they hand it to the group's type:
-``classic`` for classic groups, ``consumer.classic_members`` for consumer groups. Mirrors the parts of
-``GroupCoordinatorService`` and ``GroupMetadataManager`` that choose between group types, and what ``KafkaApis`` does
-to requests of old versions.
+JoinGroup, SyncGroup, Heartbeat and LeaveGroup first check the request itself. Then they pass it to the code for the
+group's type: ``classic`` for classic groups, ``consumer.classic_members`` for consumer groups. Mirrors the parts of
+``GroupCoordinatorService`` and ``GroupMetadataManager`` that choose between group types, and what ``KafkaApis`` does to
+requests of old versions.
 """
 
 from coordinator_replay.engine.classic_group import ClassicGroup
@@ -33,7 +33,7 @@ def join_group(shard: Shard, request: Request, reply: Reply) -> Outcome:
     """Handle JoinGroup.
 
     Raises:
-        RequestError: the request is refused before it comes to a group.
+        RequestError: the request is refused before it reaches a group.
     """
     body = request.body
     _check_group_id(body["groupId"])
@@ -67,7 +67,7 @@ def _join_classic_group(shard: Shard, request: Request, reply: Reply) -> Outcome
     outcome = Join(shard, live, request, reply).run()
     if outcome.records:
         return outcome
-    # The record of a group that was just created, whatever became of it since.
+    # The record of a group that was just created, even if the group has changed since.
     created = record_helpers.classic_group(ClassicGroup(group_id, state_timestamp_ms=live.state_timestamp_ms))
     return outcome._replace(records=(*tombstones, created))
 
@@ -132,7 +132,7 @@ def leave_group(shard: Shard, request: Request, _: Reply) -> Outcome:
 
 
 def list_groups(shard: Shard, request: Request, _: Reply) -> Outcome:
-    """List the groups whose state and type are asked for; no filter asks for all, case does not count."""
+    """List the groups with wanted states and types; without a filter, all groups. Case does not count."""
     states = {state.lower().strip() for state in request.body["statesFilter"]}
     types = {name.lower() for name in request.body["typesFilter"]}
     groups = []
@@ -153,7 +153,10 @@ def list_groups(shard: Shard, request: Request, _: Reply) -> Outcome:
 
 
 def delete_groups(shard: Shard, request: Request, _: Reply) -> Outcome:
-    """Delete groups without members, in the order of a hash set: for each first the offsets, then its other records."""
+    """Delete groups without members, in the order of a hash set.
+
+    Each group loses first its offsets, then its other records.
+    """
     records: list[NewRecord] = []
     results = []
     for group_id in hash_set(request.body["groupsNames"], string_hash):
@@ -183,7 +186,7 @@ def deletable_group(shard: Shard, group_id: str) -> Group:
 
 
 def group_tombstones(shard: Shard, group: Group) -> list[NewRecord]:
-    """Return tombstones of all that a classic or consumer group's records say; its timers stop."""
+    """Return tombstones of all keys of a classic or consumer group, and stop its timers."""
     if isinstance(group, ConsumerGroup):
         return consumer_group_tombstones(shard, group)
     if isinstance(group, ClassicGroup):
@@ -204,7 +207,7 @@ def offset_tombstones(shard: Shard, group_id: str) -> list[NewRecord]:
 
 
 def load_group(shard: Shard, group_id: str) -> None:
-    """Begin with a classic group of a loaded partition: heartbeat timers run, a group over the limit rebalances."""
+    """Start a classic group of a loaded partition: heartbeat timers run, and a group over the size limit rebalances."""
     live = shard.group(group_id)
     if not isinstance(live, LiveClassicGroup):
         return
@@ -220,7 +223,7 @@ def load_group(shard: Shard, group_id: str) -> None:
 
 
 def unload(shard: Shard) -> None:
-    """Leave the classic groups to another leader: parked requests are answered with NOT_COORDINATOR."""
+    """Give up the classic groups to another leader: waiting requests are answered with NOT_COORDINATOR."""
     for group_id in shard.group_ids():
         live = shard.group(group_id)
         if not isinstance(live, LiveClassicGroup):

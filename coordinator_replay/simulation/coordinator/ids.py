@@ -13,7 +13,7 @@ VERSION_4 = bytes((0, 0, 0, 0, 0, 0, 0x40, 0, 0x80, 0))
 
 
 class MemberIds:
-    """Makes member ids as the coordinator does."""
+    """A maker of member ids in the coordinator's form."""
 
     __slots__ = ("_uuids",)
 

@@ -23,10 +23,11 @@ V = TypeVar("V")
 
 DEFAULT_CAPACITY = 16
 TREE_CAPACITY = 64
-"""A smaller table grows where a bin is crowded, however empty the rest is; a larger one makes a tree of the bin."""
+"""A table smaller than this grows if a bin is crowded, however empty the rest is; a larger table makes a tree of the
+bin."""
 
 CROWD = 9
-"""So many keys crowd a bin for ``put``; for ``compute`` and its kin it is one less."""
+"""Number of keys with which a bin counts as crowded for ``put``; for ``compute`` and similar methods it is one less."""
 
 _LONG = 0xFFFFFFFFFFFFFFFF
 _FIBONACCI = -7046029254386353131
@@ -54,7 +55,7 @@ def table_size_for(capacity: int) -> int:
 
 
 class _Order(MutableMapping[K, V]):
-    """A mapping that iterates in an order of its own."""
+    """A mapping with its own order of iteration."""
 
     __slots__ = ("_hash_of", "_places", "_values")
 
@@ -79,12 +80,12 @@ class _Order(MutableMapping[K, V]):
 class HashOrder(_Order[K, V]):
     """A mapping that iterates in the order of a ``java.util.HashMap`` with the same history.
 
-    Bins are iterated by the low bits of the spread hash. Inside a bin ``put`` appends and growing keeps the order, so
+    Bins are iterated by the low bits of the spread hash. Inside a bin, ``put`` appends and growing keeps the order, so
     keys have the order of insertion. Only ``compute`` and similar methods put a new key first.
 
     Args:
         hash_of: ``hashCode`` of a key.
-        capacity: what the table was created with; later it only grows.
+        capacity: the capacity with which the table was created; it only grows.
     """
 
     __slots__ = ("_capacity", "_counts", "_head", "_tail")
@@ -98,7 +99,7 @@ class HashOrder(_Order[K, V]):
 
     @classmethod
     def copy_of(cls, hash_of: Callable[[K], int], items: Iterable[tuple[K, V]]) -> "HashOrder[K, V]":
-        """Return the table that ``new HashMap<>(other)`` makes of entries in the other's order."""
+        """Return the table that ``new HashMap<>(other)`` makes from entries in the order of the other table."""
         entries = list(items)
         table: HashOrder[K, V] = cls(hash_of, int(len(entries) / 0.75 + 1.0) if entries else DEFAULT_CAPACITY)
         for key, value in entries:
@@ -163,7 +164,7 @@ def hash_set(items: Iterable[K], hash_of: Callable[[K], int], size: int = 0) -> 
     Args:
         items: its elements.
         hash_of: ``hashCode`` of an element.
-        size: of the collection that the set was made from at once; 0 where it was made empty.
+        size: size of the collection from which the set was made; 0 if it was made empty.
     """
     table: HashOrder[K, None] = HashOrder(hash_of, max(int(size / 0.75) + 1, DEFAULT_CAPACITY))
     for item in items:

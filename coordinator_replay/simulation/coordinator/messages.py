@@ -1,8 +1,8 @@
-"""Requests as they come in and responses as they go out: complete, checked, and in the fields of their version.
+"""Requests and responses: complete, checked, and with the fields of their version.
 
-A request's body is Kafka's JSON form of the message; fields that are left out have the message's defaults. A field
-that the version does not have counts where it is given, as it does when Kafka reads that form. The messages are defined
-in ``schemas/messages``.
+A request's body is Kafka's JSON form of the message; fields that are left out have the message's defaults. A given
+field counts even if the version does not have it, as when Kafka reads that form. The messages are defined in
+``schemas/messages``.
 """
 
 import base64
@@ -20,8 +20,8 @@ Body = dict[str, Any]
 ZERO_UUID = "AAAAAAAAAAAAAAAAAAAAAA"
 NATURAL_DEFAULTS: Mapping[str, Any] = {"string": "", "bytes": "", "bool": False, "uuid": ZERO_UUID}
 DEFAULT_VERSIONS: Mapping[str, int] = {"OffsetCommit": 9, "OffsetFetch": 9}
-"""Where a request without a version does not take the latest: version 10 names topics by id, which the broker in front
-of the coordinator resolves."""
+"""Versions of requests without a version, if not the latest. Version 10 names topics by id, which the broker resolves
+before the coordinator."""
 
 
 class Request(NamedTuple):
@@ -29,8 +29,8 @@ class Request(NamedTuple):
 
     Attributes:
         api: Kafka's name of it, e.g. ``ConsumerGroupHeartbeat``.
-        body: its fields in Kafka's JSON form; left out ones have their defaults.
-        version: its version, None for the latest (OffsetCommit and OffsetFetch: 9).
+        body: its fields in Kafka's JSON form; omitted fields have their defaults.
+        version: its version; None for the latest (OffsetCommit and OffsetFetch: 9).
         client_id: client id in the request's header.
         client_host: address the request comes from, without a leading slash.
         correlation_id: number that its response carries.

@@ -1,4 +1,4 @@
-"""The metadata hash of a group's topics, by which the coordinator knows that they changed.
+"""The metadata hash of a group's topics, by which the coordinator notices changes.
 
 Mirrors ``Utils.computeTopicHash`` and ``computeGroupHash``: XXH3 with 64 bits over the fields in little-endian order,
 a string as its UTF-16 units followed by their number. Tests compare them with the hashes in Kafka's own records.
@@ -18,7 +18,7 @@ MAGIC = b"\x00"
 
 
 def group_hash(names: Iterable[str], topics: Topics) -> int:
-    """Return the hash over all of the topics that exist, 0 where none does; a signed number."""
+    """Return the hash over all topics that exist, as a signed number; 0 if none exists."""
     hashes = [topic_hash(topics.by_name[name]) for name in sorted(names) if name in topics.by_name]
     if not hashes:
         return 0

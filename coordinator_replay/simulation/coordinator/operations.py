@@ -1,8 +1,8 @@
 """Inputs and results of operations of the coordinator.
 
-An operation is a request that is handled, a timer that fired, or a background job that is done. It reads the state,
-checks, and returns an ``Outcome``; the state does not change before its records are written. An operation that raises
-``RequestError`` writes nothing. Results are written records and sent responses, in the order they happened.
+An operation handles a request, a fired timer or a finished background job. It reads the state, checks, and returns an
+``Outcome``; the state does not change before its records are written. An operation that raises ``RequestError`` writes
+nothing. Results are written records and sent responses, in the order they happened.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,8 +20,8 @@ class Outcome(NamedTuple):
 
     Attributes:
         records: what it writes, as one batch.
-        response: body of its response, sent when the records are written; None where the answer was sent already, or
-            comes later through the request's ``Reply``.
+        response: body of its response, sent when the records are written; None if the answer was sent already, or comes
+            later through the request's ``Reply``.
         when_written: called when the records are in the log, before the response goes out.
         producer: id and epoch of the producer whose transaction the records belong to.
     """
@@ -39,12 +39,12 @@ Answer = Mapping[str, Any] | RequestError
 
 @dataclass(slots=True, eq=False)
 class Reply:
-    """The way back to the sender of a request; good for one answer, whenever it is due.
+    """The way back to the sender of a request. It takes one answer, at any time.
 
     Attributes:
         request: the request, complete.
-        answer: the body of the response, or why the request is refused; None until it is answered.
-        is_running: the request's own operation runs, and its answer comes after all else.
+        answer: the body of the response, or the error; None until the request is answered.
+        is_running: the request's own operation is running; its answer is sent last.
     """
 
     request: Request
@@ -53,7 +53,7 @@ class Reply:
     is_running: bool = False
 
     def send(self, answer: Answer) -> None:
-        """Answer; fields left out have their defaults. A second answer is not sent."""
+        """Send the answer; omitted fields have their defaults. A second answer is not sent."""
         if self.answer is None:
             self.answer = answer
             if not self.is_running:
@@ -85,7 +85,7 @@ class MarkerWritten(NamedTuple):
 
 
 class Response(NamedTuple):
-    """A response, to the request with this correlation id; JoinGroup and SyncGroup may be answered long after."""
+    """A response to the request with this correlation id; responses to JoinGroup and SyncGroup may come much later."""
 
     at_ms: int
     correlation_id: int

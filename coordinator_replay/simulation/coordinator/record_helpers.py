@@ -29,7 +29,7 @@ class NewRecord(NamedTuple):
 
 
 def tombstone(kind: str, **key: str | int) -> NewRecord:
-    """Return a record without a value: what has the key is removed.
+    """Return a record without a value, which removes its key.
 
     Args:
         kind: Kafka's name of the record.
@@ -74,14 +74,14 @@ def current_assignment(group_id: str, member_id: str, value: Mapping[str, Any]) 
 def regular_expression(
     group_id: str, expression: str, topics: Iterable[str], version: int, timestamp_ms: int
 ) -> NewRecord:
-    """Return kind 16: what an expression was resolved to."""
+    """Return kind 16: the topics to which an expression was resolved."""
     value = {"topics": sorted(topics), "version": version, "timestamp": timestamp_ms}
     key = {"groupId": group_id, "regularExpression": expression}
     return NewRecord("ConsumerGroupRegularExpression", key, value, 0)
 
 
 def classic_group(group: ClassicGroup, members: Sequence[Mapping[str, Any]] = ()) -> NewRecord:
-    """Return kind 2: a classic group with its members, each as ``classic_member`` has it."""
+    """Return kind 2: a classic group with its members, which come from ``classic_member``."""
     entered_ms = group.state_timestamp_ms
     value = {
         "protocolType": group.protocol_type or "",

@@ -1,8 +1,8 @@
 """The state of the coordinator of one log partition, and how operations on it run.
 
-The hard state is a ``StateReplay`` of the engine for each group, fed with every record that is written, as an audit
-of the log would be. The shard also has the state outside the log: timers, background jobs, classic groups between two
-records, and waiting members of consumer groups. Mirrors ``GroupCoordinatorShard`` with ``CoordinatorRuntime``.
+The hard state is a ``StateReplay`` of the engine for each group. It gets every written record, as in an audit of the
+log. The shard also has the state outside the log: timers, background jobs, classic groups between two records, and
+waiting members of consumer groups. Mirrors ``GroupCoordinatorShard`` with ``CoordinatorRuntime``.
 """
 
 from collections import defaultdict, deque
@@ -54,7 +54,7 @@ PARTITION = 0
 """Number of the log partition: a coordinator here has one."""
 
 RETRY_BACKOFF_MS = 500
-"""How long a timer whose operation failed waits before it is tried again (``CoordinatorTimerImpl``)."""
+"""Time after which the failed operation of a timer is tried again (``CoordinatorTimerImpl``)."""
 
 Operation = Callable[[], Outcome]
 
@@ -65,18 +65,18 @@ class Shard:
 
     Attributes:
         config: the settings.
-        topics: the topics of now.
-        now_ms: the time of now.
+        topics: the present topics.
+        now_ms: the present time.
         ids: makes member ids.
-        timers: what fires when.
+        timers: the running timers.
         replays: the engine's replay of each group that records were written for.
-        classic_groups: classic groups as they stand now; read them through ``group``.
-        consumer_states: what consumer groups have apart from their records.
+        classic_groups: classic groups in their present state; read them through ``group``.
+        consumer_states: the state of consumer groups that no record has.
         end_offset: offset of the next record.
-        results: what came of the operations since the results were last taken.
-        jobs_are_on_hold: background jobs are put off until this is False again.
-        observer: is told why batches are written, rebalances begin and members are removed.
-        trigger: what set the present operation going.
+        results: results of operations since the results were last taken.
+        jobs_are_on_hold: background jobs are postponed until this is False again.
+        observer: called with the reasons of batches, rebalances and removals.
+        trigger: the trigger of the present operation.
     """
 
     config: Config
@@ -108,7 +108,7 @@ class Shard:
         if replay is None or group_id in self._forgotten:
             return None
         if isinstance(replay.group, ClassicGroup):
-            # One that only its records know begins to live as they left it.
+            # A classic group that is only on record starts in the state of its records.
             live = self.classic_groups[group_id] = LiveClassicGroup.loaded(replay.group)
             return live
         return replay.group
@@ -119,7 +119,10 @@ class Shard:
         return replay.offsets if replay is not None else Offsets()
 
     def forget_group(self, group_id: str) -> None:
-        """Lose sight of a group without a record of it, until one is written or the partition is loaded again."""
+        """Forget a group without writing a record.
+
+        It reappears with its next record or when the partition is loaded again.
+        """
         self._forgotten.add(group_id)
 
     def group_ids(self) -> list[str]:
@@ -134,7 +137,7 @@ class Shard:
     # -- operations --------------------------------------------------------------------------------------------------
 
     def run(self, operation: Operation, trigger: Trigger, reply: Reply | None = None) -> bool:
-        """Run an operation: write its records, then answer; False where it was refused."""
+        """Run an operation: write its records, then answer. Return False if it was refused."""
         self.trigger = trigger
         self._notes.clear()
         if reply is None:
@@ -214,7 +217,7 @@ class Shard:
             group_id: its group.
             member_id: the member.
             reason: Kafka's own text.
-            is_written: the removal counts only once the records of the operation are written.
+            is_written: the removal counts only when the records of the operation are written.
         """
         event = MemberRemoved(self.now_ms, group_id, member_id, self.end_offset, reason, self.trigger)
         if is_written:
@@ -242,13 +245,13 @@ class Shard:
         Args:
             key: the timer.
             delay_ms: how long from now; a value below 0 counts as 0.
-            operation: what runs then.
-            is_retried: run it again after ``RETRY_BACKOFF_MS`` where it is refused.
+            operation: the operation to run.
+            is_retried: run it again after ``RETRY_BACKOFF_MS`` if it is refused.
         """
         self.timers.set(key, self.now_ms + max(0, delay_ms), self._firing(key, operation, is_retried=is_retried))
 
     def advance(self, to_ms: int) -> None:
-        """Let time pass and fire what is due, each at its own time; the time itself is included."""
+        """Let time pass and fire each due timer at its own time, up to the given time, included."""
         self.run_due()
         while (timer := self.timers.take_due(to_ms)) is not None:
             self.now_ms = max(self.now_ms, timer.at_ms)
@@ -257,7 +260,7 @@ class Shard:
         self.now_ms = to_ms
 
     def run_due(self) -> None:
-        """Run what is due now: background jobs first, then timers."""
+        """Run due operations: background jobs first, then timers."""
         while True:
             if self._jobs and not self.jobs_are_on_hold:
                 self._run_job()
@@ -271,8 +274,8 @@ class Shard:
         """Run a job in the background.
 
         Args:
-            key: names the job; none of that name may be under way.
-            job: looks at the state when it runs, and gives the operation that takes its result in.
+            key: name of the job; no job of this name may be running.
+            job: reads the state when it runs, and returns the operation that stores its result.
         """
         self._jobs.append((key, self.trigger._replace(kind=TriggerKind.JOB), job))
 
@@ -281,7 +284,7 @@ class Shard:
         return any(key == name for name, _, _ in self._jobs)
 
     def forget_soft_state(self) -> None:
-        """Keep only what records say, as a new leader of the partition would have it."""
+        """Drop all state that is not on record, as a new leader of the partition would."""
         self.timers.clear()
         self._jobs.clear()
         self.classic_groups.clear()
@@ -310,7 +313,7 @@ class Shard:
         if replay.group is None:
             self._group_order.pop(group_id, None)
         elif group_id not in self._group_order:
-            # Only a new group is put into the table; a put may make the table larger and change its order.
+            # Only a new group is put into the table, because a put may enlarge the table and change its order.
             self._group_order[group_id] = None
         if record.value is None and record.kind == "GroupMetadata":
             self.classic_groups.pop(group_id, None)

@@ -1,7 +1,8 @@
-"""Timers of the coordinator: one for each key, fired by time, timers of one time in the order they were set.
+"""Timers of the coordinator, one for each key.
 
-A timer that is set again counts from then, in order too. Every heartbeat moves a timer to a later time. So a move
-leaves the old entry in the queue; it is put back when its time comes.
+They fire by time, and at the same time in the order in which they were set. A timer that is set again takes its place
+in this order anew. Every heartbeat moves a timer to a later time, so moves must be cheap: the old entry stays in the
+queue and is put back when its time comes.
 """
 
 import heapq
@@ -9,11 +10,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 Key = tuple[str, ...]
-"""What a timer is for, e.g. ``("session-timeout", group, member)``; joined by ``-`` it is Kafka's own key."""
+"""The purpose of a timer, e.g. ``("session-timeout", group, member)``; joined by ``-``, it is Kafka's own key."""
 
 
 class Timer(NamedTuple):
-    """A timer that runs."""
+    """A running timer."""
 
     at_ms: int
     sequence: int
@@ -22,7 +23,7 @@ class Timer(NamedTuple):
 
 
 class Timers:
-    """The timers that run."""
+    """The running timers."""
 
     __slots__ = ("_queue", "_running", "_sequence")
 
@@ -32,7 +33,7 @@ class Timers:
         self._sequence = 0
 
     def set(self, key: Key, at_ms: int, fire: Callable[[], None]) -> None:
-        """Start the key's timer, in place of one that runs."""
+        """Start the key's timer; it replaces a running timer of the key."""
         self._sequence += 1
         old = self._running.get(key)
         self._running[key] = Timer(at_ms, self._sequence, key, fire)

@@ -8,7 +8,7 @@ from coordinator_replay.errors import UsageError
 from coordinator_replay.simulation.coordinator.messages import UUID
 
 MAX_PARTITIONS = 1_000_000
-"""Of one topic; about as many as a cluster can have of all topics."""
+"""Largest number of partitions of a topic: about as many as a cluster can have in all."""
 
 
 class Topic(NamedTuple):
@@ -43,12 +43,12 @@ class TopicChange:
 
     @property
     def names(self) -> frozenset[str]:
-        """Return all topics that are not what they were."""
+        """Return the names of all changed topics."""
         return self.created | self.changed | self.deleted_ids.keys()
 
 
 class Topics:
-    """All topics of a moment; never changed, a new image takes its place."""
+    """All topics at one time. An image never changes; a new image replaces it."""
 
     __slots__ = ("by_id", "by_name", "version", "version_with_new")
 
@@ -57,11 +57,11 @@ class Topics:
 
         Args:
             topics: all of them.
-            version: of this image.
-            version_with_new: of the last image in which topics were created, this one without it.
+            version: version of this image.
+            version_with_new: version of the last image in which topics were created; this image if None.
 
         Raises:
-            UsageError: two topics have one name or one id, or a topic is not as it must be.
+            UsageError: two topics have the same name or id, or a topic is invalid.
         """
         self.by_name: Mapping[str, Topic] = {}
         self.by_id: Mapping[str, Topic] = {}
@@ -77,7 +77,7 @@ class Topics:
         self.by_name, self.by_id = by_name, by_id
 
     def followed_by(self, topics: Iterable[Topic]) -> tuple["Topics", TopicChange]:
-        """Return the next image, and what is different in it.
+        """Return the next image, and its differences from this image.
 
         Raises:
             UsageError: the topics contradict each other, or one of them has lost partitions.

@@ -1,6 +1,6 @@
-"""Why the coordinator did what it did: the request, timer or change behind each batch, rebalance and removal.
+"""Reasons of the coordinator's actions: the request, timer or change behind each batch, rebalance and removal.
 
-No record, response or timer depends on what is said here. A coordinator tells its observer, and keeps nothing.
+A coordinator passes them to its observer and keeps none. No record, response or timer depends on them.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from coordinator_replay.simulation.coordinator.messages import Request
 
 NO_REASON = "not provided"
-"""What brokers log where a client does not say why it joins or leaves."""
+"""The reason in brokers' logs if a client gives none for joining or leaving."""
 
 
 class TriggerKind(StrEnum):
@@ -25,13 +25,13 @@ class TriggerKind(StrEnum):
 
 
 class Trigger(NamedTuple):
-    """A request, timer or change that set an operation going.
+    """A request, timer or change that started an operation.
 
     Attributes:
         kind: its kind.
         name: name of the API, the timer or the job.
         version: version of the request, None if the trigger is no request.
-        group_id: group of a timer or a job; the one that a request names.
+        group_id: group of a timer or a job, or the group that a request names.
         member_ids: members of the timer, or members that the request names.
         instance_ids: group.instance.id of members that the request names.
         client_id: client id in the header of the request, None if the trigger is no request.

@@ -1,1 +1,1 @@
-"""Classic groups: JoinGroup, SyncGroup, Heartbeat and LeaveGroup, with rebalances that go on in memory."""
+"""Classic groups: JoinGroup, SyncGroup, Heartbeat and LeaveGroup, with rebalances in memory."""

@@ -1,7 +1,7 @@
 """JoinGroup of the classic protocol.
 
 Mirrors ``GroupCoordinatorService.joinGroup`` and ``GroupMetadataManager.classicGroupJoin…``. Checks come in Kafka's
-order; a member's request changes the group only once all of them passed.
+order. A request changes the group only after all checks have passed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,7 +46,7 @@ class Join:
         return self.request.version or 0
 
     def run(self) -> Outcome:
-        """Take the member in, or refuse it."""
+        """Add the member, or refuse it."""
         live, member_id = self.live, self.body["memberId"]
         if not self._is_accepted(member_id):
             if member_id in live.members:
@@ -62,7 +62,7 @@ class Join:
         return NOTHING_TO_DO
 
     def _is_accepted(self, member_id: str) -> bool:
-        """Return whether ``group.max.size`` lets the member in; ids that are only pending do not count."""
+        """Return whether ``group.max.size`` allows the member; ids that are only pending do not count."""
         live, limit = self.live, self.shard.config.number("group.max.size")
         match live.state:
             case GroupState.EMPTY:
@@ -112,7 +112,7 @@ class Join:
     # -- a static member that returns without its id -----------------------------------------------------------------
 
     def _replace(self, instance_id: str, old_member_id: str, member_id: str) -> Outcome:
-        """Give the instance's place to the new id; a stable group rebalances only if another protocol is chosen."""
+        """Give the instance id to the new member id; a Stable group rebalances only if another protocol is chosen."""
         live = self.live
         old_leader = live.leader
         self._fence(old_member_id)
@@ -192,7 +192,7 @@ class Join:
         return self._rebalance(reason)
 
     def _rebalance(self, reason: str) -> Outcome:
-        """Begin a rebalance, or go on with the one in progress; the client's own reason goes with Kafka's."""
+        """Begin a rebalance, or continue the one in progress; the client's reason is added to Kafka's reason."""
         text = f"{reason}; client reason: {join_reason(self.request)}"
         return _outcome(rebalance.rebalance_or_complete_join(self.shard, self.live, text))
 
@@ -206,7 +206,7 @@ class Join:
         return before == [(entry["name"], entry["metadata"]) for entry in self.body["protocols"]]
 
     def _update(self, member_id: str) -> None:
-        """Replace protocols and timeouts; client and host of the first join stay."""
+        """Replace protocols and timeouts; client id and host of the first join stay."""
         subscription = self.live.members[member_id].subscription
         if subscription is None:
             raise MemberSideError("UNKNOWN_SERVER_ERROR")

@@ -1,8 +1,8 @@
 """SyncGroup, Heartbeat and LeaveGroup of members of a classic group, and DescribeGroups.
 
 Mirrors ``GroupMetadataManager.classicGroupSyncToClassicGroup``, ``classicGroupHeartbeatToClassicGroup``,
-``classicGroupLeaveToClassicGroup`` and ``describeGroups``. Groups are described as they stand now, rebalances under way
-included; one that does not exist is Dead.
+``classicGroupLeaveToClassicGroup`` and ``describeGroups``. Groups are described in their present state, also during a
+rebalance. A group that does not exist is Dead.
 """
 
 from collections.abc import Mapping
@@ -19,10 +19,10 @@ from coordinator_replay.simulation.coordinator.truth import leave_reason
 
 
 def sync(shard: Shard, live: LiveClassicGroup, request: Request, reply: Reply) -> Outcome:
-    """Park a follower, take the leader's assignment in, or answer again in a stable group.
+    """Let a follower wait, accept the leader's assignment, or answer at once in a Stable group.
 
     Raises:
-        RequestError: the member, its generation or its protocol is not the group's, or the group rebalances.
+        RequestError: the member, its generation or its protocol does not belong to the group, or the group rebalances.
     """
     body = request.body
     member_id, generation = body["memberId"], body["generationId"]
@@ -51,7 +51,7 @@ def heartbeat(shard: Shard, live: LiveClassicGroup, request: Request) -> Outcome
     """Note that a member is alive, and answer whether it has to join again.
 
     Raises:
-        RequestError: the member or its generation is not the group's.
+        RequestError: the member or its generation does not belong to the group.
     """
     body = request.body
     live.validate(body["memberId"], body["groupInstanceId"])
@@ -65,7 +65,7 @@ def heartbeat(shard: Shard, live: LiveClassicGroup, request: Request) -> Outcome
 
 
 def leave(shard: Shard, live: LiveClassicGroup, members: list[Mapping[str, Any]]) -> Outcome:
-    """Let members go, one after the other; each has its own error."""
+    """Remove members one after the other; each has its own error."""
     answers = [_leave_one(shard, live, member) for member in members]
     left = [answer["memberId"] for answer in answers if answer["errorCode"] == CODES["NONE"]]
     reason = f"explicit `LeaveGroup` request for ({', '.join(left)}) members."
@@ -111,7 +111,7 @@ def _differs(sent: str | None, chosen: str | None) -> bool:
 
 
 NOT_FOUND_SINCE = 6
-"""Since this version a group that is not there is an error."""
+"""Since this version, a missing group is an error."""
 
 
 def describe_groups(shard: Shard, request: Request, _: Reply) -> Outcome:

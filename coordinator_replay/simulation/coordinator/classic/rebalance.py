@@ -4,8 +4,8 @@ Mirrors ``GroupMetadataManager.prepareRebalance``, ``completeClassicGroupJoin`` 
 that can end a join phase returns its records. Most often there are none, because a record is written only for an
 assignment, or when a group becomes empty.
 
-Timers: ``join`` ends the join phase, ``sync`` the wait for SyncGroup, ``heartbeat`` removes a member. Each looks the
-group up again when it fires, and does nothing if the group is gone.
+Timers: ``join`` ends the join phase, ``sync`` ends the wait for SyncGroup, and ``heartbeat`` removes a member. Each
+    timer looks the group up again when it fires, and does nothing if the group no longer exists.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,10 +20,10 @@ from coordinator_replay.simulation.coordinator.shard import Shard
 from coordinator_replay.simulation.coordinator.timers import Key
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
-"""How long a new member's first JoinGroup may be parked (``group.new.member.join.timeout``, not configurable)."""
+"""How long a new member's first JoinGroup may wait (``group.new.member.join.timeout``, not configurable)."""
 
 NULL_PROTOCOL_SINCE = 7
-"""Since this version JoinGroup's response can name no protocol."""
+"""Since this version, the protocol name in JoinGroup's response may be null."""
 
 INITIAL_DELAY = "group.initial.rebalance.delay.ms"
 
@@ -50,7 +50,7 @@ def refuse_join(reply: Reply, error: str, member_id: str, *, protocol_is_null: b
         reply: the way back.
         error: Kafka's name of the error.
         member_id: the id the response names.
-        protocol_is_null: the protocol name is null and not empty, in versions where it may be.
+        protocol_is_null: make the protocol name null instead of empty, in versions that allow it.
     """
     body: dict[str, Any] = {"errorCode": CODES[error], "memberId": member_id}
     if protocol_is_null and (reply.request.version or 0) >= NULL_PROTOCOL_SINCE:
@@ -62,7 +62,7 @@ def refuse_join(reply: Reply, error: str, member_id: str, *, protocol_is_null: b
 
 
 def heartbeat_key(group_id: str, member_id: str) -> Key:
-    """Return the timer that removes a member unless something is heard from it."""
+    """Return the key of the timer that removes a member unless a request comes from it."""
     return ("heartbeat", group_id, member_id)
 
 
@@ -85,7 +85,7 @@ def schedule_heartbeat(shard: Shard, live: LiveClassicGroup, member_id: str, tim
 def _schedule(
     shard: Shard, live: LiveClassicGroup, phase: str, delay_ms: int, operation: Callable[[LiveClassicGroup], Records]
 ) -> None:
-    """Let the timer of a phase run an operation on the classic group of that name, if there is one by then."""
+    """Let the timer of a phase run an operation on the classic group, if the group still exists then."""
     group_id = live.group_id
 
     def run() -> Outcome:
@@ -103,15 +103,15 @@ def _schedule_initial_join_end(shard: Shard, live: LiveClassicGroup, delay_ms: i
 
 
 def rebalance_or_complete_join(shard: Shard, live: LiveClassicGroup, reason: str) -> Records:
-    """Begin a rebalance; if one is in its join phase already, see whether that can end."""
+    """Begin a rebalance; if a join phase is in progress already, end it if possible."""
     return prepare_rebalance(shard, live, reason) if live.can_rebalance() else maybe_complete_join(shard, live)
 
 
 def prepare_rebalance(shard: Shard, live: LiveClassicGroup, reason: str) -> Records:
     """Begin a rebalance: members must join again.
 
-    From Empty it waits for ``group.initial.rebalance.delay.ms``, also where that is 0. Otherwise the join phase ends
-    at once where everybody waits already, or else after the largest rebalance timeout of the members.
+    From Empty, it waits for ``group.initial.rebalance.delay.ms``, even if that is 0. Otherwise the join phase ends at
+    once if all members wait already, or else after the largest rebalance timeout of the members.
 
     Args:
         shard: the state.
@@ -138,7 +138,7 @@ def prepare_rebalance(shard: Shard, live: LiveClassicGroup, reason: str) -> Reco
 
 
 def maybe_complete_join(shard: Shard, live: LiveClassicGroup) -> Records:
-    """End the join phase if everybody waits; only its timer ends the join phase of a first rebalance."""
+    """End the join phase if all members wait; the join phase of a first rebalance ends only with its timer."""
     if (
         live.state != GroupState.PREPARING_REBALANCE
         or live.previous_state == GroupState.EMPTY
@@ -149,7 +149,7 @@ def maybe_complete_join(shard: Shard, live: LiveClassicGroup) -> Records:
 
 
 def _end_initial_join(shard: Shard, live: LiveClassicGroup, delay_ms: int, remaining_ms: int) -> Records:
-    """Wait on where somebody came during the delay and time is left, else end the join phase."""
+    """Wait longer if a member joined during the delay and time is left; else end the join phase."""
     if not live.has_new_member or remaining_ms == 0:
         return complete_join(shard, live)
     live.has_new_member = False
@@ -193,7 +193,7 @@ def complete_join(shard: Shard, live: LiveClassicGroup) -> Records:
 
 
 def answer_syncs(shard: Shard, live: LiveClassicGroup, error: str = "NONE") -> None:
-    """Answer every parked SyncGroup with the member's assignment or an error."""
+    """Answer every waiting SyncGroup with the member's assignment or an error."""
     for member_id in list(live.members):
         reply = live.waiting_syncs.pop(member_id, None)
         if reply is not None:
@@ -212,7 +212,7 @@ def sync_body(live: LiveClassicGroup, member_id: str) -> dict[str, Any]:
 
 
 def take_assignment(shard: Shard, live: LiveClassicGroup, assignments: Mapping[str, str], generation: int) -> None:
-    """Make the group Stable once its leader's assignment is in the log, unless another rebalance began meanwhile."""
+    """Make the group Stable when its leader's assignment is in the log, unless another rebalance has begun since."""
     if live.state == GroupState.COMPLETING_REBALANCE and live.generation == generation:
         live.set_assignments(assignments)
         answer_syncs(shard, live)
@@ -220,7 +220,7 @@ def take_assignment(shard: Shard, live: LiveClassicGroup, assignments: Mapping[s
 
 
 def note_sync(shard: Shard, live: LiveClassicGroup, member_id: str) -> None:
-    """Note that a member sent SyncGroup; when all have, the wait for them ends."""
+    """Note that a member sent SyncGroup; end the wait when all members have."""
     live.pending_syncs.discard(member_id)
     if not live.pending_syncs:
         shard.timers.cancel(("sync", live.group_id))
@@ -243,7 +243,7 @@ def _expire_pending_syncs(shard: Shard, live: LiveClassicGroup, generation: int)
 
 
 def forget_member(shard: Shard, live: LiveClassicGroup, member_id: str, reason: str) -> None:
-    """Remove a member; its parked JoinGroup is answered with UNKNOWN_MEMBER_ID."""
+    """Remove a member; answer its waiting JoinGroup with UNKNOWN_MEMBER_ID."""
     shard.note_removal(live.group_id, member_id, reason)
     reply: Reply | None = live.waiting_joins.get(member_id)
     if reply is not None:

@@ -1,7 +1,7 @@
 """Members of the classic protocol in a consumer group: JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
 
-Such a member joins, is assigned and reconciled like any other. Its member epoch is its generation. Instead of an
-assignment in a heartbeat response, it gets REBALANCE_IN_PROGRESS, which asks it to join again. Mirrors
+Such a member joins and is assigned and reconciled like any other member. Its member epoch is its generation. A
+heartbeat response brings it no assignment: it gets REBALANCE_IN_PROGRESS, which makes it join again. Mirrors
 ``GroupMetadataManager.classicGroup…ToConsumerGroup``.
 """
 
@@ -48,10 +48,10 @@ REQUIRES_MEMBER_ID_SINCE = 4
 
 
 def join(shard: Shard, request: Request, reply: Reply) -> Outcome:
-    """Take a classic member into a consumer group, or a step further.
+    """Add a classic member to a consumer group, or take it a step further.
 
     Raises:
-        MemberSideError: it is refused.
+        MemberSideError: the member is refused.
     """
     try:
         return _join(shard, request, reply)
@@ -126,7 +126,7 @@ def _metadata(body: Mapping[str, Any]) -> ConsumerSubscription:
 
 
 def _subscription_after(before: Subscription | None, request: Request, metadata: ConsumerSubscription) -> Subscription:
-    """Return a member's subscription after a join: instance, rack and assignor stay where the request has none."""
+    """Return a member's subscription after a join; instance id, rack and assignor stay if the request has none."""
     body, old = request.body, before or Subscription()
     instance_id = body["groupInstanceId"]
     return Subscription(
@@ -151,7 +151,7 @@ def _downgrade(
     subscription: Subscription,
     owned: Sequence[Mapping[str, Any]],
 ) -> Member:
-    """Take the place of the last member of the new protocol: the group becomes a classic one."""
+    """Replace the last member of the new protocol: the group becomes a classic group."""
     changed, epoch, _, has_changed = take_over(update, member, subscription)
     assignment_epoch = update.group.reconciliation.assignment_epoch
     is_behind = assignment_epoch < epoch
@@ -166,10 +166,10 @@ def _downgrade(
 
 
 def sync(shard: Shard, request: Request) -> Outcome:
-    """Give a classic member what it is assigned now.
+    """Give a classic member its present assignment.
 
     Raises:
-        RequestError: the member, its generation or its protocol is not what it should be, or it must join again.
+        RequestError: the member, its generation or its protocol is wrong, or it must join again.
     """
     body = request.body
     update, member, subscription = _classic_member(shard, body)
@@ -201,7 +201,7 @@ def heartbeat(shard: Shard, request: Request) -> Outcome:
     """Note that a classic member is alive, and answer whether it has to join again.
 
     Raises:
-        RequestError: the member or its generation is not what it should be.
+        RequestError: the member or its generation is wrong.
     """
     update, member, subscription = _classic_member(shard, request.body)
     _check_generation(member, request.body)

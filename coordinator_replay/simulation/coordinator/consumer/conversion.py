@@ -2,11 +2,11 @@
 
 A member of the new protocol that joins a classic group converts it to a consumer group (``upgrade``). When the last
 such member leaves, or a classic static member replaces it, the rest becomes a classic group again (``downgrade``).
-Which way is open is set by ``group.consumer.migration.policy``. Mirrors ``convertToConsumerGroup`` and
+``group.consumer.migration.policy`` sets which conversions are allowed. Mirrors ``convertToConsumerGroup`` and
 ``convertToClassicGroup`` of ``GroupMetadataManager``, ``ConsumerGroup.fromClassicGroup`` and
 ``ClassicGroup.fromConsumerGroup``.
 
-Timers of the other protocol go on; when they fire they find another type of group and do nothing.
+Timers of the other protocol keep running. When they fire, they find another type of group and do nothing.
 """
 
 from collections.abc import Iterable, Mapping, Set
@@ -55,8 +55,8 @@ from coordinator_replay.simulation.coordinator.topics import Topics
 def upgrade(shard: Shard, live: LiveClassicGroup) -> tuple[GroupUpdate, dict[str, int]]:
     """Make a consumer group of a classic group with members; the update begins with the records of the conversion.
 
-    All members are stable in it, at the generation as epoch, with what they were assigned. Requests they had parked
-    are answered with REBALANCE_IN_PROGRESS.
+    In it, all members are stable with their assignments, and the generation is their epoch. Their waiting requests are
+    answered with REBALANCE_IN_PROGRESS.
 
     Returns:
         The group, and session timeouts by member id, in the order in which their timers start.
@@ -129,7 +129,7 @@ def _answer_parked(live: LiveClassicGroup) -> None:
 
 
 def _upgraded(group: LiveClassicGroup, member: Member, topics: Topics) -> Member:
-    """Return a classic member as the consumer group has it.
+    """Return a classic member in the form of the consumer group.
 
     Raises:
         BlobError: its subscription or assignment can't be read.
@@ -179,7 +179,7 @@ def _check_owners(members: Iterable[Member]) -> None:
 
 
 def _replayed(shard: Shard, group_id: str, records: Iterable[NewRecord]) -> tuple[ConsumerGroup, ConsumerState]:
-    """Return the group that these records make, before they are written."""
+    """Return the group that results from some records, before they are written."""
     replay, state = StateReplay(group_id), ConsumerState()
     for at, record in enumerate(records):
         written = Record(record.kind, record.key, record.value, PARTITION, at, shard.now_ms)
@@ -196,7 +196,7 @@ def _replayed(shard: Shard, group_id: str, records: Iterable[NewRecord]) -> tupl
 
 
 def downgrade_is_due(update: GroupUpdate, leaving: Set[str]) -> bool:
-    """Return whether only classic members remain, and the group may and can become a classic one."""
+    """Return whether only classic members remain, and the group may become a classic group."""
     left = [member for member_id, member in update.group.members.items() if member_id not in leaving]
     return (
         bool(left)
@@ -206,7 +206,7 @@ def downgrade_is_due(update: GroupUpdate, leaving: Set[str]) -> bool:
 
 
 def replacement_downgrade_is_due(update: GroupUpdate, replaced: Member) -> bool:
-    """Return whether the group becomes a classic one when a classic member takes this static member's place."""
+    """Return whether the group becomes a classic group when a classic member replaces this static member."""
     members, classic = update.group.members, update.classic_members()
     return replaced not in classic and len(classic) == len(members) - 1 and _may_be_classic(update.shard, len(members))
 
@@ -225,12 +225,12 @@ def downgrade_after_leaving(update: GroupUpdate, leaving: Set[str], response: Ma
 
 
 def downgrade_by_replacement(update: GroupUpdate, replaced: Member, joining: Member, *, rebalances: bool) -> None:
-    """Make a classic group of a consumer group whose last member of the new protocol gives its place to a classic one.
+    """Convert a consumer group to a classic group: a classic member replaces its last member of the new protocol.
 
     Args:
         update: the group; its records are added to.
         replaced: the static member of the new protocol.
-        joining: the classic member that takes its place.
+        joining: the classic member that replaces it.
         rebalances: the group's target was not up to date, so its members must join again.
     """
     renamed = {replaced.member_id: joining.member_id}
@@ -279,9 +279,9 @@ def _become_classic(
 
 
 def target_blob(assignment: Assignment, metadata: str, topics: Topics) -> str:
-    """Return an assignment by topic id as a classic consumer gets it, in the version of its subscription.
+    """Return an assignment by topic id in the form for a classic consumer, in the version of its subscription.
 
-    Topics and partitions stand in the order of Kafka's tables; topics that do not exist any more are left out.
+    Topics and partitions are in the order of Kafka's tables; deleted topics are left out.
 
     Raises:
         BlobError: the subscription has no version, or a negative one.

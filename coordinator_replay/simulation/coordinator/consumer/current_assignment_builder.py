@@ -1,8 +1,9 @@
 """One step of a member of a consumer group on its way to its target.
 
-Mirrors ``CurrentAssignmentBuilder``. A member first gives up what it must (UNREVOKED_PARTITIONS). Then it reaches the
-target's epoch with the free partitions (UNRELEASED_PARTITIONS while others still hold some), until it has all
-(STABLE). Whenever a member is built again its epoch becomes its previous epoch, even if the epoch stays.
+Mirrors ``CurrentAssignmentBuilder``. A member first gives up partitions outside its target (UNREVOKED_PARTITIONS). Then
+it gets the target's epoch and the free partitions; it is in UNRELEASED_PARTITIONS while others still own some. When it
+has all of them, it is STABLE. Whenever a member is built again, its epoch becomes its previous epoch, even if the epoch
+stays.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -13,11 +14,11 @@ from coordinator_replay.engine.model import JOINING, Assignment, Current, Member
 from coordinator_replay.simulation.coordinator.errors import RequestError
 
 PartitionEpochs = dict[str, dict[int, int]]
-"""Epoch by partition number, by topic id; no topic without partitions."""
+"""Epoch by partition number, by topic id; topics without partitions are not in it."""
 
 
 def with_epoch_of_each(partitions: Assignment, epochs: Assignment, member_epoch: int) -> PartitionEpochs:
-    """Join partitions with their epochs; where a record has none, the member's own counts."""
+    """Join partitions with their epochs; if a record has no epochs, use the member's epoch."""
     return {
         topic_id: dict(zip(numbers, epochs.get(topic_id) or (member_epoch,) * len(numbers), strict=True))
         for topic_id, numbers in partitions.items()
@@ -35,14 +36,14 @@ def pending(current: Current) -> PartitionEpochs:
 
 
 def split(partitions: PartitionEpochs) -> tuple[Assignment, Assignment]:
-    """Return partitions and their epochs apart, both in ascending order of partitions."""
+    """Return partitions and their epochs separately, both in ascending order of partitions."""
     numbers = {topic_id: tuple(sorted(some)) for topic_id, some in partitions.items() if some}
     epochs = {topic_id: tuple(partitions[topic_id][number] for number in some) for topic_id, some in numbers.items()}
     return numbers, epochs
 
 
 def with_epochs(partitions: Assignment, epochs: Assignment, member_epoch: int) -> list[dict[str, Any]]:
-    """Return partitions as records have them."""
+    """Return partitions in the form of records."""
     return [
         {
             "topicId": topic_id,
@@ -54,23 +55,26 @@ def with_epochs(partitions: Assignment, epochs: Assignment, member_epoch: int) -
 
 
 def as_topics(partitions: Assignment) -> list[dict[str, Any]]:
-    """Return partitions as responses have them."""
+    """Return partitions in the form of responses."""
     return [{"topicId": topic_id, "partitions": list(numbers)} for topic_id, numbers in partitions.items()]
 
 
 Owned = Sequence[Mapping[str, Any]] | None
-"""Partitions a client says it owns, ``[{topicId, partitions}]``; None where it says nothing of them."""
+"""Partitions that a client says it owns, ``[{topicId, partitions}]``; None if its request lacks the field."""
 
 
 def owns_any(owned: Owned, of: Assignment) -> bool:
-    """Return whether a client may still own any of some partitions: True if it doesn't say what it owns."""
+    """Return whether a client may still own any of some partitions; True if it doesn't name its partitions."""
     if owned is None:
         return True
     return any(partition in of.get(topic["topicId"], ()) for topic in owned for partition in topic["partitions"])
 
 
 def owns_only(owned: Owned, of: Assignment) -> bool:
-    """Return whether a client says that it owns nothing but some partitions: False if it doesn't say what it owns."""
+    """Return whether a client says that it owns no other partitions than these.
+
+    The result is False if it doesn't name its partitions.
+    """
     if owned is None:
         return False
     for topic in owned:
@@ -87,14 +91,14 @@ class CurrentAssignmentBuilder:
     """Inputs of a step of reconciliation.
 
     Attributes:
-        current: what the member has.
+        current: the member's current assignment.
         target_epoch: the epoch of the target.
-        target: what the member is to have, by topic id.
+        target: the member's target assignment, by topic id.
         subscribed: ids of the topics it subscribes to, as far as they exist.
-        subscribes: it subscribes to topics, be they there or not.
+        subscribes: whether it subscribes to any topics, existing or not.
         has_subscription_changed: its subscription changed in this request.
-        owned: what its client says it owns.
-        owners: who holds a partition, by topic id and number.
+        owned: the partitions that its client says it owns.
+        owners: the member that owns each partition, by topic id and number.
     """
 
     current: Current
@@ -163,7 +167,7 @@ class CurrentAssignmentBuilder:
     def _trimmed(self) -> Current:
         """Give up topics that the member no longer subscribes to; the epoch stays."""
         had = assigned(self.current)
-        # A member without any subscription is built again, which its previous epoch shows, unless it is just joining.
+        # A member without any subscription is built again, unless it is just joining; its previous epoch shows this.
         gives_up_all = not self.subscribes and not self.current.pending and self.current is not JOINING
         if not gives_up_all and all(topic_id in self.subscribed for topic_id in had):
             return self.current
@@ -183,7 +187,7 @@ class CurrentAssignmentBuilder:
 
 
 def is_same(current: Current, other: Current) -> bool:
-    """Return whether a member's record would say the same, epochs of partitions and the previous epoch included."""
+    """Return whether a member's record would be the same, including epochs of partitions and the previous epoch."""
     return current is other or (
         current.epoch == other.epoch
         and current.previous_epoch == other.previous_epoch

@@ -15,7 +15,7 @@ from coordinator_replay.simulation.coordinator.operations import Outcome, Reply
 from coordinator_replay.simulation.coordinator.shard import Shard
 
 CONSUMER_MEMBER, CLASSIC_MEMBER = 1, 0
-"""Types of members in ConsumerGroupDescribe: which protocol a member speaks."""
+"""Types of members in ConsumerGroupDescribe: by the protocol of the member."""
 
 
 def describe(shard: Shard, request: Request, _: Reply) -> Outcome:

@@ -58,7 +58,7 @@ from coordinator_replay.simulation.coordinator.operations import Outcome, Reply
 from coordinator_replay.simulation.coordinator.shard import Shard
 
 MADE_BY_MEMBER_VERSION = 1
-"""From this version on members bring an id of their own."""
+"""From this version on, members make their own ids."""
 
 Check = tuple[str, Callable[[Mapping[str, Any], int], bool]]
 
@@ -93,14 +93,14 @@ CHECKS: tuple[Check, ...] = (
     ),
     ("MemberEpoch is invalid.", lambda body, _: body["memberEpoch"] < AWAY_EPOCH),
 )
-"""What a heartbeat is refused for before the group is looked at: message and condition; the first that holds counts."""
+"""Reasons to refuse a heartbeat before the group is examined: message and condition; the first that holds counts."""
 
 
 def heartbeat(shard: Shard, request: Request, _: Reply) -> Outcome:
     """Handle a heartbeat: a member joins, leaves, changes its subscription, or shows that it is alive.
 
     Raises:
-        RequestError: the request is refused, nothing changes.
+        RequestError: the request is refused; nothing changes.
     """
     check_fields(request)
     check_assignor(shard, request.body)
@@ -113,7 +113,7 @@ def heartbeat(shard: Shard, request: Request, _: Reply) -> Outcome:
 
 
 def check_fields(request: Request, checks: Iterable[Check] = CHECKS) -> None:
-    """Refuse what Kafka refuses before it looks at the group.
+    """Refuse a request that Kafka refuses before it examines the group.
 
     Raises:
         RequestError: INVALID_REQUEST.
@@ -138,7 +138,7 @@ def check_assignor(shard: Shard, body: Mapping[str, Any]) -> None:
 
 
 def is_leaving(body: Mapping[str, Any]) -> bool:
-    """Return whether the member leaves, for good or, a static one, for a restart."""
+    """Return whether the member leaves: for good, or, if it is static, for a restart."""
     return body["memberEpoch"] in (LEFT_EPOCH, AWAY_EPOCH)
 
 
@@ -150,7 +150,7 @@ def find_member(shard: Shard, request: Request) -> tuple[GroupUpdate, Member, Su
     """Return the group, the member as it was or a new one, and its subscription after the request.
 
     Raises:
-        RequestError: the group or the member is not there, the group is full, or the member is fenced.
+        RequestError: the group or the member does not exist, the group is full, or the member is fenced.
     """
     body = request.body
     is_joining = body["memberEpoch"] == 0
@@ -170,15 +170,15 @@ def progress(
     is_bumped: bool = False,
     keeps_target: bool = False,
 ) -> Member:
-    """Take over a member's subscription and take the member a step further; the records are added to the update.
+    """Store a member's new subscription and take the member a step further; the records are added to the update.
 
     Args:
         update: the group.
         member: the member as it was, or a new one.
         subscription: its subscription from now on.
-        owned: what its client says it owns.
+        owned: the partitions that its client says it owns.
         is_bumped: the group epoch is raised in any case.
-        keeps_target: the coordinator does not compute the target assignment, even where the epoch is ahead of it.
+        keeps_target: the coordinator does not compute the target assignment, even if the group epoch is ahead of it.
 
     Returns:
         The member as it is now.
@@ -197,11 +197,11 @@ def progress(
 def take_over(
     update: GroupUpdate, member: Member, subscription: Subscription, *, is_bumped: bool = False
 ) -> tuple[Member, int, bool, bool]:
-    """Take over a member's subscription, and raise the group epoch where that asks for it.
+    """Store a member's new subscription, and raise the group epoch if the subscription requires it.
 
     Returns:
-        The member with it, the group epoch, whether the group counts as homogeneous, and whether the subscription is
-        another one.
+        The member with it, the group epoch, whether the group counts as homogeneous, and whether the subscription has
+        changed.
 
     Raises:
         RequestError: INVALID_REGULAR_EXPRESSION.
@@ -248,7 +248,7 @@ def reconcile(
     *,
     has_subscription_changed: bool,
 ) -> Member:
-    """Take a member a step towards its target, unless it is there, and write a record if anything changed."""
+    """Take a member a step towards its target, unless it has reached it; write a record if anything changed."""
     current = current_of(member)
     is_there = current.state is MemberState.STABLE and current.epoch == target_epoch
     if is_there and not has_subscription_changed:
@@ -275,7 +275,7 @@ def reconcile(
 
 
 def group_to_join(shard: Shard, group_id: str) -> GroupUpdate:
-    """Return the group that a member joins: an existing one, a new one, or one made from a classic group.
+    """Return the group that a member joins: an existing group, a new group, or a converted classic group.
 
     Raises:
         RequestError: GROUP_ID_NOT_FOUND, the group has a type that can't be joined.
@@ -297,7 +297,7 @@ def group_to_join(shard: Shard, group_id: str) -> GroupUpdate:
 
 
 def subscription_after(before: Subscription | None, request: Request) -> Subscription:
-    """Return a member's subscription after a heartbeat: what the request leaves out stays as it was."""
+    """Return a member's subscription after a heartbeat; fields that the request leaves out stay unchanged."""
     body = request.body
     old = before or Subscription()
     names, regex = body["subscribedTopicNames"], body["subscribedTopicRegex"]
@@ -336,7 +336,7 @@ def _member(update: GroupUpdate, member_id: str, body: Mapping[str, Any], *, is_
 def response_of(shard: Shard, body: Mapping[str, Any], before: Member, after: Member) -> Body:
     """Return the response.
 
-    The assignment is in it where it changed, on joining, or where the request has all fields.
+    It has the assignment if that changed, if the member joins, or if the request has all fields.
     """
     current = current_of(after)
     is_full = (
@@ -355,10 +355,10 @@ def response_of(shard: Shard, body: Mapping[str, Any], before: Member, after: Me
 
 
 def leave(shard: Shard, body: Mapping[str, Any]) -> Outcome:
-    """Let a member go; a static one may leave for a restart only.
+    """Remove a member; a static member may leave only for a restart.
 
     Raises:
-        RequestError: the group or the member is not there.
+        RequestError: the group or the member does not exist.
     """
     update = existing_group(shard, body["groupId"])
     member_id, epoch, instance_id = body["memberId"], body["memberEpoch"], body["instanceId"]

@@ -1,7 +1,7 @@
 """Members of consumer groups: how a heartbeat or a join finds its member, and the records of members.
 
-Mirrors the checks of ``GroupMetadataManager.consumerGroupHeartbeat`` up to the member's own record. A member of a
-classic protocol goes the same way, but for the checks of epochs.
+Mirrors the checks of ``GroupMetadataManager.consumerGroupHeartbeat`` up to the member's own record. A member of the
+classic protocol gets the same checks, except those of epochs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ KINDS_OF_A_MEMBER = (
 )
 """The records of each member, in the order in which their tombstones are written."""
 NEW_SUBSCRIPTION = Subscription(client_id="", client_host="", topics=())
-"""What a member without a subscription is compared with."""
+"""Subscription with which a member without one is compared."""
 
 
 @dataclass(slots=True)
@@ -42,8 +42,8 @@ class GroupUpdate:
     """A consumer group that an operation looks at, and the records it is going to write.
 
     Attributes:
-        group: the group as replayed; one of its own where the operation makes it.
-        state: what the group has apart from its records.
+        group: the replayed group; a new group if the operation creates it.
+        state: the state of the group that no record has.
         records: records so far, in order.
         is_new: the operation makes the group.
         named_topics: topics in the order of the request, if it lists them: the order decides between names that
@@ -59,7 +59,7 @@ class GroupUpdate:
     named_topics: Sequence[str] = ()
 
     def classic_members(self) -> list[Member]:
-        """Return members that speak the classic protocol."""
+        """Return members that use the classic protocol."""
         return [member for member in self.group.members.values() if member.subscription_or_empty.uses_classic_protocol]
 
     def static_member(self, instance_id: str | None) -> Member | None:
@@ -71,7 +71,7 @@ class GroupUpdate:
 
 
 def existing_group(shard: Shard, group_id: str) -> GroupUpdate:
-    """Return a consumer group that must be there.
+    """Return a consumer group that must exist.
 
     Raises:
         RequestError: GROUP_ID_NOT_FOUND.
@@ -103,7 +103,7 @@ def check_size(update: GroupUpdate, member_id: str) -> None:
 
 
 def dynamic_member(update: GroupUpdate, member_id: str, *, is_joining: bool) -> Member:
-    """Return the member of that id; a joining one begins here.
+    """Return the member with an id; create it if it joins.
 
     Raises:
         RequestError: UNKNOWN_MEMBER_ID.
@@ -131,7 +131,7 @@ def existing_member(update: GroupUpdate, member_id: str, instance_id: str | None
 def static_member(
     update: GroupUpdate, member_id: str, instance_id: str, *, is_joining: bool, uses_classic_protocol: bool
 ) -> Member:
-    """Return the member of that instance id; a joining one begins here, or takes the place of the one that left.
+    """Return the member with an instance id; if it joins, create it or let it replace the member that left.
 
     Raises:
         RequestError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID or UNRELEASED_INSTANCE_ID.
@@ -153,7 +153,7 @@ def static_member(
 
 
 def owning_static_member(owner: Member | None, member_id: str, instance_id: str) -> Member:
-    """Return the static member, where the request's member id is its own.
+    """Return the static member if the request has its member id.
 
     Raises:
         RequestError: UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID.
@@ -169,7 +169,9 @@ def owning_static_member(owner: Member | None, member_id: str, instance_id: str)
 
 
 def check_epoch(member: Member, epoch: int, owned: Owned) -> None:
-    """Refuse an epoch that is not the member's; 0 always passes, and the previous one with partitions it may own.
+    """Refuse an epoch that is not the member's.
+
+    Epoch 0 always passes; the previous epoch passes with partitions that the member may own.
 
     Raises:
         RequestError: FENCED_MEMBER_EPOCH.
@@ -191,7 +193,7 @@ def check_epoch(member: Member, epoch: int, owned: Owned) -> None:
 
 
 def replace_member(update: GroupUpdate, old: Member, member_id: str) -> Member:
-    """Give a static member's place to a new member id: write tombstones for the old id, and records for the new one."""
+    """Replace a static member's id: write tombstones for the old member id, and records for the new one."""
     group_id = update.group_id
     new = Member(member_id, old.subscription, current_of(old)._replace(epoch=0, previous_epoch=0), old.target)
     update.shard.note(
@@ -221,7 +223,7 @@ def consumer_group_tombstones(
     Args:
         shard: the shard.
         group: the group.
-        renamed: member ids that stand under another id.
+        renamed: member ids that were replaced by another id.
     """
     group_id, other_ids = group.group_id, renamed or {}
     members = [other_ids.get(member_id, member_id) for member_id in shard.consumer_states[group_id].members]
@@ -276,7 +278,7 @@ def current_value(current: Current, old: Current | None = None) -> dict[str, Any
 
     Args:
         current: what the member has.
-        old: where epochs of partitions that were never written come from; the member itself without it.
+        old: the assignment with the epochs of partitions that were never written; the member's own if None.
     """
     epoch = (old or current).epoch
     return {

@@ -24,7 +24,7 @@ from coordinator_replay.simulation.coordinator.metadata_hash import group_hash
 
 
 def update_epoch(update: GroupUpdate, old: Member, new: Member, *, is_bumped: bool) -> tuple[int, bool]:
-    """Raise the group epoch where it is asked for, or where the metadata hash is another.
+    """Raise the group epoch if this is requested or if the metadata hash has changed.
 
     Args:
         update: the group; the record of the new epoch is added to its records.
@@ -57,7 +57,7 @@ def update_epoch(update: GroupUpdate, old: Member, new: Member, *, is_bumped: bo
 def update_target(
     update: GroupUpdate, epoch: int, old: Member, new: Member, *, homogeneous: bool
 ) -> tuple[int, Assignment]:
-    """Compute the target assignment where the group epoch is ahead of it and the last one is not too young.
+    """Compute the target assignment if the group epoch is ahead of it and the last computation is old enough.
 
     Returns:
         The assignment epoch, and the member's target.
@@ -89,22 +89,22 @@ def _ascending(target: Assignment) -> Assignment:
 
 
 def last_target(update: GroupUpdate, member: Member) -> Assignment:
-    """Return a member's target as last computed; a static member's by its instance id."""
+    """Return a member's last computed target; a static member's target is looked up by its instance id."""
     owner = update.static_member(member.instance_id) if member.instance_id is not None else member
     return update.group.reconciliation.target_partitions(owner.member_id) if owner is not None else NOTHING
 
 
 def subscribed_names(group: ConsumerGroup, subscription: Subscription) -> frozenset[str]:
-    """Return topics that a member subscribes to, by name and by its expression as far as that is resolved."""
+    """Return the topics that a member subscribes to by name, and by its regex as far as that is resolved."""
     names = frozenset(subscription.topics or ())
     regex = group.regexes.get(subscription.regex) if subscription.regex is not None else None
     return names.union(regex.topics) if regex is not None else names
 
 
 def preferred_assignor(group: ConsumerGroup, old: Member, new: Member, default: str) -> str:
-    """Return the assignor most members ask for, this request's change counted (``computePreferredServerAssignor``).
+    """Return the assignor that most members ask for, this request included (``computePreferredServerAssignor``).
 
-    The order of Kafka's table breaks a tie. A name that gets its first vote, or a vote after its last one was
+    The order of Kafka's table breaks a tie. A name that gets its first vote, or its first vote after all were
     withdrawn, comes first in its bin of the table.
     """
     votes: HashOrder[str, int] = HashOrder.copy_of(string_hash, assignor_votes(group).items())
@@ -120,7 +120,7 @@ def preferred_assignor(group: ConsumerGroup, old: Member, new: Member, default: 
 
 
 def assignor_votes(group: ConsumerGroup) -> TimelineOrder[str, int]:
-    """Return how many members ask for an assignor, in the order of Kafka's table."""
+    """Return the number of members that ask for each assignor, in the order of Kafka's table."""
     votes: TimelineOrder[str, int] = TimelineOrder(string_hash)
     for name, count in group.assignors.items():
         votes[name] = count
@@ -128,7 +128,7 @@ def assignor_votes(group: ConsumerGroup) -> TimelineOrder[str, int]:
 
 
 def most_wanted_assignor(group: ConsumerGroup, default: str) -> str:
-    """Return the assignor most members ask for; of equals the first one in Kafka's table."""
+    """Return the assignor that most members ask for; if several tie, the first of them in Kafka's table."""
     votes = assignor_votes(group)
     return max(votes, key=lambda name: votes[name], default=default)
 

@@ -26,20 +26,20 @@ from coordinator_replay.simulation.coordinator.topics import TopicChange
 
 SESSION, REBALANCE = "session-timeout", "rebalance-timeout"
 JOIN, SYNC = "join", "sync"
-"""Of a classic member: until it joins again where it must, and until it sends SyncGroup once it has joined."""
+"""Timers of a classic member: JOIN runs until it joins again, SYNC runs from its join until its SyncGroup."""
 
 MEMBER_TIMERS = (SESSION, REBALANCE, JOIN, SYNC)
 """Timers of a member of a consumer group."""
 
 
 def start_session(shard: Shard, group_id: str, member_id: str, timeout_ms: int | None = None) -> None:
-    """Count a member's session from now on.
+    """Start a member's session timer now.
 
     Args:
         shard: the shard.
         group_id: the group.
         member_id: the member.
-        timeout_ms: how long it lasts; what is configured for the group without it.
+        timeout_ms: how long it lasts; the group's configured session timeout if None.
     """
     if timeout_ms is None:
         timeout_ms = shard.config.group_number(group_id, "consumer.session.timeout.ms")
@@ -49,7 +49,7 @@ def start_session(shard: Shard, group_id: str, member_id: str, timeout_ms: int |
 def start(
     shard: Shard, timer: str, group_id: str, member_id: str, timeout_ms: int, why: str, *, epoch: int | None = None
 ) -> None:
-    """Start a timer that removes a member, unless the member has another epoch than the timer's by then.
+    """Start a timer that removes a member, unless the member's epoch differs from the timer's epoch then.
 
     Args:
         shard: the shard.
@@ -69,7 +69,7 @@ def start(
 
 
 def start_rebalance(shard: Shard, group_id: str, member: Member) -> None:
-    """Count the time a member has to give up partitions."""
+    """Start the rebalance timer of a member that must give up partitions."""
     timeout_ms = (member.subscription.rebalance_timeout_ms or 0) if member.subscription is not None else 0
     epoch = current_of(member).epoch
     why = f"it failed to transition from epoch {epoch} within {timeout_ms}ms"
@@ -77,7 +77,7 @@ def start_rebalance(shard: Shard, group_id: str, member: Member) -> None:
 
 
 def follow_reconciliation(shard: Shard, group_id: str, member: Member) -> None:
-    """Start or stop the rebalance timer of a member whose assignment has changed; classic ones have others."""
+    """Start or stop the rebalance timer of a member whose assignment has changed; classic members have other timers."""
     if member.subscription_or_empty.uses_classic_protocol:
         return
     if current_of(member).state is MemberState.UNREVOKED_PARTITIONS:
@@ -87,7 +87,7 @@ def follow_reconciliation(shard: Shard, group_id: str, member: Member) -> None:
 
 
 def fence_if_there(shard: Shard, group_id: str, member_id: str, why: str, epoch: int | None = None) -> Outcome:
-    """Remove a member, unless it is removed already, or its epoch is another than the one given."""
+    """Remove a member, unless it was removed already or its epoch differs from the given epoch."""
     try:
         update = existing_group(shard, group_id)
         member = dynamic_member(update, member_id, is_joining=False)
@@ -99,13 +99,13 @@ def fence_if_there(shard: Shard, group_id: str, member_id: str, why: str, epoch:
 
 
 def fence(update: GroupUpdate, members: Sequence[Member], response: Mapping[str, Any] | None, reason: str) -> Outcome:
-    """Remove members and raise the group epoch, or make the rest a classic group where such a downgrade is due.
+    """Remove members and raise the group epoch; if a downgrade is due, convert the rest to a classic group instead.
 
     Args:
         update: the group.
-        members: members that go.
-        response: response to the request, None where none asked for it.
-        reason: Kafka's own text, with braces where the member's id stands.
+        members: members to remove.
+        response: response to the request; None if there is no request.
+        reason: Kafka's own text, with braces in place of the member's id.
     """
     if not members:
         return Outcome(response=response)
@@ -127,7 +127,7 @@ def fence(update: GroupUpdate, members: Sequence[Member], response: Mapping[str,
 
 
 def _topics_left(update: GroupUpdate, leaving: Sequence[Member]) -> set[str]:
-    """Return topics that the others subscribe to; expressions that nobody else uses are removed."""
+    """Return the topics that the other members subscribe to; remove regexes that no other member uses."""
     left = update.state.subscriptions
     for member in leaving:
         left = left.replaced(member.subscription, None)
@@ -149,12 +149,12 @@ def cancel_timers(shard: Shard, group_id: str, member_id: str) -> None:
 
 
 def load(shard: Shard) -> None:
-    """Resolve expressions again, because all topics are new to a new leader."""
+    """Resolve regexes again, because all topics are new to a new leader."""
     shard.topics.version_with_new = shard.topics.version
 
 
 def load_group(shard: Shard, group_id: str) -> None:
-    """Begin with a consumer group of a loaded partition: sessions and revocations count from now on."""
+    """Start the timers of a consumer group of a loaded partition: sessions and revocations count from now on."""
     group = shard.group(group_id)
     if not isinstance(group, ConsumerGroup):
         return

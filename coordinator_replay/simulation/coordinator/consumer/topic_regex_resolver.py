@@ -1,8 +1,8 @@
 """Regular expressions of consumer groups: RE2, resolved in the background, remembered in records.
 
 Mirrors ``GroupMetadataManager.maybeUpdateRegularExpressions`` and ``handleRegularExpressionsResult`` with
-``TopicRegexResolver``. All expressions of a group are resolved at once, on the topics of the moment the job runs; what
-came of it is an operation of its own.
+``TopicRegexResolver``. All expressions of a group are resolved together, against the topics at the time of the job. A
+separate operation writes the result.
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ from coordinator_replay.simulation.coordinator.shard import Shard
 from coordinator_replay.simulation.coordinator.topics import Topics
 
 MIN_INTERVAL_MS = 10_000
-"""How long after a resolution the next one may begin."""
+"""Shortest time between two resolutions of a group."""
 
 METADATA_REFRESH_INTERVAL_MS = 2**31 - 1
 
@@ -37,19 +37,19 @@ COMPLAINTS: tuple[tuple[str, str], ...] = (
     ("invalid named capture group", "invalid named capture"),
     ("unexpected )", "unexpected )"),
 )
-"""How RE2's own complaints begin, and what brokers, which use RE2/J, say instead."""
+"""Beginnings of RE2's error messages, each with the message of brokers, which use RE2/J."""
 
 
 def update_expression(update: GroupUpdate, old: str | None, new: str | None) -> tuple[bool, bool]:
-    """Follow a member from one expression to another, and resolve expressions where that is due.
+    """Note that a member's expression has changed, and resolve expressions if that is due.
 
     Args:
         update: the group; the tombstone of an expression that nobody uses any more is added to its records.
-        old: the member's expression so far, None for none.
+        old: the member's expression so far; None if it had none.
         new: its expression from now on.
 
     Returns:
-        Whether the member has another expression, and whether what it has now is resolved, or none.
+        Whether the member's expression has changed, and whether its expression is resolved (True if it has none).
 
     Raises:
         RequestError: INVALID_REGULAR_EXPRESSION.
@@ -70,7 +70,7 @@ def update_expression(update: GroupUpdate, old: str | None, new: str | None) -> 
 
 
 def _refresh(update: GroupUpdate, old: str | None, new: str | None, *, is_required: bool) -> None:
-    """Start a resolution where expressions are unresolved, topics were created, or the last one is long ago."""
+    """Start a resolution if expressions are unresolved, topics were created, or the last resolution is long ago."""
     shard, expressions = update.shard, update.state.subscriptions.expressions
     key = f"{update.group_id}-regex"
     if not (is_required or expressions) or shard.job_is_running(key):

@@ -1,15 +1,15 @@
 """Assignment on the client's side, which only KIP-848's draft has, no release of Kafka; behind our own setting.
 
-With ``group.consumer.client.assignors`` a member may bring assignors of its own. If all members have one in common,
-the coordinator computes nothing. It asks a member (``ShouldComputeAssignment``), which fetches its input
-(PrepareAssignment), computes, and sends the result (InstallAssignment). Meanwhile the group may move on, so the
-assignment epoch may lag behind by more than one.
+With ``group.consumer.client.assignors`` a member may bring assignors of its own. If all members have an assignor in
+common, the coordinator does not compute the assignment. It asks a member (``ShouldComputeAssignment``), which fetches
+its input (PrepareAssignment), computes, and sends the result (InstallAssignment). The group may change in the meantime,
+so the assignment epoch may lag behind by more than one.
 
-Only the proposal's text says what is right here. Where the text is silent, these rules were chosen. Only assignors
-count that all members have in a version that all can read; the one that most members name first is used. The first
-member that heartbeats while an assignment is due is asked, until it has installed an assignment or is removed. After
-an error that it reports, the next heartbeat asks again. No record of Kafka 4.3 has the members' assignors, so a
-reload forgets them, and nobody is asked until members send them again.
+Only the proposal's text defines the behaviour. Where the text is silent, these rules were chosen. Only assignors count
+that all members have in a version that all can read. The assignor that most members name first is used. The first
+member that sends a heartbeat while an assignment is due is asked, until it has installed an assignment or is removed.
+After an error that it reports, the next heartbeat asks again. No record of Kafka 4.3 has the members' assignors, so a
+reload forgets them, and no member is asked until members send them again.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -44,12 +44,12 @@ from coordinator_replay.simulation.coordinator.record_helpers import NewRecord
 from coordinator_replay.simulation.coordinator.shard import Shard
 
 Assignors = tuple[Mapping[str, Any], ...]
-"""What a member brings, in the order of its preference: name, versions, reason and metadata of each."""
+"""A member's assignors in the order of its preference, each with name, versions, reason and metadata."""
 
 
 @dataclass(slots=True)
 class Prepared:
-    """Input that a member was given for its computation."""
+    """Input that a member got for its computation."""
 
     member_id: str
     epoch: int
@@ -62,9 +62,9 @@ class ClientAssignment:
     """The state of a group's assignment on the client's side.
 
     Attributes:
-        assignors: what each member brings.
+        assignors: the assignors of each member.
         computing: the member that was asked.
-        prepared: what it was given.
+        prepared: the input that it got.
         installed: error, metadata version and metadata that the last assignment has for each member.
     """
 
@@ -78,9 +78,9 @@ class Offer(NamedTuple):
     """Meaning of a heartbeat for the assignment.
 
     Attributes:
-        assignors: what each member brings, this one included.
-        is_new: this member brings something else than before.
-        name: the assignor to be used on a client's side, None where the coordinator computes.
+        assignors: the assignors of each member, this member included.
+        is_new: whether this member's assignors have changed.
+        name: the assignor to be used on a client's side; None if the coordinator computes.
     """
 
     assignors: Mapping[str, Assignors]
@@ -115,7 +115,7 @@ CHECKS: tuple[Check, ...] = (
         ),
     ),
 )
-"""What a heartbeat is refused for with INVALID_REQUEST: message and condition; the first that holds counts."""
+"""Reasons to refuse a heartbeat with INVALID_REQUEST: message and condition; the first that holds counts."""
 
 
 def client_assignment(update: GroupUpdate) -> ClientAssignment:
@@ -154,7 +154,7 @@ def heartbeat(shard: Shard, request: Request, _: Reply) -> Outcome:
 
 
 def offer(update: GroupUpdate, member_id: str, brought: Sequence[Mapping[str, Any]] | None) -> Offer:
-    """Return the meaning of a heartbeat for the assignment; fields that it leaves out are as in the last one."""
+    """Return the meaning of a heartbeat for the assignment; fields that it leaves out are as in the last heartbeat."""
     members = {*update.group.members, member_id}
     others = {other: assignors for other, assignors in client_assignment(update).assignors.items() if other in members}
     before = others.get(member_id, ())
@@ -163,7 +163,7 @@ def offer(update: GroupUpdate, member_id: str, brought: Sequence[Mapping[str, An
 
 
 def common_assignor(assignors: Mapping[str, Assignors], members: Collection[str]) -> str | None:
-    """Return the assignor that most members name first of those all have; None where there is none."""
+    """Return the assignor that most members name first, among those that all have; None if there is none."""
     shared: set[str] | None = None
     for member_id in members:
         names = {assignor["name"] for assignor in assignors.get(member_id, ())}
@@ -200,7 +200,7 @@ def follow_up(
         shard: the shard.
         group_id: the group.
         member: the member after the heartbeat.
-        offered: what the heartbeat meant.
+        offered: the meaning of the heartbeat.
         response: its response; the draft's fields are added.
     """
 
@@ -315,7 +315,7 @@ def _described(update: GroupUpdate, member: Member, name: str | None) -> Body:
 
 
 def _checked(members: Sequence[Mapping[str, Any]], prepared: Prepared) -> dict[str, Assignment]:
-    """Return the assignment by member, where it fits what it was computed from."""
+    """Return the assignment by member, after checking it against its input."""
     taken: set[tuple[str, int]] = set()
     targets: dict[str, Assignment] = {}
     for member in members:

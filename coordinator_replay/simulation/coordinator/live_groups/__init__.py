@@ -1,1 +1,1 @@
-"""Groups as the coordinator keeps them beside their records, of each protocol; the shard has them."""
+"""State of groups that the coordinator keeps in addition to their records, for each protocol; the shard has it."""

@@ -1,4 +1,4 @@
-"""A classic group in the memory of its coordinator, where a rebalance goes on between two records.
+"""A classic group in the memory of its coordinator, where rebalances happen between two records.
 
 Mirrors ``classic.ClassicGroup``: its states and transitions, its members with all their protocols and votes, and the
 requests that wait for an answer. The order of Kafka's hash tables decides some things, so it is reproduced: the
@@ -43,7 +43,7 @@ class LiveClassicGroup(ClassicGroup):
 
     Attributes:
         members: members by id, in the order of Kafka's hash map; ``subscription.protocols`` are all that they support.
-        votes: how many members support each protocol.
+        votes: number of members that support each protocol.
         static_members: member id by instance id.
         previous_state: the state before the present one; a first rebalance comes from Empty.
         waiting_joins: JoinGroup requests not answered yet, by member id.
@@ -51,8 +51,8 @@ class LiveClassicGroup(ClassicGroup):
         pending_members: ids given out with MEMBER_ID_REQUIRED that have not joined yet.
         pending_syncs: members of the generation that have not sent SyncGroup yet.
         new_members: members whose first join is not answered yet.
-        has_new_member: somebody joined since the first rebalance's delay began.
-        topics: topics that members of the generation read; None where that can't be known.
+        has_new_member: a member joined since the delay of the first rebalance began.
+        topics: topics that members of the generation read; None if unknown.
     """
 
     def __init__(self, group_id: str, now_ms: int | None = None) -> None:
@@ -71,7 +71,7 @@ class LiveClassicGroup(ClassicGroup):
 
     @classmethod
     def loaded(cls, replayed: ClassicGroup) -> "LiveClassicGroup":
-        """Return the group as the coordinator has it after loading its records."""
+        """Return the group in the coordinator's memory after its records were loaded."""
         group = cls(replayed.group_id)
         for name in ("generation", "leader", "protocol", "protocol_type", "state", "state_timestamp_ms"):
             setattr(group, name, getattr(replayed, name))
@@ -84,16 +84,19 @@ class LiveClassicGroup(ClassicGroup):
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """Return how long a rebalance may take: the longest that any member asked for, at least 0."""
+        """Return how long a rebalance may take: the largest timeout of the members, at least 0."""
         return max((member.subscription_or_empty.least_rebalance_ms for member in self.members.values()), default=0)
 
     @property
     def all_have_joined(self) -> bool:
-        """Return whether every member waits for the join phase to end, and nobody was given an id and did not join."""
+        """Return whether every member waits for the end of the join phase, and every given id has joined."""
         return len(self.waiting_joins) == len(self.members) and not self.pending_members
 
     def waits(self, member_id: str) -> bool:
-        """Return whether a member shows by a parked request that it is alive; a new one's first join does not count."""
+        """Return whether a waiting request shows that a member is alive.
+
+        The first join of a new member does not count.
+        """
         return member_id not in self.new_members and (
             member_id in self.waiting_joins or member_id in self.waiting_syncs
         )
@@ -118,10 +121,10 @@ class LiveClassicGroup(ClassicGroup):
         self.state_timestamp_ms = at_ms
 
     def validate(self, member_id: str, instance_id: str | None) -> None:
-        """Check that a member is who it says.
+        """Check the ids of a member.
 
         Raises:
-            RequestError: it is unknown, or another member holds its instance id.
+            RequestError: the member is unknown, or another member has its instance id.
         """
         if instance_id is not None:
             holder = self.static_members.get(instance_id)
@@ -157,9 +160,9 @@ class LiveClassicGroup(ClassicGroup):
         self._put(member)
 
     def remove(self, member_id: str) -> None:
-        """Let a member go, also one that was only given an id; whatever it waits for is never answered.
+        """Remove a member, or an id that has not joined; its waiting requests are never answered.
 
-        The first one of the others leads if it was the leader.
+        If it was the leader, the first of the other members becomes the leader.
         """
         self.waiting_joins.pop(member_id, None)
         self.waiting_syncs.pop(member_id, None)
@@ -191,7 +194,7 @@ class LiveClassicGroup(ClassicGroup):
         self._count(updated, 1)
 
     def elect_leader(self, joined: Collection[str]) -> bool:
-        """Make sure that a member that joined leads; False where none did (``maybeElectNewJoinedLeader``)."""
+        """Make sure that the leader has joined; return False if no member has (``maybeElectNewJoinedLeader``)."""
         if self.leader is None:
             return False
         if self.leader in joined and self.leader in self.members:
@@ -215,7 +218,7 @@ class LiveClassicGroup(ClassicGroup):
         return protocol_type == self.protocol_type and any(self.votes.get(name, 0) == count for name in offered)
 
     def select_protocol(self) -> str:
-        """Return the protocol most members vote for: each for the first of its own list that all support.
+        """Return the protocol with most votes: each member votes for the first protocol of its list that all support.
 
         A tie is broken by the iteration order of a ``HashMap`` of the names.
         """
@@ -231,12 +234,13 @@ class LiveClassicGroup(ClassicGroup):
         return max(ballots, key=lambda name: ballots[name])
 
     def next_generation(self, at_ms: int) -> None:
-        """End the join phase: one generation on, waiting for the assignment, or Empty (``initNextGeneration``).
+        """End the join phase.
 
-        As in Kafka the generation goes on first, and stays so where the rest fails.
+        Raise the generation, then wait for the assignment or become Empty (``initNextGeneration``). As in Kafka, the
+        generation is raised first, and stays raised if the rest fails.
 
         Raises:
-            IllegalStateError: no join phase is going on, as for the timer of one that an upgrade ended.
+            IllegalStateError: no join phase is in progress; this happens to the timer of a phase that an upgrade ended.
             RequestError: the members have no protocol in common, or a subscription is damaged as Kafka does not expect.
         """
         self.generation += 1
@@ -248,7 +252,7 @@ class LiveClassicGroup(ClassicGroup):
         self.pending_syncs.clear()
 
     def set_assignments(self, assignments: Mapping[str, str]) -> None:
-        """Give members their assignments; those not named get an empty one."""
+        """Give members their assignments; members that are not named get an empty assignment."""
         for member_id, member in self.members.items():
             blob = assignments.get(member_id, "")
             self.members[member_id] = member._replace(
@@ -256,7 +260,7 @@ class LiveClassicGroup(ClassicGroup):
             )
 
     def computed_topics(self) -> frozenset[str] | None:
-        """Return the topics that members subscribe to, None where they can't be known (``computeSubscribedTopics``).
+        """Return the topics that members subscribe to; None if they are unknown (``computeSubscribedTopics``).
 
         Raises:
             RequestError: UNKNOWN_SERVER_ERROR, a subscription is damaged in a way that Kafka does not expect there.
@@ -272,7 +276,7 @@ class LiveClassicGroup(ClassicGroup):
             raise RequestError("UNKNOWN_SERVER_ERROR", f"subscription: {problem}") from None
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Return whether the topic is read; a consumer group whose topics can't be known may read any."""
+        """Return whether the topic is read; a group of consumers whose topics are unknown may read any topic."""
         if self.topics is None:
             return self.protocol_type == CONSUMER_PROTOCOL_TYPE
         return topic in self.topics

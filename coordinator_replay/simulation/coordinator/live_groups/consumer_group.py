@@ -1,7 +1,7 @@
-"""What a consumer group has apart from its records: orders and counts that follow them, and deadlines.
+"""State of a consumer group in addition to its records: orders and counts derived from them, and deadlines.
 
 Mirrors the parts of ``modern.consumer.ConsumerGroup`` and ``modern.ModernGroup`` that the engine has no use for. All
-but the deadline follows from the records, one by one as they are replayed, so that a reload finds the same.
+but the deadline follows from the records in the order of their replay, so a reload gives the same state.
 """
 
 from collections import Counter
@@ -23,7 +23,7 @@ class Subscriptions(Counter[tuple[tuple[str, ...], str | None]]):
     """Counts of members with the same subscription by names and expression; immutable, so changes make a new object."""
 
     def replaced(self, before: Subscription | None, after: Subscription | None) -> "Subscriptions":
-        """Return those with another one in place of a member's; None where it was or is no member."""
+        """Return the counts after one subscription is replaced by another; None stands for no member."""
         others = Subscriptions(self)
         if before is not None:
             key = before.topics or (), before.regex
@@ -36,7 +36,7 @@ class Subscriptions(Counter[tuple[tuple[str, ...], str | None]]):
 
     @cached_property
     def expressions(self) -> Counter[str]:
-        """Return how many members subscribe to an expression."""
+        """Return the number of members that subscribe to each expression."""
         users: Counter[str] = Counter()
         for (_, expression), count in self.items():
             if expression is not None:
@@ -51,8 +51,8 @@ class Subscriptions(Counter[tuple[tuple[str, ...], str | None]]):
     def are_homogeneous(self, regexes: Mapping[str, Regex]) -> bool:
         """Return whether members subscribe alike (``ConsumerGroup.subscriptionType``).
 
-        As in Kafka, no topic may match two expressions, nor one that is not subscribed to by name, be they still used
-        or not.
+        As in Kafka, no topic may match two expressions, or match an expression without being subscribed to by name.
+        Expressions that are no longer used count too.
 
         Args:
             regexes: what expressions were resolved to.
@@ -73,13 +73,13 @@ class ConsumerState:
     Attributes:
         members: ids of the members in the order of Kafka's table.
         static_members: member id by instance id.
-        subscriptions: what members subscribe to.
-        is_homogeneous: members subscribe alike, as of the last record of a member; as in Kafka, a record of an
-            expression does not change that.
-        refresh_at_ms: from when on the metadata hash must be computed again.
+        subscriptions: the subscriptions of the members.
+        is_homogeneous: members subscribe alike, as of the last record of a member. As in Kafka, the record of an
+            expression does not change it.
+        refresh_at_ms: time from which the metadata hash must be computed again.
         refresh_epoch: group epoch that the deadline belongs to.
         targets: target assignment of each member, in the order of Kafka's tables.
-        extension: what a protocol that is plugged in keeps for the group; no record holds it.
+        extension: state of a protocol that is plugged in; no record has it.
         has_partition_metadata: the group has a record of topic metadata, as brokers before 4.1 wrote it.
     """
 
@@ -95,7 +95,7 @@ class ConsumerState:
     _by_member: dict[str, Subscription] = field(default_factory=dict)
 
     def take(self, record: Record, group: ConsumerGroup) -> None:
-        """Follow a record of the group that the engine has just replayed."""
+        """Update the state by a record of the group that the engine has just replayed."""
         match record.kind:
             case "ConsumerGroupMemberMetadata":
                 self._take_member(record.key["memberId"], group)
@@ -115,7 +115,7 @@ class ConsumerState:
         return now_ms >= self.refresh_at_ms or group_epoch < self.refresh_epoch
 
     def forget_soft_state(self) -> None:
-        """Keep only what follows from records."""
+        """Drop all state that does not follow from records."""
         self.request_refresh()
         self.extension = None
 

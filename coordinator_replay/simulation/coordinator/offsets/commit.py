@@ -1,8 +1,8 @@
-"""OffsetCommit and TxnOffsetCommit: who may commit what, and the records of it.
+"""OffsetCommit and TxnOffsetCommit: their checks and their records.
 
 Mirrors ``OffsetMetadataManager.commitOffset``, ``commitTransactionalOffset`` and the groups' ``validateOffsetCommit``.
-An error of the group or of one partition's epoch refuses the whole request; metadata that is too long only its own
-partition.
+An error of the group, or of the epoch of one partition, refuses the whole request. Metadata that is too long refuses
+only its own partition.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,7 +30,7 @@ TOPIC_ID_SINCE = 10
 VALUE_VERSION, VALUE_VERSION_WITH_EXPIRY = 4, 1
 
 Check = Callable[[str, int], None]
-"""Refuses a partition, by topic id and number."""
+"""A function that refuses a partition, given its topic id and number."""
 
 
 def commit(shard: Shard, request: Request, _: Reply) -> Outcome:
@@ -125,7 +125,7 @@ def _answer(partition: Mapping[str, Any], error: str) -> dict[str, Any]:
 
 
 def _named(shard: Shard, topic: Mapping[str, Any], version: int) -> tuple[str, str, str | None]:
-    """Name and id of a topic in a request; where the version names topics by id, the name follows from it."""
+    """Return name and id of a topic in a request; if the version names topics by id, the name is looked up."""
     name, topic_id = topic["name"], topic["topicId"]
     if name or version < TOPIC_ID_SINCE:
         return name, topic_id, None
@@ -134,7 +134,7 @@ def _named(shard: Shard, topic: Mapping[str, Any], version: int) -> tuple[str, s
 
 
 def _check_commit(shard: Shard, request: Request, epoch: int, *, is_transactional: bool) -> Check | None:
-    """Check the group, and give back what must be checked of each partition."""
+    """Check the group, and return the check for each partition; None if there is none."""
     body, speaks_epochs = request.body, is_transactional or (request.version or 0) >= EPOCH_SINCE
     group_id, member_id, instance_id = body["groupId"], body["memberId"], body["groupInstanceId"]
     group = shard.group(group_id)
@@ -142,7 +142,7 @@ def _check_commit(shard: Shard, request: Request, epoch: int, *, is_transactiona
         if epoch >= 0:
             is_renamed = speaks_epochs and not is_transactional
             raise RequestError("GROUP_ID_NOT_FOUND" if is_renamed else "ILLEGAL_GENERATION")
-        # A group that has offsets and no members begins; it has no record of its own.
+        # A group with offsets but without members begins; it has no record of its own.
         group = shard.classic_groups[group_id] = LiveClassicGroup(group_id)
     if isinstance(group, ConsumerGroup):
         if is_transactional and epoch == -1 and not member_id and instance_id is None:

@@ -29,11 +29,11 @@ MINUTE_MS = 60_000
 TOPICS_CHANGED = Trigger(TriggerKind.TOPICS, "deleted")
 
 Since = Callable[[StoredOffset], int]
-"""From when on the retention of an offset counts."""
+"""A function that returns the time from which the retention of an offset counts."""
 
 
 def load(shard: Shard) -> None:
-    """Begin to look for expired offsets, and count groups as Kafka does for its metrics."""
+    """Start the timers that look for expired offsets and count groups for Kafka's metrics."""
     _schedule_cleanup(shard)
     _schedule_counter(shard)
 

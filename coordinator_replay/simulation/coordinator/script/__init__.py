@@ -1,4 +1,4 @@
-"""Scripts of requests, topics and time, as JSON lines, and what came of them in the same form."""
+"""Scripts of requests, topics and time as JSON lines, and their results in the same form."""
 
 from coordinator_replay.simulation.coordinator.script.run import (
     COMMANDS,

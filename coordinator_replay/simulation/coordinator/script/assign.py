@@ -1,4 +1,4 @@
-"""The ``assign`` command of scripts: what a client's assignor makes of topics and subscriptions."""
+"""The ``assign`` command of scripts: it runs a client's assignor on topics and subscriptions."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -27,7 +27,7 @@ def assign(command: Mapping[str, Any]) -> dict[str, dict[str, list[int]]]:
         Partitions by topic, by member.
 
     Raises:
-        UsageError: the command is malformed, or the assignor can't work with it.
+        UsageError: the command is malformed, or the assignor fails on it.
     """
     assignor = ASSIGNORS.get(command["assign"]) if isinstance(command["assign"], str) else None
     if assignor is None:

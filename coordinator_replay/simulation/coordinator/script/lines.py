@@ -1,4 +1,4 @@
-"""The lines of a script: which fields they have, and the errors of lines that can't be read."""
+"""The lines of a script: their fields, and the errors of lines that can't be read."""
 
 import json
 from collections.abc import Mapping
@@ -23,10 +23,10 @@ def read_line(text: str, fields: Mapping[str, frozenset[str]]) -> tuple[str, Lin
         fields: fields that each command may have in its line; every line may have a note.
 
     Returns:
-        Its command, and all that stands in it.
+        Its command, and all fields of the line.
 
     Raises:
-        UsageError: it is not a JSON object with one command and what belongs to it.
+        UsageError: it is not a JSON object with one command and the command's fields.
     """
     try:
         line = json.loads(text)

@@ -11,10 +11,11 @@ A line is one command, in the form of the coordinator oracle (see ``docs/simulat
 - ``{"async": "hold" | "run"}``: background jobs wait, or run again.
 - ``{"reload": true}``: the partition gets a new leader.
 - ``{"timers": true}``: the running timers; ``{"dump": true}``: the inner state of all groups.
-- ``{"assign": name, "topics", "racks"?, "members"}``: what a client's assignor makes of subscriptions.
+- ``{"assign": name, "topics", "racks"?, "members"}``: the assignment of a client's assignor.
 - ``{"note": text}``: nothing happens.
 
-Member ids that the coordinator makes are written ``$m1``, ``$m2``, ... in order of appearance, and read so too.
+Member ids that the coordinator makes are written as ``$m1``, ``$m2``, ... in order of appearance. Scripts use them in
+the same form.
 """
 
 import json
@@ -56,13 +57,13 @@ START_MS = 1_000_000_000_000
 """Time at which every script begins."""
 
 MAX_ADVANCE_MS = 10 * 365 * 86_400_000
-"""How long a line may let pass: periodic timers fire all the time, so that more would take minutes."""
+"""Longest time that a line may let pass. Periodic timers fire all the time, so a longer time would take minutes."""
 
 NAMED_BY_BODY = frozenset({"ConsumerGroupDescribe", "DescribeGroups", "ListGroups", "DeleteGroups", "OffsetFetch"})
-"""Requests whose body names groups in a way of its own: ``group`` is not put into it."""
+"""Requests whose body names several groups in its own form, so ``group`` is not put into it."""
 
 OPENED = frozenset({"subscriptionFields", "assignmentFields", "metadataFields"})
-"""Fields of a value that the engine reads out of the bytes; no part of the record."""
+"""Fields of a value that the engine decodes from the bytes; they are no part of the record."""
 
 GENERATED_ID = re.compile(r'"((?:[^"\\]|\\.)*-00000000-0000-4000-8000-[0-9a-f]{12}|AAAAAAAAQACAA[A-Za-z0-9_-]{9})"')
 
@@ -73,7 +74,7 @@ class ScriptRun:
     Attributes:
         coordinator: the coordinator; None until a line needs it.
         written: all batches and control records so far, in order.
-        topics: every topic there was so far, as it was last, by id.
+        topics: every topic so far in its last state, by id.
     """
 
     def __init__(self, observer: Observer = ignore) -> None:
@@ -94,7 +95,7 @@ class ScriptRun:
         """Run one line and return the answer as a line.
 
         Raises:
-            UsageError: the line is not a command, or asks for something impossible; nothing changes.
+            UsageError: the line is not a command, or its command is impossible; nothing changes.
         """
         did, line = read_line(text, _FIELDS)
         resolved = self._resolved(line)
@@ -188,7 +189,7 @@ class ScriptRun:
         return [event for result in results for event in _events(result)]
 
     def renamed(self, line: str) -> str:
-        """Return a text with the names of scripts in place of ids that the coordinator made."""
+        """Return a text in which ids made by the coordinator are replaced by names such as ``$m1``."""
         for match in GENERATED_ID.finditer(line):
             member_id = match.group(1)
             if member_id not in self._names:
@@ -229,13 +230,13 @@ COMMANDS: Mapping[str, ScriptCommand] = {
     "timers": ScriptCommand(ScriptRun._timers),
     "note": ScriptCommand(lambda _run, _line: []),
 }
-"""By name; the first that stands in a line counts."""
+"""Commands by name; the first command in a line counts."""
 
 _FIELDS = {name: command.fields for name, command in COMMANDS.items()}
 
 
 def truth_line(event: Event) -> Line:
-    """Return a message of the coordinator to its observer, as an answer line; times count from the beginning."""
+    """Return a message of the coordinator to its observer as a line; times count from the beginning of the script."""
     told = event._asdict()
     trigger = {name: value for name, value in event.trigger._asdict().items() if value not in (None, "", ())}
     return {"at": told.pop("at_ms") - START_MS, "event": TRUTHS[type(event)], **told, "trigger": trigger}
@@ -247,7 +248,7 @@ TRUTHS: Mapping[type[Event], str] = {
     EpochBumped: "epoch",
     MemberRemoved: "removal",
 }
-"""Names of what a coordinator tells its observer."""
+"""Names of the messages of a coordinator to its observer."""
 
 
 def _events(result: Result) -> Iterator[Line]:
@@ -299,7 +300,7 @@ def _record(record: Record) -> Line:
 
 
 def as_written(value: Any) -> Any:
-    """Return the value of a record without the fields that were read out of their bytes."""
+    """Return the value of a record without the fields that were decoded from its bytes."""
     if isinstance(value, Mapping):
         return {name: as_written(element) for name, element in value.items() if name not in OPENED}
     if isinstance(value, list | tuple):
@@ -318,16 +319,16 @@ def simulate(
     """Run a script.
 
     Args:
-        lines: a command each; empty ones are left out.
-        answered: takes the answer to each command.
+        lines: lines with one command each; empty lines are skipped.
+        answered: called with the answer to each command.
         observer: is told what set off each batch, rebalance and removal.
-        name: what errors call the script.
+        name: name of the script in errors.
 
     Returns:
-        the run at its end, with all that was written.
+        The run at its end, with all written records.
 
     Raises:
-        UsageError: a line can't be run; the sentence has its number.
+        UsageError: a line can't be run; the message has its number.
     """
     run = ScriptRun(observer)
     for number, line in enumerate(lines, 1):

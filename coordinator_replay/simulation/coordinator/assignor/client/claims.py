@@ -1,6 +1,6 @@
-"""Claims of members to partitions, resolved as the sticky assignors do before they assign.
+"""Claims of members to partitions, resolved as in ``AbstractStickyAssignor.allSubscriptionsEqual``.
 
-``AbstractStickyAssignor.allSubscriptionsEqual``.
+The sticky assignors resolve claims before they assign.
 """
 
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ class Claims:
     Attributes:
         owned: partitions of known topics that each member owned last, in the order of a HashMap of member ids.
         contested: partitions that two members of one generation claim; nobody keeps them.
-        latest_generation: the highest generation any member names.
+        latest_generation: the highest generation that a member names.
         subscriptions_are_equal: all members subscribe to the same topics. As in Kafka, leading members without any
             topic do not count, and get partitions that they do not subscribe to.
     """

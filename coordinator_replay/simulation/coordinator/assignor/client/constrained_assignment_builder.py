@@ -1,7 +1,8 @@
 """The sticky algorithm for members that all subscribe to the same topics.
 
-Everybody gets the total divided by the members, some one more. Members keep what they owned up to that, in order of
-partition, then topic; the rest is dealt in turns. ``AbstractStickyAssignor.ConstrainedAssignmentBuilder``.
+Each member gets the number of partitions divided by the number of members, and some get one more. Members keep their
+partitions up to this quota, in the order of partition, then topic. The rest is dealt in turns.
+``AbstractStickyAssignor.ConstrainedAssignmentBuilder``.
 """
 
 from coordinator_replay.simulation.coordinator.assignor.client.claims import Claims
@@ -39,8 +40,8 @@ class _ConstrainedAssignmentBuilder:
 
     Attributes:
         assignment: partitions by member.
-        below: members that have less than the quota.
-        candidates: members at the quota that may get one more.
+        below: members with fewer partitions than the quota.
+        candidates: members at the quota that may get one more partition.
         moves: partitions that change hands, with their new owners.
     """
 
@@ -57,7 +58,7 @@ class _ConstrainedAssignmentBuilder:
         self._last_owners: dict[Partition, str] = {}
 
     def keep_owned(self) -> None:
-        """Let members keep what they own, up to the quota, some of them one more."""
+        """Let members keep their partitions up to the quota; some may keep one more."""
         for member, claimed in self._claims.owned.items():
             owned = self._keepable(member, claimed)
             if len(owned) < self._quota:
@@ -76,7 +77,8 @@ class _ConstrainedAssignmentBuilder:
     def unassigned(self) -> list[Partition]:
         """Return partitions nobody kept, by topic and partition.
 
-        One walk over both sorted lists: a kept partition that does not exist hides all kept ones behind it.
+        Both sorted lists are walked once, as in Kafka. So a kept partition that does not exist hides all kept
+        partitions after it.
         """
         every = partitions_of(self._topics, sorted(self._topics, key=string_order))
         kept = [partition for partitions in self.assignment.values() for partition in partitions]
@@ -84,7 +86,7 @@ class _ConstrainedAssignmentBuilder:
         return without_kept(every, kept)
 
     def deal_nearby(self, unassigned: list[Partition]) -> list[Partition]:
-        """Deal partitions to members whose rack has a replica; what is left is returned."""
+        """Deal partitions to members whose rack has a replica; return the remaining partitions."""
         left = []
         turn = 0
         for partition in unassigned:
@@ -102,7 +104,7 @@ class _ConstrainedAssignmentBuilder:
         return left
 
     def deal(self, unassigned: list[Partition]) -> None:
-        """Deal partitions in turns: first to those below the quota, then one more to each candidate."""
+        """Deal partitions in turns: first to members below the quota, then one more to each candidate."""
         turn = 0
         for partition in unassigned:
             if turn >= len(self.below):
@@ -147,7 +149,7 @@ class _ConstrainedAssignmentBuilder:
             self.candidates.clear()
 
     def _after_nearby(self, member: str, place: int) -> int:
-        """Return where the circle goes on after a member below the quota got a nearby partition."""
+        """Return the position at which the circle continues after a member below the quota got a nearby partition."""
         has = len(self.assignment[member]) + 1
         if has >= self._quota:
             self.below.remove(member)

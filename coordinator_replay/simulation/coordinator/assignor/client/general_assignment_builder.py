@@ -1,7 +1,8 @@
 """The sticky algorithm for members whose subscriptions differ.
 
-Members keep what they own, what is left goes to the least loaded possible member, then partitions move from loaded
-members to others while that helps. ``AbstractStickyAssignor.GeneralAssignmentBuilder``.
+Members keep their partitions. Each remaining partition goes to the least loaded possible member. Then partitions move
+from loaded members to others, as long as that improves the balance.
+``AbstractStickyAssignor.GeneralAssignmentBuilder``.
 """
 
 from bisect import bisect_left, insort
@@ -48,7 +49,7 @@ class GeneralAssignmentBuilder:
         """Give out everything.
 
         Raises:
-            AssignorError: an earlier owner of a partition takes no part any more; Kafka's assignor fails then.
+            AssignorError: an earlier owner of a partition is no longer a member; Kafka's assignor fails then.
         """
         kept = self._keep_owned()
         unassigned = self._sorted_partitions
@@ -65,7 +66,7 @@ class GeneralAssignmentBuilder:
         return self._assignment
 
     def _find_earlier_owners(self) -> dict[Partition, str]:
-        """Return owners in generations before the latest: they get a partition back where that evens loads."""
+        """Return owners in generations before the latest; they get a partition back if that evens loads."""
         latest: dict[Partition, tuple[int, str]] = {}
         for member, subscription in self._members.items():
             if (
@@ -122,7 +123,7 @@ class GeneralAssignmentBuilder:
         return False
 
     def _take_out_fixed_members(self, movable: set[str]) -> Assignment:
-        """Take out members that have all they can get, and nothing that another one could have."""
+        """Take out members that have all partitions that they can get, and none that another member could get."""
         fixed: Assignment = {}
         for member, topics in self._readable.items():
             owned = self._assignment[member]
@@ -149,7 +150,7 @@ class GeneralAssignmentBuilder:
         return True
 
     def _reassign(self, partitions: list[Partition]) -> bool:
-        """Move partitions while a round through all of them moves any; True where one moved at all."""
+        """Move partitions as long as a round through all of them moves any; return whether any partition moved."""
         has_moved = False
         while self._reassign_once(partitions):
             has_moved = True
@@ -168,12 +169,16 @@ class GeneralAssignmentBuilder:
         return has_moved
 
     def _destination(self, partition: Partition) -> str | None:
-        """Return the member a partition should go to: its earlier owner, or the least loaded one that can read it."""
+        """Return the member that should get a partition.
+
+        It is the earlier owner, or the least loaded member that can read the partition.
+        """
         load = len(self._assignment[self._owner[partition]])
         earlier = self._earlier_owners.get(partition)
         if earlier is not None and load > len(self._assignment[earlier]) + 1:
             return earlier
-        # With racks, Kafka first looks for a lighter reader nearby, but moves the partition to the same member then.
+        # With racks, Kafka first looks for a nearby member with less load, but then moves the partition to the same
+        # member.
         readers = self._readers[partition[0]]
         if any(load > len(self._assignment[reader]) + 1 for reader in readers):
             return next(member for member in self._by_load if partition[0] in self._readable[member])
@@ -192,7 +197,7 @@ class GeneralAssignmentBuilder:
 
 
 class _ByLoad:
-    """Members by the number of partitions they have, then by id; a member is taken out while its number changes."""
+    """Members by their number of partitions, then by id; a member is taken out while its number changes."""
 
     def __init__(self, assignment: Assignment) -> None:
         self._assignment = assignment
@@ -221,7 +226,7 @@ class _ByLoad:
 
 
 def _imbalance(assignment: Assignment) -> int:
-    """Sum of all differences between the numbers of partitions two members have."""
+    """Return the sum of the differences between the partition numbers of all pairs of members."""
     sizes = sorted(map(len, assignment.values()))
     return sum(size * (2 * place - len(sizes) + 1) for place, size in enumerate(sizes))
 
@@ -258,6 +263,6 @@ class PartitionMovements:
         self._routes[partition] = (source, destination)
         key = (partition[0], source, destination)
         if not self._moved.get(key):
-            # An empty set is thrown away and another one made, which starts with the smallest table again.
+            # An empty set is dropped, and a new set starts with the smallest table again.
             self._moved[key] = HashOrder(partition_hash)
         self._moved[key][partition] = None

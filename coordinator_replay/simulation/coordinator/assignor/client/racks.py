@@ -1,4 +1,4 @@
-"""Racks as the sticky assignors see them: whose rack has no replica of a partition, who could read it nearby.
+"""Racks as the sticky assignors see them: members without a replica in their rack, and members that could read nearby.
 
 ``AbstractStickyAssignor.RackInfo`` (KIP-881).
 """
@@ -14,7 +14,7 @@ from coordinator_replay.simulation.coordinator.assignor.client.subscription impo
 
 
 class Racks:
-    """Racks of members and partitions; both are empty where racks do not matter.
+    """Racks of members and partitions; both are empty if racks do not matter.
 
     Attributes:
         of_members: rack by member id, only members with a rack.
@@ -38,7 +38,7 @@ class Racks:
             members_in[rack] = members_in.get(rack, 0) + 1
         self.of_members: dict[str, str] = consumer_racks if matter else {}
         self.of_partitions: dict[Partition, frozenset[str]] = partitions if matter else {}
-        # Counted and sorted by as soon as any member has a rack, even where racks do not matter otherwise.
+        # Kafka counts and sorts by racks as soon as any member has a rack, even if racks do not matter otherwise.
         self._nearby_members = {
             partition: sum(members_in.get(rack, 0) for rack in racks) for partition, racks in partitions.items()
         }

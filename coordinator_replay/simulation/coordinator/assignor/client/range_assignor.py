@@ -1,4 +1,6 @@
-"""``range``: every topic by itself, in consecutive runs of partitions, nearest replicas first where racks say so.
+"""``range``: each topic separately, in consecutive runs of partitions.
+
+Members near a replica come first if racks matter.
 
 ``org.apache.kafka.clients.consumer.RangeAssignor`` (racks since KIP-881).
 """
@@ -65,7 +67,7 @@ class _TopicRun:
         return rack is None or rack in self.racks[number]
 
     def assign_ranges(self, may_take: Callable[[str, int], bool], assignment: Assignment) -> None:
-        """Give each member in turn as many of the partitions left as it may take and has room for."""
+        """Give each member in turn as many remaining partitions as it may take and has room for."""
         for member in self.consumers:
             room = self.room(member)
             taken = [number for number in self.unassigned if may_take(member, number)][:room]
@@ -95,7 +97,7 @@ def _assign_by_rack(runs: list[_TopicRun], assignment: Assignment) -> None:
 
 
 def _assign_together(runs: list[_TopicRun], count: int, assignment: Assignment) -> None:
-    """Give a partition number of all the topics to the first member whose rack fits each and that has room."""
+    """Give a partition number of all topics to the first member that has room and whose rack fits for each topic."""
     waiting = list(runs[0].consumers)
     for number in range(count):
         fitting = (member for member in waiting if all(run.fits(member, number) and run.room(member) for run in runs))

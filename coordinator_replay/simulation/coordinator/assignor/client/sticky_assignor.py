@@ -1,11 +1,12 @@
 """``sticky`` and ``cooperative-sticky``: balanced assignments that move few partitions.
 
-``org.apache.kafka.clients.consumer.StickyAssignor``, whose algorithms are in ``AbstractStickyAssignor``: one if all
-members subscribe to the same topics, and another one otherwise. The user data of a member says what it owned.
+``sticky`` is ``org.apache.kafka.clients.consumer.StickyAssignor``. It has two algorithms (``AbstractStickyAssignor``):
+one for members that all subscribe to the same topics, another for different subscriptions. The user data of a member
+has its former partitions.
 
-``org.apache.kafka.clients.consumer.CooperativeStickyAssignor`` (KIP-429): nobody gets a partition before its owner
-gave it up. The subscription of a member says what it owned. A partition that moves is left out of the assignment; it
-comes in the rebalance that its old owner starts once it has given the partition up.
+``org.apache.kafka.clients.consumer.CooperativeStickyAssignor`` (KIP-429): no member gets a partition before its owner
+gave it up. The subscription of a member has its former partitions. A partition that moves is left out of the
+assignment. It is assigned in the next rebalance, which its old owner starts after giving it up.
 """
 
 from coordinator_replay.simulation.coordinator.assignor.client.claims import resolve_claims
@@ -35,7 +36,7 @@ def assign(topics: Topics, members: Members) -> Assignment:
 def assign_with_moves(topics: Topics, members: Members) -> tuple[Assignment, dict[Partition, str] | None]:
     """Return the assignment, and the partitions that change hands with their new owners.
 
-    The moves are None where the algorithm does not keep them, which is when subscriptions differ.
+    The moves are None if subscriptions differ, because that algorithm does not keep them.
 
     Raises:
         AssignorError: Kafka's assignor throws on these claims.
@@ -66,7 +67,7 @@ def assign_cooperatively(topics: Topics, members: Members) -> Assignment:
 
 
 def _moves(assignment: Assignment, members: Members) -> dict[Partition, str]:
-    """Return partitions that one member claims to own and another one is to get."""
+    """Return partitions that one member claims and another member gets."""
     added = {
         partition: member
         for member, partitions in assignment.items()

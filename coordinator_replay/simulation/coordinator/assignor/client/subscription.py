@@ -30,8 +30,9 @@ class ClientSubscription(NamedTuple):
 
     Attributes:
         topics: names subscribed to, in the client's order.
-        owned: partitions the member claims: ``ownedPartitions`` of the subscription, for ``sticky`` its user data.
-        generation: the generation of that claim, -1 for none.
+        owned: partitions that the member claims: ``ownedPartitions`` of the subscription; for ``sticky``, its user
+            data.
+        generation: the generation of that claim; -1 if there is none.
         rack_id: ``client.rack``; None or an empty text for none.
         instance_id: ``group.instance.id`` of a static member.
     """
@@ -48,7 +49,7 @@ Members = Mapping[str, ClientSubscription]
 
 
 def subscribed(topics: Topics, members: Members) -> Topics:
-    """Return the topics that have partitions and at least one subscriber; no other reaches an assignor."""
+    """Return the topics with partitions and at least one subscriber; assignors get no other topics."""
     wanted = {topic for member in members.values() for topic in member.topics}
     return {topic: partitions for topic, partitions in topics.items() if topic in wanted and partitions}
 
@@ -64,7 +65,7 @@ def partitions_of(topics: Topics, names: Iterable[str]) -> list[Partition]:
 
 
 def by_topic(partitions: Iterable[Partition]) -> dict[str, list[int]]:
-    """Return the numbers of partitions by topic, in the order in which they stand."""
+    """Return the numbers of partitions by topic, in the given order."""
     by_topic: dict[str, list[int]] = {}
     for topic, number in partitions:
         by_topic.setdefault(topic, []).append(number)

@@ -26,7 +26,7 @@ class MemberSpec(NamedTuple):
     Attributes:
         instance_id: its instance id, if it is static.
         topic_ids: topics that it subscribes to and that exist.
-        subscribed: how many topics it subscribes to, unknown ones too.
+        subscribed: number of topics that it subscribes to, unknown topics included.
         target: its present target assignment, in the order of ``in_tables``.
     """
 
@@ -42,7 +42,7 @@ class GroupSpec:
 
     Attributes:
         members: by id, in the order of Kafka's table.
-        is_homogeneous: the group counts as one whose members all subscribe to the same topics.
+        is_homogeneous: whether the group counts as a group whose members all subscribe to the same topics.
         topics: topics of the cluster by id.
         assigned: partitions that some member has as target, as topic id and number.
     """

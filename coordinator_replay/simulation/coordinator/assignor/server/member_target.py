@@ -1,7 +1,7 @@
-"""A member's target in the making, in the order of the tables that Kafka's assignors keep it in.
+"""A member's target while it is computed, in the order of the tables of Kafka's assignors.
 
-The order of topics and partitions goes into the record, and from there into the tables of the next computation. There
-it decides which partitions a member keeps when its quota gets smaller.
+The order of topics and partitions goes into the record, and from there into the tables of the next computation. It
+decides which partitions a member keeps if its quota gets smaller.
 """
 
 from coordinator_replay.engine.model import Assignment
@@ -12,7 +12,7 @@ Partitions = HashOrder[int, None]
 
 
 class MemberTarget:
-    """The partitions of a member; the tables of its last target are copied when they are changed first.
+    """The partitions of a member; the tables of its last target are copied before their first change.
 
     Attributes:
         target: its last target, in the order of Kafka's tables.
@@ -40,7 +40,7 @@ class MemberTarget:
         partitions[partition] = None
 
     def remove(self, topic_id: str, partition: int) -> None:
-        """Take a partition away; the last one takes the topic with it."""
+        """Remove a partition; if it was the topic's last, remove the topic."""
         topics = self._changed()
         partitions = topics[topic_id]
         del partitions[partition]
@@ -48,7 +48,7 @@ class MemberTarget:
             del topics[topic_id]
 
     def drop(self, topic_id: str) -> None:
-        """Take all partitions of a topic away."""
+        """Remove all partitions of a topic."""
         del self._changed()[topic_id]
 
     def result(self) -> Assignment:

@@ -3,7 +3,7 @@
 Mirrors ``UniformHeterogeneousAssignmentBuilder``. Members keep partitions of topics that they still subscribe to.
 Free partitions go to the least loaded subscriber. Then partitions move from heavy to light subscribers, topic by
 topic. This ends when no topic's subscribers differ by more than one partition, or after a fixed number of rounds. A
-member's load is all its partitions.
+member's load is the number of all its partitions.
 """
 
 from coordinator_replay.engine.model import Assignment
@@ -48,7 +48,7 @@ class _AssignmentBuilder:
         self.owners = {topic_id: [NOBODY] * group.topics[topic_id].partitions for topic_id in self.subscribers}
 
     def keep(self) -> None:
-        """Let every member keep what it has of the topics it subscribes to.
+        """Let every member keep its partitions of topics that it subscribes to.
 
         Raises:
             PartitionAssignorError: a target names a partition that does not exist, as a classic group's leader may.
@@ -183,7 +183,7 @@ class MemberAssignmentBalancer:
         return member
 
     def next_heaviest(self) -> int | None:
-        """Return the next member to give a partition, None where nobody is left."""
+        """Return the next member to give up a partition; None if no member is left."""
         members, sizes = self._members, self._sizes
         if self._next_heavy < self._heavy_start:
             if self._heavy_end <= self._heavy_start and self._heavy_start > 0:
@@ -200,7 +200,7 @@ class MemberAssignmentBalancer:
         return member
 
     def exclude_heaviest(self) -> None:
-        """Take the member that was just named out of the heavy range: it has nothing to give."""
+        """Take the last returned member out of the heavy range: it has nothing to give up."""
         members, at = self._members, self._next_heavy + 1
         members[at], members[self._heavy_end - 1] = members[self._heavy_end - 1], members[at]
         self._heavy_end -= 1

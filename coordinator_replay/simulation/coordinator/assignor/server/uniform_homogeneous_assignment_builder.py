@@ -1,8 +1,8 @@
 """``uniform`` for members that subscribe to the same topics.
 
-Mirrors ``UniformHomogeneousAssignmentBuilder``: every member keeps what it has up to its quota, what is over goes to
-those with room. The quota is the smallest fair share; as many members as partitions are left over get one more, the
-first ones that have use for it.
+Mirrors ``UniformHomogeneousAssignmentBuilder``: each member keeps its partitions up to its quota, and the rest goes to
+members with room. The quota is the number of partitions divided by the number of members, rounded down. For each
+partition left over by this division, one member gets one more: the first members that can use it.
 """
 
 from coordinator_replay.engine.model import Assignment
@@ -50,7 +50,7 @@ def _keep(
         target = targets[member_id] = MemberTarget(member.target)
         quota = _keep_some(target, topics, smallest + has_extra, free)
         if quota > 0 and has_extra and count - index > larger:
-            # Another one can have the extra partition: enough members are still to come.
+            # Another member can get the extra partition, because enough members follow.
             quota, has_extra = quota - 1, False
         if quota > 0:
             unfilled.append((member_id, quota))
