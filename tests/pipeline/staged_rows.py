@@ -143,13 +143,18 @@ class _Staged(InProcess):
         return [stage(self.rows, self.folder, decode.keywords["buckets"], decode.keywords["audited"])]
 
 
-@pytest.fixture
-def audit_rows(tmp_path: Path) -> Callable[..., Summary]:
-    """Audits logs of staged rows into a warehouse."""
+def auditor_of_rows(folder: Path) -> Callable[..., Summary]:
+    """Return a function that audits a log of staged rows into a warehouse, with its staged files in a folder."""
     counter = iter(range(1000))
 
     def run(warehouse: Path | str, rows: Iterable[Row], **options: Any) -> Summary:
         chosen = Options(inputs=["rows"], warehouse=str(warehouse), **options)
-        return audit(_Staged(rows=rows, folder=tmp_path / f"staged-{next(counter)}"), chosen, dump=Dump(Format.PARQUET))
+        return audit(_Staged(rows=rows, folder=folder / f"staged-{next(counter)}"), chosen, dump=Dump(Format.PARQUET))
 
     return run
+
+
+@pytest.fixture
+def audit_rows(tmp_path: Path) -> Callable[..., Summary]:
+    """Audits logs of staged rows into a warehouse."""
+    return auditor_of_rows(tmp_path)

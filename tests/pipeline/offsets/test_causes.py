@@ -1,5 +1,6 @@
 """Why offsets were removed, and what expires: the broker's own expirations, and situations that no sample holds."""
 
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,8 +14,18 @@ from coordinator_replay.pipeline.offsets.causes import SURVIVORS, infer_retentio
 from coordinator_replay.query.offset_events import offset_events
 from coordinator_replay.query.removed import removed_offsets
 from coordinator_replay.query.tables import Tables
-from tests.pipeline.in_process import audit
-from tests.pipeline.staged_rows import audit_rows, commit, emptied, group_record, marker, moment, ms
+from tests.nightly import rest_at_night
+from tests.pipeline.in_process import audit, audit_here
+from tests.pipeline.staged_rows import (
+    audit_rows,
+    auditor_of_rows,
+    commit,
+    emptied,
+    group_record,
+    marker,
+    moment,
+    ms,
+)
 from tests.samples import DATA, Sample, lines
 
 __all__ = ["audit", "audit_rows"]
@@ -36,15 +47,22 @@ def removed(warehouse):
     return [row for row in rows(warehouse, "offset_history") if row["ended_by"] not in (None, "COMMIT")]
 
 
-def test_every_expiration_of_the_broker_is_explained_and_nothing_else(audit, tmp_path):
-    summary = audit(tmp_path / "wh", Sample("expiration").segments)
+@pytest.fixture(scope="module")
+def expiration(tmp_path_factory):
+    """The warehouse of a broker that let offsets expire, and what its audit said."""
+    folder = tmp_path_factory.mktemp("expiration") / "wh"
+    return folder, audit_here(folder, Sample("expiration").segments)
+
+
+def test_every_expiration_of_the_broker_is_explained_and_nothing_else(expiration):
+    warehouse, summary = expiration
     assert "offset retention: 1 minutes, inferred from observed expirations" in summary.run.notes
-    ended = removed(tmp_path / "wh")
+    ended = removed(warehouse)
     assert len(ended) == 17
     by_group = {row["group_id"]: row["ended_by"] for row in ended}
     assert by_group.pop("shop-doomed") == "GROUP_DELETED"
     assert set(by_group.values()) == {"EXPIRED"}
-    expired = [row for row in rows(tmp_path / "wh", "expired_offsets") if row["status"] == "EXPIRED"]
+    expired = [row for row in rows(warehouse, "expired_offsets") if row["status"] == "EXPIRED"]
     assert {(row["group_id"], row["topic"]): row["rule"] for row in expired} == {
         ("shop-stale", "shop.stale"): "empty_since",
         ("shop-stale-new", "shop.stale"): "unsubscribed_topic",
@@ -69,15 +87,14 @@ def server_log(name, folder):
     return str(folder / "server.log")
 
 
-def test_what_the_broker_logged_makes_causes_certain(audit, tmp_path):
+def test_what_the_broker_logged_makes_causes_certain(expiration, audit, tmp_path):
     log = server_log("expiration", tmp_path)
-    audit(tmp_path / "alone", Sample("expiration").segments)
-    audit(tmp_path / "wh", Sample("expiration").segments)
+    shutil.copytree(expiration[0], tmp_path / "wh")
     # A log that comes a night later counts for the past.
     audit(tmp_path / "wh", Sample("expiration").segments, broker_logs=[log], broker_log_zone="UTC")
     found = {
         name: sorted((row["group_id"], row["topic"], row["partition"], row["ended_by"]) for row in removed(place))
-        for name, place in (("alone", tmp_path / "alone"), ("with the log", tmp_path / "wh"))
+        for name, place in (("alone", expiration[0]), ("with the log", tmp_path / "wh"))
     }
     assert found["alone"] == found["with the log"]
     causes = {row["ended_confidence"] for row in rows(tmp_path / "wh", "removed_offsets")}
@@ -127,6 +144,15 @@ def test_a_log_names_topics_and_groups_that_were_deleted(audit, tmp_path):
     }
 
 
+SCALA_LINES = [
+    ("Removed 2 offsets", "Removed 3 offsets"),
+    ("deleted.gone-0,", "deleted.gone-7,"),
+    ("Removed 2 offsets associated with deleted partitions: ", "Removed 2 expired offsets in 1 milliseconds. "),
+    ("04:45:00.698", "04:45:02.698"),
+]
+"""What stands in the log, and what would be about something else."""
+
+
 def test_lines_of_a_scala_coordinator_count_by_what_they_name(audit, tmp_path):
     """They name no log partition: the groups and partitions of topics that they name have so many tombstones then."""
     recorded = DATA / "broker-logs" / "3.9-scala"
@@ -135,23 +161,20 @@ def test_lines_of_a_scala_coordinator_count_by_what_they_name(audit, tmp_path):
         ("classic-group-deleted", "GROUP_DELETED", "certain"),
         ("classic-topic-deleted", "DELETED", "certain"),
     }
+
+
+@pytest.mark.parametrize("line", rest_at_night(SCALA_LINES, SCALA_LINES[:1]), ids=lambda line: line[1])
+def test_lines_of_a_scala_coordinator_about_something_else_make_nothing_certain(line, audit, tmp_path):
+    recorded, (true, false) = DATA / "broker-logs" / "3.9-scala", line
     text = (recorded / "server.log").read_text()
-    for number, (true, false) in enumerate(
-        [
-            ("Removed 2 offsets", "Removed 3 offsets"),
-            ("deleted.gone-0,", "deleted.gone-7,"),
-            ("Removed 2 offsets associated with deleted partitions: ", "Removed 2 expired offsets in 1 milliseconds. "),
-            ("04:45:00.698", "04:45:02.698"),
-        ]
-    ):
-        assert text.count(true) == 1
-        forged = tmp_path / f"{number}.log"
-        forged.write_text(text.replace(true, false))
-        audit(tmp_path / f"wh-{number}", recorded / "segments", broker_logs=[str(forged)])
-        assert sure_of(tmp_path / f"wh-{number}") == {
-            ("classic-group-deleted", "GROUP_DELETED", "certain"),
-            ("classic-topic-deleted", "DELETED", "likely"),
-        }
+    assert text.count(true) == 1
+    forged = tmp_path / "forged.log"
+    forged.write_text(text.replace(true, false))
+    audit(tmp_path / "wh", recorded / "segments", broker_logs=[str(forged)])
+    assert sure_of(tmp_path / "wh") == {
+        ("classic-group-deleted", "GROUP_DELETED", "certain"),
+        ("classic-topic-deleted", "DELETED", "likely"),
+    }
 
 
 def test_a_line_names_the_offsets_that_an_admin_deleted(audit_rows, tmp_path):
@@ -297,8 +320,10 @@ SITUATIONS = {
 }
 
 
-@pytest.fixture(params=["at once", "in slices"])
-def situations(request, audit_rows, tmp_path):
+@pytest.fixture(scope="module", params=["at once", "in slices"])
+def situations(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("situations")
+    audit_rows = auditor_of_rows(folder)
     log = [row for situation in SITUATIONS.values() for row in situation]
     expiry = ExpiryOptions(retention_ms=DAY * 1000, horizon_ms=MINUTE)
     parts = (
@@ -307,8 +332,8 @@ def situations(request, audit_rows, tmp_path):
         else [[one for one in log if (one[1]["log_offset"] < 2) == is_first] for is_first in (True, False)]
     )
     for part in parts:
-        audit_rows(tmp_path / "wh", part, expiry=expiry)
-    return tmp_path / "wh"
+        audit_rows(folder / "wh", part, expiry=expiry)
+    return folder / "wh"
 
 
 def test_causes_of_deletion_are_told_apart(situations):
