@@ -4,6 +4,7 @@ import gc
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -28,6 +29,24 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
+    """Hand out to workers together what shares a fixture, see ``tests/handing_out.py``."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from tests.handing_out import SharedFixtures
+
+    return SharedFixtures(config, log)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """In a worker, bring the tests into the order in which they are handed out."""
+    if hasattr(config, "workerinput"):
+        from tests.handing_out import dearest_first
+
+        dearest_first(items)
 
 
 def pytest_unconfigure() -> None:
