@@ -15,8 +15,12 @@ PENDING_LEFT_OUT = {"kafka-3.9"}
 """Samples whose broker leaves out of a member's assignment what the member is about to give up."""
 
 
-def quiet(name):
-    return [checkpoint for checkpoint in lines(Sample(name).folder / "checkpoints.jsonl") if checkpoint["quiet"]]
+SHARES = pytest.mark.parametrize("share", [3, pytest.param(1, marks=pytest.mark.long)], ids=["a third", "all"])
+"""How many of the quiet checkpoints a test asks about: every third from the last on, or at night all."""
+
+
+def quiet(name, share=1):
+    return [one for one in lines(Sample(name).folder / "checkpoints.jsonl") if one["quiet"]][::-share][::-1]
 
 
 def moment(name, checkpoint):
@@ -45,11 +49,12 @@ def told_of(member, answer, name):
     return told
 
 
+@SHARES
 @pytest.mark.parametrize("name", AUDITED)
-def test_describe_at_a_quiet_checkpoint_is_what_the_broker_answered(audited, name):
+def test_describe_at_a_quiet_checkpoint_is_what_the_broker_answered(audited, name, share):
     warehouse = Tables(str(audited), name)
     compared = 0
-    for checkpoint in quiet(name):
+    for checkpoint in quiet(name, share):
         for answer in checkpoint["groups"]:
             if answer.get("simple"):
                 continue
@@ -90,11 +95,12 @@ def test_groups_at_a_quiet_checkpoint_are_those_the_broker_listed(audited, name)
         assert (checkpoint["at"], mine) == (checkpoint["at"], theirs)
 
 
+@SHARES
 @pytest.mark.parametrize("name", AUDITED)
-def test_offsets_at_a_quiet_checkpoint_are_those_the_broker_listed(audited, name):
+def test_offsets_at_a_quiet_checkpoint_are_those_the_broker_listed(audited, name, share):
     warehouse = Tables(str(audited), name)
     compared = 0
-    for checkpoint in quiet(name):
+    for checkpoint in quiet(name, share):
         for answer in checkpoint["groups"]:
             if not answer.get("offsets"):
                 continue

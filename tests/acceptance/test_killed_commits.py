@@ -21,7 +21,9 @@ from coordinator_replay.store.layout import LEDGER
 from coordinator_replay.store.snapshot import Snapshot
 from coordinator_replay.store.warehouse import Store
 from coordinator_replay.tables.definition import tables
-from tests.pipeline.in_process import audit, audit_here, contents, cut
+from tests.pipeline.in_process import audit_in_few_buckets as audit_here
+from tests.pipeline.in_process import contents, cut
+from tests.pipeline.in_process import few_buckets as audit
 from tests.samples import Sample
 
 __all__ = ["audit"]
@@ -115,16 +117,21 @@ def files(warehouse: str) -> dict[str, set[str]]:
     return {name: {file.uri for file in one.every} for name, one in found.items() if one is not None and one.every}
 
 
-SOME = ("group_timeline", "offset_commits", "offset_history", "findings", LEDGER)
-"""Tables of each step of a run, the ledger last."""
+SOME = ("group_timeline", "offset_commits", LEDGER)
+"""Tables of several steps of a run, the ledger last: where it ends before that, all tables are undone."""
 
 
 @pytest.mark.parametrize(
     "is_first", [False, pytest.param(True, marks=pytest.mark.long)], ids=["second run", "first run"]
 )
-@pytest.mark.parametrize("at", [SOME, pytest.param(tuple(tables()), marks=pytest.mark.long)], ids=["some", "all"])
+@pytest.mark.parametrize(
+    ("at", "sample"),
+    [(SOME, "java-clients"), pytest.param(tuple(tables()), "group-lifecycles", marks=pytest.mark.long)],
+    ids=["some", "all"],
+)
 def test_a_run_killed_at_any_commit_is_undone(
     at: tuple[str, ...],
+    sample: str,
     is_first: bool,
     place: tuple[str, Kill],
     audit: Callable[..., Summary],
@@ -133,7 +140,7 @@ def test_a_run_killed_at_any_commit_is_undone(
 ):
     warehouse, kill = place
     nights = [tmp_path / f"night-{number}" for number in (1, 2)]
-    cut(Sample("group-lifecycles").segments, nights)
+    cut(Sample(sample).segments, nights)
     dump = nights[0] if is_first else nights[1]
     for held in (warehouse, str(tmp_path / "undisturbed")):
         if not is_first:

@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from click.testing import CliRunner
@@ -20,7 +21,9 @@ from coordinator_replay.filesystem import open_filesystem
 from coordinator_replay.pipeline.audit import Summary
 from coordinator_replay.store.lock import one_at_a_time
 from tests.acceptance.processes import audited
-from tests.pipeline.in_process import audit, audit_here, contents, cut
+from tests.pipeline.in_process import FEW_BUCKETS, contents, cut
+from tests.pipeline.in_process import audit_in_few_buckets as audit_here
+from tests.pipeline.in_process import few_buckets as audit
 from tests.samples import Sample
 
 __all__ = ["audit"]
@@ -30,7 +33,7 @@ QUICK = Thresholds(stuck_ms=2000, storm_rebalances=6, silent_ms=5000, patience=1
 
 Audit = Callable[..., Summary]
 
-SAMPLE = Sample("group-lifecycles")
+SAMPLE = Sample("transactions")
 
 
 def upload(folder: Path | str, uri: str) -> str:
@@ -57,21 +60,34 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
-def uploaded(nights: Sequence[Path], s3: str) -> list[str]:
+@pytest.fixture(scope="module")
+def uploaded(nights: Sequence[Path], object_store: str) -> list[str]:
     """The two nights in an object store."""
-    return [upload(night, f"{s3}/dumps/{night.name}") for night in nights]
+    return [upload(night, f"{object_store}/{uuid4()}/{night.name}") for night in nights]
 
 
-@pytest.mark.parametrize("order", [(0, 1), pytest.param((1, 0), marks=pytest.mark.long)], ids=["in order", "one late"])
-def test_nights_end_in_the_tables_of_one_run_on_this_machine(
-    order: tuple[int, int], audit: Audit, whole: Path, uploaded: Sequence[str], s3: str
-):
-    for night in order:
-        audit(f"{s3}/it's a warehouse", uploaded[night], thresholds=QUICK)
-    assert contents(f"{s3}/it's a warehouse") == contents(whole)
-    again = audit(f"{s3}/it's a warehouse", *uploaded, thresholds=QUICK)
+@pytest.fixture(scope="module")
+def there(uploaded: Sequence[str], object_store: str) -> str:
+    """A warehouse in an object store, after two nights."""
+    uri = f"{object_store}/{uuid4()}/it's a warehouse"
+    for night in uploaded:
+        audit_here(uri, night, thresholds=QUICK)
+    return uri
+
+
+def test_nights_end_in_the_tables_of_one_run_on_this_machine(whole: Path, there: str, uploaded: Sequence[str]):
+    assert contents(there) == contents(whole)
+    again = audit_here(there, *uploaded, thresholds=QUICK)
     assert any("nothing new" in note for note in again.run.notes)
+
+
+@pytest.mark.long
+def test_nights_one_of_which_is_late_end_in_the_tables_of_one_run(
+    audit: Audit, whole: Path, uploaded: Sequence[str], s3: str
+):
+    for night in reversed(uploaded):
+        audit(f"{s3}/warehouse", night, thresholds=QUICK)
+    assert contents(f"{s3}/warehouse") == contents(whole)
 
 
 @pytest.mark.long
@@ -103,14 +119,17 @@ def without_runs(answer: str) -> str:
     return re.sub(r'"found_in_run":"[^"]*"', "", answer)
 
 
+@pytest.mark.parametrize(
+    ("share", "is_maintained", "pages"),
+    [(4, False, ("report",)), pytest.param(1, True, ("report", "trace"), marks=pytest.mark.long)],
+    ids=["a quarter", "all"],
+)
 def test_every_command_answers_as_on_this_machine(
-    audit: Audit, whole: Path, uploaded: Sequence[str], s3: str, tmp_path: Path
+    share: int, is_maintained: bool, pages: Sequence[str], whole: Path, there: str, tmp_path: Path
 ):
-    there = f"{s3}/warehouse"
-    for night in uploaded:
-        audit(there, night, thresholds=QUICK)
-    kept = json.loads(ask("maintain", "--warehouse", there, "--output", "json").splitlines()[0])
-    assert kept["table"]
+    if is_maintained:
+        kept = json.loads(ask("maintain", "--warehouse", there, "--output", "json").splitlines()[0])
+        assert kept["table"]
     groups = [
         json.loads(line)["group_id"]
         for line in ask("groups", "--warehouse", str(whole), "--output", "json").splitlines()
@@ -129,12 +148,12 @@ def test_every_command_answers_as_on_this_machine(
     first = "SELECT group_id, topic, partition FROM partition_ownership ORDER BY ALL LIMIT 1"
     owned = json.loads(ask("sql", "--warehouse", str(whole), first, "--output", "json"))
     questions.append(("owner", owned["group_id"], owned["topic"], str(owned["partition"])))
-    for question in questions:
+    for question in questions[::share]:
         command, *rest = question
         here, far = (ask(command, *rest, "--warehouse", place, "--output", "json") for place in (str(whole), there))
         assert without_runs(far) == without_runs(here), question
         assert far or command == "expired", question
-    for command in ("report", "trace"):
+    for command in pages:
         ask(command, "--warehouse", there, "--out", str(tmp_path / command))
         assert (tmp_path / command).exists()
 
@@ -144,5 +163,5 @@ def test_every_command_answers_as_on_this_machine(
 def test_spark_audits_into_an_object_store(whole: Path, uploaded: Sequence[str], s3: str, tmp_path: Path):
     # A process of its own: Spark's workers find the store by the environment that their JVM was started in.
     for number, night in enumerate(uploaded):
-        audited(night, f"{s3}/by-spark", tmp_path / f"run-{number}")
+        audited(night, f"{s3}/by-spark", tmp_path / f"run-{number}", "--buckets", str(FEW_BUCKETS))
     assert contents(f"{s3}/by-spark") == contents(whole)

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from coordinator_replay.cli.main import main
 from tests.acceptance.recorded import Rows, answered, at, broker_log, decoded, journal
-from tests.pipeline.in_process import audit_here
+from tests.pipeline.in_process import audit_in_few_buckets as audit_here
 from tests.samples import Sample
 
 LIFE = "group-lifecycles"
@@ -83,12 +83,13 @@ def test_everybody_whom_the_broker_showed_with_a_partition_of_the_topic_read_it(
         ), (time, reader, rows)
 
 
+@pytest.mark.parametrize("share", [4, pytest.param(1, marks=pytest.mark.long)], ids=["a quarter", "all"])
 @pytest.mark.parametrize("topic", TOPICS)
-def test_in_a_moment_the_topic_has_no_other_readers_with_partitions(warehouse: Path, topic: str):
+def test_in_a_moment_the_topic_has_no_other_readers_with_partitions(warehouse: Path, topic: str, share: int):
     """Where all partitions are owned, nobody else owns one: asked of the moment of each of the broker's answers."""
     answers = readers_by_checkpoint(topic)
     log_end = max(record["timestamp"] for record in decoded(LIFE))
-    for time in {time for time, _, _ in answers}:
+    for time in sorted({time for time, _, _ in answers})[::-share]:
         start = min(round(at(time).timestamp() * 1000), log_end)
         rows = asked(warehouse, "consumers", topic, "--from", str(start), "--to", str(start + 1))
         wanted = {(reader, frozenset(owned)) for moment, reader, owned in answers if moment == time}

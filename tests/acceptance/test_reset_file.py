@@ -20,7 +20,12 @@ LOG_END = 300
 """Above every offset of the warehouse: Kafka's tool moves an offset beyond the end of the log down to it."""
 
 MOMENTS = [
-    pytest.param("2026-11-20T02:05:00Z", {("audit", 0): 7, ("orders", 0): 100, ("orders", 1): 90}, id="first commits"),
+    pytest.param(
+        "2026-11-20T02:05:00Z",
+        {("audit", 0): 7, ("orders", 0): 100, ("orders", 1): 90},
+        id="first commits",
+        marks=[pytest.mark.long],
+    ),
     pytest.param("2026-11-20T02:12:00Z", {("orders", 0): 150, ("orders", 1): 90}, id="one expired, one moved"),
     pytest.param("2026-11-20T02:19:00Z", {("orders", 1): 200}, id="one pending"),
 ]

@@ -21,7 +21,7 @@ from coordinator_replay.query.partitions import TopicPartitions
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.records.blobs import BlobError, read_assignment
 from tests.acceptance.simulated_steps import CLASSIC, CONSUMER, Offsets, Step, play
-from tests.pipeline.in_process import audit
+from tests.pipeline.in_process import few_buckets as audit
 from tests.simulation.coordinator.recorded_scripts import SCRIPTS
 
 __all__ = ["audit"]
@@ -197,12 +197,12 @@ def names(topics: Iterable[TopicPartitions]) -> Partitions:
     return sorted(f"{topic.topic}-{number}" for topic in topics for number in topic.partitions)
 
 
-def compare(name: str, run_audit: Callable[..., Summary], folder: Path) -> Counter[str]:
-    """Play a script, audit its log, and compare every step; returns which rules were needed how often."""
+def compare(name: str, run_audit: Callable[..., Summary], folder: Path, share: int = 1) -> Counter[str]:
+    """Play a script, audit its log, and compare every step, or a share; returns which rules were needed how often."""
     steps = play(name, folder / "out")
     run_audit(folder / "tables", folder / "out" / "segments", topics=str(folder / "out" / "topics.csv"))
     tables, used = AnswersByStep(Tables(str(folder / "tables"))), Counter[str]()
-    for number, step in enumerate(steps):
+    for number, step in list(enumerate(steps))[::-share]:
         try:
             check(step, tables, used)
         except AssertionError as difference:
@@ -212,10 +212,10 @@ def compare(name: str, run_audit: Callable[..., Summary], folder: Path) -> Count
 
 
 @pytest.mark.parametrize("name", FEW)
-def test_as_of_every_step_the_tables_say_what_the_coordinator_answered(
+def test_as_of_every_fifth_step_the_tables_say_what_the_coordinator_answered(
     name: str, audit: Callable[..., Summary], tmp_path: Path
 ) -> None:
-    compare(name, audit, tmp_path)
+    compare(name, audit, tmp_path, share=5)
 
 
 @pytest.mark.long

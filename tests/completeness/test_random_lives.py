@@ -14,7 +14,7 @@ from tests.completeness.random_lives import KINDS, NIGHTS, STEPS, dumps_of, writ
 from tests.completeness.test_compacted_copy import shown
 from tests.completeness.test_several_dumps import together
 from tests.completeness.verdicts import Tally, Verdict
-from tests.pipeline.in_process import audit_here
+from tests.pipeline.in_process import audit_in_few_buckets as audit_here
 from tests.simulation.coordinator.lives import Step
 
 _SETTINGS = {"deadline": None, "suppress_health_check": list(HealthCheck)}
@@ -53,6 +53,8 @@ OVERTAKEN: list[Step] = [
 """Commits that a later one of their transaction overtakes, and groups that are deleted while a commit waits."""
 
 
+# By day test_several_dumps.py holds dumps of a life with transactions against its whole log.
+@pytest.mark.long
 def test_dumps_of_a_fixed_life_answer_as_its_whole_log_or_say_that_it_is_open():
     check_life("range", OVERTAKEN, [0.6, 1.0], seed=1, count=1)
 

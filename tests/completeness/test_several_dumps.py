@@ -19,7 +19,10 @@ from tests.completeness.judge import Judge
 from tests.completeness.proof import PartitionProof, Proofs, TogetherProof, read_proofs
 from tests.completeness.test_compacted_copy import COMPLETE, metadata, shown, whole_of
 from tests.completeness.verdicts import Tally, Verdict
-from tests.pipeline.in_process import audit, audit_here, contents
+from tests.nightly import rest_at_night
+from tests.pipeline.in_process import audit_in_few_buckets as audit_here
+from tests.pipeline.in_process import contents
+from tests.pipeline.in_process import few_buckets as audit
 from tests.pipeline.test_plan import planned
 
 __all__ = ["audit"]
@@ -80,7 +83,7 @@ def test_nights_end_as_the_newest_dump_and_keep_what_earlier_ones_prove(transact
     assert not tally.of(Verdict.NEEDLESS), shown(tally)
 
 
-@pytest.mark.parametrize("is_first_whole", [False, True])
+@pytest.mark.parametrize("is_first_whole", rest_at_night([False, True], [False]))
 def test_a_dump_with_the_segments_that_another_one_lacks_leaves_no_gap(is_first_whole, transactions, audit, tmp_path):
     random, life = Random("gapthen transactions 0"), recorded_life(COMPLETE["transactions"].segments)
     life.live_randomly(1.0, random)
@@ -119,7 +122,6 @@ def nights_of(kind: str, name: str, seed: int, folder: Path) -> list[Path]:
     ("kind", "name", "seed"),
     [
         ("exports", "transactions", 0),
-        ("segments", "transactions", 1),
         *(
             pytest.param(kind, name, seed, marks=pytest.mark.long)
             for kind in ("exports", "segments", "damaged")

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.nightly import rest_at_night
+
 pytestmark = pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="asks Linux for the peak of memory")
 
 REPOSITORY = Path(__file__).parents[2]
@@ -73,7 +75,7 @@ def test_a_large_gzipped_file_takes_no_more() -> None:
     assert mebibytes < 120
 
 
-@pytest.mark.parametrize("codec", ["gzip", "zstd", "lz4", "snappy"])
+@pytest.mark.parametrize("codec", rest_at_night(["gzip", "zstd", "lz4", "snappy"], ["gzip", "lz4"]))
 def test_compressed_batches_are_taken_apart_a_few_at_a_time(codec: str) -> None:
     """A window of these holds some thousand times its size."""
     code = f"""

@@ -17,9 +17,13 @@ from coordinator_replay.pipeline.audit import audit as run
 from coordinator_replay.pipeline.read.envelopes import kafka_rows
 from coordinator_replay.pipeline.stage import Observer, result_row, results_of
 from coordinator_replay.pipeline.typed_json import share_json
+from coordinator_replay.store.layout import LEDGER
 from coordinator_replay.store.opening import delta_uri
+from coordinator_replay.store.warehouse import Store
 from coordinator_replay.tables.definition import tables
 from tests.log.batch_spans import walk_batches
+
+FEW_BUCKETS = 10
 
 VOLATILE = {
     "audit_runs": None,
@@ -67,10 +71,22 @@ def audit_here(warehouse: Path | str, *dumps: Path | str, **options: Any) -> Sum
     return run(InProcess(), Options(inputs=[str(dump) for dump in dumps], warehouse=str(warehouse), **options))
 
 
+def audit_in_few_buckets(warehouse: Path | str, *dumps: Path | str, **options: Any) -> Summary:
+    """Audit dumps into a warehouse that has two buckets if it is new: a third less work than in ten."""
+    is_new = Store(str(warehouse)).snapshot(LEDGER) is None
+    return audit_here(warehouse, *dumps, **{"buckets": FEW_BUCKETS if is_new else None, **options})
+
+
 @pytest.fixture
 def audit() -> Callable[..., Summary]:
     """Audits dumps into a warehouse."""
     return audit_here
+
+
+@pytest.fixture
+def few_buckets() -> Callable[..., Summary]:
+    """Audits dumps into a warehouse of few buckets; a module takes it under the name ``audit``."""
+    return audit_in_few_buckets
 
 
 def content(warehouse: Path | str, name: str, cluster: str = "default") -> list[str]:

@@ -16,7 +16,9 @@ from coordinator_replay.query.rebalances import rebalances_of
 from coordinator_replay.query.saved import run_saved_query
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.query.timeline import timeline_of
-from tests.pipeline.in_process import audit, audit_here, content
+from tests.pipeline.in_process import audit_in_few_buckets as audit_here
+from tests.pipeline.in_process import content
+from tests.pipeline.in_process import few_buckets as audit
 from tests.samples import DATA, lines
 
 __all__ = ["audit"]
@@ -64,8 +66,8 @@ def is_of_lone_leader(checkpoint: dict[str, Any]) -> bool:
     return at < ELECTED and any(checkpoint["endOffsets"][str(partition)] > end for partition, end in COMMON.items())
 
 
-CHECKPOINTS = pytest.mark.parametrize("share", [4, pytest.param(1, marks=pytest.mark.long)], ids=["a quarter", "all"])
-"""How many of the quiet checkpoints a test asks about: every fourth, and the last, or at night all."""
+CHECKPOINTS = pytest.mark.parametrize("share", [8, pytest.param(1, marks=pytest.mark.long)], ids=["an eighth", "all"])
+"""How many of the quiet checkpoints a test asks about: every eighth, from the last one on, or at night all."""
 
 
 def check_answers(warehouse: Tables, is_wanted: Callable[[dict[str, Any]], bool], share: int) -> int:

@@ -10,7 +10,9 @@ from coordinator_replay.analysis.group_life import GroupReplay
 from coordinator_replay.errors import CoordinatorReplayError
 from coordinator_replay.pipeline.groups import replay
 from coordinator_replay.pipeline.guard import GroupGuard
-from tests.pipeline.in_process import audit, content, contents
+from tests.pipeline.in_process import audit_in_few_buckets as audit_here
+from tests.pipeline.in_process import contents
+from tests.pipeline.in_process import few_buckets as audit
 from tests.samples import Sample
 
 __all__ = ["audit"]
@@ -47,11 +49,17 @@ def of_others(tables):
     }
 
 
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory):
+    """The tables of a run in which no group fails."""
+    folder = tmp_path_factory.mktemp("whole")
+    audit_here(folder, SAMPLE.segments)
+    return contents(folder)
+
+
 @pytest.mark.parametrize("step", STEPS)
-def test_a_group_that_fails_is_named_and_tried_again(step, audit, tmp_path, monkeypatch):
+def test_a_group_that_fails_is_named_and_tried_again(step, expected, audit, tmp_path, monkeypatch):
     cls, name, group_of, at = STEPS[step]
-    audit(tmp_path / "whole", SAMPLE.segments)
-    expected = contents(tmp_path / "whole")
     assert any(json.loads(row)["group_id"] == GROUP for row in expected["group_timeline"])
     with monkeypatch.context() as patch:
         patch.setattr(cls, name, failing(getattr(cls, name), group_of, at))
@@ -95,6 +103,5 @@ def test_the_first_failure_is_kept():
     assert guard.failure.error == "ValueError: first"
 
 
-def test_no_group_has_the_finding_without_a_failure(audit, tmp_path):
-    audit(tmp_path / "warehouse", SAMPLE.segments)
-    assert not any("group_not_evaluated" in row for row in content(tmp_path / "warehouse", "findings"))
+def test_no_group_has_the_finding_without_a_failure(expected):
+    assert not any("group_not_evaluated" in row for row in expected["findings"])

@@ -14,7 +14,8 @@ from coordinator_replay.query.groups import groups_at
 from coordinator_replay.query.tables import Tables
 from tests.fleet import cut_nights, write_fleet
 from tests.nightly import rest_at_night
-from tests.pipeline.in_process import audit, content, contents, cut
+from tests.pipeline.in_process import content, contents, cut
+from tests.pipeline.in_process import few_buckets as audit
 from tests.pipeline.staged_rows import audit_rows, commit, group_record
 from tests.samples import Sample
 
@@ -50,7 +51,7 @@ def slices_of(sample, folder, random):
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))])
-@pytest.mark.parametrize("name", rest_at_night(COMPLETE, ["group-lifecycles", "expiration"]))
+@pytest.mark.parametrize("name", rest_at_night(COMPLETE, ["expiration"]))
 def test_any_slices_in_any_order_end_in_the_tables_of_one_run(name, seed, audit, tmp_path):
     random, sample = Random(f"{name} {seed}"), Sample(name)
     audit(tmp_path / "whole", sample.segments, thresholds=QUICK)
@@ -161,7 +162,7 @@ def test_a_run_makes_up_for_one_that_wrote_records_only(audit, tmp_path):
 
 
 def test_clusters_of_one_warehouse_do_not_touch_each_other(audit, tmp_path):
-    one, other = Sample("java-clients"), Sample("expiration")
+    one, other = Sample("old-format-none"), Sample("transactions")
     audit(tmp_path / "wh", one.segments, cluster="one")
     audit(tmp_path / "wh", other.segments, cluster="o'ther %20/x")
     audit(tmp_path / "wh", one.segments, cluster="one", full=True)
@@ -193,7 +194,7 @@ def test_copies_of_a_log_count_once(audit, tmp_path):
     assert contents(tmp_path / "copies") == contents(tmp_path / "once")
 
 
-@pytest.mark.parametrize("every_ms", [None, 1000])
+@pytest.mark.parametrize("every_ms", rest_at_night([None, 1000], [1000]))
 def test_a_moment_in_the_past_is_judged_as_if_the_log_ended_there(every_ms, audit, tmp_path):
     sample = Sample("expiration")
     expiry = ExpiryOptions(retention_ms=60_000, history_every_ms=every_ms)

@@ -16,7 +16,8 @@ from coordinator_replay.pipeline.audit import Options
 from coordinator_replay.pipeline.audit import audit as run_stages
 from coordinator_replay.store.writer import conform
 from tests.log.writer import LogEntry, write_batch
-from tests.pipeline.in_process import InProcess, audit, content
+from tests.pipeline.in_process import InProcess, content
+from tests.pipeline.in_process import few_buckets as audit
 from tests.samples import Sample
 
 __all__ = ["audit"]
@@ -120,8 +121,19 @@ KEPT = [(60, 6, "kept", 200, 30)]
 LONGER = [(90, 6, "kept", 230, 60)]
 
 
-@pytest.mark.parametrize("kept", [[(60, 6, "kept", 200, 30)], [(60, 6, "kept", 200, 90)]])
-@pytest.mark.parametrize("epochs", [[(3, 0), (5, 40), (6, 60)], None])
+SHORTER, FURTHER = [(60, 6, "kept", 200, 30)], [(60, 6, "kept", 200, 90)]
+EPOCHS = [(3, 0), (5, 40), (6, 60)]
+
+
+@pytest.mark.parametrize(
+    ("epochs", "kept"),
+    [
+        (EPOCHS, SHORTER),
+        (None, FURTHER),
+        pytest.param(EPOCHS, FURTHER, marks=pytest.mark.long),
+        pytest.param(None, SHORTER, marks=pytest.mark.long),
+    ],
+)
 def test_a_log_that_an_election_truncated_ends_as_the_newest_dump_alone(epochs, kept, audit, tmp_path):
     earlier = write_log(tmp_path / "earlier", SHARED + LOST)
     later = write_log(tmp_path / "later", SHARED + kept, epochs=epochs)

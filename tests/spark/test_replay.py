@@ -1,6 +1,7 @@
 """Replay as DataFrames: the rows of an audit's tables, from records of any origin."""
 
 import json
+from functools import cache
 
 import pyarrow as pa
 import pytest
@@ -12,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives 
 from coordinator_replay.errors import InputError
 from coordinator_replay.spark import replay_group, replay_groups, replay_in_pandas, replay_input, replay_schema
 from coordinator_replay.spark.replay import TABLES, table_schema
-from tests.pipeline.in_process import audit  # noqa: F401 - a fixture
+from tests.pipeline.in_process import audit_in_few_buckets as audit_here
 from tests.samples import Sample
 
 pytestmark = pytest.mark.spark
@@ -52,12 +53,25 @@ def audited(warehouse, table):
     return rows.set_column(rows.column_names.index(known), known, pa.nulls(len(rows), pa.bool_()))
 
 
+@pytest.fixture(scope="module")
+def warehouse_of(tmp_path_factory):
+    """The warehouse of a sample's audit, which a test doesn't change."""
+
+    @cache
+    def audited_once(name):
+        folder = tmp_path_factory.mktemp(name)
+        audit_here(folder, Sample(name).segments)
+        return folder
+
+    return audited_once
+
+
 @pytest.mark.parametrize("name", SAMPLES)
-def test_the_rows_are_those_of_an_audit(session, audit, tmp_path, name):  # noqa: F811 - the fixture
-    audit(tmp_path, Sample(name).segments)
-    replay = replay_groups(log_of(session, name), topic_names=names_of(tmp_path)).persist()
+def test_the_rows_are_those_of_an_audit(session, warehouse_of, name):
+    warehouse = warehouse_of(name)
+    replay = replay_groups(log_of(session, name), topic_names=names_of(warehouse)).persist()
     for table in TABLES:
-        expected = audited(tmp_path, table).to_pylist()
+        expected = audited(warehouse, table).to_pylist()
         assert shown(getattr(replay, table).toArrow().to_pylist()) == shown(expected)
     replay.unpersist()
 
@@ -77,11 +91,11 @@ def test_the_number_of_tasks_changes_nothing(session):
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_a_grouped_map_of_ones_own_gives_the_rows_of_an_audit(session, audit, tmp_path, table):  # noqa: F811 - as above
-    audit(tmp_path, Sample("group-lifecycles").segments)
+def test_a_grouped_map_of_ones_own_gives_the_rows_of_an_audit(session, warehouse_of, table):
+    warehouse = warehouse_of("group-lifecycles")
     by_group = replay_input(log_of(session, "group-lifecycles")).groupBy("group_id")
-    ours = by_group.applyInPandas(replay_in_pandas(table, topic_names=names_of(tmp_path)), replay_schema(table))
-    rows = audited(tmp_path, table).cast(table_schema(table))
+    ours = by_group.applyInPandas(replay_in_pandas(table, topic_names=names_of(warehouse)), replay_schema(table))
+    rows = audited(warehouse, table).cast(table_schema(table))
     expected = session.createDataFrame(rows, replay_schema(table))
     assert_df_equality(ours, expected, ignore_row_order=True, ignore_nullable=True)
 

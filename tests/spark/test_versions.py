@@ -13,7 +13,7 @@ from coordinator_replay.pipeline.host import spark_versions
 from coordinator_replay.pipeline.host.failure import leave_it_to_the_run
 from coordinator_replay.spark import register, replay_group, replay_groups
 from coordinator_replay.spark.replay import TABLES
-from tests.pipeline.in_process import audit_here
+from tests.pipeline.in_process import audit_in_few_buckets as audit_here
 from tests.samples import Sample
 
 
@@ -100,7 +100,7 @@ def test_a_classic_session_is_not_remote(spark: SparkSession):
 @pytest.mark.spark
 def test_groups_are_replayed_from_tables_of_an_audit(spark: SparkSession, tmp_path):
     """On every Spark, without the data source."""
-    audit_here(tmp_path, Sample("group-lifecycles").segments)
+    audit_here(tmp_path, Sample("transactions").segments)
     records = spark.read.parquet(*DeltaTable(str(tmp_path / "group_records")).file_uris())
     replay = replay_groups(records, tasks=3)
     groups = [row["group_id"] for row in records.select("group_id").distinct().collect()]

@@ -20,7 +20,10 @@ from coordinator_replay.log.dump import DumpFile
 from coordinator_replay.pipeline.broker_logs.file import ReadLog
 from coordinator_replay.pipeline.broker_logs.read import LogContext, merge_lines, read_log
 from coordinator_replay.pipeline.bucket_files import Place
-from tests.pipeline.in_process import audit, audit_here, content, contents
+from tests.nightly import rest_at_night
+from tests.pipeline.in_process import audit_in_few_buckets as audit_here
+from tests.pipeline.in_process import content, contents
+from tests.pipeline.in_process import few_buckets as audit
 from tests.samples import DATA
 
 __all__ = ["audit"]
@@ -94,7 +97,7 @@ def rebalances(warehouse: Path) -> list[dict[str, Any]]:
     return rows
 
 
-@pytest.mark.parametrize("version", ["2.8", "3.9", "3.9-scala", "4.0", "4.1"])
+@pytest.mark.parametrize("version", rest_at_night(["2.8", "3.9", "3.9-scala", "4.0", "4.1"], ["2.8", "3.9", "4.1"]))
 def test_durations_of_the_log_lie_within_the_bounds_of_the_records(audit, tmp_path, version):
     summary = audit(tmp_path, segments(version), broker_logs=[str(RECORDED / version / "server.log")])
     assert not [note for note in summary.run.notes if "left out" in note or "not read" in note]

@@ -9,7 +9,9 @@ import pytest
 from coordinator_replay.pipeline.audit import ExpiryOptions
 from coordinator_replay.query.expired import ExpiredOffset, expired_offsets
 from coordinator_replay.query.tables import Tables
-from tests.pipeline.in_process import audit, audit_here
+from tests.nightly import rest_at_night
+from tests.pipeline.in_process import audit_in_few_buckets as audit_here
+from tests.pipeline.in_process import few_buckets as audit
 from tests.samples import Sample
 
 __all__ = ["audit"]
@@ -32,7 +34,7 @@ def looking_ahead(tmp_path_factory) -> Callable[[str, timedelta], Path]:
     return warehouse
 
 
-@pytest.mark.parametrize("sample", ["group-lifecycles", "kafka-3.9", "transactions"])
+@pytest.mark.parametrize("sample", rest_at_night(["group-lifecycles", "kafka-3.9", "transactions"], ["transactions"]))
 @pytest.mark.parametrize("horizon", [timedelta(0), 6 * DAY, 7 * DAY, 400 * DAY], ids=str)
 def test_a_question_with_a_horizon_is_answered_as_an_audit_with_it(looking_ahead, sample, horizon):
     def still_there(folder, **asked):

@@ -4,7 +4,8 @@ import pytest
 
 from tests.hostile import lives
 from tests.log.writer import write_batch, write_control
-from tests.pipeline.in_process import audit, contents
+from tests.pipeline.in_process import contents
+from tests.pipeline.in_process import few_buckets as audit
 
 __all__ = ["audit"]
 
@@ -31,8 +32,15 @@ def write_log(folder, batches):
     (place / f"{first:020}.log").write_bytes(b"".join(batches))
 
 
-@pytest.mark.parametrize("commits_are", ["plain", "in a transaction that is open"])
-@pytest.mark.parametrize(("base", "is_anew"), [(0, False), (1000, True)])
+@pytest.mark.parametrize(
+    ("base", "is_anew", "commits_are"),
+    [
+        (0, False, "plain"),
+        (1000, True, "in a transaction that is open"),
+        pytest.param(0, False, "in a transaction that is open", marks=pytest.mark.long),
+        pytest.param(1000, True, "plain", marks=pytest.mark.long),
+    ],
+)
 def test_a_group_that_appears_has_a_bucket_begin_anew_only_where_it_may_have_existed_before(
     base, is_anew, commits_are, audit, tmp_path, monkeypatch
 ):

@@ -17,6 +17,7 @@ from coordinator_replay.engine.replay import StateReplay
 from coordinator_replay.records.blobs import read_assignment
 from coordinator_replay.simulation.coordinator import Config, Coordinator, Request, Response
 from tests.engine.described import describe
+from tests.nightly import few_examples, many_examples
 from tests.simulation.coordinator.lives import MAKERS, TOPICS, Step, do
 from tests.simulation.coordinator.simulated_consumers import Fleet, ModernConsumer
 
@@ -78,8 +79,21 @@ def test_no_partition_ever_has_two_owners(kind: str, steps: list[Step]) -> None:
 
 
 @pytest.mark.parametrize("kind", MAKERS)
+@few_examples
 @given(steps=STEPS, cut=st.integers(0, 200))
 def test_the_log_replayed_from_any_prefix_on_is_the_groups_state(kind: str, steps: list[Step], cut: int) -> None:
+    check_replay_from(kind, steps, cut)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", MAKERS)
+@many_examples
+@given(steps=STEPS, cut=st.integers(0, 200))
+def test_many_logs_replayed_from_any_prefix_on_are_the_groups_state(kind: str, steps: list[Step], cut: int) -> None:
+    check_replay_from(kind, steps, cut)
+
+
+def check_replay_from(kind: str, steps: list[Step], cut: int) -> None:
     coordinator = Coordinator(Config({"group.initial.rebalance.delay.ms": 0}), TOPICS, now_ms=1)
     fleet = Fleet(coordinator)
     for number, step in enumerate(steps):

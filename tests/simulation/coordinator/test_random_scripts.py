@@ -8,14 +8,14 @@ STEPS = 200
 
 
 @pytest.mark.kafka
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(3))
 def test_kafka_answers_a_random_script_alike(seed: int) -> None:
     _compare(seed)
 
 
 @pytest.mark.kafka
 @pytest.mark.long
-@pytest.mark.parametrize("seed", [*range(8, 20), *range(1000, 1300)])
+@pytest.mark.parametrize("seed", [*range(3, 20), *range(1000, 1300)])
 def test_kafka_answers_many_random_scripts_alike(seed: int) -> None:
     _compare(seed)
 

@@ -113,6 +113,13 @@ def check(kind: str, groups: int, at_least: int) -> None:
 
 @pytest.mark.kafka
 @pytest.mark.parametrize("kind", KINDS)
+def test_a_hundred_targets_of_each_kind_are_kafkas(kind: str) -> None:
+    check(kind, 2, at_least=100)
+
+
+@pytest.mark.long
+@pytest.mark.kafka
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_thousand_targets_of_each_kind_are_kafkas(kind: str) -> None:
     check(kind, KINDS[kind], at_least=1000)
 
