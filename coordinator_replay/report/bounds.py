@@ -19,13 +19,16 @@ def unended(rebalance: Rebalance) -> str:
 
 
 def time_heading(rebalances: Iterable[Rebalance]) -> str:
-    """Return the heading of a column with ``shown_time`` of each: no start of a classic rebalance is on record."""
+    """Return the heading of a column with the ``shown_time`` of rebalances.
+
+    Classic rebalances have no recorded start.
+    """
     has_start = {rebalance.started_at is not None for rebalance in rebalances}
     return "Began" if has_start == {True} else "Ended" if has_start == {False} else "Began or ended"
 
 
 def shown_time(rebalance: Rebalance) -> datetime | None:
-    """Return when it began; the time by which it was over where the start is not on record."""
+    """Return the time at which it began; if the start is not on record, the time by which it was over."""
     return rebalance.started_at or rebalance.completed_at
 
 
@@ -39,19 +42,19 @@ def shown_bound(rebalance: Rebalance, clock: Clock) -> str:
 
 
 def took(rebalance: Rebalance) -> str:
-    """Return how long it took."""
+    """Return in words how long it took."""
     if not rebalance.is_over:
         return unended(rebalance)
     if rebalance.duration_ms is not None:
         return duration(rebalance.duration_ms)
-    # A classic rebalance: its join phase is not on record, and the sync says nothing without an upper bound.
+    # The join phase of a classic rebalance is not on record, and the sync alone shows nothing without an upper bound.
     least = [f"at least {duration(rebalance.duration_ms_min)}"] if rebalance.duration_ms_min else []
     most = [] if rebalance.limit_ms is None else [f"at most {duration(rebalance.limit_ms)}"]
     return ", ".join([*least, *most]) or "not known"
 
 
 def moved(rebalance: Rebalance) -> str:
-    """Return how many partitions changed hands, and how many had none before."""
+    """Return in words how many partitions changed their owner, and how many had no owner before."""
     if rebalance.epoch is None:
         return "not yet"
     added = f", {rebalance.partitions_added:,} newly assigned" if rebalance.partitions_added else ""
@@ -59,7 +62,7 @@ def moved(rebalance: Rebalance) -> str:
 
 
 def member_counts(rebalance: Rebalance) -> str:
-    """Return how many members there were before and after."""
+    """Return in words how many members there were before and after."""
     return f"{counted_as(rebalance.members_before)} → {counted_as(rebalance.members_after)}"
 
 
@@ -69,21 +72,24 @@ def unowned(rebalance: Rebalance) -> str:
 
 
 def pause(rebalance: Rebalance) -> str:
-    """Return how long commits paused around it."""
+    """Return in words how long commits paused around it."""
     if rebalance.commit_pause_ms is None:
         return "not known"
     return f"{'at least ' * rebalance.is_pause_at_least}{duration(rebalance.commit_pause_ms)}"
 
 
 def blocked_by(rebalance: Rebalance, members: MemberIdentities) -> str:
-    """Return the member that others waited for, and how long; empty where none is on record, or nobody waited long."""
+    """Return the member that others waited for, and how long; empty if none is on record or the wait was short."""
     if rebalance.held_up_by is None or (rebalance.held_up_ms or 0) < SHORT_WAIT_MS:
         return ""
     return f"{members.label(rebalance.held_up_by)}, {duration(rebalance.held_up_ms)}"
 
 
 def worst(rebalances: Iterable[Rebalance]) -> tuple[str, str, str]:
-    """Return the worst that can be compared between protocols, else what is exact: value, what it is, more about it."""
+    """Return the worst cost that is comparable between protocols, or else an exact cost.
+
+    The result has its value, its name, and a remark.
+    """
     listed = list(rebalances)
     pauses = [rebalance.commit_pause_ms for rebalance in listed if rebalance.commit_pause_ms is not None]
     if pauses:

@@ -1,7 +1,7 @@
 """Columns of plain data, which a page's script reads instead of rows; they are small enough to be part of a page.
 
-Moments are milliseconds since the page's start. Each text is written once. JavaScript's numbers are exact
-up to 2^53: those beyond travel as text, all digits of it.
+Times are milliseconds since the page's start. Each text is written once. JavaScript's numbers are exact up to 2^53, so
+larger numbers are passed as text.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,9 @@ EXACT = 2**53
 
 
 class Clock:
-    """Moments as milliseconds since the start of a page, within its range; in words, in the page's zone.
+    """Conversion of times for a page.
+
+    Times become milliseconds since the start of the page, within its range, or words in the page's zone.
 
     Args:
         start: where the page begins.
@@ -40,20 +42,20 @@ class Clock:
         return moments_in_zone(text, self.zone)
 
     def as_data(self) -> Columns:
-        """Return what the page's script has to know of its range and its zone, in milliseconds since 1970."""
+        """Return the range and the zone of the page for its script, in milliseconds since 1970."""
         end_ms = self.start_ms + self.length
-        # The figures can be moved beyond the range by as much as it is long.
+        # The figures can be moved beyond the range by its length.
         first, last = later(EPOCH, self.start_ms - self.length), later(EPOCH, end_ms + self.length)
         changes = offsets_between(self.zone, first, last)
         offsets = [[milliseconds(since), offset // timedelta(milliseconds=1)] for since, offset in changes]
         return {"start": self.start_ms, "end": end_ms, "zone": {"name": f"{self.zone}", "offsets": offsets}}
 
     def since_start(self, moment: datetime) -> int:
-        """Return a moment, which may lie outside of the range."""
+        """Return a time as milliseconds since the start; it may be outside of the range."""
         return milliseconds(moment) - self.start_ms
 
     def left(self, moment: datetime | int | None) -> int:
-        """Return where something begins; something without a known beginning begins with the page.
+        """Return the left edge of a time range; a range without a known beginning begins with the page.
 
         Args:
             moment: a time, or milliseconds since 1970.
@@ -61,7 +63,10 @@ class Clock:
         return self.lefts([milliseconds(moment) if isinstance(moment, datetime) else moment])[0]
 
     def right(self, moment: datetime | int | None) -> int:
-        """Return where something ends, as ``left`` takes it; what has not ended reaches the end of the page."""
+        """Return the right edge of a time range, see ``left``.
+
+        A range that has not ended reaches the end of the page.
+        """
         return self.rights([milliseconds(moment) if isinstance(moment, datetime) else moment])[0]
 
     def lefts(self, moments: Iterable[int | None]) -> list[int]:
@@ -81,7 +86,7 @@ def columns(rows: Iterable[Mapping[str, Any]], names: Sequence[str], times: Sequ
     """Return rows as columns for the page's script.
 
     Args:
-        rows: with values of all names: numbers, texts, or lists of numbers.
+        rows: rows with a value for each name: a number, a text, or a list of numbers.
         names: the columns.
         times: names of the columns that hold times.
     """

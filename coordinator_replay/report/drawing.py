@@ -1,4 +1,4 @@
-"""Figures with their captions and data: a page and a picture show the same ones."""
+"""Figures with their captions and data; pages and pictures show the same figures."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from coordinator_replay.report.columns import Clock, Columns, columns
 from coordinator_replay.report.wording import neutral
 
 Figures = Callable[[], list[figure]]
-"""Makes the figures of a kind of page, without data."""
+"""A function that makes the figures of a kind of page, without data."""
 
 Key = tuple[str, str]
 """An entry of a legend: text and colour."""
@@ -21,7 +21,7 @@ MARKS = ("at", "text")
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A time that the reader wants to see in all figures, and its text."""
+    """A time to mark in all figures, and its text."""
 
     at: datetime
     text: str
@@ -32,9 +32,9 @@ class Panel:
     """The caption of a figure.
 
     Attributes:
-        name: the figure's.
-        keys: its legend.
-        about: what else the reader has to know.
+        name: name of the figure.
+        keys: entries of its legend.
+        about: further explanation for the reader.
     """
 
     name: str
@@ -57,14 +57,14 @@ class Drawing:
     """Figures on one axis of time.
 
     Attributes:
-        title: whose figures they are.
+        title: the group or cluster of the figures.
         lines: sentences below the title.
-        make: the figures.
-        panels: their captions, in their order.
-        data: what the figures show: ``sources`` by name, ``rows`` of figures with named rows, and more.
+        make: function that makes the figures.
+        panels: captions of the figures, in their order.
+        data: data of the figures: ``sources`` by name, ``rows`` of figures with named rows, and more.
         clock: the range and the zone.
         marks: times that the reader has marked.
-        strips: groups beneath the figures, a row each.
+        strips: groups below the figures, with a row for each.
         strip_panel: the caption above these rows.
     """
 
@@ -80,7 +80,7 @@ class Drawing:
 
     @property
     def page_data(self) -> Mapping[str, Any]:
-        """Return what the page's script reads: the range, the zone, and what the figures show."""
+        """Return the data for the page's script: the range, the zone, and the data of the figures."""
         sources = {**self.data["sources"], "marks": mark_columns(self.marks, self.clock)}
         return {**self.clock.as_data(), **self.data, "sources": sources}
 

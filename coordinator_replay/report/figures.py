@@ -1,7 +1,7 @@
 """The look of figures over time: a common axis and crosshair, a brush, rows with names, hovering.
 
-Bokeh draws. Figures are made without data, once for all pages: the page's script fills their sources, which it knows
-by name, and paints them for the theme.
+Bokeh draws. Figures are made without data, once for all pages. The page's script fills their sources by name and
+colours them for the theme.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ from bokeh.plotting import figure
 from coordinator_replay.report.drawing import MARKS
 from coordinator_replay.report.wording import GAP_COLOUR, MARK_COLOUR
 
-# A pattern for all marks of a kind: one for each mark makes a browser draw for half a minute.
+# All marks of a kind share a pattern: with a pattern for each mark, a browser would draw for half a minute.
 HATCHED: Mapping[str, Any] = {
     "fill_alpha": 0,
     "line_alpha": 0,
@@ -44,7 +44,7 @@ _TIME = "%F %T.%3N"
 
 
 def source(name: str, names: Sequence[str]) -> ColumnDataSource:
-    """Return where a page's script puts the columns of this name."""
+    """Return the data source that a page's script fills with the columns of this name."""
     return ColumnDataSource(name=f"{name}-data", data={column: [] for column in names})
 
 
@@ -75,10 +75,10 @@ def time_figure(name: str, axis: Axis, *, height: int, **options: Any) -> figure
     """Return an empty figure over time.
 
     Args:
-        name: by which the page finds it, and the element that it is drawn into.
+        name: name by which the page finds it, and the name of its element.
         axis: the time axis that all figures share.
         height: in pixels; the width is the page's.
-        options: more for Bokeh's ``figure``.
+        options: further options of Bokeh's ``figure``.
     """
     drawn = figure(
         name=name,
@@ -124,7 +124,7 @@ def rows_figure(name: str, axis: Axis, **options: Any) -> figure:
     """Return an empty figure over time with named rows; the page's script makes as many rows as needed."""
     drawn = time_figure(name, axis, height=100, y_range=Range1d(start=0.6, end=-0.6), **options)
     drawn.yaxis.ticker = FixedTicker(ticks=[])
-    # Names without room are left out until there is.
+    # Names without room are hidden until there is room.
     drawn.yaxis.major_label_policy = NoOverlap(min_distance=1)
     drawn.yaxis.major_tick_line_alpha = 0
     return drawn
@@ -137,7 +137,7 @@ def bars(drawn: figure, name: str, names: Sequence[str], *, height: float | str 
         drawn: the figure.
         name: the name of the bars' data in the page's script.
         names: the columns of the data.
-        height: of a bar, or the column that has it; a row is 1 high.
+        height: height of a bar, or the column with the height; a row has height 1.
         look: colours and the like, as Bokeh's ``hbar`` takes them.
     """
     return drawn.hbar(left="left", right="right", y="row", height=height, source=source(name, names), **look)

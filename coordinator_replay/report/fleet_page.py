@@ -40,7 +40,7 @@ from coordinator_replay.report.wording import (
 )
 
 MOST_CAUSES = 6
-"""Causes that have a colour of their own in a stack; more can't be told apart."""
+"""Largest number of causes with their own colours in a stack; more colours can't be told apart."""
 
 CAUSES = ("left", "right", "bottom", "top", "since", "cause", "count", "colour")
 
@@ -63,13 +63,13 @@ def causes_of(fleet: ClusterGroups) -> Mapping[str, int]:
 
 
 def _own_causes(fleet: ClusterGroups) -> list[str]:
-    """Return the causes that have a colour of their own: one that is alone among the others has one, too."""
+    """Return the causes with their own colours. If only one other cause remains, it gets its own colour too."""
     causes = causes_of(fleet)
     return list(islice(causes, None if len(causes) <= MOST_CAUSES + 1 else MOST_CAUSES))
 
 
 def cause_keys(fleet: ClusterGroups) -> list[Key]:
-    """Return the causes that have a colour of their own, with their colours, and the others together."""
+    """Return the causes with their own colours, and one entry for all other causes."""
     causes, own = causes_of(fleet), _own_causes(fleet)
     keys = [(f"{cause}  {causes[cause]:,}", cause_colour(cause)) for cause in own]
     others = sum(causes.values()) - sum(causes[cause] for cause in own)
@@ -125,7 +125,8 @@ _NARROWEST = 8
 """Smallest width of a passing state; a shorter state is drawn this wide, so that it can be seen."""
 
 MOST_TIMES = 1000
-"""Largest number of a group's rebalances that the page can find in a time range; of more it has only a part."""
+"""Largest number of a group's rebalances that the page can find in a time range; beyond it, the page has only a
+part."""
 
 MOST_QUIET = 500
 """Largest number of groups without news that have a row."""
@@ -142,8 +143,8 @@ class Lane:
         paths: colour, name and SVG path of each state that occurs, and of rollouts.
         ticks: rebalances as an SVG path.
         times: when rebalances began, in milliseconds since the start; thinned out beyond ``MOST_TIMES``.
-        findings: how many, by severity.
-        rank: for sorting by the most severe findings.
+        findings: number of findings, by severity.
+        rank: key to sort by the most severe findings.
         is_at_least: whether there may have been more rebalances, because records are missing.
         is_pause_at_least: whether commits may have paused for longer, because records are missing.
     """
@@ -178,9 +179,9 @@ def lane_of(
 
     Args:
         life: its states and rebalances.
-        clock: of the page's range.
-        findings: about the group.
-        page: the way to its own page.
+        clock: clock of the page's range.
+        findings: findings about the group.
+        page: link to its own page.
         is_complete: no record of the range is missing; otherwise there may have been other rebalances.
     """
     scale = UNITS / max(clock.length, 1)
@@ -245,7 +246,7 @@ Tile = tuple[str, str, str]
 
 
 class FleetPage:
-    """Builder of the page: it sees the lives of groups one by one and keeps one row of each.
+    """Builder of the page: it gets the lives of groups one by one and keeps a row for each.
 
     Args:
         warehouse: the tables.
@@ -320,7 +321,7 @@ class FleetPage:
 
     @property
     def rebalances(self) -> int:
-        """Return how many there were, of all groups."""
+        """Return the number of rebalances of all groups."""
         return sum(lane.rebalances for lane in self.lanes)
 
     def _rows(self) -> list[Lane]:

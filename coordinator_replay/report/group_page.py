@@ -55,12 +55,12 @@ Tile = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """The ways from a group's page to others: to all groups, and to the groups before and after it by name.
+    """Links from a group's page to other pages: all groups, and the groups before and after it by name.
 
     Attributes:
         index: the page of all groups.
-        before: name and page of the group before; None for the first.
-        after: likewise.
+        before: name and page of the group before; None for the first group.
+        after: name and page of the group after; None for the last group.
     """
 
     index: str
@@ -99,7 +99,7 @@ def _tiles(life: GroupLife) -> list[Tile]:
 
 
 def _kind(life: GroupLife) -> str:
-    """Return the group's type; when it was deleted, or that it has no record of its own."""
+    """Return the group's type in words, with its deletion or the lack of own records."""
     outcome = life.outcome
     if outcome.deletion is not None:
         return f"{outcome.group_type}, {outcome.deletion}"
@@ -109,7 +109,7 @@ def _kind(life: GroupLife) -> str:
 
 
 def _left(rebalance: Rebalance, *, members: MemberIdentities, departed: Mapping[Any, str]) -> list[str]:
-    """Return the members that a rebalance removed, with how they went where a broker's log says it."""
+    """Return the members that a rebalance removed; if a broker's log shows it, with how they left."""
     at = rebalance.completed_at if rebalance.group_type == "classic" else rebalance.started_at
     left = rebalance.members_left or ()
     words = {member_id: said for member_id in left if (said := departed.get((member_id, at))) is not None}
@@ -117,7 +117,7 @@ def _left(rebalance: Rebalance, *, members: MemberIdentities, departed: Mapping[
 
 
 def _words_of(departed: Sequence[LoggedDeparture]) -> dict[Any, str]:
-    """Return how members went, by member and time."""
+    """Return how members left, by member and time."""
     words: dict[Any, str] = {}
     for departure in departed:
         key = (departure.member_id, departure.removed_at)

@@ -1,4 +1,4 @@
-"""Rows for things that overlap in time: each goes into the first row that is free."""
+"""Rows for items that overlap in time: each item goes into the first free row."""
 
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
@@ -6,10 +6,10 @@ from heapq import heappop, heappush
 
 @dataclass(slots=True)
 class Lanes:
-    """The rows so far; things come in the order of their beginnings.
+    """The rows so far; items must come in the order of their beginnings.
 
     Attributes:
-        count: how many rows there are.
+        count: number of rows.
     """
 
     count: int = 0
@@ -17,7 +17,7 @@ class Lanes:
     _free: list[int] = field(default_factory=list)
 
     def place(self, since: int, until: int) -> int:
-        """Return the row of the next thing.
+        """Return the row of the next item.
 
         >>> lanes = Lanes()
         >>> [lanes.place(*span) for span in ((0, 4), (1, 2), (2, 9), (3, 5), (4, 6), (9, 9))]

@@ -1,7 +1,7 @@
-"""The life of one group over a time range, as pictures need it.
+"""The life of one group over a time range, in the form for pictures.
 
-There may be ten thousands of some objects. These are named tuples, which are made faster than dataclasses, and their
-times are milliseconds since 1970. Commits are the most numerous, so they are lists of numbers for each partition.
+Objects of which there may be tens of thousands are named tuples, because these are made faster than dataclasses, and
+their times are milliseconds since 1970. Commits are the most numerous, so they are lists of numbers for each partition.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ class StateBand(NamedTuple):
 
 
 class MemberSpan(NamedTuple):
-    """An interval in which a member did not change, with what it owned as text.
+    """An interval in which a member did not change, with its partitions as text.
 
     Attributes:
         is_client_inherited: whether client id and host may be from an earlier process of this static member.
@@ -63,12 +63,12 @@ class OwnedInterval(NamedTuple):
     """An interval in which a member owned a partition.
 
     Attributes:
-        topic: the topic's name; its id where no source gave the name.
+        topic: the topic's name; its id if no source has the name.
         from_ms: since when; None where that is not known.
         to_ms: until when; None where it has not ended.
-        unowned_ms: how long nobody owned the partition before its next owner; None where that is not on record.
-        unowned: when nobody owned it after this, see ``partition_ownership``: from when to when, None where it still is
-            so; None where it is not on record.
+        unowned_ms: how long nobody owned the partition before its next owner; None if that is not on record.
+        unowned: begin and end of the times without an owner after this interval, see ``partition_ownership``; the end
+            is None if the time goes on. None if these times are not on record.
         is_exact: the group is proven in the whole interval.
     """
 
@@ -110,10 +110,10 @@ class FirstRecords(NamedTuple):
     """Position of the first records of a group.
 
     Attributes:
-        at: the time of the first one; None where it carries none.
+        at: time of the first record; None if it has none.
         offset: its log offset.
-        own_offset: the log offset of the first one that is not of an offset; None where there is none.
-        is_begin_exact: whether the group is proven from that one on.
+        own_offset: log offset of the group's first own record, which is not of an offset; None if there is none.
+        is_begin_exact: whether the group is proven from its first own record on.
     """
 
     at: datetime | None
@@ -143,8 +143,8 @@ class GroupLife:
         lines: offsets that were in force at some time in the range, as many as figures need.
         commit_count: commits on record that were written in the range.
         first: where its records begin.
-        outcome: what the group had come to by the end of the range.
-        notes: what was left out, in sentences.
+        outcome: state or deletion of the group at the end of the range.
+        notes: sentences on omitted parts.
     """
 
     group: str

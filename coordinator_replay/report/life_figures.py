@@ -60,7 +60,7 @@ def _states(axis: Axis) -> figure:
 
 
 def _rebalances(axis: Axis) -> figure:
-    """Return a row for each cause: a mark for each rebalance, and a bar for as long as it took for certain."""
+    """Return a row for each cause: a mark for each rebalance, and a bar for the time that it certainly took."""
     drawn = rows_figure("rebalances", axis)
     data = source("rebalances", life_marks.REBALANCES)
     drawn.hbar(left="at", right="end", y="row", height=0.34, color="colour", alpha=0.65, source=data)
@@ -107,7 +107,7 @@ def _owners_by_member(axis: Axis) -> figure:
 
 
 def _offsets(axis: Axis) -> figure:
-    """Return committed offsets as steps, with what went backwards or was taken away."""
+    """Return committed offsets as steps, with marks for offsets that went backwards or were removed."""
     drawn = time_figure("offsets", axis, height=300)
     lines = drawn.multi_line(
         "times",

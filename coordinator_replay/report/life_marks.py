@@ -33,13 +33,13 @@ REBALANCES = (
 )
 
 CONFIDENCE_ALPHA = {"certain": 0.95, "likely": 0.5, "possible": 0.12}
-"""How full a rebalance's mark is: the surer the cause, the fuller."""
+"""Opacity of a rebalance's mark: the surer the cause, the more opaque."""
 
 MOST_MOVES = 12
-"""Partitions that hovering names."""
+"""Largest number of partitions that a tooltip names."""
 
 Move = tuple[str, int, str | None, str]
-"""A partition that changed hands: topic, number, who owned it before, and who does now."""
+"""A partition that changed its owner: topic, number, old owner and new owner."""
 
 STATE, PAUSED, ROLLOUT, FINDINGS_ROW = "state", "commits paused", "rollouts", "findings"
 
@@ -51,9 +51,9 @@ def state_rows(life: GroupLife) -> list[str]:
 
 
 def state_columns(life: GroupLife, clock: Clock) -> Mapping[str, Columns]:
-    """Return the group's state over time, in join phases by a broker's log.
+    """Return the group's state over time; join phases come from a broker's log.
 
-    Hatched where the log has gaps before it.
+    States are hatched if the log has gaps before them.
     """
     rows = [
         {
@@ -135,7 +135,7 @@ def began(rebalance: Rebalance) -> datetime | None:
 
 
 def rebalance_columns(life: GroupLife, clock: Clock, members: MemberIdentities) -> Columns:
-    """Return a mark for each rebalance: the time that it took for certain, and the time that it may have taken."""
+    """Return a mark for each rebalance: the time that it certainly took, and the time that it may have taken."""
     place = {cause: row for row, cause in enumerate(causes_of(life))}
     moves = moves_of(life)
     rows = [
@@ -176,7 +176,7 @@ def _rebalance(
 
 
 def _began(rebalance: Rebalance, clock: Clock) -> str:
-    """Return when it began; if neither the log nor a broker's log has that, the bounds of that time."""
+    """Return in words when it began; if no log shows that, the bounds of that time."""
     if rebalance.started_at is not None:
         return clock.text(rebalance.started_at)
     if rebalance.began_by is None:
@@ -196,7 +196,7 @@ def _ended(rebalance: Rebalance, clock: Clock) -> str:
 
 
 def _moves_shown(moves: Sequence[Move], members: MemberIdentities) -> str:
-    """Return the partitions that changed hands in one rebalance: the first by name, and the number of others."""
+    """Return the partitions that changed their owner in a rebalance: the first by name, and the number of others."""
     first = [
         f"{neutral(f'{topic}-{partition}')}: {'nobody' if giver is None else members.label(giver)} → "
         f"{members.label(taker)}"

@@ -10,7 +10,7 @@ from coordinator_replay.query.broker_logs.join_phases import LOGGED_STATES
 from coordinator_replay.query.group_moves import COUNTS, in_log_order
 from coordinator_replay.query.group_rows import GROUP_ROWS
 
-# A rebalance that is going on by a broker's log alone begins after the last record.
+# A rebalance in progress that only a broker's log shows begins after the last record.
 SPANS = f"""
     WITH unfinished AS (
         SELECT group_id, max(started_at) AS began_at FROM rebalances

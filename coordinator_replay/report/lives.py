@@ -1,7 +1,7 @@
-"""Lives of groups out of the tables, as pictures need them: bounded in size whatever the tables hold.
+"""Lives of groups, read from the tables in the form for pictures; their size is bounded whatever the tables hold.
 
-Bands of one state, members, owners and committed offsets are put together by the engine, so that a group with
-millions of commits becomes some ten thousand marks. Omitted marks are counted and noted.
+Bands of one state, members, owners and committed offsets are put together by DuckDB, so that a group with millions of
+commits becomes about ten thousand marks. Omitted marks are counted, and a note says so.
 """
 
 from collections import defaultdict
@@ -34,19 +34,19 @@ from coordinator_replay.report.unknown_past import unknown_past, with_unknown
 from coordinator_replay.times import EPOCH, later, milliseconds
 
 _POINTS_EACH = range(40, 1600)
-"""Points that each partition's line has at least, and at most: a screen is no wider."""
+"""Smallest and largest number of points of each partition's line; a screen is not wider."""
 
 GROUPS_AT_ONCE = 100
-"""Groups that are read together: bounds the memory for a whole cluster."""
+"""Number of groups that are read together; it bounds the memory for a whole cluster."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of a life's marks; a page in a browser turns slow beyond.
+    """Limits of a life's marks, beyond which a page in a browser becomes slow.
 
     Attributes:
-        intervals: of members, and of owners; the latest ones are kept.
-        points: of committed offsets, shared by all partitions of the group.
+        intervals: largest number of intervals of members, and of owners; the latest are kept.
+        points: largest number of points of committed offsets, shared by all partitions of the group.
     """
 
     intervals: int = 30_000
@@ -74,9 +74,9 @@ class Span:
 
     Attributes:
         log_partition: the log partition that its records are from.
-        first_at: the time of the first one; None where it carries none.
+        first_at: time of the first record; None if it has none.
         first_offset: its log offset.
-        first_own_offset: the log offset of the first one that is not of an offset; None where there is none.
+        first_own_offset: log offset of the group's first own record, which is not of an offset; None if there is none.
     """
 
     group: str
@@ -104,11 +104,12 @@ def spans_of(
 ) -> list[Span]:
     """Return the time range that pictures of a group show: from its first record to the end of the log.
 
-    A rebalance that is going on by a broker's log alone is in it: the range ends after its beginning.
+    The range includes a rebalance in progress that only a broker's log shows: it ends after the begin of this
+    rebalance.
 
     Args:
         warehouse: the tables.
-        group: the group; every one that was there in the range if None.
+        group: the group; every group that existed in the range if None.
         start: from then on; the group's first record if None.
         end: before then; after the last record of the log if None.
 
@@ -140,7 +141,7 @@ def life_of(
     detail: Detail = Detail.OFFSETS,
     limits: Limits = ONE_GROUP,
 ) -> GroupLife:
-    """Return what happened to a group in a time range.
+    """Return the life of a group in a time range.
 
     Args:
         warehouse: the tables.
@@ -166,7 +167,7 @@ def lives_of(
     detail: Detail = Detail.OFFSETS,
     limits: Limits = MANY_GROUPS,
 ) -> Iterator[GroupLife]:
-    """Yield what happened to each of several groups, by name: read for many groups at a time.
+    """Yield the lives of several groups, by name; many groups are read at a time.
 
     Args:
         warehouse: the tables.

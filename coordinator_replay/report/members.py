@@ -11,14 +11,14 @@ from coordinator_replay.times import LATEST_MS
 
 MOST_IN_LEGEND = 40
 MOST_APART = 3
-"""Largest number of members with one client and host that each have their own label."""
+"""Largest number of members with the same client id and host that each have their own label."""
 
 Key = tuple[str, str]
 """A name in a legend, and its colour."""
 
 
 class MemberIdentities:
-    """The members of a life: a static member is the same one under every member id.
+    """The members of a life: a static member counts as the same member under every member id.
 
     A replaced static member of a classic group goes by its instance id, because the client id on record is from the
     process that joined first.
@@ -50,16 +50,16 @@ class MemberIdentities:
         self._labels = {identity: _label(identity, clients.get(identity), named) for identity in order}
 
     def label(self, member_id: str) -> str:
-        """Return the client id; with the end of the member's own id where several members share it."""
+        """Return the client id; if several members share it, with the end of the member id."""
         identity = self._identities.get(member_id)
         return neutral(shortened(member_id)) if identity is None else self._labels[identity]
 
     def labels(self, member_ids: Iterable[str], words: Mapping[str, str] = {}) -> list[str]:
-        """Return the labels of members, one for all of a client and host that the same is said of.
+        """Return the labels of members; members with the same client id, host and words share a label.
 
         Args:
             member_ids: the members.
-            words: what is said of members, if anything.
+            words: words about members, by member id.
         """
         alike: dict[tuple[str, str, str], list[str]] = {}
         for member_id in member_ids:
@@ -82,7 +82,7 @@ class MemberIdentities:
 
     @property
     def legend(self) -> Sequence[Key]:
-        """Return the members in the order in which they came: what each is called, and its colour."""
+        """Return the label and the colour of each member, in the order in which they came."""
         return [(self._labels[identity], colour) for identity, colour in self._colours.items()]
 
 
@@ -90,9 +90,9 @@ def shown_legend(keys: Sequence[Key], what: str, *, nobody: str) -> tuple[list[K
     """Return the keys of a legend that a page shows, and how many more there are.
 
     Args:
-        keys: a name and its colour each.
-        what: what they are.
-        nobody: what the page calls it where none of them owns a partition.
+        keys: names with their colours.
+        what: word for the named things.
+        nobody: the page's word for a partition without an owner.
     """
     more = f"and {len(keys) - MOST_IN_LEGEND:,} more {what}" if len(keys) > MOST_IN_LEGEND else ""
     return [*keys[:MOST_IN_LEGEND], (nobody, GAP_COLOUR)], more

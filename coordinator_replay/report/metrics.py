@@ -1,9 +1,8 @@
 """A cluster's groups as metrics in Prometheus' text format, for a collector that reads files.
 
 All metrics are gauges, counts included: a later audit may find another cause of a rebalance, and ``maintain --keep``
-deletes old ones, so that none of them only grows. Nothing that the log leaves open becomes a number: a sample whose
-value isn't known is left out. Samples have no timestamps, as the textfile collector demands; the age of the log is a
-metric of its own.
+deletes old rebalances, so a count may also fall. A sample whose value the log leaves open is left out. Samples have no
+timestamps, as the textfile collector demands; the age of the log is a metric of its own.
 
 Names and units: https://prometheus.io/docs/practices/naming/
 """
@@ -31,7 +30,7 @@ _REBALANCES = """
     WHERE cluster = $cluster GROUP BY ALL ORDER BY ALL
 """
 
-# Those times that have not ended count up to the end of the log.
+# Times that have not ended count up to the end of the log.
 _UNOWNED = """
     SELECT group_id, sum(epoch_ms(coalesce(gap.until, $end)) - epoch_ms(gap.since)) / 1000
     FROM (SELECT group_id, unnest(unowned) AS gap FROM partition_ownership WHERE cluster = $cluster)
@@ -42,7 +41,7 @@ _EXPIRED_OFFSETS = """
     SELECT group_id, status, count(*) FROM expired_offsets WHERE cluster = $cluster GROUP BY ALL ORDER BY ALL
 """
 
-# The first election on record is none of a change.
+# The first election on record is no change.
 _COORDINATOR_CHANGES = """
     SELECT log_partition, count(*) - 1 FROM coordinator_changes
     WHERE cluster = $cluster AND broker IS DISTINCT FROM -1 GROUP BY log_partition ORDER BY log_partition
@@ -64,10 +63,10 @@ class Metrics:
     """Metrics of a cluster.
 
     Attributes:
-        text: what a collector reads.
-        registry: the same for the functions of ``prometheus_client``.
-        groups: how many groups have series of their own.
-        left_out: how many groups that were asked for have none, because of the limit.
+        text: the text for a collector.
+        registry: the same metrics for the functions of ``prometheus_client``.
+        groups: number of groups with their own series.
+        left_out: number of wanted groups without series, because of the limit.
     """
 
     text: str
@@ -120,7 +119,7 @@ def metrics_of(
         names: only these groups, and findings about no other; all if None.
 
     Raises:
-        UsageError: the regular expression is none, or the tables don't know the cluster.
+        UsageError: the regular expression is invalid, or the tables don't know the cluster.
     """
     covered = warehouse.coverage
     gauges = _Gauges(warehouse.cluster)
@@ -254,11 +253,11 @@ def _add_groups(
 
 
 _NEEDED = "expiring-offsets-still-needed"
-"""Saved query for the offsets that somebody still needs. Metrics have no other definition of them."""
+"""Saved query for the expiring offsets that are still needed. Metrics have no other definition of these."""
 
 
 def _first_expiries(warehouse: Tables) -> list[tuple[str, datetime]]:
-    """Return when the first offset of each group expires that somebody still needs."""
+    """Return for each group when its first still needed offset expires."""
     names, rows = run_saved_query(warehouse, _NEEDED)
     group, expire_at = names.index("group_id"), names.index("expire_at")
     first: dict[str, datetime] = {}

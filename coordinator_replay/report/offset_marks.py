@@ -1,4 +1,7 @@
-"""What a group's page shows of committed offsets: steps where they moved, and what went backwards or was taken away."""
+"""Committed offsets on a group's page.
+
+They are steps of moving offsets, and marks for offsets that went backwards or were removed.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -13,7 +16,7 @@ ENDS = ("at", "offset", "progress", "name", "what", "colour", "text")
 
 
 def moving_lines(life: GroupLife) -> Sequence[OffsetLine]:
-    """Return the lines in which an offset moved, or was rewound or taken away."""
+    """Return the lines in which an offset moved, was rewound, or was removed."""
     return [line for line in life.lines if line.marked or min(line.offsets) != max(line.offsets)]
 
 
@@ -58,7 +61,7 @@ def _note(line: OffsetLine) -> str:
 
 
 def _points(line: OffsetLine) -> tuple[list[int], list[int | None]]:
-    """Return times and offsets; where no commit follows, the line goes on to where its offset ended."""
+    """Return times and offsets; if no commit follows, the line goes on to the end of its offset."""
     times: list[int] = []
     offsets: list[int | None] = []
     drawn = 0
@@ -74,7 +77,7 @@ def _points(line: OffsetLine) -> tuple[list[int], list[int | None]]:
 
 
 def _marks(line: OffsetLine) -> Iterator[dict[str, Any]]:
-    """Mark where an offset went backwards, or ended other than by the next commit."""
+    """Yield marks for offsets that went backwards, or ended without a next commit."""
     for mark in line.marked:
         lost = mark["lost_offset"]
         offset = mark["committed_offset"] if lost is None else lost

@@ -1,4 +1,4 @@
-"""What a group's page shows of owners: a row for each partition, or a row for each member."""
+"""Owners on a group's page: a row for each partition, or a row for each member."""
 
 from collections.abc import Mapping, Sequence
 from itertools import compress
@@ -12,7 +12,7 @@ from coordinator_replay.report.wording import duration, neutral
 from coordinator_replay.times import milliseconds
 
 MOST_ROWS = 1000
-"""Rows of one figure; with more no screen separates them."""
+"""Largest number of rows of a figure; no screen shows more rows separately."""
 
 OWNED = ("left", "right", "row", "partition", "client", "member", "instance", "colour", "release", "length")
 GAPS = ("left", "right", "row", "partition", "length", "before", "release")
@@ -36,7 +36,7 @@ def partitions_of(life: GroupLife) -> Mapping[Partition, Sequence[OwnedInterval]
 
 
 def partition_columns(life: GroupLife, clock: Clock, members: MemberIdentities) -> Mapping[str, Columns]:
-    """Return who owned each partition, and when nobody did."""
+    """Return the owners of each partition, and the times without an owner."""
     shown = list(partitions_of(life).items())[:MOST_ROWS]
     names = [neutral(f"{topic}-{partition}") for (topic, partition), _ in shown]
     end_ms = milliseconds(life.end)
@@ -60,7 +60,7 @@ def partition_columns(life: GroupLife, clock: Clock, members: MemberIdentities) 
 
 
 def _gap_length(length_ms: int, gap: Gap) -> str:
-    """Return how long nobody owned a partition."""
+    """Return in words how long nobody owned a partition."""
     if gap.is_lower_bound:
         return f"at least {duration(length_ms)}: the join phase is not on record"
     return duration(length_ms)
@@ -72,7 +72,7 @@ def _owned(
     clock: Clock,
     members: MemberIdentities,
 ) -> Columns:
-    """Return ownerships by column: there are ten thousands of them."""
+    """Return ownerships as columns, because there are tens of thousands."""
     every = [holding for _, holdings in shown for holding in holdings]
     rows = [row for row, (_, holdings) in enumerate(shown) for _ in holdings]
     lefts = clock.lefts(holding.from_ms for holding in every)

@@ -32,7 +32,7 @@ _SCRIPTS = ("axis.js", "lanes.js", "tables.js", "image.js", "figures.js", "start
 
 
 def _shown(value: object) -> object:
-    """Return a value as a template puts it into a page: text without characters that a browser obeys.
+    """Return a value in the form for a template: text without characters that control a browser.
 
     Markup of our own stays as it is.
     """
@@ -91,7 +91,7 @@ def _asset(name: str) -> str:
 
 @cache
 def _library() -> str:
-    """Return Bokeh's own script, without its parts that no figure here needs."""
+    """Return Bokeh's script without the parts that no figure needs."""
     resources: Resources = INLINE.clone(components=["bokeh"])
     # Browsers hash a script with these line ends.
     return "\n".join(resources.js_raw).replace("\r\n", "\n")
@@ -105,7 +105,7 @@ def _script() -> str:
 
 @cache
 def _figures_script(make: Figures) -> str:
-    """Return figures as a script: the same for all pages of a kind, and without a word from a dump."""
+    """Return figures as a script; it is the same for all pages of a kind and has no text from a dump."""
     drawn = make()
     document = Document()
     for model in drawn:
@@ -133,8 +133,8 @@ def render_page(template: str, drawing: Drawing, assets: str | None = None, **co
     Args:
         template: a file of the templates folder; it has an element ``draw-NAME`` for each figure.
         drawing: the figures.
-        assets: the way to the folder of shared files, as ``assets/``; None where the page has all in itself.
-        context: what the template names.
+        assets: link to the folder of shared files, such as ``assets/``; None if the page has all in itself.
+        context: values that the template names.
     """
     scripts = [_library(), _figures_script(drawing.make), _script()] if assets is None else []
     policy = " ".join(map(_hash, scripts)) or "'self' file:"
@@ -163,7 +163,7 @@ def plain_page(template: str, zone: tzinfo = UTC, **context: object) -> str:
     Args:
         template: a file of the templates folder.
         zone: the zone in which it shows times.
-        context: what the template names.
+        context: values that the template names.
     """
     style = Markup(_asset("page.css"))  # noqa: S704 - a file of this package
     policy = Markup("'none'")
@@ -174,11 +174,11 @@ def undrawn_page(group: str, cluster: str, note: str, *, index: str, assets: str
     """Return a page in place of one that could not be drawn, as HTML.
 
     Args:
-        group: whose page it is.
-        cluster: the group's.
-        note: what keeps the page from being drawn.
-        index: the way to the page of all groups.
-        assets: the way to the folder of shared files.
+        group: the group.
+        cluster: the group's cluster.
+        note: why the page can't be drawn.
+        index: link to the page of all groups.
+        assets: link to the folder of shared files.
     """
     return _rendered("undrawn.html.j2", group=group, cluster=cluster, note=note, index=index, assets=assets)
 
@@ -189,7 +189,7 @@ def figures_file(make: Figures) -> str:
 
 
 def write_assets(folder: Path, kinds: Sequence[Figures]) -> None:
-    """Write what pages share.
+    """Write the files that pages share.
 
     Raises:
         UsageError: a file can't be written.

@@ -1,4 +1,4 @@
-"""A drawing as one SVG picture, which is made without a browser."""
+"""A drawing as an SVG picture, made without a browser."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -37,7 +37,7 @@ def svg_of(drawing: Drawing) -> str:
 
 
 def _clean(text: str) -> str:
-    """Return text as XML can have it."""
+    """Return text without characters that XML does not allow."""
     return escape(neutral(text, 1000))
 
 
@@ -63,7 +63,7 @@ def _wrapped(text: str, size: float) -> Iterator[str]:
 
 
 class _Sheet:
-    """A picture in the making: what is drawn so far, and how far down it goes."""
+    """A picture while it is drawn: the parts so far, and the height that they take."""
 
     def __init__(self, drawing: Drawing) -> None:
         self._drawing = drawing
@@ -76,7 +76,7 @@ class _Sheet:
         ).x
 
     def svg(self) -> str:
-        """Return all of it as a file."""
+        """Return the picture as a file."""
         drawn = {shown.name: shown for shown in self._drawing.make()}
         self._head()
         self._marks()
@@ -108,7 +108,7 @@ class _Sheet:
             self._line(line, 12, _SOFT)
 
     def _marks(self) -> None:
-        """Draw what the reader has marked: texts that would overlap stand in rows."""
+        """Draw the reader's marks; texts that would overlap go into different rows."""
         drawing, rows = self._drawing, Lanes()
         shown = [(drawing.clock.since_start(mark.at), mark) for mark in sorted(drawing.marks, key=lambda mark: mark.at)]
         upper = self._y + 8
@@ -124,7 +124,7 @@ class _Sheet:
         self._y = max(self._y, upper + _LINE * rows.count if rows.count else self._y)
 
     def _caption(self, panel: Panel) -> None:
-        """Draw a title, what there is to say about it, and the legend in as many lines as it needs."""
+        """Draw a title, its explanation, and the legend in as many lines as it needs."""
         self._y += 14
         self._line(panel.title, 13, more=' font-weight="bold"')
         if panel.about:
@@ -220,14 +220,14 @@ def _sources_of(data: Mapping[str, Any]) -> Mapping[str, Values]:
     lines = sources.get("offset-lines")
     if lines is None:
         return sources
-    # A line begins with an offset; those beyond 2^53 are text.
+    # A line begins with an offset; offsets above 2^53 are text.
     offsets = [[None if offset is None else int(offset) for offset in line] for line in lines["offset"]]
     progress = [[None if offset is None else offset - (line[0] or 0) for offset in line] for line in offsets]
     return {**sources, "offset-lines": {**lines, "offset": offsets, "progress": progress}}
 
 
 def _renderers(drawn: figure) -> Sequence["GlyphRenderer[Any]"]:
-    """Return what draws the marks of a figure, what lies over all others last."""
+    """Return the renderers of a figure's marks, in drawing order."""
     shown = [renderer for renderer in drawn.renderers if isinstance(renderer, GlyphRenderer)]
     return sorted(shown, key=lambda renderer: renderer.level == "annotation")
 
@@ -239,19 +239,19 @@ def _hatch_colours(drawn: figure) -> Iterator[str]:
 
 
 def _source(shown: "GlyphRenderer[Any]") -> str:
-    """Return the name of the columns that marks are drawn from."""
+    """Return the name of the data source of marks."""
     return str(shown.data_source.name).removesuffix("-data")
 
 
 def _rows_height(rows: Mapping[str, Any]) -> int:
-    """Return how high a figure of rows is, as the page's script has it, without its axis."""
+    """Return the height of a figure of rows without its axis, as the page's script computes it."""
     return int(min(max(len(rows["labels"]) * rows["each"] + 12, 40), rows["most"] - 24))
 
 
 def _edges(
     name: str, rows: Mapping[str, Any] | None, drawn: figure, data: Mapping[str, Any], sources: Mapping[str, Any]
 ) -> tuple[float, float]:
-    """Return the numbers at the lower and the upper edge of a figure."""
+    """Return the numbers at the lower and upper edge of a figure."""
     if rows is not None:
         return max(len(rows["labels"]), 1) - 0.4, -0.6
     if name in data.get("tops", {}):

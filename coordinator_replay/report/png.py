@@ -1,4 +1,4 @@
-"""SVG as PNG, drawn by a Chromium of this machine: fonts and letters of all scripts are a browser's work."""
+"""SVG as PNG, drawn by a Chromium of this machine, because a browser has fonts for all scripts."""
 
 import os
 import re
@@ -17,7 +17,7 @@ NAMES = (
 
 _SIZE = re.compile(r'<svg [^>]*?width="(\d+)" height="(\d+)"')
 _SHARPNESS = 2
-"""Pixels of the picture for each one of the drawing, so that letters stay sharp in a document."""
+"""Pixels of the picture for each pixel of the drawing, so that letters stay sharp in a document."""
 
 _MOST_SECONDS = 120
 

@@ -41,7 +41,7 @@ def pages_beside(
     Args:
         folder: the folder of another page.
         groups: the groups.
-        between: the times that the pages shall show; all of them if None.
+        between: the time range that the pages must show; any if None.
     """
     shown = "" if between is None else f"#from={moment_text(between[0])}&to={moment_text(between[1])}"
     ways = {group: f"{GROUPS}/{page_name(group)}" for group in groups}
@@ -64,7 +64,7 @@ def _drawn(
 
 
 def _ways_of(groups: Sequence[str]) -> Mapping[str, Ways]:
-    """Return the ways from each group's page."""
+    """Return the links from each group's page."""
     pages = [None, *((group, page_name(group)) for group in groups), None]
     return {
         group: Ways(f"../{INDEX}", before, after)
@@ -73,7 +73,7 @@ def _ways_of(groups: Sequence[str]) -> Mapping[str, Ways]:
 
 
 def _forget(folder: Path, quiet: Sequence[Span]) -> None:
-    """Remove pages of groups without news that an earlier report wrote: they show another time."""
+    """Remove the pages that an earlier report wrote for groups without news: they show another time range."""
     names = {page_name(span.group) for span in quiet}
     with writing(folder):
         for page in folder.iterdir():

@@ -9,7 +9,7 @@ from xml.sax.saxutils import quoteattr
 from coordinator_replay.report.columns import Columns
 
 _THINNEST = 1.0
-"""Pixels of a bar that lasts no time."""
+"""Width in pixels of a bar without duration."""
 
 Values = Mapping[str, Sequence[Any]]
 """Columns of a source, times in milliseconds since the page's start."""
@@ -34,16 +34,16 @@ class Frame:
     top: float
 
     def x(self, at: float) -> float:
-        """Return where a time is."""
+        """Return the horizontal position of a time."""
         return self.left + self.width * at / max(self.length, 1)
 
     def y(self, value: float) -> float:
-        """Return where a number is."""
+        """Return the vertical position of a number."""
         return self.upper + self.height * (self.top - value) / ((self.top - self.bottom) or 1)
 
 
 def unpacked(packed: Columns) -> Values:
-    """Return columns as lists, from the form in which they travel to a page's script."""
+    """Return columns as lists, from the form for a page's script."""
     return {name: _unpacked(column) for name, column in packed.items()}
 
 
@@ -69,7 +69,7 @@ def drawn_marks(glyph: Any, values: Values, frame: Frame, hatching: str) -> Iter
     paths: dict[str, dict[str, None]] = {}
     for shape, looks in zip(shapes, _looks(type(glyph).__name__, own, hatching), strict=True):
         for look in looks:
-            # What is drawn twice at one place is not seen.
+            # A second mark at the same place would not be seen.
             paths.setdefault(look, {})[shape] = None
     for look, places in paths.items():
         yield f'<path {look} d="{"".join(places)}"/>'
@@ -119,7 +119,10 @@ def _points(own: Any, frame: Frame) -> Iterator[str]:
 
 
 def _lines(own: Any, frame: Frame) -> Iterator[str]:
-    """Yield steps, as the page's script makes them: a value holds until the next time, and none ends the line."""
+    """Yield steps as the page's script draws them.
+
+    A value holds until the next time, and a missing value ends the line.
+    """
     for times, values in zip(own("xs"), own("ys"), strict=True):
         path, held = "", False
         for at, value in zip(times, values, strict=True):
@@ -142,11 +145,11 @@ _SHAPES: Mapping[str, Any] = {
     "MultiLine": _lines,
     "VSpan": _spans,
 }
-"""How the marks of each of Bokeh's glyphs are drawn that figures here are made of."""
+"""The functions that draw the marks of each of Bokeh's glyphs in these figures."""
 
 
 def _looks(kind: str, own: Any, hatching: str) -> Iterator[Sequence[str]]:
-    """Yield the looks of each mark: as one path can have, its filling and its line; and hatching over it."""
+    """Yield the looks of each mark: fill and line of its path, and the hatching over it."""
     lines = zip(own("line_color"), own("line_alpha"), own("line_width"), strict=True)
     if kind in ("MultiLine", "VSpan"):
         dash = ' stroke-dasharray="5 4"' if kind == "VSpan" else ""

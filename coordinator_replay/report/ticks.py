@@ -18,7 +18,7 @@ def time_ticks(clock: Clock, most: int) -> Sequence[tuple[int, str]]:
     while local <= _local(clock, clock.length):
         at = milliseconds(local.replace(tzinfo=clock.zone)) - clock.start_ms
         if 0 <= at <= clock.length:
-            # Where clocks are set forward, a tick within the missing hour has another label.
+            # If clocks are set forward, a tick within the missing hour has another label.
             ticks[at] = _label(_local(clock, at), step // timedelta(milliseconds=1))
         local += step
     return list(ticks.items())

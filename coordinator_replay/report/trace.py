@@ -26,7 +26,7 @@ from coordinator_replay.report.owner_marks import partitions_of
 from coordinator_replay.times import milliseconds, moment_text, moments_in_zone
 
 LIMITS = Limits(intervals=250_000)
-"""Viewers turn slow at a million events."""
+"""Limits of a trace: viewers become slow at a million events."""
 
 GROUP_PROCESS = 1
 PARTITIONS_PROCESS = 2
@@ -36,7 +36,7 @@ _FIRST_TRACK = 10
 
 Event = dict[str, Any]
 Span = tuple[int, int, str, Event]
-"""A slice to be: where it begins and ends, its name, its arguments."""
+"""A future slice: its begin and end, its name, its arguments."""
 
 
 def _span(clock: Clock, since: datetime | int | None, until: datetime | int | None) -> tuple[int, int]:
@@ -60,7 +60,7 @@ def _slice(process: int, track: int, span: Span, category: str) -> Event:
 
 
 def _lanes(spans: Iterable[Span]) -> list[list[Span]]:
-    """Return spans in as few rows as keep them apart."""
+    """Return spans in the fewest rows in which they do not overlap."""
     lanes, rows = Lanes(), list[list[Span]]()
     for span in sorted(spans, key=lambda span: span[:2]):
         lane = lanes.place(span[0], span[1])
@@ -71,7 +71,7 @@ def _lanes(spans: Iterable[Span]) -> list[list[Span]]:
 
 
 def _tracks(process: int, spans: dict[str, list[Span]], category: str, first: int = _FIRST_TRACK) -> Iterator[Event]:
-    """Yield a track for each name, and further ones where its slices overlap."""
+    """Yield a track for each name, and further tracks if its slices overlap."""
     track = first
     for name, own in spans.items():
         for number, lane in enumerate(_lanes(own)):
@@ -142,9 +142,9 @@ def _states(life: GroupLife, clock: Clock) -> Iterator[Event]:
 
 
 def _rebalances(life: GroupLife, clock: Clock) -> dict[str, list[Span]]:
-    """Return rebalances as long as they took for certain.
+    """Return rebalances as slices of the time that they certainly took.
 
-    Apart from them the time in which a classic one may have begun.
+    Separate slices have the time in which a classic rebalance may have begun.
     """
     certain: list[Span] = []
     possible: list[Span] = []
@@ -162,7 +162,7 @@ def _rebalances(life: GroupLife, clock: Clock) -> dict[str, list[Span]]:
 
 
 def _counter(name: str, steps: Iterable[tuple[int, int]]) -> Iterator[Event]:
-    """Yield a number over time, from its steps up and down; what cancels out within a microsecond does not show."""
+    """Yield a number over time from its steps up and down; steps that cancel out within a microsecond do not show."""
     changes: dict[int, int] = defaultdict(int)
     for at, step in steps:
         changes[at] += step
@@ -210,13 +210,13 @@ def write_trace(lives: Sequence[GroupLife], path: Path, basis: str | None = None
     """Write the events of groups as one trace, each group as processes of its own.
 
     Args:
-        lives: of the groups.
-        path: where to.
-        basis: what the trace stands on, for its metadata.
+        lives: the lives of the groups.
+        path: the file.
+        basis: the basis of the answer, for the metadata.
         zone: the zone of times written as text; a viewer chooses the zone of its axis.
 
     Returns:
-        How many events were written.
+        The number of written events.
 
     Raises:
         UsageError: the file can't be written.

@@ -1,4 +1,4 @@
-"""The time in which the log does not prove what state a group was in, or that it was there at all."""
+"""The time in which the log does not prove the state of a group, or that the group existed."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -19,13 +19,13 @@ def unknown_past(
     start: datetime,
     end: datetime,
 ) -> Sequence[StateBand]:
-    """Return the time before the first record of a group in which it may have been there, in any state.
+    """Return the time before the first record of a group in which it may have existed, in any state.
 
     Args:
         warehouse: the tables.
-        log_partition: the group's; None where that is not known.
-        first: where its records begin.
-        states: those on record.
+        log_partition: the group's log partition; None if unknown.
+        first: position of its first records.
+        states: the states on record.
         start: begin of the shown time range.
         end: end of the shown time range.
     """
@@ -38,7 +38,10 @@ def unknown_past(
 
 
 def with_unknown(band: StateBand) -> StateBand:
-    """Return a band as answers show its state: without proof, no group is known to be Empty or gone."""
+    """Return a band with the state that answers show.
+
+    It is Unknown if the log does not prove that the group was Empty or deleted.
+    """
     is_unknown = not band.is_exact and band.state in (GroupState.EMPTY, GroupState.DEAD)
     return band._replace(state=UNKNOWN) if is_unknown else band
 
@@ -59,7 +62,7 @@ def _unknown_bands(
 
 
 def _moments(partition: LogPartition, start: datetime, until: datetime) -> Sequence[datetime]:
-    """Return the times between which nothing changes in what is proven."""
+    """Return the times at which the proven part of the log may change."""
     changes = {
         at
         for span in partition.ranges

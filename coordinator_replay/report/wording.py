@@ -1,4 +1,4 @@
-"""Text as pages show it: neutral whatever a dump holds, short enough to draw, numbers as people say them."""
+"""Text for pages: harmless whatever a dump has, short enough to draw, with readable numbers."""
 
 import re
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from coordinator_replay.analysis.reasons.vocabulary import Cause
 from coordinator_replay.safe_text import UNSAFE
 
 MOST_TEXT = 300
-"""Characters of a text that hovering shows; tables on the page have all of it."""
+"""Largest number of characters of a text in a tooltip; tables on the page have the whole text."""
 
 STATE_COLOURS: Mapping[str, str] = {
     "Stable": "#2e9e5b",
@@ -29,7 +29,7 @@ SEVERITY_COLOURS: Mapping[str, str] = {"error": "#d33c3c", "warning": "#d98a12",
 
 GAP_COLOUR = "#d62728"
 OTHERS_COLOUR = "#a9b1ba"
-"""Of causes that have no colour of their own in a figure."""
+"""Colour of causes without their own colour in a figure."""
 
 MARK_COLOUR = "#c2185b"
 
@@ -39,20 +39,20 @@ COLOURS = [
     "#fdae6b", "#74c476", "#b3a2d6", "#c49c94", "#f7b6d2", "#c7c7c7", "#dbdb8d", "#3f6fa8", "#a05d1a",
 ]
 # fmt: on
-"""Of clients, causes and topics: without the red that stands for a partition that nobody owns."""
+"""Colours of clients, causes and topics, without the red of partitions without an owner."""
 
 _CAUSE_COLOURS = {str(cause): COLOURS[place % len(COLOURS)] for place, cause in enumerate(sorted(Cause))}
 _SHADES = (0.0, 0.35, 0.6, 0.2, 0.5)
-"""How far each incarnation of a client is from the client's own colour, on the way to white."""
+"""How far the colour of each incarnation of a client is from the client's colour towards white."""
 
 _TEX = re.compile(r"\$(?=\$)|\\(?=[\[(])")
 
 
 @lru_cache(maxsize=100_000)
 def neutral(text: str | None, most: int = MOST_TEXT) -> str:
-    """Return text from a dump as a figure may draw it: no controls, no TeX that would be typeset, not too long."""
+    """Return text from a dump in a form for figures: without control characters and TeX, and not too long."""
     shown = UNSAFE.sub("\ufffd", text or "")
-    # A zero-width space keeps the marks of TeX apart, which Bokeh would hand to MathJax.
+    # A zero-width space separates the marks of TeX, which Bokeh would pass to MathJax.
     shown = _TEX.sub(lambda match: match[0] + "\u200b", shown)
     return shown if len(shown) <= most else f"{shown[: most - 1]}…"
 

@@ -1,7 +1,7 @@
 """The page of a group's recorded life and its life under other settings, on one time axis.
 
-It shows of each life its rebalances, who owned each partition, and when nobody did. A client has one colour in all
-lives, whatever member ids it had in them.
+For each life, it shows the rebalances, the owners of each partition, and the times without an owner. A client has the
+same colour in all lives, whatever its member ids are.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,7 +31,7 @@ from coordinator_replay.simulation.what_if.outcome import Lived, moment_of
 from coordinator_replay.times import EPOCH, later
 
 MOST_ROWS = 600
-"""Rows of the figure of owners, over all lives."""
+"""Largest number of rows in the figure of owners, over all lives."""
 
 REBALANCES = ("at", "row", "life", "cause", "colour", "epoch", "members", "moved", "unowned", "joined", "left")
 OWNED = ("left", "right", "row", "life", "partition", "client", "colour", "release")
@@ -43,7 +43,7 @@ Place = tuple[int, str, int]
 
 
 def life_labels(answer: WhatIf) -> list[str]:
-    """Return the name of each life on an axis: an alternative has its number, which the page explains."""
+    """Return the name of each life on an axis; an alternative is shown by its number, which the page explains."""
     return ["recorded", "simulated", *(f"what if {number}" for number in range(1, len(answer.lives) - 1))]
 
 
@@ -60,7 +60,7 @@ def causes_of(answer: WhatIf) -> Mapping[str, str]:
 
 
 def rebalance_rows(answer: WhatIf, clock: Clock) -> list[dict[str, Any]]:
-    """Return each rebalance of each life, as its mark in the figure and its line in the table show it."""
+    """Return each rebalance of each life, with the values of its mark in the figure and its line in the table."""
     colours = causes_of(answer)
     return [
         {
@@ -87,7 +87,7 @@ def rebalance_rows(answer: WhatIf, clock: Clock) -> list[dict[str, Any]]:
 
 
 def _members_text(rebalance: Mapping[str, Any]) -> str:
-    """Return how many members there were before and after."""
+    """Return in words how many members there were before and after."""
     text = f"{counted_as(rebalance['members_before'])} → {counted_as(rebalance['members_after'])}"
     return text if rebalance["is_exact"] else f"{text} on record"
 
@@ -98,7 +98,7 @@ def _clients_text(member_ids: Iterable[str] | None, by_member: Mapping[str, str]
 
 
 def places_of(answer: WhatIf) -> list[Place]:
-    """Return the rows of owners: the same first partitions for each life, as many as there is room for."""
+    """Return the rows of owners: for each life the same first partitions, as many as fit."""
     partitions = sorted({(row["topic"] or "", row["partition"]) for life in answer.lives for row in _ownerships(life)})
     most = max(MOST_ROWS // len(answer.lives), 1)
     return [(number, *partition) for number in range(len(answer.lives)) for partition in partitions[:most]]
@@ -111,9 +111,9 @@ def place_labels(answer: WhatIf) -> list[str]:
 
 
 def owner_columns(answer: WhatIf, clock: Clock) -> Mapping[str, Columns]:
-    """Return who owned each partition in each life, and when nobody did.
+    """Return the owners of each partition in each life, and the times without an owner.
 
-    Of simulated lives also when nobody worked on it.
+    Simulated lives also have the times in which no consumer worked on a partition.
     """
     rows = {place: row for row, place in enumerate(places_of(answer))}
     colours, labels = clients_of(answer), life_labels(answer)
@@ -205,7 +205,7 @@ def _owners(axis: Axis) -> figure:
 
 
 MOST_TABLE_ROWS = 2000
-"""Rows of the table of rebalances, over all lives."""
+"""Largest number of rows in the table of rebalances, over all lives."""
 
 
 def what_if_drawing(warehouse: Tables, answer: WhatIf, marks: Sequence[Mark] = ()) -> Drawing:

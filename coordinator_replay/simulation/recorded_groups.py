@@ -1,4 +1,7 @@
-"""Recorded groups run again under other settings: the tables' records and topics of a group, and what-if of them."""
+"""What-if for groups in the tables.
+
+It reads a group's records and topics and simulates the group under other settings.
+"""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,12 +33,12 @@ _RECORDS = """
     )
     ORDER BY group_id, log_partition, log_offset
 """
-"""Records of groups; of one that moved only those in the log partition that counts since."""
+"""SQL for records of groups; if a group moved, only its records in the new log partition."""
 
 _GROUPS = "SELECT DISTINCT group_id FROM group_records WHERE cluster = $cluster ORDER BY group_id"
 
 _MOST_NAMED = 10
-"""Groups that a sentence names; the rest is counted."""
+"""Largest number of groups that a sentence names; it counts the others."""
 
 _TOPICS = (
     "SELECT topic_id, topic, partition_count, changes FROM topics WHERE cluster = $cluster ORDER BY topic, topic_id"
@@ -63,10 +66,10 @@ _LAST_COMMITS = """
 """
 
 _RANGED, _RANGED_STEPS = 10, 15_000
-"""Groups of a cluster that get ranges, the first ones of the ranking, and the steps that each answer may take."""
+"""Number of groups of a cluster that get ranges (the first of the ranking), and the steps that each answer may take."""
 
 _GROUPS_AT_ONCE = 100
-"""Groups that are read together: bounds the memory for a whole cluster."""
+"""Number of groups that are read together; it bounds the memory for a whole cluster."""
 
 
 class _Topics:
@@ -74,7 +77,7 @@ class _Topics:
 
     Attributes:
         names: topic name by id.
-        counts: partitions by topic, as of the newest source.
+        counts: partition count of each topic, from the newest source.
         changes: when topics changed.
     """
 
@@ -107,18 +110,18 @@ def what_if_all(
     Args:
         warehouse: the tables.
         alternative: settings to try.
-        start: from then on; each group's first record if None.
-        end: the first moment left out; the end of the log if None.
+        start: from this time on; from each group's first record if None.
+        end: up to this time, not included; to the end of the log if None.
         known: settings of the recorded lives that the log does not have.
 
     Returns:
-        the groups, the first ones of them with ranges, and sentences about those without a prediction.
+        The groups, the first of them with ranges, and sentences about groups without a prediction.
 
     Raises:
         UsageError: a setting is unknown, or the tables have no record of that range.
     """
     warehouse.check_range(start, end)
-    # A setting that no group can have is an error of the call, and none of a group.
+    # A setting that no group can have is an error of the call, not of a group.
     changed(Settings(protocol="classic"), {**(known or {}), **alternative.values})
     topics, simulate = _Topics(warehouse), _simulation(start, end, known)
     gains, refused, unlike = [], [], []
@@ -182,10 +185,10 @@ def _ranges_of_gain(what_if: WhatIf) -> Iterator[tuple[str, tuple[int, int]]]:
 
 
 def recorded_of(warehouse: Tables, group: str) -> Recorded:
-    """Return what is on record of a group.
+    """Return the recorded facts of a group.
 
     Raises:
-        UsageError: the tables don't know the group, or have offset commits of it alone.
+        UsageError: the tables don't know the group, or have only its offset commits.
     """
     for recorded in _read(warehouse, [group], _Topics(warehouse)):
         return recorded
@@ -194,7 +197,7 @@ def recorded_of(warehouse: Tables, group: str) -> Recorded:
 
 
 def _read(warehouse: Tables, groups: Sequence[str], topics: _Topics) -> Iterator[Recorded]:
-    """Yield what is on record of groups, read by one statement for each table; groups without records are left out."""
+    """Yield the recorded facts of groups, with one statement for each table; groups without records are left out."""
     records = warehouse.rows_by_group(_RECORDS, groups)
     rebalances = warehouse.rows_by_group(_REBALANCES, groups)
     commits = warehouse.rows_by_group(_LAST_COMMITS, groups)
@@ -211,7 +214,7 @@ def _records(rows: Iterable[tuple[Any, ...]]) -> Iterator[Record]:
     unread = 0
     for kind, key, value, partition, offset, at_ms, missing, version in rows:
         if key is None:
-            # A row without a key, which no audit writes, is a record that is missing before the next one.
+            # A row without a key, which no audit writes, stands for a record that is missing before the next one.
             unread += 1
             continue
         opened, of = (None, None) if value is None else (open_blobs(kind, json.loads(value)), version)
@@ -233,8 +236,8 @@ def what_if(
         warehouse: the tables.
         group: the group.
         alternatives: settings to try.
-        start: from then on; the group's first record if None.
-        end: the first moment left out; the end of its records if None.
+        start: from this time on; from the group's first record if None.
+        end: up to this time, not included; to the end of its records if None.
         known: settings of the recorded life that the log does not have.
 
     Raises:

@@ -25,9 +25,9 @@ def write_log(folder: Path, written: Sequence[Batch | MarkerWritten], topics: It
     """Write the records as one segment of their log partition, and the topics next to it.
 
     Args:
-        folder: made for it; the segment comes into ``segments/__consumer_offsets-N`` of it.
+        folder: target folder, which is created; the segment goes into its ``segments/__consumer_offsets-N``.
         written: all batches and control records, in order.
-        topics: every topic there was.
+        topics: every topic that existed.
 
     Returns:
         The segment's file.
@@ -51,7 +51,7 @@ def write_log(folder: Path, written: Sequence[Batch | MarkerWritten], topics: It
 
 
 def write_truth(file: Path, events: Iterable[Event]) -> None:
-    """Write what a coordinator told its observer, a JSON object a line.
+    """Write the messages of a coordinator to its observer, one JSON object for each line.
 
     Raises:
         UsageError: the file can't be written.

@@ -1,9 +1,10 @@
 """What-if: a recorded group run again under other settings.
 
-``record`` has the group's records as operations; ``recorded_clients`` and ``script`` have who came and went when.
-Simulated ``clients`` act that out against the simulated coordinator (``run``). The records that it writes become the
-same rows as the recorded ones (``outcome``, ``measures``). ``compare`` says how well a run under the recorded settings
-reproduces the record, and ``ranges`` tries what the record leaves open. ``answer`` puts all of it together.
+``record`` has the group's records as operations. ``recorded_clients`` and ``script`` have the times at which clients
+came and went. Simulated ``clients`` repeat this against the simulated coordinator (``run``). The records that it writes
+become the same rows as the recorded ones (``outcome``, ``measures``). ``compare`` measures how well a run under the
+recorded settings reproduces the record. ``ranges`` tries other values of everything that the record leaves open.
+``answer`` makes the answer from all of these.
 
 Plain Python: no I/O, no clock, no randomness. The same records and settings give the same answer.
 """

@@ -18,10 +18,10 @@ from coordinator_replay.simulation.what_if.variants import in_range, rolled_out,
 from coordinator_replay.times import time_text
 
 LEAD_MS = 120_000
-"""Who was there at the beginning comes so much earlier, so that the group is at rest by then."""
+"""Lead time: clients present at the beginning arrive this much earlier, so that the group is at rest by then."""
 
 QUIET_MS, LONGEST_QUIET_MS = 30_000, 600_000
-"""For so long a life goes on after the group's last record: where the end of the log is not known, and at most."""
+"""How long a life goes on after the group's last record: if the end of the log is unknown, and at most."""
 
 NO_SIMULATION = frozenset({"share", "streams"})
 
@@ -77,7 +77,7 @@ def life_of(
     if not changes and not recorded.counts.keys() & topics:
         raise UsageError(f"nothing is known of the partitions that group {recorded.group_id!r} reads")
     if topics & changes.keys() - recorded.changes.keys():
-        # The record shows what members did about a change, not the change itself.
+        # The record shows the members' reaction to a change, not the change itself.
         settings = replace(settings, metadata_ms=0)
     images = topic_images(names, recorded.counts, changes, topics, start - LEAD_MS, end)
     notes += lives.assumptions()
@@ -103,7 +103,7 @@ def _unseen_sentence(share: float) -> Iterable[str]:
 
 
 def _with_first_protocol(operations: Sequence[RecordedOperation], start_ms: int | None) -> list[RecordedOperation]:
-    """Return the operations under the protocol that a group has at the beginning of a time range."""
+    """Return the operations of a group while it has the protocol that it has at the beginning of a time range."""
     before = [operation for operation in operations if start_ms is not None and operation.at_ms <= start_ms]
     first = before[-1] if before else operations[0]
     return [operation for operation in operations if operation.is_classic == first.is_classic]
@@ -140,10 +140,10 @@ class WhatIf:
     """A group's life under several settings.
 
     Attributes:
-        recorded: what the record has.
-        simulated: the recorded settings, simulated.
-        fidelity: how well they reproduce the record.
-        alternatives: one for each asked for; empty where the fidelity is not enough.
+        recorded: the costs of the recorded life.
+        simulated: the costs of its simulation with the recorded settings.
+        fidelity: how well that simulation reproduces the record.
+        alternatives: the costs of each alternative; empty if the fidelity is not enough.
         assumptions: what the log does not show, in sentences.
         differences: what each alternative changes, in sentences.
         lives: the rows of the recorded life, of its simulation, and of each alternative, in this order.
@@ -183,9 +183,9 @@ def what_if(
         start_ms: the first millisecond; the group's first record if None.
         end_ms: the first millisecond left out; if None, the end of the log or ten minutes after the group's last
             record.
-        known: settings that the recorded life had and the log does not hold, by Kafka's names.
-        most_steps: steps that simulations may cost for each alternative. They also try what the log leaves open: when
-            and how static members left, and unknown settings and libraries. 0 for no ranges.
+        known: settings of the recorded life that are not in the log, by Kafka's names.
+        most_steps: steps that simulations may cost for each alternative. Simulations also vary what the log leaves
+            open: when and how static members left, and unknown settings and libraries. 0 means no ranges.
 
     Raises:
         UsageError: the group is not one that can be simulated, or a setting is unknown.
@@ -260,6 +260,6 @@ def _changes_by_cause(before: Measures, after: Measures) -> Iterable[str]:
 
 
 def _open_order(alternatives: Sequence[Measures]) -> Iterable[str]:
-    """Yield sentences on alternatives whose order by rebalances stays open."""
+    """Yield sentences on alternatives whose order by number of rebalances is open."""
     for names in open_rankings(alternatives):
         yield f"It is not known which of these has fewer rebalances, for their ranges overlap: {'; '.join(names)}."

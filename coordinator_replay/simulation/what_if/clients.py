@@ -1,11 +1,11 @@
-"""Simulated consumers of both protocols, as Java's and as librdkafka's.
+"""Simulated consumers of both protocols, with the behaviour of Java's client or of librdkafka.
 
-A consumer sends what a real one would send and reacts to what the coordinator answers. The run (``run.Fleet``) says
-when it acts and carries its requests; a consumer knows the run as a ``Connection`` only.
+A consumer sends the requests of a real consumer and reacts to the answers. The run (``run.Fleet``) decides when it acts
+and carries its requests. A consumer knows the run only as a ``Connection``.
 
-librdkafka differs where a group's records show it (``libraries``). It joins at most once a second. Each member rejoins
-when it sees that a topic has changed, not the leader alone. A cooperative one without partitions closes without
-leaving.
+librdkafka differs in ways that a group's records show (``libraries``). It joins at most once a second. Each member
+rejoins when it sees that a topic has changed, not only the leader. A cooperative consumer without partitions closes
+without LeaveGroup.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ class Connection(Protocol):
 
     @property
     def topics(self) -> Topics:
-        """Return the topics of now."""
+        """Return the present topics."""
 
     def send(self, consumer: "Consumer", api: str, body: dict[str, Any]) -> None:
         """Send a request of a consumer."""
@@ -45,7 +45,7 @@ class Connection(Protocol):
         """Take note of the partitions that a consumer owns from now on."""
 
     def last_owned(self, member_id: str) -> tuple[Sequence[Partition], int]:
-        """Return the partitions that a member owned last, and in which generation."""
+        """Return the last partitions of a member, and their generation."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -53,12 +53,12 @@ class Consumer:
     """A simulated consumer of either kind.
 
     Attributes:
-        name: whose consumer it is: the client's name.
-        arrived_ms: when it came, a time of the life.
+        name: name of its client.
+        arrived_ms: when it came, as a time of the life.
         topics: names subscribed to.
         regex: an expression subscribed to; consumer protocol only.
-        library: whose behaviour it has: ``java`` or ``librdkafka``.
-        number: which one it is, by arrival in the group.
+        library: the library that it behaves like: ``java`` or ``librdkafka``.
+        number: its number in the order of arrival in the group.
     """
 
     name: str
@@ -122,7 +122,7 @@ class ClassicConsumer(Consumer):
         wake_ms: how long librdkafka's main loop sleeps after the consumer may join again.
         seen: partitions of its topics as it saw them last: in Java when it joined, in librdkafka when it renewed its
             metadata, or assigned them as the leader.
-        joined_ms: when it sent its last JoinGroup; None where librdkafka need not wait before the next one.
+        joined_ms: when it sent its last JoinGroup; None if librdkafka need not wait before the next.
     """
 
     strategy: str
@@ -164,9 +164,9 @@ class ClassicConsumer(Consumer):
         around.send(self, "LeaveGroup", {"members": [{"memberId": self.member_id}]})
 
     def metadata_renewed_ms(self, now_ms: int, age_ms: int) -> int:
-        """Return when it renews its metadata after now.
+        """Return the next time at which it renews its metadata.
 
-        Java renews metadata at their maximum age; the latest such time is taken. librdkafka renews them in an
+        Java renews metadata at their maximum age; the latest possible time is returned. librdkafka renews them at an
         interval that begins with its start.
 
         Args:
@@ -178,7 +178,7 @@ class ClassicConsumer(Consumer):
         return now_ms + age_ms - (now_ms - self.arrived_ms) % age_ms
 
     def see_topics(self, around: Connection) -> None:
-        """Renew the metadata, and join again where topics have changed.
+        """Renew the metadata, and join again if topics have changed.
 
         In Java only the leader joins again (``ConsumerCoordinator``), in librdkafka every member
         (``rd_kafka_cgrp_metadata_update_check``).
@@ -225,7 +225,7 @@ class ClassicConsumer(Consumer):
             self._assigned(around, body["assignment"])
 
     def _give_up(self, around: Connection) -> None:
-        """Join again: an eager consumer gives up everything first."""
+        """Join again; an eager consumer gives up all partitions first."""
         self.stage = "join"
         if self.strategy == COOPERATIVE:
             around.act_after(self, self._join_wait_ms(around))
@@ -235,7 +235,7 @@ class ClassicConsumer(Consumer):
         around.act_after(self, 0)
 
     def _join_wait_ms(self, around: Connection) -> int:
-        """Return how long librdkafka waits before it joins once more."""
+        """Return how long librdkafka waits before it joins again."""
         if self.library != LIBRDKAFKA or self.joined_ms is None:
             return 0
         wait_ms = self.joined_ms + JOIN_INTERVAL_MS - around.now_ms
@@ -246,7 +246,7 @@ class ClassicConsumer(Consumer):
         assigned = [(topic, number) for topic, numbers in read for number in numbers]
         gives_up = self.protocol == COOPERATIVE and not set(self.owned) <= set(assigned)
         self.own(around, assigned)
-        # A cooperative consumer that gave something up joins again, so that it can be given to another one.
+        # A cooperative consumer that gave up partitions joins again, so that others can get them.
         self.stage = "join" if gives_up else "stable"
         if gives_up:
             self.joined_ms = None
@@ -369,7 +369,7 @@ class ModernConsumer(Consumer):
         if body["errorCode"]:
             self.generation, self.assigned = 0, None
             self.own(around, ())
-            # The member before it did not say that it goes: nobody gets its instance id until its session is over.
+            # The earlier member did not send a leave: no other member gets its instance id until its session is over.
             is_taken = body["errorCode"] == CODES["UNRELEASED_INSTANCE_ID"]
             self.is_stuck = is_taken and not self.is_restarted
             if not self.is_stuck:

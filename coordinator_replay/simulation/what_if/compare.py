@@ -1,8 +1,8 @@
 """The comparison of the record with a run under the recorded settings.
 
-Two rebalances are the same if the same clients joined and left, if as many members remained, and if they are near each
-other in time. The order of both lives is kept. Clients that joined or left in quick succession, as in a deployment, may
-do so in any order. In such a rebalance, other clients of the same deployment may have joined and left.
+Two rebalances match if the same clients joined and left, if the same number of members remained, and if they are near
+each other in time. Matches keep the order of both lives. Clients that joined or left in quick succession, as in a
+deployment, may do so in any order. In such a rebalance, other clients of the same deployment may have joined and left.
 """
 
 from collections import Counter
@@ -23,7 +23,7 @@ from coordinator_replay.simulation.what_if.variants import with_members, without
 from coordinator_replay.times import time_order
 
 DEPARTURES = frozenset({"LEAVE_OR_TIMEOUT", "MEMBER_LEAVE", "SESSION_TIMEOUT"})
-"""Causes among which the simulation knows the right one, whatever its records show."""
+"""Causes of departures: the simulation knows the right one among them, whatever its records show."""
 
 
 class LivedAgain(NamedTuple):
@@ -31,8 +31,8 @@ class LivedAgain(NamedTuple):
 
     Attributes:
         lived: its rows.
-        measures: what it cost.
-        steps: steps that its simulation took.
+        measures: its costs.
+        steps: number of steps of its simulation.
     """
 
     lived: Lived
@@ -48,14 +48,14 @@ def live_again(
     name: str,
     timing: Timing = LIKELIEST,
 ) -> LivedAgain:
-    """Let clients live a life under some settings, and measure it.
+    """Simulate a life with some clients and settings, and measure it.
 
     Args:
         life: the script.
         recorded: the group.
-        settings: to be tried.
-        clients: who lives it.
-        name: what to call it.
+        settings: the settings to try.
+        clients: the clients to simulate.
+        name: name of the result.
         timing: timing of the clients that no record shows.
 
     Raises:
@@ -71,7 +71,7 @@ def live_again(
     rows = rows_of(life.group_id, result.records, names, recorded.changes)
     for row in rows.get("rebalances", ()):
         if row["cause"] in DEPARTURES:
-            # The simulation knows what its records don't show.
+            # The simulation knows causes that its records don't show.
             row["cause"] = "MEMBER_LEAVE" if result.left.issuperset(row["members_left"]) else "SESSION_TIMEOUT"
     span = (life.start_ms, life.end_ms)
     again = lived(rows, result.by_member, *span, pauses=result.pauses.spans)
@@ -101,12 +101,12 @@ class Fidelity:
     Attributes:
         recorded: rebalances on record.
         simulated: rebalances of the simulation with the recorded settings.
-        matched: rebalances of both with the same clients.
+        matched: rebalances in both lives with the same clients.
         same_targets: matched rebalances in which each client got the same number of partitions.
-        share: matched rebalances of all there are in either life.
-        recorded_unowned_ms: time without owner on record, summed; null where it is not.
-        simulated_unowned_ms: the same in the simulation.
-        misses: what does not match, in sentences.
+        share: matched rebalances as a share of all rebalances in either life.
+        recorded_unowned_ms: time without owner on record, summed; null if it is not on record.
+        simulated_unowned_ms: time without owner in the simulation, summed.
+        misses: differences that do not match, in sentences.
     """
 
     recorded: int
@@ -136,13 +136,13 @@ class Fidelity:
 
 
 def compare(recorded: Lived, simulated: Lived, recorded_ms: int | None, simulated_ms: int | None) -> Fidelity:
-    """Compare two lives, the second one the simulation of the first.
+    """Compare a recorded life with its simulation.
 
     Args:
         recorded: the life on record.
-        simulated: as it was simulated.
+        simulated: the simulated life.
         recorded_ms: time without owner on record.
-        simulated_ms: the same in the simulation.
+        simulated_ms: time without owner in the simulation.
     """
     pairs, missed, left = _pairs(recorded, simulated)
     shares, simulated_shares = _shares(recorded), _shares(simulated)
@@ -151,7 +151,7 @@ def compare(recorded: Lived, simulated: Lived, recorded_ms: int | None, simulate
     )
     matched = len(pairs)
     misses = [f"Recorded only: {_sentence(row)}." for row in missed]
-    # A rebalance after the time range counts only if the record has it shortly before.
+    # A simulated rebalance after the time range counts only if the record has it shortly before the end of the range.
     late = {row["rebalance_id"] for row in simulated.late}
     misses += [f"Simulated only: {_sentence(row)}." for row in left if row["rebalance_id"] not in late]
     late_matched = len(late) - sum(row["rebalance_id"] in late for row in left)
@@ -173,7 +173,7 @@ def _pairs(recorded: Lived, simulated: Lived) -> tuple[list[_Pair], list[_Rebala
     pairs: list[_Pair] = []
     missed: list[_Rebalance] = list(recorded.rebalances)
     left: list[_Rebalance] = [*simulated.rebalances, *simulated.late]
-    # Those with the same clients first: what then remains of both lives may be an exchange.
+    # Rebalances with the same clients are matched first: the remaining ones may be exchanges of clients.
     for may_be_exchanged in (False, True):
         remaining, unmatched = [], list(left)
         for row in missed:
@@ -235,7 +235,7 @@ def _sentence(row: _Rebalance) -> str:
 
 
 def _shares(life: Lived) -> dict[int, list[tuple[str, int]]]:
-    """Return how many partitions each client owned at each moment at which a rebalance was over."""
+    """Return how many partitions each client owned at the end of each rebalance."""
     moments = sorted({row["completed_at"] for row in life.rebalances if row["completed_at"] is not None})
     changes: list[tuple[int, int, str]] = []
     for row in life.rows.get("partition_ownership", ()):

@@ -2,7 +2,7 @@
 
 The log names no library. It holds bytes that libraries write differently:
 
-* The user data of a classic subscription. Java's ``range`` and ``roundrobin`` have none (null). Java's
+* The user data of a classic subscription. Java's ``range`` and ``roundrobin`` have no user data (null). Java's
   ``cooperative-sticky`` has the four bytes of the generation. librdkafka writes an empty byte string for null, because
   of brokers of version 0.9 (``rd_kafka_consumer_protocol_member_metadata_new``). Other libraries do so too, but with
   version 0 of the subscription.
@@ -22,18 +22,18 @@ LIBRARIES = (JAVA, LIBRDKAFKA)
 NAMES = {JAVA: "Java", LIBRDKAFKA: "librdkafka"}
 
 JOIN_INTERVAL_MS = 1_000
-"""librdkafka joins at most once in this time (``rkcg_join_intvl``), unless it has just given partitions up."""
+"""librdkafka joins at most once in this time (``rkcg_join_intvl``), unless it has just given up partitions."""
 
 _MADE_ID = re.compile(r"[A-Za-z0-9+/_-]{22}")
 _GENERATION_BYTES = 4
 
 
 def library_of(member_ids: Iterable[str], subscriptions: Iterable[Subscription]) -> str | None:
-    """Return the library of a client, None where its records don't show it.
+    """Return the library of a client; None if its records don't show it.
 
     Args:
-        member_ids: the ids that it had.
-        subscriptions: what it asked for.
+        member_ids: its member ids.
+        subscriptions: its subscriptions.
     """
     marks = [_library_of_protocol(protocol) for subscription in subscriptions for protocol in subscription.protocols]
     return one_library([*marks, *map(_library_of_id, member_ids)])
@@ -69,7 +69,10 @@ def _library_of_id(member_id: str) -> str | None:
 
 
 def one_library(marks: Sequence[str | None]) -> str | None:
-    """Return the library of clients whose own records show none: the library of the others in their group, if any."""
+    """Return the library of clients whose records show none: the library of the other clients of their group.
+
+    The result is None if that is unknown.
+    """
     libraries = {mark for mark in marks if mark is not None}
     return libraries.pop() if len(libraries) == 1 else None
 

@@ -1,6 +1,6 @@
-"""The rows of answers: what a life cost, and what an alternative would change for a group.
+"""The rows of answers: the costs of a life, and the changes that an alternative would bring to a group.
 
-Apart from the code that measures, so that whoever only names these types need not load the coordinator.
+They are separate from the code that measures, so that code that only names these types does not load the coordinator.
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from coordinator_replay.answer_columns import column, columns_of
 
 FEW = 3
-"""Fewer rebalances than this count as so many where it is asked whether others have twice as many."""
+"""Smaller numbers of rebalances count as this number when two numbers are compared by their ratio."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,14 +98,15 @@ AT_LEAST = {
     "members_interrupted": (0.25, 0.25),
     "stop_the_world": (0.0, 0.14),
 }
-"""Counts: so much of the value a range reaches at least down and up, rounded: simulations rather miss rebalances."""
+"""For counts: shares of the value by which a range reaches at least down and up, rounded. Simulations more often miss
+rebalances than add some."""
 
 UNSEEN = 0.15
-"""Counts: so much farther up a range reaches where the whole life would be unseen (``Life.unseen``)."""
+"""For counts: share of the value by which a range reaches farther up if the whole life is unseen (``Life.unseen``)."""
 
 SPREAD = 0.15
-"""Counts: by so much of the distance from the least to the most variant a range reaches beyond either, rounded: of ten
-variants, further ones lie outside more often than a range is meant to miss."""
+"""For counts: share of the distance from the least to the most variant by which a range reaches beyond both, rounded.
+Ten variants alone would miss further variants more often than a range should."""
 
 BEYOND = {
     "unowned_ms_max": 0.3,
@@ -113,30 +114,31 @@ BEYOND = {
     "pause_ms_max": 0.3,
     "pause_ms_total": 0.3,
 }
-"""Times: so much of the value a range reaches beyond what was simulated.
+"""For times: shares of the value by which a range reaches beyond the simulated values.
 
-Simulated consumers and coordinators are no real ones: these shares and those of counts were measured with the lives
-that were looked at, so that ranges hold about nine of ten of what a broker recorded (docs/what-if-judged.md). Pauses,
-which no record has, are taken to be off by as much as times without owner.
+Simulated consumers and coordinators differ from real ones. So these shares, and those of counts, were measured with the
+judged lives: about nine of ten values that a broker recorded are in range (docs/what-if-judged.md). No record has
+pauses, so their error is assumed to be that of times without owner.
 """
 
 RANGED = (*AT_LEAST, *BEYOND)
 """Measures that get a range."""
 
 CREATED = "GROUP_CREATED"
-"""The cause that a life has once, whatever else happens."""
+"""The cause that each life has exactly once."""
 
 MOST_TIMES = 2
-"""No prediction where the variant with most rebalances has more than so many times those of the one with least."""
+"""Largest ratio of rebalances between the variant with most and the variant with fewest at which there is a
+prediction."""
 
 
 def with_ranges(likely: Measures, others: Sequence[Measures], left_out: int, unseen: float) -> Measures:
-    """Return a life's measures with the least and the most that it and other variants of the same life have.
+    """Return a life's measures with their ranges, from the least to the most over all variants of the life.
 
     Args:
         likely: the likeliest variant.
-        others: the other ones that were simulated.
-        left_out: how many were not.
+        others: the other variants that were simulated.
+        left_out: number of variants that were not simulated.
         unseen: share of the life in which members may have joined and left without a record.
     """
     if not others:
@@ -156,7 +158,7 @@ def with_ranges(likely: Measures, others: Sequence[Measures], left_out: int, uns
 
 
 def _bounds_of_cause(counts: Sequence[int], unseen: float) -> tuple[int, int]:
-    """Return the range of the rebalances of a cause: at least one to either side, since the cause may be chance."""
+    """Return the range of the rebalances of a cause: at least one to either side, because the cause may be chance."""
     least, most = _bounds("rebalances", counts, unseen)
     return max(min(least, counts[0] - 1), 0), max(most, counts[0] + 1)
 
@@ -166,7 +168,7 @@ def _bounds(name: str, numbers: Sequence[int], unseen: float) -> tuple[int, int]
 
     Args:
         name: the measure.
-        numbers: in the likeliest variant, and in the others.
+        numbers: its values in the likeliest variant and in the others.
         unseen: share of the life that is unseen.
     """
     value, least, most = numbers[0], min(numbers), max(numbers)
@@ -220,10 +222,10 @@ def _cell(measures: Measures, name: str, value: object) -> object:
 
 
 def with_range(value: object, bounds: tuple[int, int] | None) -> object:
-    """Return a value as a table shows it, with the least and the most of its range where it has one."""
+    """Return a value in the form of a table, with its range if it has one."""
     return value if bounds is None else f"{value:,}{range_text(bounds)}"
 
 
 def range_text(bounds: tuple[int, int] | None) -> str:
-    """Return the text behind a value that has a range; empty if it has none."""
+    """Return the text of a range, to follow its value; empty if there is no range."""
     return "" if bounds is None else f" ({bounds[0]:,} to {bounds[1]:,})"

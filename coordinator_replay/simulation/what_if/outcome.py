@@ -1,8 +1,8 @@
 """The outcome of a life: the rows that its records make, pauses of partitions, and its measures.
 
-One fold measures the recorded life and the simulated ones. Only a simulation knows when an eager consumer stopped
-working or since when a crashed one was dead. So its pauses are longer than the log could show, and null for the
-record.
+The same fold measures the recorded life and simulated lives. Only a simulation knows when an eager consumer stopped
+working, or since when a crashed consumer was dead. So pauses of a simulation are longer than a log could show, and the
+record has none.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -19,7 +19,7 @@ from coordinator_replay.times import time_order
 
 
 class Pause(NamedTuple):
-    """A time in which nobody worked on a partition that somebody had worked on before."""
+    """A time in which no client worked on a partition that a client had worked on before."""
 
     partition: Partition
     since_ms: int
@@ -27,15 +27,15 @@ class Pause(NamedTuple):
 
     @property
     def length_ms(self) -> int:
-        """Return how long it was."""
+        """Return its length."""
         return self.until_ms - self.since_ms
 
 
 class Pauses:
-    """Partitions that clients work on, and the pauses between.
+    """Partitions that clients work on, and the pauses in between.
 
     Args:
-        start_ms: pauses count from this moment on.
+        start_ms: pauses count from this time on.
 
     Attributes:
         spans: the pauses themselves, in the order in which they ended.
@@ -51,7 +51,7 @@ class Pauses:
         self._is_over = False
 
     def holds(self, name: str, owned: Iterable[Partition], at_ms: int) -> None:
-        """Note the partitions that a client works on from now on; after the end nothing counts any more."""
+        """Note the partitions that a client works on from now on; after ``end``, calls have no effect."""
         if self._is_over:
             return
         before, now = self._owned.get(name, frozenset()), frozenset(owned)
@@ -66,7 +66,7 @@ class Pauses:
 
         Args:
             at_ms: the end.
-            wanted: topics that somebody subscribes to; partitions of others were given up for good.
+            wanted: topics that a client subscribes to; partitions of other topics were given up for good.
         """
         self._is_over = True
         if any(self._owned.values()):
@@ -81,21 +81,21 @@ class Pauses:
 
 
 DEPARTURES = frozenset({"MEMBER_LEFT", "MEMBER_FENCED", "GROUP_EMPTIED", "GROUP_DELETED", "GROUP_CONVERTED"})
-"""Ends of an ownership with which no member was interrupted that stayed."""
+"""Ends of an ownership that do not interrupt a member that stays."""
 
 Rows = Mapping[str, list[dict[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Lived:
-    """A life's rows and who its members were.
+    """The rows of a life, and the clients of its members.
 
     Attributes:
         rebalances: rows of ``rebalances`` within the time range, by time.
         rows: the last version of every row, by table.
         by_member: the client behind each member id.
         late: rebalances of a simulated life right after the time range.
-        pauses: when nobody worked on a partition, as simulated consumers saw it; None for a recorded life.
+        pauses: times in which no simulated consumer worked on a partition; None for a recorded life.
     """
 
     rebalances: Sequence[dict[str, Any]]
@@ -109,7 +109,7 @@ def rows_of(
     group_id: str, records: Iterable[Record], names: Mapping[str, str], changes: TopicChanges
 ) -> dict[str, list[dict[str, Any]]]:
     """Return the rows of all tables that the records make, each row in its last version."""
-    # Nothing here reads the details of events, which are JSON.
+    # Details of events, which are JSON, are not needed here.
     replay = GroupReplay("what-if", group_id, names, changes, encode=lambda _: "")
     tables: dict[str, list[dict[str, Any]]] = {}
     for record in records:
@@ -141,17 +141,17 @@ def measured(name: str, life: Lived, start_ms: int, end_ms: int, *, is_eager: bo
     """Return the costs of a life between two times.
 
     Args:
-        name: what to call it.
-        life: its rows.
-        start_ms: from then on.
-        end_ms: the first millisecond left out.
+        name: name of the result.
+        life: the rows of the life.
+        start_ms: the begin of the time range.
+        end_ms: the end of the time range, not included.
         is_eager: whether its rebalances stop every member.
     """
     rebalances = life.rebalances
     longest = max((row["unowned_ms_max"] or 0 for row in rebalances), default=0)
     total = sum(row["unowned_ms_total"] or 0 for row in rebalances)
     stopped = [_stayed(row) for row in rebalances] if is_eager else []
-    # That there was none is not on record where records are missing.
+    # If records are missing, no record shows that there was no pause.
     is_known = not is_eager and (total > 0 or all(row["is_exact"] for row in rebalances))
     pauses = None if life.pauses is None else [pause.length_ms for pause in life.pauses]
     return Measures(
@@ -182,7 +182,7 @@ def _longest_commit_pause(rebalances: Iterable[Mapping[str, Any]]) -> int | None
 
 
 def _stayed(row: Mapping[str, Any]) -> int:
-    """Return members that were there before a rebalance and after it, as far as they are on record."""
+    """Return the number of members on record both before and after a rebalance."""
     stayed: int = min(row["members_after"] - len(row["members_joined"]), row["members_before"] or 0)
     return max(stayed, 0)
 

@@ -1,10 +1,11 @@
-"""The range around a prediction: what else is possible where neither the log nor the question decides.
+"""The range around a prediction: other results that are possible because neither the log nor the question decides.
 
-Variants of the script (``variants``), of open settings and of the clients' timing (``timing``) are drawn. There are as
-many draws as put a further draw between the least and the most of them in eight of ten cases.
+Variants of the script (``variants``), of open settings and of the clients' timing (``timing``) are drawn. With this
+number of draws, a further draw would be within their range in eight of ten cases.
 
-Settings are open if they are neither given nor on record: the records of one protocol don't have the intervals of the
-other. Kafka's default is simulated then, and a second run with the shortest value shows how much depends on it.
+A setting is open if it is neither given nor on record: the records of one protocol don't have the intervals of the
+other. For an open setting, Kafka's default is simulated, and a second run with the shortest value shows how much
+depends on it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -28,8 +29,8 @@ class _Open(NamedTuple):
 
     Attributes:
         name: Kafka's name.
-        value: what is simulated.
-        shortest_ms: the least that it can be in practice.
+        value: the simulated value.
+        shortest_ms: the lowest value in practice.
         is_classic: only the classic protocol has it.
         is_of_topics: it matters only where topics change.
         is_of_members: classic members have it on record.
@@ -44,7 +45,7 @@ class _Open(NamedTuple):
 
 
 _OPEN: Sequence[_Open] = (
-    # Nobody beats more often than ten times in a second.
+    # No consumer sends more than ten heartbeats a second.
     _Open("heartbeat.interval.ms", Settings.heartbeat, 100),
     _Open("group.initial.rebalance.delay.ms", Settings.initial_delay, 0, is_classic=True),
     # As if every change of a topic were seen at once.
@@ -67,13 +68,13 @@ def _open_in(settings: Settings, life: Life) -> list[_Open]:
 
 
 def shortest(settings: Settings, life: Life) -> Settings | None:
-    """Return the settings with the shortest values for those not on record; None if all that matter are known."""
+    """Return the settings with the shortest value for each open setting; None if no open setting matters."""
     changes: dict[str, Any] = {BY_NAME[setting.name].field: setting.shortest_ms for setting in _open_in(settings, life)}
     return replace(settings, **changes) if changes else None
 
 
 def with_librdkafka(settings: Settings, clients: Sequence[ClientLife]) -> tuple[ClientLife, ...] | None:
-    """Return the clients with librdkafka as library where none is on record; None if that makes no difference."""
+    """Return the clients with librdkafka as library if their library is unknown; None if that makes no difference."""
     is_recorded = settings.library is not None or all(client.library is not None for client in clients)
     if settings.protocol != "classic" or is_recorded:
         return None
@@ -85,7 +86,7 @@ def open_settings_sentences(alternatives: Sequence[Settings], life: Life) -> Ite
 
     Args:
         alternatives: the settings of each alternative.
-        life: the life that they are tried on.
+        life: the life on which they are tried.
     """
     sentences = (
         f"{setting.name} of the {settings.protocol} protocol is neither given nor on record: "
@@ -105,20 +106,20 @@ def open_settings_sentences(alternatives: Sequence[Settings], life: Life) -> Ite
 
 
 MOST_STEPS = 50_000
-"""Steps that an answer may cost for each alternative, its ranges included: some three seconds."""
+"""Largest number of steps of an answer for each alternative, its ranges included: about three seconds."""
 
 SHORTEST_FACTOR = 3
-"""By so much the steps of a simulation grow where intervals are the shortest."""
+"""Factor by which the steps of a simulation grow with the shortest intervals."""
 
 DRAWS = 9
-"""Variants besides the likeliest: a further one lies outside the least and the most of 10 in 2 of 11 cases."""
+"""Number of variants besides the likeliest: a further variant is outside the range of all 10 in 2 of 11 cases."""
 
 Variant = tuple[Life, Settings, Sequence[ClientLife], Timing]
-"""What to simulate: a course, settings, clients, and their timing."""
+"""Input of a simulation: a course of the life, settings, clients, and their timing."""
 
 
 class Ranges:
-    """Finds the ranges of a group's predictions."""
+    """A search for the ranges of a group's predictions."""
 
     def __init__(
         self,
@@ -134,7 +135,7 @@ class Ranges:
         Args:
             life: the likeliest course.
             recorded: the group.
-            again: that course, simulated with the recorded settings.
+            again: the simulation of that course with the recorded settings.
             on_record: the recorded life.
             share: share of the rebalances that the likeliest course reproduces.
             most_steps: steps that all simulations may take, with those of the likeliest course.
@@ -145,7 +146,7 @@ class Ranges:
         self._courses: list[Life] = []
         for number in range(DRAWS):
             course = drawn_course(life, Random(number))  # noqa: S311 - the same variants each time
-            # A course is worth its steps only if alternatives can be afforded, too.
+            # A course is simulated only if enough steps are left for the alternatives.
             if course != life and self._can_afford(again.steps * (DRAWS + 1)):
                 tried = live_again(course, recorded, life.settings, course.clients, "")
                 self._left -= tried.steps
@@ -181,7 +182,7 @@ class Ranges:
         return likely._replace(measures=with_ranges(likely.measures, others, left_out, self._life.unseen))
 
     def _variants(self, alternative: Alternative, tried: Settings) -> Iterator[Variant]:
-        """Yield drawn courses and timings; settings and libraries that nobody gave take turns."""
+        """Yield drawn courses and timings; open settings and libraries take turns."""
         shorter = shortest(tried, self._life)
         for number, course in enumerate(self._courses):
             draw = Random(number)  # noqa: S311 - the same variants each time
@@ -192,7 +193,7 @@ class Ranges:
             yield course, settings, own, drawn_timing(draw, settings, own)
 
     def notes(self, alternatives: Sequence[Settings]) -> Iterable[str]:
-        """Yield sentences on what ranges cover, and what they don't.
+        """Yield sentences on the facts that ranges cover, and on those that they don't.
 
         Args:
             alternatives: the settings of each alternative.

@@ -1,6 +1,6 @@
 """The record of a group: its operations in order, and the settings that they show.
 
-An operation carries the moments that a script needs. Intervals that the group kept are measured from its records.
+An operation has the times that a script needs. Intervals of the group are measured from its records.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -47,14 +47,15 @@ class RecordedOperation(NamedTuple):
     def began_ms(self, heartbeat_ms: int, initial_delay_ms: int) -> int:
         """Return when its rebalance began; for a classic join phase, which is not on record, the most likely time.
 
-        Others notice with their next heartbeat; the first members of a group wait for its initial delay.
+        Other members notice a rebalance at their next heartbeat. The first members of a group wait for its initial
+        delay.
         """
         if not self.is_classic or self.join_done_ms is None:
             return self.at_ms
         member_count = self.events[-1].member_count
         joined = sum(str(event.kind) == "MEMBER_JOINED" for event in self.events)
         if joined and joined == member_count:
-            # Each member that joins while the first one waits makes the coordinator wait once more.
+            # Each member that joins during the wait makes the coordinator wait once more.
             phase_ms = initial_delay_ms if joined == 1 else 2 * initial_delay_ms
         elif member_count:
             phase_ms = heartbeat_ms
@@ -67,7 +68,7 @@ class RecordedOperation(NamedTuple):
 def operations_of(group_id: str, records: Iterable[Record]) -> list[RecordedOperation]:
     """Return every operation of a group with events, in order.
 
-    What comes before the first record with a time counts as of that time: it was then at the latest.
+    Operations before the first record with a time get that time, which is the latest possible.
 
     Raises:
         UsageError: no record of the group carries a time.
@@ -98,8 +99,8 @@ def _append(operations: list[RecordedOperation], events: Sequence[Event], first_
 def assigned_partitions(operations: Sequence[RecordedOperation]) -> dict[str, list[DatedTopicChange]]:
     """Return the least number of partitions that each topic had, by its name or id in the records.
 
-    The number follows from the highest assigned partition. A topic counts as older than the group. It counts as grown
-    when the rebalance began that first assigned a higher partition.
+    The number follows from the highest assigned partition. A topic counts as older than the group. A higher partition
+    counts as added when the rebalance that first assigned it began.
     """
     by_topic: dict[str, list[DatedTopicChange]] = {}
     for operation in operations:
@@ -131,12 +132,12 @@ class Recorded:
     Attributes:
         records: its records in log order, embedded blobs opened; offset commits are not needed.
         names: topic name by id.
-        counts: partitions by topic name, as of the newest source.
+        counts: partition count by topic name, from the newest source.
         changes: when topics changed.
-        audited: rows of ``rebalances`` of an audit, which uses offset commits, too, and knows what the log proves; None
-            to replay the group's records.
-        log_end_ms: the last record of the log, of whatever group; None where it is not known.
-        last_commits: when each member committed last, by member id, where that is known.
+        audited: rows of ``rebalances`` of an audit, which also uses offset commits and proofs; None to replay the
+            group's records.
+        log_end_ms: time of the last record of the log, of any group; None if unknown.
+        last_commits: time of each member's last commit, by member id, if known.
     """
 
     group_id: str
@@ -150,7 +151,7 @@ class Recorded:
 
     @cached_property
     def rows(self) -> dict[str, list[dict[str, Any]]]:
-        """Return every table's rows; rebalances as the audit has them."""
+        """Return the rows of every table; rebalances are those of the audit."""
         rows = rows_of(self.group_id, self.records, self.names, self.changes)
         if self.audited is not None:
             rows["rebalances"] = list(self.audited)
@@ -163,7 +164,7 @@ class Recorded:
 
 
 FEW = 4
-"""Fewer gaps than this say nothing about how soon members join again."""
+"""Fewest gaps between generations that show how soon members join again."""
 
 
 def recorded_settings(
@@ -205,7 +206,7 @@ def recorded_settings(
 
 
 def measured_heartbeat(operations: Sequence[RecordedOperation]) -> int | None:
-    """Return how soon members take part in a rebalance, in ms, if enough operations show it.
+    """Return how soon members take part in a rebalance, in ms; None if too few operations show it.
 
     A consumer group shows it as the longest time from a new target to a member's first step. The join phase of a
     classic group is not on record, but generations in quick succession bound it. The result is half of the
@@ -233,7 +234,7 @@ def measured_heartbeat(operations: Sequence[RecordedOperation]) -> int | None:
                 if str(event.kind) in ("MEMBER_RECONCILING", "MEMBER_RECONCILED") and event.member_id not in stepped:
                     stepped.add(event.member_id)
                     waits.append(operation.at_ms - target_ms)
-        # A rebalance of one member is over with its target: what the member does next is no step towards it.
+        # A rebalance of one member is over with its target: the member's next record is no step towards it.
         if "REBALANCE_COMPLETED" in kinds:
             target_ms = None
         elif "TARGET_ASSIGNED" in kinds:
@@ -242,7 +243,10 @@ def measured_heartbeat(operations: Sequence[RecordedOperation]) -> int | None:
 
 
 def measured_session(operations: Sequence[RecordedOperation]) -> int | None:
-    """Return the session timeout of a consumer group in ms, if a static member that was away was removed after it."""
+    """Return the session timeout of a consumer group in ms, if an away static member was removed after it.
+
+    The result is None if there is no such removal.
+    """
     away: dict[str | None, int] = {}
     sessions: list[int] = []
     for operation in operations:

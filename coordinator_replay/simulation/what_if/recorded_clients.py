@@ -22,13 +22,13 @@ from coordinator_replay.simulation.what_if.variants import RecordedPhase, roll_o
 TIMEOUTS = frozenset({"SESSION_TIMEOUT"})
 SURE = "certain"
 QUICK_MS = 1_000
-"""In so short a time no client is closed and back again."""
+"""Shortest time in which a client can be closed and back again."""
 SOON = 0.5
-"""A client that was back after this share of its session timeout was probably closed."""
+"""A client that was back within this share of its session timeout was probably closed."""
 STEPS = frozenset({"MEMBER_RECONCILING", "MEMBER_RECONCILED"})
-"""What a member of a consumer group does with a heartbeat."""
+"""Events that a member of a consumer group causes with a heartbeat."""
 COORDINATORS = frozenset({"POLL_TIMEOUT_REJOIN", "REBALANCE_TIMEOUT"})
-"""Causes of departures at their own time, whichever way they end: the client lives on."""
+"""Causes of departures after which the client lives on; such departures have their own time."""
 
 
 ASSUMPTIONS: Mapping[str, str] = {
@@ -75,7 +75,7 @@ ASSUMPTIONS: Mapping[str, str] = {
         "shows that only when the session is over. It is assumed that they stayed; ranges cover the rest."
     ),
 }
-"""What is assumed of departures, by what is counted; the answer has it where there is one."""
+"""Assumptions about departures, by the kind that is counted; the answer states an assumption if its count is not 0."""
 
 
 @dataclass
@@ -87,7 +87,7 @@ class _Client:
 
 
 class ClientLives:
-    """Builds the visits of every client out of operations."""
+    """A builder of the visits of every client, from operations."""
 
     def __init__(
         self, settings: Settings, reasons: Mapping[str, tuple[str, str]], last_commits: Mapping[str, int]
@@ -95,9 +95,9 @@ class ClientLives:
         """Begin.
 
         Args:
-            settings: of the recorded life.
+            settings: settings of the recorded life.
             reasons: cause and confidence of each departure, by member id.
-            last_commits: when each member committed last, by member id.
+            last_commits: time of each member's last commit, by member id.
         """
         self.settings = settings
         self.reasons = reasons
@@ -152,10 +152,10 @@ class ClientLives:
                     client.now = replace(client.now, alive_ms=operation.join_done_ms or operation.at_ms)
 
     def _began_ms(self, operation: RecordedOperation) -> int:
-        """Return when the rebalance of an operation began, which is when its members came or left.
+        """Return when the rebalance of an operation began: its members came or left at that time.
 
-        A join phase waits for silent members until their sessions are over. If members were removed with a
-        generation, others joined or left before that, most likely when these members left.
+        A join phase waits for silent members until their sessions are over. If members were removed with a generation,
+        others joined or left earlier, most likely when the removed members left.
         """
         began_ms = operation.began_ms(self.settings.heartbeat(), self.settings.initial_delay())
         removed_ms = operation.join_done_ms or operation.at_ms
@@ -225,11 +225,13 @@ class ClientLives:
             _close(client, max(at_ms, client.now.arrived_ms + 1), other=other)
 
     def _back_by_then(self, client: _Client, died_ms: int) -> _Client | None:
-        """Return the new member that a client became that died and came back before its old member was removed, if any.
+        """Return the new member of a client that died and came back before its old member was removed.
+
+        The result is None if there is no such member.
 
         Args:
             client: the client that died; the new member has the same client id and host.
-            died_ms: when.
+            died_ms: the time of its death.
         """
         return next(
             (
@@ -261,9 +263,10 @@ class ClientLives:
     def _silent_departures(self, operation: RecordedOperation) -> Iterable[str]:
         """Return dynamic classic members that departed without a LeaveGroup, so that their sessions timed out.
 
-        librdkafka's do where they are cooperative and have no partitions (``ClassicConsumer.leaves``). And where a
-        client left and joined in one generation, its return waited for its session. Else it would have been back
-        within a heartbeat of the others, which takes a long one; and without others the group would have been empty.
+        Cooperative librdkafka consumers without partitions do so (``ClassicConsumer.leaves``). If a client left and
+        joined in the same generation, its return waited for the end of its session. Otherwise it would have been back
+        within a heartbeat of the other members, unless that is long. Without other members, the group would have been
+        empty.
         """
         if not operation.is_classic:
             return
@@ -282,11 +285,11 @@ class ClientLives:
         return self.reasons.get(member.member_id, ("", "possible"))
 
     def _timeout(self, now: Visit, member: Member, operation: RecordedOperation) -> Ending | None:
-        """Return the session timeout that may have ended a visit instead of a likelier leave; None if none can have.
+        """Return the session timeout that may have ended a visit instead of a likelier leave; None if it can't have.
 
-        A session runs from the last heartbeat. Under the classic protocol a commit renews it
-        (``GroupMetadataManager.rescheduleClassicGroupMemberHeartbeat``); under the other one the last heartbeat may lie
-        one interval before the last commit.
+        A session runs from the last heartbeat. Under the classic protocol, a commit renews it
+        (``GroupMetadataManager.rescheduleClassicGroupMemberHeartbeat``). Under the consumer protocol, the last
+        heartbeat may be one interval before the last commit.
         """
         subscription = now.subscriptions[-1][1]
         cause, confidence = self._reason(member)
@@ -317,7 +320,7 @@ class ClientLives:
             client.now = Visit(at_ms, member.member_id, ((at_ms, subscription),))
 
     def _replace(self, before: Member | None, member: Member, operation: RecordedOperation) -> None:
-        """Replace the id of a static member; for a classic one no record shows since when it was away."""
+        """Replace the id of a static member; if it is classic, no record shows since when it was away."""
         client = self.by_member.pop(before.member_id, None) if before is not None else None
         if client is None or client.now is None:
             self._arrive(member, operation.at_ms)
@@ -326,9 +329,9 @@ class ClientLives:
         departed_ms, window = client.now.departed_ms, None
         if departed_ms is None:
             self.counts["static_restarts"] += 1
-            # Away for longer than its session, it would have been removed.
+            # If it had been away for longer than its session, it would have been removed.
             earliest_ms = max(self._unnoticed_ms(operation.at_ms, subscription), self._last_sign(client.now))
-            # If nobody commits any more, there may have been nothing to commit.
+            # If no member commits any more, there may have been nothing to commit.
             group_commits_later = max(self.last_commits.values(), default=0) > operation.at_ms
             is_committed = group_commits_later and earliest_ms == self._last_commit(client.now) + 1
             latest_ms = max(operation.at_ms - 1, earliest_ms)
@@ -349,9 +352,9 @@ class ClientLives:
         return subscription.session_timeout_ms or self.settings.consumer_session()
 
     def _unnoticed_ms(self, at_ms: int, subscription: Subscription) -> int:
-        """Return since when a static member can be away without having been removed by a given time.
+        """Return the earliest time from which a static member can be away without being removed by a given time.
 
-        Its session ran from its last heartbeat, which may lie one interval before it went.
+        Its session runs from its last heartbeat, which may be one interval before it went away.
         """
         return at_ms - max(self._session(subscription) - self.settings.heartbeat(), 1)
 
@@ -378,7 +381,7 @@ class ClientLives:
         return replace(visit, other_ending=other._replace(is_unlikely=is_soon))
 
     def finish(self, end_ms: int) -> tuple[ClientLife, ...]:
-        """End what is still open: it stayed to the end, unless it is away.
+        """End open visits: the clients stayed to the end, except clients that are away.
 
         Args:
             end_ms: the end of the record.
@@ -389,7 +392,7 @@ class ClientLives:
                 continue
             subscription, window = now.subscriptions[-1][1], None
             if now.departed_ms is None and subscription.instance_id and subscription.uses_classic_protocol:
-                # A static member does not say that it goes: until its session is over, nothing shows it.
+                # A static member does not send a leave: until its session is over, no record shows that it left.
                 earliest_ms = max(self._unnoticed_ms(end_ms, subscription), self._last_sign(now))
                 if earliest_ms < end_ms:
                     self.counts["static_ends"] += 1
@@ -433,7 +436,7 @@ def _is_static_classic(now: Visit) -> bool:
 
 
 def _generation_of(operation: RecordedOperation) -> Mapping[str, Any]:
-    """Return the recorded fields of a new classic generation; empty if the operation is none."""
+    """Return the recorded fields of a new classic generation; empty if the operation is no new generation."""
     return next((event.changes for event in operation.events if "attempts" in event.changes), {})
 
 

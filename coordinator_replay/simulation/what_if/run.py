@@ -1,6 +1,6 @@
 """A run: simulated consumers act out a script against the simulated coordinator.
 
-Its records have the times of the recorded life, although long rests are left out (``schedule``).
+Its records have the times of the recorded life, although the run skips long rests (``schedule``).
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -38,12 +38,12 @@ def consumer_of(
     """Return the consumer that a client starts with a visit.
 
     Args:
-        client: who comes.
-        visit: when, and what it asks for.
-        settings: to be tried.
+        client: the client.
+        visit: its visit, with time and subscriptions.
+        settings: the settings to try.
         timing: timing of the clients that no record shows.
         number: how many consumers the client has started, with this one; part of the member id under KIP-848.
-        topic_names: all topics of now; a classic consumer resolves an expression itself.
+        topic_names: all present topics; a classic consumer resolves a regex itself.
     """
     subscription = visit.subscriptions[0][1]
     instance_id = client.instance_id
@@ -81,7 +81,7 @@ def consumer_of(
 
 
 def topics_matched(subscription: Subscription, topic_names: Iterable[str]) -> tuple[str, ...]:
-    """Return topics that a classic consumer subscribes to: it resolves an expression itself."""
+    """Return the topics that a classic consumer subscribes to, with its regex resolved."""
     names = list(subscription.topics or ())
     if subscription.regex:
         names += [name for name in sorted(topic_names) if matches(subscription.regex, name)]
@@ -89,20 +89,21 @@ def topics_matched(subscription: Subscription, topic_names: Iterable[str]) -> tu
 
 
 LATENCY_MS = 1
-"""From the coordinator's answer to a consumer's next step."""
+"""Time from the coordinator's answer to a consumer's next step."""
 
 TAIL_MS = 10_000
-"""The simulation goes on for so long after the end of the life: what comes a moment later than on record came too."""
+"""Time that the simulation goes on after the end of the life, so that rebalances slightly later than on record are
+included."""
 
 TIMER_MS = 10
-"""So long a broker's timer takes at least: who joins at the same time as the first member is in its generation."""
+"""Shortest delay of a broker's timer: a member that joins at the same time as the first one is in its generation."""
 
 MOST_STEPS = 3_000_000
-"""Steps after which a simulation is given up; a life that long is asked for in parts."""
+"""Steps after which a simulation is given up; a longer life must be simulated in parts."""
 
 
 class TooLong(Exception):  # noqa: N818 - it says that a limit was reached
-    """The simulation takes more steps than it may."""
+    """An error: the simulation takes more steps than allowed."""
 
 
 @dataclass
@@ -110,11 +111,11 @@ class Simulated:
     """Result of a simulation.
 
     Attributes:
-        records: what the coordinator wrote.
+        records: the records that the coordinator wrote.
         by_member: the client behind each member id.
         left: ids of members that sent LeaveGroup.
-        pauses: for how long partitions stood still, as the consumers saw it.
-        steps: steps that the simulation took.
+        pauses: pauses of partitions, as the consumers saw them.
+        steps: number of steps of the simulation.
     """
 
     pauses: Pauses
@@ -158,15 +159,15 @@ class Fleet:
 
     @property
     def topics(self) -> Topics:
-        """Return the topics of now."""
+        """Return the present topics."""
         return self.coordinator.topics
 
     def run(self, until_ms: int, tail_ms: int) -> Simulated:
-        """Let everything happen until a moment, itself not included.
+        """Run until a time, not included.
 
         Args:
             until_ms: the end of the life.
-            tail_ms: for so long the coordinator goes on, so that what is under way at the end is on record.
+            tail_ms: how long the coordinator goes on, so that changes in progress at the end are on record.
 
         Raises:
             TooLong: it takes more steps than a simulation may.
@@ -201,9 +202,9 @@ class Fleet:
         return wanted | {name for name in self.topics.by_name for regex in regexes if matches(regex, name)}
 
     def _leave_out_rest(self, until_ms: int) -> None:
-        """Skip to shortly before the next event of the script, if the group is at rest up to it.
+        """Skip to shortly before the next event of the script, if the group is at rest until then.
 
-        Only heartbeats are due then: every consumer has its target, and dead members were removed.
+        At rest, only heartbeats are due: every consumer has its target, and dead members were removed.
         """
         if self.now_ms < max(self._heartbeats.restless_until_ms, self._restless_until_ms):
             return
@@ -334,7 +335,7 @@ class Fleet:
                 consumer, api = self._senders.pop(result.correlation_id)
                 consumer.is_waiting = False
                 if member_id := result.body.get("memberId"):
-                    # A consumer that has left before its JoinGroup is answered was a member, too.
+                    # A consumer that left before its JoinGroup was answered was a member too.
                     self.result.by_member.setdefault(member_id, consumer.name)
                 if consumer in self._alive:
                     self._answer(consumer, api, result)
@@ -349,17 +350,17 @@ class Fleet:
             self._heartbeats.after(consumer, self.now_ms, self._agenda.next_event_ms)
 
     def _stir(self) -> None:
-        """Wake all consumers: they beat in their usual interval for a while."""
+        """Wake all consumers: for a while they send heartbeats at their usual interval."""
         self._heartbeats.stir(self.now_ms)
 
 
 def simulate(life: Life, settings: Settings, clients: Sequence[ClientLife], timing: Timing = LIKELIEST) -> Simulated:
-    """Let clients live a life under some settings.
+    """Simulate a life with some clients and settings.
 
     Args:
         life: the script.
-        settings: to be tried.
-        clients: who lives it.
+        settings: the settings to try.
+        clients: the clients to simulate.
         timing: timing of the clients that no record shows.
 
     Raises:
@@ -369,7 +370,7 @@ def simulate(life: Life, settings: Settings, clients: Sequence[ClientLife], timi
 
 
 def config_of(settings: Settings) -> Config:
-    """Return the coordinator's settings. Bounds of brokers give way: a simulated broker may allow any value."""
+    """Return the coordinator's settings, with the brokers' bounds widened: a simulated broker may allow any value."""
     session = settings.consumer_session()
     numbers = {"session.timeout.ms": session, "heartbeat.interval.ms": min(settings.heartbeat(), session)}
     bounds = {f"group.consumer.{end}.{name}": value for name, value in numbers.items() for end in ("min", "max")}

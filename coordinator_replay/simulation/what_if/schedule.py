@@ -1,15 +1,13 @@
 """The schedule of a run: its clock, the next heartbeats, and clients that are closing.
 
-The simulation has a clock of its own. A long rest is left out: the clock stands still while the time of the life goes
-on.
-
-While a group is at rest a consumer beats only as often as its session asks for, and on its own interval again as soon
-as something happens. Heartbeats that change nothing are left out. Sent heartbeats stay on multiples of the interval, so
-a rebalance is noticed at the right time.
+The simulation has its own clock. Long rests are skipped: the clock stands still while the time of the life goes on.
+While a group is at rest, a consumer sends heartbeats only as often as its session requires. It returns to its own
+interval at the next event. Skipped heartbeats change nothing. Sent heartbeats stay on multiples of the interval, so a
+rebalance is noticed at the right time.
 
 A broker takes one request of a connection at a time. So the LeaveGroup of a consumer that waits for the answer to its
-JoinGroup or SyncGroup reaches the coordinator when the join phase is over. Until then the client is closing, but not
-for ever; a client that starts again starts afterwards.
+JoinGroup or SyncGroup reaches the coordinator when the join phase is over. Until then the client is closing, for a
+limited time. A client that starts again starts afterwards.
 """
 
 import heapq
@@ -25,15 +23,15 @@ from coordinator_replay.simulation.what_if.timing import Timing
 Action = Callable[[], None]
 
 REST_MS = 15_000
-"""So much of a rest is simulated before the next event; no interval of a coordinator at rest is longer."""
+"""Part of a rest that is simulated before the next event; no interval of a coordinator at rest is longer."""
 
 
 class Agenda:
-    """The clock of a simulation, and what is to happen when.
+    """The clock of a simulation, and its future events and actions.
 
     Attributes:
         now_ms: the time of the simulation.
-        left_out_ms: rests that were left out so far; the time of the life is that much later.
+        left_out_ms: total of the skipped rests; the time of the life is later by this.
     """
 
     __slots__ = ("_count", "_events", "_put_off", "left_out_ms", "now_ms")
@@ -52,7 +50,7 @@ class Agenda:
 
     @property
     def next_event_ms(self) -> int | None:
-        """Return when the next event of the life is, in the time of the simulation."""
+        """Return the time of the next event of the life, by the clock of the simulation."""
         return self._events[0][0] - self.left_out_ms if self._events else None
 
     @property
@@ -66,24 +64,24 @@ class Agenda:
         heapq.heappush(self._events, (at_ms, self._count, action))
 
     def at(self, at_ms: int, action: Action) -> None:
-        """Put an action off, to a time of the simulation."""
+        """Postpone an action to a time of the simulation."""
         self._count += 1
         heapq.heappush(self._put_off, (at_ms, self._count, action))
 
     def take_event(self) -> Action:
-        """Return the next event, which is no longer to come then."""
+        """Remove and return the next event."""
         return heapq.heappop(self._events)[2]
 
     def take_put_off(self) -> Action:
-        """Return the next action that was put off, which is no longer to come then."""
+        """Remove and return the next postponed action."""
         return heapq.heappop(self._put_off)[2]
 
     def rest_ms(self, until_ms: int, interval_ms: int) -> int:
-        """Return how much of a rest may be left out before the next event; 0 where the rest is short.
+        """Return how much of a rest may be skipped before the next event; 0 if the rest is short.
 
         Args:
             until_ms: the end, as a time of the life.
-            interval_ms: of heartbeats: a multiple of it is left out, so that they stay where they would be.
+            interval_ms: interval of heartbeats; a multiple of it is skipped, so that heartbeats keep their places.
         """
         next_ms = min(self._events[0][0], until_ms) if self._events else until_ms
         rest_ms = next_ms - self.life_ms - REST_MS
@@ -101,14 +99,14 @@ class Agenda:
 
 
 JITTER = 10
-"""One heartbeat comes later by up to this part of its interval, where a simulation has drifting heartbeats.
+"""A drifting heartbeat comes later by up to an interval divided by this number.
 
-None comes early: clients look whether one is due when they wake.
+No heartbeat comes early: clients check whether one is due when they wake.
 """
 
 
 class _Beat(NamedTuple):
-    """The next heartbeat of a consumer, and those since the last one that are left out before it."""
+    """The next heartbeat of a consumer, and the skipped heartbeats before it."""
 
     consumer: Consumer
     base_ms: int
@@ -120,8 +118,8 @@ class Heartbeats:
     """The next heartbeat of each consumer of a group.
 
     Attributes:
-        restless_ms: how long every member beats in its interval after an event.
-        restless_until_ms: before it, every member beats in its interval.
+        restless_ms: how long every member sends heartbeats at its interval after an event.
+        restless_until_ms: until this time, every member sends heartbeats at its interval.
     """
 
     def __init__(
@@ -135,18 +133,18 @@ class Heartbeats:
         """Begin.
 
         Args:
-            settings: of the simulated life.
+            settings: settings of the simulated life.
             timing: how heartbeats drift while the group is at rest.
-            now_ms: its beginning.
-            at: lets something happen at a moment.
+            now_ms: the beginning of the life.
+            at: schedules an action at a time.
             act: lets a consumer send its heartbeat.
         """
         self._interval_ms = settings.heartbeat()
         self._timing = timing
         self._at = at
         self._act = act
-        # Everybody beats once after something happened; in a consumer group once more than the coordinator may put
-        # off a target assignment, which it computes when a heartbeat comes.
+        # After an event, every member sends a heartbeat. In a consumer group, members go on for longer than the
+        # coordinator may postpone a target assignment, which it computes when a heartbeat comes.
         self.restless_ms = settings.heartbeat() + (settings.assignment_ms if settings.protocol == "consumer" else 0)
         self.restless_until_ms = now_ms
         self._next: dict[Consumer, _Beat] = {}
@@ -156,12 +154,12 @@ class Heartbeats:
         self._next.pop(consumer, None)
 
     def after(self, consumer: Consumer, now_ms: int, event_ms: int | None) -> None:
-        """Schedule the heartbeat after an answer: one interval later, or several if nothing is going on.
+        """Schedule the heartbeat after an answer: one interval later, or several intervals if the group is at rest.
 
         Args:
-            consumer: whose.
-            now_ms: when.
-            event_ms: the next event of the script.
+            consumer: the consumer.
+            now_ms: the time of the answer.
+            event_ms: the time of the next event of the script.
         """
         interval_ms = min(self._interval_ms, max(consumer.session_ms // 2, 1))
         beats = 1
@@ -174,7 +172,7 @@ class Heartbeats:
         self._put(_Beat(consumer, base_ms, interval_ms, max(base_ms + beats * interval_ms, now_ms)))
 
     def stir(self, now_ms: int) -> None:
-        """Wake consumers that left heartbeats out: each beats again at its next usual time."""
+        """Wake consumers that skip heartbeats: each sends one at its next usual time."""
         was_restless = self.restless_until_ms > now_ms
         self.restless_until_ms = now_ms + self.restless_ms
         if was_restless:
@@ -196,17 +194,17 @@ class Heartbeats:
 
 
 LIBRDKAFKA_MS, JAVA_MS = 5_000, 30_000
-"""So long closing takes at most: ``rd_kafka_LeaveGroupRequest``, ``ConsumerUtils.DEFAULT_CLOSE_TIMEOUT_MS``."""
+"""Longest time that closing takes: ``rd_kafka_LeaveGroupRequest``, ``ConsumerUtils.DEFAULT_CLOSE_TIMEOUT_MS``."""
 
 
 class Closing:
-    """The consumers that are closing, and what their clients do next."""
+    """The consumers that are closing, and the next steps of their clients."""
 
     def __init__(self, at: Callable[[int, Action], None]) -> None:
-        """Begin with none.
+        """Begin without consumers.
 
         Args:
-            at: lets something happen at a moment.
+            at: schedules an action at a time.
         """
         self._at = at
         self._owed: dict[Consumer, list[Action]] = {}
@@ -217,7 +215,7 @@ class Closing:
 
         Args:
             consumer: the consumer.
-            now_ms: when.
+            now_ms: the present time.
         """
         steps = self._next[consumer.name] = self._owed[consumer] = list[Action]()
         longest_ms = LIBRDKAFKA_MS if consumer.library == LIBRDKAFKA else JAVA_MS
@@ -236,7 +234,7 @@ class Closing:
         return steps is not None
 
     def answered(self, consumer: Consumer) -> bool:
-        """Return whether this answer was the last that a closing consumer waited for; if so, it leaves now."""
+        """Return whether a closing consumer waited only for this answer; it then leaves now."""
         steps = self._owed.pop(consumer, None)
         if steps is not None:
             self._end(consumer.name, steps)

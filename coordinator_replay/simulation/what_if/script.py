@@ -1,7 +1,7 @@
 """The script of a run: which clients came, went and came back, and when topics changed.
 
 A client is known by its instance id, or by its client id and host while no other client has the same: each start has a
-new member id. Facts that are not in the log are assumed, and ``Life.assumptions`` has a sentence for each assumption.
+new member id. Facts that are not in the log are assumed; ``Life.assumptions`` has a sentence for each assumption.
 """
 
 import re
@@ -18,10 +18,10 @@ from coordinator_replay.simulation.what_if.settings import Settings
 CLOSED, CRASHED = "closed", "crashed"
 
 COMMITTED = 0.8
-"""How often a client is taken to have stopped with its last commit: a consumer that is closed commits."""
+"""Share of clients that are assumed to have stopped at their last commit, because a closing consumer commits."""
 
 RESTART_MS = 300
-"""No client is away for less where it is started again."""
+"""Shortest time that a restarted client is away."""
 
 
 class Window(NamedTuple):
@@ -33,7 +33,7 @@ class Window(NamedTuple):
         may_have_stayed: it may not have departed at all.
         is_restart: it was back right after the window. The time away is log-uniform, so most are away for seconds.
         is_committed: the last sign of life was a commit.
-        rollout_ms: when the deployment began that it belongs to: its members are replaced at one pace.
+        rollout_ms: the begin of its deployment, whose members are replaced at the same pace.
     """
 
     earliest_ms: int
@@ -44,10 +44,10 @@ class Window(NamedTuple):
     rollout_ms: int | None = None
 
     def at(self, share: float) -> int:
-        """Return a moment within it.
+        """Return a time within the window.
 
         Args:
-            share: share of the possible times that lie before it, from 0 to 1.
+            share: share of the possible times before that time, from 0 to 1.
         """
         length_ms = self.latest_ms - self.earliest_ms
         if self.is_committed:
@@ -64,7 +64,7 @@ class Ending(NamedTuple):
     Attributes:
         departed_ms: when it closed or died then.
         how: ``closed`` or ``crashed``.
-        is_unlikely: it takes a coincidence, or is at odds with commits.
+        is_unlikely: it needs a coincidence, or contradicts commits.
     """
 
     departed_ms: int
@@ -80,12 +80,13 @@ class Visit:
         arrived_ms: when it started to join.
         member_id: the id it had; empty for a client that is not on record.
         subscriptions: its subscriptions, each with its first time.
-        departed_ms: when it closed or died; None where it stayed to the end.
+        departed_ms: when it closed or died; None if it stayed to the end.
         how: ``closed`` or ``crashed``.
-        window: where it is not on record when and how it departed; ``departed_ms`` and ``how`` are assumed then.
-        later_ms: it may have come later by this, because the join phase of a classic group is not on record.
-        other_ending: the other reading of its departure, where the record has two.
-        arrival: when it may have arrived, where it took the place of another one in a deployment.
+        window: possible times of its departure, if time and manner are not on record; ``departed_ms`` and ``how`` are
+            then assumed.
+        later_ms: it may have come later by up to this time, because the join phase of a classic group is not on record.
+        other_ending: the other possible end, if the record allows two.
+        arrival: times at which it may have arrived, if it replaced another client in a deployment.
         alive_ms: the last rebalance that it took part in; 0 for none.
     """
 
@@ -106,7 +107,7 @@ class ClientLife:
     """One client with all its visits, oldest first.
 
     Attributes:
-        library: the library that it uses (``libraries``); None where that is not on record.
+        library: the library that it uses (``libraries``); None if it is not on record.
     """
 
     name: str
@@ -122,11 +123,11 @@ class Life:
     """Script of a group's life between two times.
 
     Attributes:
-        settings: the ones it had, as far as the record shows.
-        topics: the cluster's topics as of each moment at which they changed; the first entry is the beginning.
-        assumptions: what the log does not show, in sentences.
-        unseen: share of the life in which join phases waited for static members; clients that came and left meanwhile
-            left no record.
+        settings: its settings, as far as the record shows them.
+        topics: the cluster's topics at each time at which they changed; the first entry is the beginning.
+        assumptions: assumptions about facts that the log does not show, in sentences.
+        unseen: share of the life in which join phases waited for static members: clients that came and left in these
+            times left no record.
     """
 
     group_id: str
@@ -188,7 +189,7 @@ def topic_images(
 
 
 def topics_read(clients: Sequence[ClientLife], recorded: Recorded) -> set[str]:
-    """Return topics that clients subscribe to by name; all that are known where one has an expression."""
+    """Return the topics that clients subscribe to by name; if a client has a regex, all known topics."""
     subscriptions = [
         subscription for client in clients for visit in client.visits for _, subscription in visit.subscriptions
     ]
@@ -202,7 +203,10 @@ def topics_read(clients: Sequence[ClientLife], recorded: Recorded) -> set[str]:
 def topic_changes(
     wanted: Iterable[str], operations: Sequence[RecordedOperation], recorded: Recorded, notes: list[str]
 ) -> tuple[Mapping[str, str], TopicChanges]:
-    """Return topic names by id, and the changes of topics; assignments show those of topics without metadata."""
+    """Return topic names by id, and the changes of topics.
+
+    For topics without metadata, assignments show the changes.
+    """
     missing = {name for name in wanted if name not in recorded.changes and name not in recorded.counts}
     if not missing:
         return recorded.names, recorded.changes

@@ -1,4 +1,4 @@
-"""Settings that can be tried: Kafka's names, their values, and the alternatives made of them."""
+"""Settings that can be tried: Kafka's names, their values, and alternatives."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,10 +22,10 @@ class Setting(NamedTuple):
 
     Attributes:
         name: Kafka's name.
-        field: the field of ``Settings`` that it is kept in.
-        values: the words it takes; empty for a whole number.
-        lowest: lowest number.
-        meaning: what it changes.
+        field: its field in ``Settings``.
+        values: the allowed words; empty for a whole number.
+        lowest: the lowest number.
+        meaning: its effect.
     """
 
     name: str
@@ -64,7 +64,7 @@ SETTINGS: Sequence[Setting] = (
         "client.library", "library", LIBRARIES, 0, "client library whose behaviour is simulated; classic protocol only"
     ),
 )
-"""What can be set."""
+"""The settings."""
 
 BY_NAME: Mapping[str, Setting] = {setting.name: setting for setting in SETTINGS} | {
     f"group.consumer.{short}": next(setting for setting in SETTINGS if setting.name == short)
@@ -74,15 +74,15 @@ BY_NAME: Mapping[str, Setting] = {setting.name: setting for setting in SETTINGS}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Settings of a life. None stands for the record's value of each member, or Kafka's default.
+    """Settings of a life. None means the recorded value of each member, or Kafka's default.
 
     Attributes:
         instance: ``per-client``, ``none``, or None for the instance ids on record.
         rebalance_ms: ``max.poll.interval.ms``.
         metadata_ms: ``metadata.max.age.ms``: the delay with which a classic consumer sees a changed topic.
         library: ``java`` or ``librdkafka``; None for each client's own, as far as the record shows.
-        revoke_ms: how long a consumer takes to give up partitions under KIP-848; not a setting, measured where the
-            record shows it.
+        revoke_ms: how long a consumer takes to give up partitions under KIP-848. It is no setting of Kafka; it is
+            measured if the record shows it.
     """
 
     protocol: str
@@ -99,7 +99,7 @@ class Settings:
     revoke_ms: int | None = None
 
     def heartbeat(self) -> int:
-        """Return the interval of heartbeats in ms: Kafka's default for the protocol where it is not given."""
+        """Return the interval of heartbeats in ms; Kafka's default for the protocol if it is not given."""
         if self.heartbeat_ms is not None:
             return self.heartbeat_ms
         return 5000 if self.protocol == "consumer" else 3000
@@ -117,7 +117,7 @@ class Settings:
         return self.session_ms if self.session_ms is not None else 45_000
 
     def is_eager(self) -> bool:
-        """Return whether every member gives up everything in each rebalance."""
+        """Return whether every member gives up all partitions in each rebalance."""
         return self.protocol == "classic" and self.strategy != COOPERATIVE
 
 
@@ -125,7 +125,7 @@ def changed(settings: Settings, values: Mapping[str, str]) -> Settings:
     """Return settings with some of them changed.
 
     Args:
-        settings: as they were.
+        settings: the settings before the change.
         values: new values by Kafka's names.
 
     Raises:
@@ -139,7 +139,7 @@ def changed(settings: Settings, values: Mapping[str, str]) -> Settings:
         fields[setting.field] = _value(setting, str(value).strip())
     protocol = fields.get("protocol", settings.protocol)
     if protocol != settings.protocol:
-        # Intervals and timeouts that the record has belong to the protocol that it was written under.
+        # Recorded intervals and timeouts belong to the protocol of the record.
         for name in ("heartbeat_ms", "session_ms"):
             fields.setdefault(name, None)  # type: ignore[arg-type]
     return replace(settings, **fields)  # type: ignore[arg-type]
@@ -156,10 +156,10 @@ def _value(setting: Setting, value: str) -> str | int:
 
 
 WITHOUT_RESTARTS, MEMBERS = "without-restarts", "members"
-"""Changes of a life that are no settings of Kafka, by their names, which are none of Kafka's."""
+"""Names of changes of a life that are not settings of Kafka."""
 
 MOST_MEMBERS = 10_000
-"""Members that a simulated group may have."""
+"""Largest number of members of a simulated group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,12 +191,12 @@ def alternative_of(
     """Return the alternative of names and values.
 
     Args:
-        values: by Kafka's names; ``without-restarts`` and ``members`` may stand among them.
-        without_restarts: as if it stood among them.
-        members: the same.
+        values: values by Kafka's names; ``without-restarts`` and ``members`` may be among them.
+        without_restarts: same as ``without-restarts`` among the values.
+        members: same as ``members`` among the values.
 
     Raises:
-        UsageError: the number of members is not one.
+        UsageError: the number of members is invalid.
     """
     texts = {name: str(value) for name, value in values.items()}
     wish = texts.pop(WITHOUT_RESTARTS, "true" if without_restarts else "false").lower()
@@ -214,8 +214,8 @@ class TriedSetting:
 
     Attributes:
         name: Kafka's name.
-        values: the words it takes, or ``a number``.
-        meaning: what it changes.
+        values: the allowed words, or ``a number``.
+        meaning: its effect.
     """
 
     name: str = column("SETTING", 1)

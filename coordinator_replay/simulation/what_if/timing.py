@@ -1,14 +1,14 @@
-"""The timing of clients that records do not show, and other timings that are as possible as the simulated one.
+"""The timing of clients, which records do not show, and other timings that are equally possible.
 
-* A heartbeat is sent one interval after the answer to the last one. So the times drift: when an event comes, the next
-  heartbeat of each member may lie anywhere in its interval. While a rebalance goes on they differ less. But which of
-  two members comes first decides whether the other one waits for another interval.
-* A client that starts connects, finds its coordinator and joins, under each protocol with other requests; one that
-  closes finishes its work first. Which of two that come or go together is first is open.
+* A heartbeat is sent one interval after the answer to the last one. So the times drift: at an event, the next heartbeat
+  of each member may be anywhere in its interval. During a rebalance the times differ less. But if one of two members
+  comes first, the other may have to wait for another interval.
+* A starting client connects, finds its coordinator and joins, with different requests for each protocol. A closing
+  client finishes its work first. If two clients come or go together, their order is open.
 * librdkafka joins when its main loop wakes, which happens for any work and at least once a second
   (``rd_kafka_thread_main``). It need not wait at all if its last join was long enough ago.
-* Clients that come or go one right after the other do so because something starts or ends them together. How long each
-  of them takes differs from one time to the next: under other settings they may be closer together, or farther apart.
+* Clients come or go right after each other because something starts or ends them together. Each client takes a
+  different time on each occasion, so under other settings they may be closer together or farther apart.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,18 +22,18 @@ from coordinator_replay.simulation.what_if.script import ClientLife, Visit
 from coordinator_replay.simulation.what_if.settings import COOPERATIVE, NO_INSTANCE, PER_CLIENT, Settings
 
 SHIFT_MS = 1_000
-"""So much later a client may come, or earlier depart, than its record under other settings says."""
+"""Longest time by which a client may come later, or depart earlier, than its record shows, under other settings."""
 
 GOLDEN = 0.618_033_988_749_895
-"""Multiples of it, modulo one, lie evenly spread, however many there are."""
+"""The golden ratio: its multiples, modulo one, are evenly spread, however many there are."""
 
 
 class Timing(NamedTuple):
     """The timing of the clients of a simulation.
 
     Attributes:
-        drift: which set of moments; 0: heartbeats keep the moments that they had when their member joined.
-        wake_ms: how long librdkafka's main loop sleeps after a member may join; negative: by how much less it waits.
+        drift: number of the set of heartbeat times; with 0, heartbeats keep their times since the member joined.
+        wake_ms: how long librdkafka's main loop sleeps after a member may join; a negative number shortens its wait.
         pace: how much slower revocations are than usual.
         is_together: whether clients that come one right after the other come together.
         is_restarted: whether applications start librdkafka's consumers again that reported a fatal error.
@@ -49,8 +49,8 @@ class Timing(NamedTuple):
         """Return how far a member's heartbeats have drifted while the group was at rest.
 
         Args:
-            number: which member, by arrival.
-            interval_ms: between its heartbeats.
+            number: number of the member, by arrival.
+            interval_ms: interval of its heartbeats.
         """
         return round(interval_ms * ((number + self.drift * (number + 1)) * GOLDEN % 1)) if self.drift else 0
 
@@ -58,7 +58,7 @@ class Timing(NamedTuple):
         """Return how long a consumer takes to give up partitions under KIP-848.
 
         Args:
-            recorded_ms: as its group's records show it; None where they don't.
+            recorded_ms: the time that its group's records show; None if they show none.
             library: its library.
         """
         return round(self.pace * (REVOKE_MS[library] if recorded_ms is None else recorded_ms))
@@ -67,7 +67,7 @@ class Timing(NamedTuple):
         """Return by how much a client comes later, or departs earlier.
 
         Args:
-            number: which arrival or departure, in any order.
+            number: number of the arrival or departure, in any order.
         """
         return round(SHIFT_MS * ((number + 1) * (self.drift + 1) * GOLDEN % 1)) if self.drift else 0
 
@@ -75,25 +75,27 @@ class Timing(NamedTuple):
 LIKELIEST = Timing()
 
 REVOKE_MS = {JAVA: 250, LIBRDKAFKA: 20}
-"""How long consumers of KIP-848 took to give up partitions, on average (``scripts/lab``): they do when they poll."""
+"""Mean time that consumers of KIP-848 took to give up partitions (``scripts/lab``): they do it when they poll."""
 
 TOGETHER = 0.3
-"""How often clients that come within one shift are drawn as coming together, in place of each with its own shift."""
+"""Probability that clients that come within one shift are drawn as coming together, instead of each with its own
+shift."""
 
 RESTARTED = 0.5
-"""How often an application is drawn as one that starts its consumer again after a fatal error; Java's throws it."""
+"""Probability that an application is drawn as one that restarts its consumer after a fatal error, which Java's client
+throws."""
 
 WAKE_MS = 1_000
-"""librdkafka's main loop sleeps so long at most."""
+"""Longest sleep of librdkafka's main loop."""
 
 
 def drawn_timing(draw: Random, settings: Settings, clients: Sequence[ClientLife]) -> Timing:
     """Return another timing than the likeliest: other times of heartbeats, and late or early joins of librdkafka.
 
     Args:
-        draw: where chance comes from.
-        settings: to be tried.
-        clients: who lives them.
+        draw: source of random numbers.
+        settings: the settings to try.
+        clients: the clients to simulate.
     """
     wake_ms = draw.choice((0, WAKE_MS, -JOIN_INTERVAL_MS)) if _is_waiting(settings, clients) else 0
     return Timing(
@@ -110,7 +112,7 @@ def timings_sentences(alternatives: Sequence[Settings], clients: Sequence[Client
 
     Args:
         alternatives: the settings of each alternative.
-        clients: who lives them.
+        clients: the clients to simulate.
     """
     yield (
         "The log does not show when in their interval heartbeats were sent: in the variants that make a range these "
@@ -139,7 +141,7 @@ def _revocations(settings: Settings) -> str:
 
 
 def _is_fatal(settings: Settings, clients: Sequence[ClientLife]) -> bool:
-    """Return whether members may get UNRELEASED_INSTANCE_ID, and applications have to do something about it."""
+    """Return whether members may get UNRELEASED_INSTANCE_ID, to which applications have to react."""
     is_static = settings.instance == PER_CLIENT or any(client.instance_id is not None for client in clients)
     libraries = {settings.library or client.library for client in clients}
     is_consumer = settings.protocol == "consumer" and settings.instance != NO_INSTANCE
@@ -153,11 +155,11 @@ def _is_waiting(settings: Settings, clients: Sequence[ClientLife]) -> bool:
 
 
 def moved(clients: Sequence[ClientLife], timing: Timing) -> list[ClientLife]:
-    """Return clients with the moments that a timing gives them.
+    """Return clients with their times changed by a timing.
 
     Args:
-        clients: as on record.
-        timing: of a simulation.
+        clients: the recorded clients.
+        timing: timing of a simulation.
     """
     if timing.is_together:
         arrivals = _gathered([visit.arrived_ms for client in clients for visit in client.visits])
@@ -183,10 +185,10 @@ def _gathered(moments: Sequence[int]) -> Mapping[int, int]:
 
 
 def _shifted(client: ClientLife, timing: Timing, numbers: Iterator[int]) -> Iterator[Visit]:
-    """Yield visits with shifted times: each lasts for some time at least, and restarts take as long as before.
+    """Yield visits with shifted times; each visit keeps a shortest duration, and restarts take as long as before.
 
     Args:
-        client: whose visits.
+        client: the client of the visits.
         timing: timing of the simulation.
         numbers: numbers of arrivals and departures.
     """

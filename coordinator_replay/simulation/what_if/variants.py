@@ -1,13 +1,13 @@
-"""Variants of a script: a time range of it, no restarts, other clients, or other moments that fit the record too.
+"""Variants of a script: a time range of it, no restarts, other clients, or other times that also fit the record.
 
-The log does not always show when and how a client departed. Such moments are drawn: ``drawn_course``.
+The log does not always show when and how a client departed. ``drawn_course`` draws such times.
 
-A rolled deployment replaces static members one after the other, and its moments show in join phases only. Under the
-classic protocol a static member sends nothing when it closes, so a join phase waits until its session is over. A
-member that joins in a phase and closes before the phase ends counts as there, and is removed one session after the
-end. If it is the leader, nobody assigns partitions, nothing is written, and the next generation comes a session later.
-So a skipped generation number, or members removed one session after a long phase, show that members did not all close
-at its start.
+A rolling deployment replaces static members one after the other, and only join phases show its times. Under the classic
+protocol, a static member sends nothing when it closes, so a join phase waits until its session is over. A member that
+joins in a phase and closes before the end of the phase counts as present, and is removed one session later. If it is
+the leader, no member assigns partitions, no record is written, and the next generation comes a session later. So a
+skipped generation number, or members removed one session after a long phase, show that members did not all close at its
+start.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,29 +18,29 @@ from random import Random
 from coordinator_replay.simulation.what_if.script import CLOSED, CRASHED, ClientLife, Life, Visit, Window
 
 TIMEOUT, UNLIKELY_TIMEOUT = 0.3, 0.05
-"""How often a departure that may be a session timeout is drawn as one: most clients that go are closed."""
+"""Probabilities that a departure that may be a session timeout is drawn as one; most departing clients are closed."""
 
 KILLED = 0.2
-"""How often a static member whose end is not on record is drawn as killed."""
+"""Probability that a static member whose end is not on record is drawn as killed."""
 
 LEFT_UNSEEN = 0.1
-"""How often a static member that may have left shortly before the end of the log is drawn as having left."""
+"""Probability that a static member that may have left shortly before the end of the log is drawn as having left."""
 
 ALIKE = 0.5
-"""How often all restarts are drawn as equally long: those of one deployment mostly are."""
+"""Probability that all restarts are drawn as equally long; in a deployment they mostly are."""
 
 LIKELY_PACE = 0.5
-"""How much of the longest time that it can have taken a deployment is simulated to take."""
+"""Simulated duration of a deployment, as a share of its longest possible duration."""
 
 
 def drawn_course(life: Life, draw: Random) -> Life:
-    """Return the life with what the log leaves open drawn: how dynamic members departed, when and how static ones did.
+    """Return the life with open facts drawn: how dynamic members departed, and when and how static members departed.
 
     Clients that came in one join phase come together in half of the courses, one after the other in the others.
 
     Args:
         life: the likeliest course.
-        draw: where chance comes from.
+        draw: source of random numbers.
     """
     delay = draw.choice((0.0, 1.0))
     share = draw.random() if draw.random() < ALIKE else None
@@ -67,13 +67,13 @@ def _drawn_visit(visit: Visit, draw: Random, delay: float, share: float | None) 
 
 
 def rolled_out(life: Life, draw: Random | None = None) -> Life:
-    """Return the life with its deployments one member after the other, where these were replaced so.
+    """Return the life with rolling deployments: members are replaced one after the other, if the record allows it.
 
-    Under the recorded settings that leaves the same record, if the same members lead, which chance decides.
+    Under the recorded settings this leaves the same record if the same members lead, which chance decides.
 
     Args:
-        life: any course of it.
-        draw: how long each deployment took is drawn from; None for half of the longest time.
+        life: any course of the life.
+        draw: source of random numbers for the durations of deployments; None for half of the longest time.
     """
     paces: dict[int, float] = {}
 
@@ -100,15 +100,14 @@ def rolled_out(life: Life, draw: Random | None = None) -> Life:
 def in_range(clients: Sequence[ClientLife], start_ms: int, end_ms: int, lead_ms: int) -> tuple[ClientLife, ...]:
     """Return the clients of a time range.
 
-    Clients that were in the group at its start join some time before it, the lead. Clients that were away without
-    having left do so too: a member that died, or a static one, is on record until its session is over or it comes
-    back.
+    Clients that were in the group at its start join earlier, by the lead time. So do clients that were away without
+    having left: a dead or static member is on record until its session ends or it comes back.
 
     Args:
         clients: clients of the whole life.
-        start_ms: from then on; who left before is left out.
-        end_ms: the first millisecond left out.
-        lead_ms: the lead.
+        start_ms: the begin of the range; clients that left earlier are left out.
+        end_ms: the end of the range, not included.
+        lead_ms: the lead time.
     """
     lives = []
     for client in clients:
@@ -162,7 +161,10 @@ def without_restarts(clients: Sequence[ClientLife]) -> tuple[ClientLife, ...]:
 
 
 def with_members(clients: Sequence[ClientLife], count: int) -> tuple[ClientLife, ...]:
-    """Return a given number of clients: the first on record, and if too few, copies of the first that never leave."""
+    """Return a given number of clients: the first on record.
+
+    If there are too few, add copies of the first clients, which never leave.
+    """
     kept = list(clients[:count])
     for number in range(len(kept), count):
         model = clients[0]
@@ -180,10 +182,10 @@ def with_members(clients: Sequence[ClientLife], count: int) -> tuple[ClientLife,
 
 
 GAP_MS = 1_000
-"""How long after a member was closed the one in its place is taken to join."""
+"""Assumed time from the close of a member to the join of its replacement."""
 
 Place = tuple[list[Visit], int]
-"""A visit: those of a client, and its place among them."""
+"""A visit, as the visits of its client and its index among them."""
 
 
 @dataclass(kw_only=True)
@@ -192,9 +194,9 @@ class RecordedPhase:
 
     Attributes:
         done_ms: its end.
-        left_out: generations before it that nobody assigned partitions in.
+        left_out: number of generations before it without an assignment.
         session_ms: session timeout of the static members removed in it.
-        removed: the last visits of these; the leader's is the last one.
+        removed: the last visits of these members; the leader's visit comes last.
         has_leader: whether the leader is among them.
         arrived: visits that began in it.
     """
@@ -210,14 +212,14 @@ class RecordedPhase:
         """Remove a static member in this phase.
 
         Args:
-            place: its last visit.
-            is_leader: whether it has led the generation before.
+            place: the last visit of the member.
+            is_leader: whether it led the generation before.
         """
         self.removed.insert(len(self.removed) if is_leader else 0, place)
         self.has_leader |= is_leader
 
     def is_after(self, before: "RecordedPhase", heartbeat_ms: int) -> bool:
-        """Return whether its removed members were closed while the phase before it, which removed others, went on."""
+        """Return whether its removed members were closed during the phase before it, which removed other members."""
         over_ms = self.done_ms - before.done_ms - self.session_ms
         return bool(self.removed and before.removed) and over_ms <= heartbeat_ms
 
@@ -230,14 +232,14 @@ def unseen(phases: Iterable[RecordedPhase], start_ms: int, end_ms: int) -> float
 
 
 def roll_out(phases: Sequence[RecordedPhase], heartbeat_ms: int) -> int:
-    """Note when members may have been closed and replaced one after the other, where phases show that they were.
+    """Note the times at which members may have been closed and replaced one after the other, if phases show this.
 
     Args:
-        phases: of a group, in order.
-        heartbeat_ms: the interval of its members.
+        phases: the phases of a group, in order.
+        heartbeat_ms: the heartbeat interval of its members.
 
     Returns:
-        How many members were replaced so.
+        The number of members that were replaced in this way.
     """
     count, is_rest = 0, False
     for phase, following in zip_longest(phases, phases[1:]):
@@ -262,13 +264,13 @@ def roll_out(phases: Sequence[RecordedPhase], heartbeat_ms: int) -> int:
 def _windows(
     phase: RecordedPhase, own: Sequence[Place], rest: Sequence[Place], joined_ms: int
 ) -> list[tuple[Place, Window]]:
-    """Return when each member of a deployment may have been closed: soon after the first one, or any time.
+    """Return when each member of a deployment may have been closed: soon after the first member, or at any time.
 
     Args:
-        phase: whose generation has the members in their place.
+        phase: the phase whose generation has their replacements.
         own: members removed in it.
         rest: members that are removed one session later.
-        joined_ms: how long after the first one was closed the others had joined.
+        joined_ms: time from the close of the first member to the joins of the others.
     """
     if not own or not (phase.left_out or rest):
         return []
@@ -279,7 +281,7 @@ def _windows(
     for number, place in enumerate(own):
         latest_ms = begin_ms + (end_ms - begin_ms) * number // steps
         earliest_ms = min(begin_ms + joined_ms, latest_ms) if number else begin_ms
-        # It was still going on when the phase that was left out was over.
+        # The deployment was still in progress when the skipped phase ended.
         windows.append((place, Window(latest_ms if rest else earliest_ms, latest_ms, rollout_ms=begin_ms)))
     for number, place in enumerate(rest, 1):
         latest_ms = end_ms + phase.session_ms * number // (len(rest) + 1)
