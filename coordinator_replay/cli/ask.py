@@ -6,7 +6,7 @@ command runs, so that ``--help`` stays quick.
 """
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,7 @@ from coordinator_replay.cli.answers import (
     say_notes,
     several_groups_argument,
     show,
+    show_part,
     show_rows,
     who_options,
 )
@@ -51,6 +52,9 @@ if TYPE_CHECKING:
     from coordinator_replay.api import Described
     from coordinator_replay.query.findings import Finding
     from coordinator_replay.query.who import Who
+
+_MOST_MEMBERS = 16
+"""Largest number of lines of a table of members of several groups: a screen with the lines below it."""
 
 
 @warehouse_command(
@@ -106,16 +110,31 @@ def groups(
         show(common, open_warehouse(common).groups(at=at, types=types, states=wanted, who=who))
 
 
+def _member_columns(row_type: type, kinds: Collection[str]) -> list[AnswerColumn]:
+    """Return the columns of members in groups of some kinds."""
+    columns = columns_for(row_type, kinds)
+    if STREAMS not in kinds:
+        return columns
+    # Tasks are shown by subtopology; the partitions of topics follow from them.
+    return [replace(column, rank=LAST) if column.name.endswith("_assignment") else column for column in columns]
+
+
+def _print_members(common: Common, descriptions: "Sequence[Described]") -> None:
+    """Print the members of several groups as one table of limited length that names their groups."""
+    kinds = {kind for description in descriptions for kind in description.kinds}
+    columns = [
+        replace(column, rank=1) if column.name == "group_id" else column
+        for column in _member_columns(descriptions[0].row_type, kinds)
+    ]
+    members = [member for description in descriptions for member in description]
+    show_part(common, members, _MOST_MEMBERS, "member", columns)
+
+
 def _print_description(common: Common, description: "Described", *, has_group: bool = True) -> None:
     # Programs get the same fields for every group, people only the fields of its type.
     kinds = description.kinds if common.output == "table" else (STREAMS, SHARE, CLASSIC_MEMBERS, COORDINATORS)
     group_columns = columns_for(type(description.group), kinds)
-    member_columns = columns_for(description.row_type, kinds)
-    if STREAMS in kinds:
-        # Tasks are shown by subtopology; the partitions of topics follow from them.
-        member_columns = [
-            replace(column, rank=LAST) if column.name.endswith("_assignment") else column for column in member_columns
-        ]
+    member_columns = _member_columns(description.row_type, kinds)
     if common.output == "table":
         if has_group:
             show_rows(common, group_columns, [description.group])
@@ -166,8 +185,11 @@ def describe(
         show_rows(
             common, columns_for(type(descriptions[0].group), kinds), [description.group for description in descriptions]
         )
+    is_one_table = common.output == "table" and (is_state or (is_members and len(descriptions) > 1))
+    if is_one_table and is_members:
+        _print_members(common, descriptions)
     for number, description in enumerate(descriptions):
-        if not (is_state and common.output == "table"):
+        if not is_one_table:
             if number and common.output == "table":
                 click.echo()
             _print_description(common, description, has_group=not is_members)

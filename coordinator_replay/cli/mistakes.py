@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import click
 
+from coordinator_replay.cli import work
 from coordinator_replay.query.similar import nearest
 
 _OPTIONS: Mapping[str, Sequence[str]] = {
@@ -62,6 +63,9 @@ _OF_KAFKAS_TOOLS: Mapping[str, str] = {
 }
 
 
+_SEVERAL_GROUPS = "describe and offsets take several, and --name takes a pattern"
+
+
 def explained(problem: click.UsageError) -> str:
     """Return the message for a command that can't be run as it was typed."""
     if isinstance(problem, click.NoSuchOption):
@@ -70,9 +74,12 @@ def explained(problem: click.UsageError) -> str:
         return f"{problem.format_message().rstrip('.')}: {_first_sentence(problem.param.help)}"
     message = problem.format_message()
     if "unexpected extra argument" in message:
-        statement = problem.ctx is not None and problem.ctx.command.name == "sql"
-        what = "a statement" if statement else "a name, or a time with blanks,"
-        return f"{message}: {what} must stand in quotes."
+        command = None if problem.ctx is None else problem.ctx.command
+        if command is not None and command.name == "sql":
+            return f"{message}: a statement must stand in quotes."
+        takes_one = any(param.name == "group" and param.nargs == 1 for param in (command.params if command else ()))
+        several = f" It takes one GROUP; {_SEVERAL_GROUPS}." if takes_one else ""
+        return f"{message}: a name, or a time with blanks, must stand in quotes.{several}"
     return message
 
 
@@ -94,6 +101,9 @@ def _unknown_option(problem: click.NoSuchOption) -> str:
 
 def unknown_command(typed: str, known: Sequence[str]) -> str:
     """Return the message for a command that does not exist."""
+    query = typed.lower().replace("_", "-")
+    if query in {saved.name for saved in work.Warehouse.saved_queries()}:
+        return f"No such command {typed!r}. It is a saved query: sql --query {query}"
     near = _meant(typed.lower(), known, _COMMANDS) or nearest(typed, known)
     hint = f"Did you mean {near!r}?" if near else "--help lists the commands."
     return f"No such command {typed!r}. {hint}"

@@ -94,7 +94,8 @@ def terminal_width(*, err: bool = False) -> int | None:
     return shutil.get_terminal_size().columns if (sys.stderr if err else sys.stdout).isatty() else None
 
 
-def _styled(text: str, **style: object) -> str:
+def styled(text: str, **style: object) -> str:
+    """Return a text in a style, as click.style takes it; plain where styles are not wanted."""
     return click.style(text, **style) if wants_styles() else text  # type: ignore[arg-type]  # as click names them
 
 
@@ -128,7 +129,7 @@ def print_table(
     )
     ends = list(accumulate(map(len, table.rows)))
     printed = table.rows[: bisect_right(ends, most_lines)]
-    head = [*([_styled(table.date, dim=True)] if table.date else []), _styled(table.heading, bold=True)]
+    head = [*([styled(table.date, dim=True)] if table.date else []), styled(table.heading, bold=True)]
     lines = [*head, *chain.from_iterable(printed)]
     pager = pager_command() if seen is not None and any(_too_wide(line, seen) for line in lines) else None
     if pager is not None and show_in_pager(lines, pager):
@@ -231,7 +232,7 @@ def print_text(text: str, *, indent: str = "", style: Mapping[str, object] | Non
     """
     end_waiting()
     for line in text_lines(text, indent=indent, err=err):
-        click.echo(_styled(line, **style) if style else line, err=err)
+        click.echo(styled(line, **style) if style else line, err=err)
 
 
 def severity_style(severity: str) -> Mapping[str, object]:

@@ -1,21 +1,28 @@
-"""Output of one rebalance for people: first the reason, then the costs, then the records of the evidence."""
+"""Output of rebalances for people: first the reason, then the costs, then the records of the evidence."""
 
 from collections import Counter
 from typing import TYPE_CHECKING
 
+import click
+
 from coordinator_replay.cli import work
-from coordinator_replay.cli.output import print_text
+from coordinator_replay.cli.output import styled, terminal_width, text_lines
+from coordinator_replay.cli.waiting import end_waiting
 from coordinator_replay.listing import counted, counted_as, listed, ranges_by_topic
 from coordinator_replay.times import moment_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
+    from coordinator_replay.api.answers import Reasons
     from coordinator_replay.query.hold_ups import HoldUp
     from coordinator_replay.query.rebalances import Rebalance
 
 _MOST_NAMED = 8
 """Largest number of partitions or members that a line names; the rest is counted."""
+
+_MOST_LINES = 22
+"""Largest number of lines about several rebalances on a terminal: the basis and the prompt fit below."""
 
 
 def _duration(rebalance: "Rebalance") -> str:
@@ -61,35 +68,91 @@ def _times(reasons: "Sequence[str]") -> "list[tuple[str, int]]":
     return list(Counter(reasons).items())
 
 
-def print_reason(rebalance: "Rebalance", hold_up: "HoldUp | None" = None) -> None:
-    """Print one rebalance with its reason.
+def reason_lines(rebalance: "Rebalance", hold_up: "HoldUp | None" = None) -> list[str]:
+    """Return the lines about one rebalance: the first one names it, the others say why it was and what it cost.
 
     Args:
         rebalance: the rebalance.
         hold_up: the member that blocked it, if there was one.
     """
+    texts = [_duration(rebalance)]
+    if rebalance.members_after is not None:
+        texts.append(_cost(rebalance))
+    if hold_up is not None and hold_up.waited_ms >= work.SHORT_WAIT_MS:
+        texts.append(_blocked(hold_up))
+    texts += [f"- {fact}" for fact in rebalance.evidence or ()]
+    if rebalance.reasons and len(rebalance.reasons) > 1:
+        reasons = [reason.rstrip(".") for reason in rebalance.reasons]
+        texts.append(f"reasons of the coordinator: {listed(reasons, _MOST_NAMED, '; ')}")
+    if rebalance.client_reasons:
+        given = [
+            f"{reason} ({times:,} times)" if times > 1 else reason for reason, times in _times(rebalance.client_reasons)
+        ]
+        texts.append(f"reasons of clients: {listed(given, _MOST_NAMED, '; ')}")
+    if rebalance.alternatives:
+        texts.append(f"could also be: {', '.join(rebalance.alternatives)}")
+    if rebalance.exactness_note is not None:
+        texts.append(rebalance.exactness_note)
+    return [*text_lines(_heading(rebalance)), *(line for text in texts for line in text_lines(text, indent="  "))]
+
+
+def _heading(rebalance: "Rebalance") -> str:
     began = rebalance.started_at or rebalance.completed_at
     sure = f", {rebalance.confidence}" if rebalance.confidence else ""
     when = "at an unknown time" if began is None else f"{'by ' * rebalance.is_end_open}{moment_text(began)}"
     matched = " (matched by an alternative)" if rebalance.matched_by == "alternative" else ""
     parts = [when, rebalance.group_id, rebalance.number, f"{rebalance.cause or 'UNKNOWN'}{sure}{matched}"]
-    print_text("  ".join(filter(None, parts)), style={"bold": True})
-    print_text(_duration(rebalance), indent="  ")
-    if rebalance.members_after is not None:
-        print_text(_cost(rebalance), indent="  ")
-    if hold_up is not None and hold_up.waited_ms >= work.SHORT_WAIT_MS:
-        print_text(_blocked(hold_up), indent="  ")
-    for fact in rebalance.evidence or ():
-        print_text(f"- {fact}", indent="  ")
-    if rebalance.reasons and len(rebalance.reasons) > 1:
-        reasons = [reason.rstrip(".") for reason in rebalance.reasons]
-        print_text(f"reasons of the coordinator: {listed(reasons, _MOST_NAMED, '; ')}", indent="  ")
-    if rebalance.client_reasons:
-        given = [
-            f"{reason} ({times:,} times)" if times > 1 else reason for reason, times in _times(rebalance.client_reasons)
-        ]
-        print_text(f"reasons of clients: {listed(given, _MOST_NAMED, '; ')}", indent="  ")
-    if rebalance.alternatives:
-        print_text(f"could also be: {', '.join(rebalance.alternatives)}", indent="  ")
-    if rebalance.exactness_note is not None:
-        print_text(rebalance.exactness_note, indent="  ")
+    return "  ".join(filter(None, parts))
+
+
+def print_reasons(reasons: "Reasons", *, is_wide: bool) -> None:
+    """Print rebalances in log order, with a blank line between them.
+
+    On a terminal, only the latest ones are explained, as far as ``_MOST_LINES`` allow. Of those before them it gets the
+    first line, or their number.
+
+    Args:
+        reasons: the rebalances.
+        is_wide: whether a terminal gets all of them in full.
+    """
+    blocks = [reason_lines(reason, reasons.hold_ups.get(reason.rebalance_id)) for reason in reasons]
+    opening = [line for sentence in reasons.summary for line in text_lines(sentence)]
+    first_named, first_explained = 0, 0
+    if terminal_width() is not None and not is_wide:
+        first_named, first_explained = _shown_places(blocks, _MOST_LINES - len(opening))
+    end_waiting()
+    _echo(opening)
+    if first_explained:
+        if opening:
+            click.echo()
+        _echo([name for name, *_ in blocks[first_named:first_explained]])
+        earlier = f"{counted(first_named, 'earlier rebalance')}, and the evidence of all" if first_named else "Evidence"
+        _echo(text_lines(f"{earlier}: --wide, or --at TIME for one."))
+    for number, (name, *lines) in enumerate(blocks[first_explained:]):
+        if number or opening or first_explained:
+            click.echo()
+        click.echo(styled(name, bold=True))
+        _echo(lines)
+
+
+def _echo(lines: "Iterable[str]") -> None:
+    for line in lines:
+        click.echo(line)
+
+
+def _shown_places(blocks: "Sequence[Sequence[str]]", most_lines: int) -> tuple[int, int]:
+    """Return the place of the first rebalance that is named, and of the first that is explained; the last always is.
+
+    Args:
+        blocks: the lines about each rebalance.
+        most_lines: lines for all of them, blank ones included.
+    """
+    if sum(len(block) + 1 for block in blocks) <= most_lines:
+        return 0, 0
+    explained = len(blocks) - 1
+    # The blank line and the hint below the names take two lines.
+    left = most_lines - len(blocks[explained]) - 1 - 2
+    while explained and len(blocks[explained - 1]) + explained <= left:
+        explained -= 1
+        left -= len(blocks[explained]) + 1
+    return max(explained - max(left, 0), 0), explained

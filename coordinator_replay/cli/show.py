@@ -20,8 +20,8 @@ from coordinator_replay.cli.answers import (
 )
 from coordinator_replay.cli.option_types import MARK
 from coordinator_replay.cli.options import Common, open_warehouse, warehouse_command
-from coordinator_replay.cli.output import print_text, to_json
-from coordinator_replay.cli.reasons import print_reason
+from coordinator_replay.cli.output import to_json
+from coordinator_replay.cli.reasons import print_reasons
 from coordinator_replay.cli.settings import known_option, settings_of
 from coordinator_replay.cli.waiting import end_waiting
 from coordinator_replay.errors import UsageError
@@ -63,19 +63,15 @@ def why(common: Common, **asked: Any) -> None:
     """Explain each rebalance of GROUP, or of all groups: its cause, how sure that is, and the evidence for it.
 
     With --at, it explains only the rebalance in progress at that time, or else the last one before it. If a classic
-    rebalance may have begun by then, it is explained as well: its join phase leaves no record. More than ten rebalances
-    begin with a summary. With --output json and csv, it prints the same as rebalances.
+    rebalance may have begun by then, it is explained as well: its join phase leaves no record. More than five
+    rebalances begin with a summary, and a terminal gets the latest that fit; --wide explains all. With --output json
+    and csv, it prints the same as rebalances.
     """
     reasons = open_warehouse(common).why(**asked)
     if common.output != "table":
         show(common, reasons)
         return
-    for sentence in reasons.summary:
-        print_text(sentence)
-    for number, reason in enumerate(reasons):
-        if number or reasons.summary:
-            click.echo()
-        print_reason(reason, reasons.hold_ups.get(reason.rebalance_id))
+    print_reasons(reasons, is_wide=common.wide)
     say_notes(reasons)
 
 

@@ -89,7 +89,9 @@ def _print_groups(summary: "Summary") -> None:
         by_severity = ((name, summary.findings.get(name, 0)) for name in ("error", "warning", "info"))
         severities = ", ".join(f"{n:,} {name}" for name, n in by_severity if n)
         new = summary.new_findings.total()
-        click.echo(f"{counted(summary.findings.total(), 'finding')}, {new:,} found by no audit before: {severities}.")
+        has_read = summary.run.records_decoded or summary.run.records_quarantined
+        since = "found by no audit before" if has_read else "found first by the last audit that read new records"
+        click.echo(f"{counted(summary.findings.total(), 'finding')}, {new:,} {since}: {severities}.")
 
 
 def print_summary(summary: "Summary", history: "Completeness", form: str, *, seconds: float) -> None:

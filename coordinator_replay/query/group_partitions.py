@@ -76,7 +76,7 @@ def unaudited_reason(warehouse: Tables, group: str) -> str | None:
     if count is None:
         return f"only {_only(audited)}" if audited else None
     partition = log_partition_of(group, count)
-    return None if partition in audited else f"its log partition {partition} was not audited"
+    return None if partition in audited else f"audits have read no record of its log partition {partition}"
 
 
 def _only(audited: Collection[int]) -> str:
@@ -102,6 +102,6 @@ def unaudited_note(warehouse: Tables) -> str | None:
     if not missing:
         return None
     return (
-        f"{len(missing)} of the {count} partitions of {OFFSETS_TOPIC} were not audited ({listed(missing, 10)}): "
-        "groups in them are not in this warehouse."
+        f"Audits have read no record of {len(missing)} of the {count} partitions of {OFFSETS_TOPIC} "
+        f"({listed(missing, 10)}): this warehouse knows no group in them."
     )

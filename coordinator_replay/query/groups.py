@@ -228,7 +228,7 @@ def unrecorded_states_note(groups: Sequence[Group], states: Sequence[str]) -> st
         return None
     return (
         f"No group is recorded as {' or '.join(unrecorded)}: a classic group writes no record until its rebalance is "
-        "over, and until then shows the state before, unless brokers' logs (audit --broker-log) say more. "
+        "over. Until that record it has the state before; only brokers' logs (audit --broker-log) show more. "
         "findings --rule silent_group and sql --query last-commits show "
         "which groups have been silent, and since when."
     )
@@ -354,6 +354,9 @@ def lively_groups(warehouse: Tables, start: datetime | None = None, end: datetim
     return [name for (name,) in warehouse.rows(_LIVELY, start=start, end=end)]
 
 
+_PATTERN_HINT = "describe and offsets take a pattern in place of a group, other commands take it as --name"
+
+
 def check_group(warehouse: Tables, group: str) -> None:
     """Make sure that the tables know a group, at any time.
 
@@ -364,6 +367,8 @@ def check_group(warehouse: Tables, group: str) -> None:
     if warehouse.rows(_GROUP_NAMES, group=group):
         return
     covered = warehouse.coverage
+    if any(sign in group for sign in "*?["):
+        raise UsageError(f"no group is called {group!r}: {_PATTERN_HINT}")
     similar = did_you_mean(group, group_names(warehouse))
     hint = similar and f"; {similar}"
     if (unaudited := unaudited_reason(warehouse, group)) is not None:

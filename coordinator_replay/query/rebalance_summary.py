@@ -18,7 +18,7 @@ _CLIENTS = """
     FROM member_timeline WHERE cluster = $cluster {of_groups} GROUP BY group_id, member_id
 """
 
-MOST_UNSUMMED = 10
+MOST_UNSUMMED = 5
 """Largest number of rebalances without a summary: so few can be read one by one."""
 
 _MOST_NAMED = 3

@@ -178,7 +178,8 @@ def _form_that_works(text: str) -> str | None:
         first, second, year, rest = slashed.groups()
         months = [(month, day) for month, day in ((first, second), (second, first)) if int(month) <= 12]
         dates = dict.fromkeys(f"{year}-{month:>02}-{day:>02}{rest}" for month, day in months)
-        return " or ".join(f'"{date}"' if " " in date else date for date in dates) or None
+        written = " or ".join(f'"{date}"' if " " in date else date for date in dates)
+        return written if rest or not written else f"{written}, and a time of day with it in quotes"
     if (clock := _CLOCK_WITH_DOT.fullmatch(text)) is not None:
         return f"{clock[1]}:{clock[2]}, if this is a time of the log's last day"
     return None

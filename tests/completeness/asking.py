@@ -43,7 +43,9 @@ _ENDED = "was in force until"
 """In notes on what ended an offset."""
 _ELSEWHERE = "Only log partition"
 """How a note on groups of other log partitions begins, which says nothing about those that were audited."""
-_OPEN = re.compile(r"on record|not complete|may have existed|is not known|was not audited|before the start of the log")
+_OPEN = re.compile(
+    r"on record|not complete|may have existed|is not known|audits have read no record|before the start of the log"
+)
 """What an answer that leaves something open says in its notes, or in the error it raises."""
 
 

@@ -61,7 +61,7 @@ def test_who_did_it_most_and_what_the_groups_have_in_common(warehouse: Tables):
 
 
 def test_few_rebalances_are_read_one_by_one(warehouse: Tables):
-    assert summary_between(warehouse, many(warehouse)[:10], None, None) == []
+    assert summary_between(warehouse, many(warehouse)[:5], None, None) == []
     three = summary_between(warehouse, many(warehouse)[:11], None, None)
     assert len(three) == 3
 

@@ -104,6 +104,7 @@ def test_every_form_that_a_message_advises_is_taken():
     [
         ("11/21/2026 08:32", ["2026-11-21 08:32"]),
         ("21/11/2026 08:32", ["2026-11-21 08:32"]),
+        ("11/21/2026", ["2026-11-21"]),
         ("03/04/2026", ["2026-03-04", "2026-04-03"]),
         ("08.32", ["08:32"]),
     ],
@@ -114,6 +115,8 @@ def test_a_form_that_could_mean_two_times_is_refused_with_those_that_work(text: 
     for form in forms:
         assert form in str(refused.value)
         resolved(form)
+    is_date = "/" in text and " " not in text
+    assert ("a time of day with it in quotes" in str(refused.value)) == is_date
 
 
 @pytest.mark.parametrize(
