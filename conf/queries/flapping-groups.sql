@@ -1,4 +1,4 @@
--- Groups that rebalance most often, with the usual cause, the busiest hour and the longest pause in commits. With is_at_least there may be more rebalances.
+-- Groups that rebalance most often, with the most frequent cause and its count, the busiest hour and the longest pause in commits. With is_at_least there may be more rebalances.
 -- param from time: rebalances that ended at this time or later
 -- param threshold number = 2: rebalances from which a group counts
 WITH chosen AS (
@@ -13,10 +13,11 @@ busiest AS (
 ),
 causes AS (SELECT group_id, coalesce(cause, 'UNKNOWN') AS cause, count(*) AS rebalances FROM chosen GROUP BY ALL),
 most AS (SELECT group_id, max(rebalances) AS rebalances FROM causes GROUP BY group_id),
--- Of causes that are as frequent, the first by name.
-usual AS (SELECT group_id, min(cause) AS usual_cause FROM causes JOIN most USING (group_id, rebalances) GROUP BY group_id)
+-- Causes that are equally frequent are all named.
+usual AS (SELECT group_id, string_agg(DISTINCT cause, ' or ' ORDER BY cause) AS usual_cause, max(rebalances) AS usual_cause_count
+          FROM causes JOIN most USING (group_id, rebalances) GROUP BY group_id)
 SELECT group_id, min(group_type) AS group_type, count(*) AS rebalances,
-       min(usual_cause) AS usual_cause,
+       min(usual_cause) AS usual_cause, min(usual_cause_count) AS usual_cause_count,
        min(busiest.rebalances) AS peak_per_hour, min(busiest.hour) AS peak_hour, max(commit_pause_ms) AS longest_commit_pause_ms,
        min(coalesce(started_at, completed_at)) AS first_at, max(coalesce(started_at, completed_at)) AS last_at,
        group_id IN (SELECT group_id FROM incomplete_groups WHERE cluster = $cluster AND coalesce($from <= until, true)) AS is_at_least

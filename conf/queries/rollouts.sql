@@ -1,4 +1,4 @@
--- Rollouts: restarts of a group's members that follow each other, with what they cost, the most expensive first. With is_at_least they cost this or more.
+-- Rollouts: restarts of a group's members that follow each other, with what they cost, the most expensive first. A restart is a member that left and one that came back under its group.instance.id or client id; under new client ids, restarts count only if all members were replaced. With is_at_least they cost this or more.
 -- param group text: only this group
 -- param from time: rollouts that ended then or later
 -- param to time: rollouts that began before this time
@@ -10,46 +10,88 @@ WITH stays AS (
            CASE WHEN count(to_offset) = count(*) THEN max(valid_to) END AS left_at,
            -- When a member joined that was there before its first record is not on record.
            coalesce(arg_min(is_begin_open, from_offset), false) AS is_begin_open,
-           min(client_id) AS client_id, min(client_host) AS client_host
+           min(client_id) AS client_id, min(client_host) AS client_host,
+           CASE WHEN min(instance_id) IS NULL THEN 'client ' || min(client_id) ELSE 'instance ' || min(instance_id) END AS name
     FROM member_timeline
     WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group)
     GROUP BY group_id, member_id
+), ways AS (
+    -- Each member by its name, and all members of a group together, for deployments that change the names.
+    SELECT *, name AS way, true AS is_named FROM stays WHERE name IS NOT NULL
+    UNION ALL SELECT *, '', false FROM stays
+), steps AS (
+    SELECT *, joined_at AS moment, 1 AS step FROM ways WHERE joined_at IS NOT NULL AND NOT is_begin_open
+    UNION ALL SELECT *, left_at, -1 FROM ways WHERE left_at IS NOT NULL
+), levels AS (
+    -- Joins up to a number of members alternate with departures from it: each is beside those that it can be paired with.
+    SELECT *, CASE WHEN step = 1 THEN 0 ELSE 1 END
+              + sum(step) OVER (PARTITION BY group_id, way ORDER BY moment, step, member_id ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS level
+    FROM steps
+), beside AS (
+    SELECT *, lag(moment) OVER before AS other_at, lag(step) OVER before AS other_step, lag(member_id) OVER before AS other_member,
+           lag(left_at) OVER before AS other_left_at, lag(client_id) OVER before AS other_client, lag(client_host) OVER before AS other_host
+    FROM levels
+    WINDOW before AS (PARTITION BY group_id, way, level ORDER BY moment, step, member_id)
+), fitted AS (
+    -- A successor joins after the departure, or up to a minute before it; then both were there for longer than that minute.
+    SELECT *, CASE WHEN other_step = step OR other_member = member_id THEN 0
+                   WHEN step = 1 AND epoch_ms(moment) - epoch_ms(other_at) <= $gap * 60000 THEN 1
+                   WHEN step = -1 AND epoch_ms(moment) - epoch_ms(other_at) <= 60000 AND coalesce(epoch_ms(moment) - epoch_ms(joined_at) > 60000, true)
+                        AND coalesce(epoch_ms(other_left_at) - epoch_ms(other_at) > 60000, true) THEN 1
+                   ELSE 0 END AS fits
+    FROM beside
+), chains AS (
+    SELECT *, sum(1 - fits) OVER (PARTITION BY group_id, way, level ORDER BY moment, step, member_id ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS chain
+    FROM fitted
+), places AS (
+    SELECT *, row_number() OVER (PARTITION BY group_id, way, level, chain ORDER BY moment, step, member_id) AS place FROM chains
 ), restarts AS (
-    -- A member that joined soon after another one left, or up to a minute before: a restart has another member id, and
-    -- may have another client id.
-    SELECT came.group_id, came.member_id, came.client_id, came.client_host, came.joined_at AS restarted_at,
-           min(CASE WHEN gone.left_at < came.joined_at THEN gone.left_at ELSE came.joined_at END) AS begun_at
-    FROM stays AS came JOIN stays AS gone
-      ON gone.group_id = came.group_id AND gone.member_id <> came.member_id AND gone.joined_at < came.joined_at
-     AND epoch_ms(came.joined_at) - epoch_ms(gone.left_at) BETWEEN -60000 AND $gap * 60000
-    WHERE NOT came.is_begin_open
-    GROUP BY came.group_id, came.member_id, came.client_id, came.client_host, came.joined_at
+    -- The second step of a chain goes with the first one, the fourth with the third: no departure and no join has two partners.
+    SELECT group_id, is_named, other_at AS begun_at, moment AS ended_at, CASE WHEN step = 1 THEN moment ELSE other_at END AS restarted_at,
+           CASE WHEN step = 1 THEN member_id ELSE other_member END AS member_id, CASE WHEN step = 1 THEN client_id ELSE other_client END AS client_id,
+           CASE WHEN step = 1 THEN client_host ELSE other_host END AS client_host
+    FROM places WHERE place % 2 = 0
 ), marked AS (
-    SELECT *, CASE WHEN epoch_ms(restarted_at) - lag(epoch_ms(restarted_at)) OVER (PARTITION BY group_id ORDER BY restarted_at, member_id)
-                        <= $gap * 60000 THEN 0 ELSE 1 END AS is_first
+    SELECT *, CASE WHEN epoch_ms(restarted_at) - lag(epoch_ms(restarted_at)) OVER (PARTITION BY group_id, is_named ORDER BY restarted_at, member_id)
+                        <= $gap * 60000 THEN 0 ELSE 1 END AS is_first,
+           max(CASE WHEN is_named THEN restarted_at END)
+               OVER (PARTITION BY group_id ORDER BY restarted_at ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS named_before,
+           min(CASE WHEN is_named THEN restarted_at END)
+               OVER (PARTITION BY group_id ORDER BY restarted_at ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS named_after
     FROM restarts
 ), numbered AS (
     SELECT *, sum(is_first) OVER (
-        PARTITION BY group_id ORDER BY restarted_at, member_id ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS number
+        PARTITION BY group_id, is_named ORDER BY restarted_at, member_id ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS number
     FROM marked
 ), runs AS (
-    SELECT group_id, number, min(begun_at) AS first_at, max(restarted_at) AS last_at, count(*) AS restarts,
+    SELECT group_id, is_named, number, min(begun_at) AS first_at, max(restarted_at) AS last_at, max(ended_at) AS ended_at,
+           min(restarted_at) AS first_joined_at, count(*) AS restarts,
            count(DISTINCT client_id) AS clients, count(DISTINCT client_host) AS hosts, min(client_id) AS first_client,
            max(client_id) AS last_client
     FROM numbered
-    GROUP BY group_id, number
+    GROUP BY group_id, is_named, number
     HAVING count(*) >= $threshold AND coalesce(max(restarted_at) >= $from, true) AND coalesce(min(begun_at) < $to, true)
+       -- Where members come back under their names, others that come are not their successors.
+       AND (is_named OR NOT bool_or(coalesce(epoch_ms(restarted_at) - epoch_ms(named_before) <= $gap * 60000, false)
+                                    OR coalesce(epoch_ms(named_after) - epoch_ms(restarted_at) <= $gap * 60000, false)))
+), rollouts AS (
+    SELECT * FROM runs
+    -- A member that went and another one that came are a restart under a new name only where nobody of the old ones stayed.
+    WHERE is_named OR NOT EXISTS (
+        SELECT 1 FROM stays
+        WHERE stays.group_id = runs.group_id AND coalesce(stays.joined_at < runs.first_joined_at, true)
+          AND coalesce(stays.left_at > runs.ended_at, true))
 )
-SELECT runs.group_id, first_at, last_at, restarts, count(rebalance_id) AS rebalances,
+SELECT rollouts.group_id, first_at, last_at, restarts, count(rebalance_id) AS rebalances,
        CAST(sum(unowned_ms_total) AS BIGINT) AS unowned_ms_total, CAST(sum(commit_pause_ms) AS BIGINT) AS commit_pause_ms_total,
        clients, hosts, CASE WHEN clients > 1 THEN first_client || ' to ' || last_client ELSE first_client END AS some_clients,
        -- The join phase of a classic group leaves no record.
-       runs.group_id IN (SELECT group_id FROM incomplete_groups WHERE cluster = $cluster)
+       rollouts.group_id IN (SELECT group_id FROM incomplete_groups WHERE cluster = $cluster)
        OR coalesce(bool_or(group_type = 'classic' OR NOT coalesce(rebalances.is_exact, false)), false) AS is_at_least
-FROM runs LEFT JOIN rebalances
-  ON rebalances.cluster = $cluster AND rebalances.group_id = runs.group_id
+FROM rollouts LEFT JOIN rebalances
+  ON rebalances.cluster = $cluster AND rebalances.group_id = rollouts.group_id
  AND coalesce(started_at, began_by, completed_at) >= first_at
  AND coalesce(started_at, began_by, completed_at) <= last_at + INTERVAL 1 MINUTE
-GROUP BY runs.group_id, number, first_at, last_at, restarts, clients, hosts, first_client, last_client
-ORDER BY unowned_ms_total DESC NULLS LAST, commit_pause_ms_total DESC NULLS LAST, rebalances DESC, runs.group_id, first_at
+GROUP BY rollouts.group_id, is_named, number, first_at, last_at, restarts, clients, hosts, first_client, last_client
+ORDER BY unowned_ms_total DESC NULLS LAST, commit_pause_ms_total DESC NULLS LAST, rebalances DESC, rollouts.group_id, first_at
 LIMIT $most

@@ -66,8 +66,9 @@ def impact(common: Common, by: str, **asked: Any) -> None:
     only if it is significantly more common than among the other groups with members in that time. A coordinator is
     never named if it is known not to have changed.
 
-    With --by rollout each line is a rollout: restarts of a group's members that follow each other within ten minutes,
-    of static or dynamic members, under old or new client ids. The most expensive one comes first.
+    With --by rollout each line is a rollout: restarts of a group's members that follow each other within ten minutes.
+    A restart is a member that left and one that came back under its group.instance.id or client id. Under new client
+    ids, restarts count only if all members were replaced. The most expensive rollout comes first.
     """
     if by == "rollout":
         _show_rollouts(common, **asked)

@@ -141,6 +141,7 @@ class Lane:
     Attributes:
         page: the way to the group's own page, where there is one.
         paths: colour, name and SVG path of each state that occurs, and of rollouts.
+        usual_cause: the most frequent cause of its rebalances, or all that are equally frequent.
         ticks: rebalances as an SVG path.
         times: when rebalances began, in milliseconds since the start; thinned out beyond ``MOST_TIMES``.
         findings: number of findings, by severity.
@@ -196,7 +197,7 @@ def lane_of(
         state=life.outcome.state,
         members=life.states[-1].most_members if life.states else None,
         rebalances=len(life.rebalances),
-        usual_cause=next(iter(causes), "–"),
+        usual_cause=_usual_cause(causes),
         pause_ms=max(pauses, default=None),
         paths=[*_paths(life.states, clock, scale), *_rollout_path(life.rollouts, clock, scale)],
         ticks="".join(f"M{place} 0v1" for place in dict.fromkeys(round(time * scale) for time in times)),
@@ -206,6 +207,12 @@ def lane_of(
         is_at_least=not is_complete or any(rebalance.lacks_records for rebalance in life.rebalances),
         is_pause_at_least=not is_complete or any(rebalance.is_pause_at_least for rebalance in life.rebalances),
     )
+
+
+def _usual_cause(causes: Mapping[str, int]) -> str:
+    """Return the most frequent cause, or all that are equally frequent, given causes in the order of their counts."""
+    most = max(causes.values(), default=0)
+    return " or ".join(cause for cause, count in causes.items() if count == most) or "–"
 
 
 def _paths(bands: Sequence[StateBand], clock: Clock, scale: float) -> list[tuple[str, str, str]]:

@@ -8,7 +8,9 @@ import pytest
 from coordinator_replay.query.rollouts import rollouts_of
 from coordinator_replay.query.saved import run_saved_query
 from coordinator_replay.query.tables import Tables
+from tests.pipeline.in_process import audit_here
 from tests.query.small_warehouse import at, member, rebalances, write_small_warehouse
+from tests.samples import Sample
 
 Stay = tuple[str, str, str | None, dict[str, Any]]
 
@@ -48,6 +50,55 @@ LIVES = {
         *((f"d-old-{n}", "02:00", f"02:1{n}", {}) for n in range(2)),
         *((f"d-new-{n}", f"02:1{n}:20", None, {"is_begin_open": True}) for n in range(2)),
     ],
+    # A group starts, and one member leaves again: the others are no successors of it.
+    "started": [
+        *((f"e-{n}", f"02:00:0{n}", None, {}) for n in range(2, 5)),
+        ("e-1", "02:00:01", "02:00:30", {}),
+    ],
+    # Members come and go within seconds, none under the name of another one.
+    "tried": [
+        ("t-1", "02:00", "02:00:10", {}),
+        ("t-2", "02:00:03", "02:00:25", {}),
+        ("t-3", "02:00:15", "02:00:24", {}),
+    ],
+    # One of several members of one client id leaves while its group starts.
+    "alike": [(f"k-{n}", f"02:00:0{n}", "02:00:30" if n < 2 else None, named("app")) for n in range(4)],
+    # All members are gone, and one name comes back twice: the second one is another process.
+    "emptied": [
+        ("n-1", "02:00", "02:05", named("app-1")),
+        ("n-2", "02:06", None, named("app-1")),
+        ("n-3", "02:07", None, named("app-1")),
+    ],
+    # Client ids come and go, but a member of before stays.
+    "partly": [
+        ("p-1", "02:00", None, {}),
+        *((f"p-old-{n}", "02:00", f"02:1{n}", {}) for n in range(2)),
+        *((f"p-new-{n}", f"02:1{n}:20", None, {}) for n in range(2)),
+    ],
+    # One name comes back; then a member that left and one that came have nothing to do with each other.
+    "kept": [
+        ("q-1", "02:00", "02:05", named("app-1")),
+        ("q-2", "02:05:10", None, named("app-1")),
+        ("q-3", "02:00", "02:06", named("app-2")),
+        ("q-4", "02:06:10", None, named("app-3")),
+    ],
+    # Four members of one client id restart; each successor comes before its predecessor is gone.
+    "overlapping": [
+        *((f"o-old-{n}", "02:00", f"02:0{n + 1}:30", named("app")) for n in range(4)),
+        *((f"o-new-{n}", f"02:0{n + 1}", None, named("app")) for n in range(4)),
+    ],
+    # The same the other way round: each successor comes twenty seconds after its predecessor went.
+    "rolling": [
+        *((f"r-old-{n}", "02:00", f"02:0{n + 1}", named("app")) for n in range(4)),
+        *((f"r-new-{n}", f"02:0{n + 1}:20", None, named("app")) for n in range(4)),
+    ],
+    # Two members crash at once, and one process comes back again and again.
+    "looping": [
+        ("u-1", "02:00", "02:05", named("app-1")),
+        ("u-2", "02:05:05", "02:05:20", named("app-1")),
+        ("u-3", "02:05:25", "02:05:40", named("app-1")),
+        ("u-4", "02:00", "02:05", named("app-2")),
+    ],
     # One restart alone.
     "crashed": [("c-1", "02:00", "02:05", {}), ("c-2", "02:05:10", None, {}), ("c-3", "02:00", None, {})],
 }
@@ -60,13 +111,37 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Tables:
 
 
 @pytest.fixture(scope="module")
+def life(tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    """A recorded log, and what its journal says was done to the clients."""
+    folder = tmp_path_factory.mktemp("life")
+    audit_here(folder, Sample("group-lifecycles").segments)
+    return Tables(str(folder))
+
+
+@pytest.fixture(scope="module")
 def found(warehouse: Tables) -> dict[str, dict[str, Any]]:
     names, answers = run_saved_query(warehouse, "rollouts")
     return {row[0]: dict(zip(names, row, strict=True)) for row in answers}
 
 
+RESTARTS = {"dynamic": 3, "static": 2, "renamed": 2, "overlapping": 4, "rolling": 4, "looping": 2}
+
+
 def test_only_runs_of_restarts_are_rollouts(found: dict[str, dict[str, Any]]):
-    assert found.keys() == {"dynamic", "static", "renamed"}
+    assert {group: row["restarts"] for group, row in found.items()} == RESTARTS
+
+
+def test_a_departure_has_one_successor_at_most(warehouse: Tables):
+    names, answers = run_saved_query(warehouse, "rollouts", {"threshold": "1"})
+    restarts = {row[0]: row[names.index("restarts")] for row in answers}
+    assert restarts == RESTARTS | {"emptied": 1, "kept": 1}
+
+
+def test_restarts_are_those_that_the_journal_of_a_recorded_log_names(life: Tables):
+    names, answers = run_saved_query(life, "rollouts", {"threshold": "1"})
+    assert {row[0]: row[names.index("restarts")] for row in answers} == {
+        "shop-billing": 1, "shop-new": 1, "shop-newstatic": 2, "shop-static": 3, "shop-rolling": 2, "shop-migrate": 4
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(("group", "restarts", "clients"), [("dynamic", 3, 3), ("static", 2, 2), ("renamed", 2, 2)])
@@ -80,10 +155,11 @@ def test_the_question_has_the_rows_of_the_saved_query(warehouse: Tables, found: 
         group: row["restarts"] for group, row in found.items()
     }
     assert {rollout.group_id: rollout.some_clients for rollout in rollouts} == {
-        "dynamic": "app-0 to app-2", "static": "client-s-new-0 to client-s-new-1", "renamed": "v2-0 to v2-1"
+        "dynamic": "app-0 to app-2", "static": "client-s-new-0 to client-s-new-1", "renamed": "v2-0 to v2-1",
+        "overlapping": "app", "rolling": "app", "looping": "app-1"
     }  # fmt: skip
     assert [rollout.group_id for rollout in rollouts_of(warehouse, group="static")] == ["static"]
-    assert rollouts_of(warehouse, end=at("02:10")) == []
+    assert rollouts_of(warehouse, end=at("02:01")) == []
     assert {rollout.group_id for rollout in rollouts_of(warehouse, start=at("02:12"))} == {"dynamic"}
 
 
