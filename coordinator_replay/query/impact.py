@@ -98,12 +98,18 @@ class Impact:
         return dict(counts.most_common())
 
     @property
+    def _last(self) -> datetime:
+        """Return the end of the range; the time of the last record where the range ends a microsecond after it."""
+        # Records have times in whole milliseconds.
+        return self.end.replace(microsecond=self.end.microsecond // 1000 * 1000)
+
+    @property
     def sentences(self) -> list[str]:
         """Return the cost in sentences."""
         rebalances = sum(group.rebalances for group in self.groups)
         least = "" if self.is_complete else "at least "
         concerned = f"{least}{len(self.groups):,} of {counted(self.group_count, 'group')} concerned"
-        head = f"{moment_text(self.start)} to {moment_text(self.end)}: {concerned}"
+        head = f"{moment_text(self.start)} to {moment_text(self._last)}: {concerned}"
         if not self.groups:
             return [f"{head}."]
         causes = ", ".join(f"{cause} {count:,}" for cause, count in self.causes.items())

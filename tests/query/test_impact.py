@@ -1,5 +1,6 @@
 """What a time range cost, over warehouses written for the question."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,7 @@ def test_the_groups_that_lost_something_in_that_time_come_first(crashed: Tables)
     ]
     assert [one.is_at_least for one in found.groups] == [False, True, False]
     assert found.causes == {"SESSION_TIMEOUT": 2}
+    assert re.match(r"\S+\.\d{3}Z to \S+\.\d{3}Z: ", found.sentences[0]), found.sentences[0]
     assert found.sentences[1:] == [
         "The first: a, begun by 2026-11-20T02:13:00.000Z.",
         "Without owner: at least 2 partitions, 60.0 partition-seconds; commits paused for up to 700 ms (a).",
