@@ -1,4 +1,4 @@
--- Did a consumer skip records? Committed offsets that went far ahead at once, the furthest first: in how long since the commit before, how far the partition's commits went per second before, and whether the offset before was lost. No commit shows whether the records between were read.
+-- Did a consumer skip records? Committed offsets that went far ahead at once, the furthest first. Each with the time since the commit before, the earlier speed of the partition's commits, and whether the offset before was lost. No commit shows whether the records between were read.
 -- param group text: only this group
 -- param from time: commits from this time on
 -- param threshold number = 1000: offsets from which it counts

@@ -1,4 +1,4 @@
--- Members at the end of the log, one row each: client, host, protocol (group_type), assignor, timeouts, subscription, and the partitions that they own. assigned is empty where a member holds nothing, and null where that is not on record.
+-- One row for each member at the end of the log: client, host, protocol (group_type), assignor, timeouts, subscription, and owned partitions. assigned is empty if a member owns nothing, and null if that is not on record.
 SELECT
   member.cluster,
   member.group_id,
