@@ -1,4 +1,4 @@
--- Groups that still use the classic protocol, in full or by some members, or were converted back to it, with the number of groups on KIP-848. With is_exact the row is proven.
+-- Groups that still use the classic protocol, in full or by some members, or were converted back to it, with the number of groups on KIP-848. obstacle is what the log shows against a change to the consumer protocol: without one, there may be others. With is_exact the row is proven.
 WITH last AS (
     SELECT group_id, arg_max(group_type, seq) AS group_type, arg_max(event = 'GROUP_DELETED' OR coalesce(to_state = 'Dead', false), seq) AS is_deleted,
            arg_max(coalesce(member_count, 0), seq) AS member_count,
@@ -8,8 +8,17 @@ WITH last AS (
     FROM group_timeline WHERE cluster = $cluster GROUP BY group_id
 ),
 clients AS (
-    SELECT group_id, list_sort(list_distinct(list(CASE WHEN is_client_inherited THEN instance_id ELSE client_id END))) AS clients FROM member_timeline
+    SELECT group_id, list_sort(list_distinct(list(CASE WHEN is_client_inherited THEN instance_id ELSE client_id END))) AS clients,
+           min(CASE WHEN assignor NOT IN ('range', 'roundrobin', 'sticky', 'cooperative-sticky') THEN assignor END) AS own_assignor
+    FROM member_timeline
     WHERE cluster = $cluster AND to_offset IS NULL GROUP BY group_id
+),
+-- What the clients of a classic group say they are: consumer, or connect and the like. The record of a group without members has none.
+protocols AS (
+    SELECT group_id, arg_max(json_extract_string(value_json, '$.protocolType'), log_offset) AS protocol_type FROM group_records
+    WHERE cluster = $cluster AND kind = 'GroupMetadata' AND json_extract_string(value_json, '$.protocolType') IS NOT NULL
+      AND (group_id, log_partition) NOT IN (SELECT (group_id, log_partition) FROM group_moves WHERE cluster = $cluster)
+    GROUP BY group_id
 ),
 -- Consumer groups of which some member's newest record is that of a classic member.
 in_migration AS (
@@ -23,12 +32,16 @@ in_migration AS (
 SELECT group_id, CASE WHEN group_type = 'consumer' THEN 'has classic members' WHEN conversions > 0 THEN 'converted back'
                       WHEN group_id IN (SELECT group_id FROM incomplete_groups WHERE cluster = $cluster) THEN 'no conversion on record'
                       ELSE 'never converted' END AS what, member_count,
+       CASE WHEN group_type = 'consumer' THEN NULL
+            WHEN protocol_type NOT IN ('consumer', '') THEN 'protocol type ' || protocol_type || ': only groups of the type consumer can change'
+            WHEN own_assignor IS NOT NULL THEN 'assignor ' || own_assignor || ' is none of Kafka''s: the consumer protocol assigns on the brokers'
+       END AS obstacle,
        converted_at, clients[1:10] AS clients,
        (SELECT count(*) FROM last WHERE group_type = 'consumer' AND NOT is_deleted) AS groups_on_kip_848,
        is_exact AND (SELECT bool_and(is_exact) FROM last)
        AND NOT EXISTS (FROM log_partitions WHERE cluster = $cluster AND len(gaps) > 0)
        -- A later conversion may be among records that are missing.
        AND (group_type = 'consumer' OR conversions = 0 OR group_id NOT IN (SELECT group_id FROM incomplete_groups WHERE cluster = $cluster)) AS is_exact
-FROM last LEFT JOIN clients USING (group_id)
+FROM last LEFT JOIN clients USING (group_id) LEFT JOIN protocols USING (group_id)
 WHERE (group_type = 'classic' OR group_id IN (SELECT group_id FROM in_migration)) AND NOT is_deleted AND member_count > 0
 ORDER BY what, group_id

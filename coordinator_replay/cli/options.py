@@ -248,8 +248,12 @@ def _load_config(ctx: click.Context, param: click.Parameter, value: Path | None)
         raise click.BadParameter(str(problem), ctx, param) from problem
 
 
-def open_warehouse(common: Common) -> "Warehouse":
+def open_warehouse(common: Common, doing: str = "reading the tables") -> "Warehouse":
     """Open the warehouse that the running command asks; its notes follow the answer.
+
+    Args:
+        common: names the warehouse.
+        doing: what the line on the terminal says while the answer takes its time.
 
     Raises:
         UsageError: no warehouse was named.
@@ -263,7 +267,7 @@ def open_warehouse(common: Common) -> "Warehouse":
         for note in warehouse.notes:
             shown.print_note(f"{note}.")
 
-    begin_waiting()
+    begin_waiting(doing)
     ctx.call_on_close(end_waiting)
     ctx.call_on_close(warehouse.close)
     ctx.call_on_close(print_notes)

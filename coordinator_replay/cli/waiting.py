@@ -16,11 +16,13 @@ class Waiting:
 
     Args:
         stream: where the line appears.
+        doing: what it says about the work.
         first: seconds after which it appears.
     """
 
-    def __init__(self, stream: TextIO, first: float = _FIRST_SECONDS) -> None:
+    def __init__(self, stream: TextIO, doing: str, first: float = _FIRST_SECONDS) -> None:
         self._stream = stream
+        self._doing = doing
         self._first = first
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._show, daemon=True)
@@ -31,7 +33,7 @@ class Waiting:
         if self._ended.wait(self._first):
             return
         while True:
-            self._write(f"{_CLEAR}reading the tables … {time.monotonic() - began:.0f} s")
+            self._write(f"{_CLEAR}{self._doing} … {time.monotonic() - began:.0f} s")
             if self._ended.wait(_EVERY_SECONDS):
                 self._write(_CLEAR)
                 return
@@ -53,10 +55,14 @@ _now: list[Waiting] = []
 """The line of the running command; empty if there is none."""
 
 
-def begin_waiting() -> None:
-    """Begin to wait for an answer, if standard error is a terminal."""
+def begin_waiting(doing: str) -> None:
+    """Begin to wait for an answer, if standard error is a terminal.
+
+    Args:
+        doing: what the line says about the work.
+    """
     if not _now and sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
-        _now.append(Waiting(sys.stderr))
+        _now.append(Waiting(sys.stderr, doing))
 
 
 def end_waiting() -> None:

@@ -14,7 +14,7 @@ from coordinator_replay.analysis.reasons.topic_changes import DatedTopicChange
 from coordinator_replay.engine.model import Record
 from coordinator_replay.errors import UsageError
 from coordinator_replay.listing import counted
-from coordinator_replay.query.groups import check_group
+from coordinator_replay.query.groups import check_group, group_names
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.records.blobs import open_blobs
 from coordinator_replay.simulation.what_if import answer
@@ -124,10 +124,11 @@ def what_if_all(
     # A setting that no group can have is an error of the call, not of a group.
     changed(Settings(protocol="classic"), {**(known or {}), **alternative.values})
     topics, simulate = _Topics(warehouse), _simulation(start, end, known)
-    gains, refused, unlike = [], [], []
+    gains, refused, unlike, unread = [], [], [], set(group_names(warehouse))
     groups = [group for (group,) in warehouse.rows(_GROUPS)]
     for first in range(0, len(groups), _GROUPS_AT_ONCE):
         for recorded in _read(warehouse, groups[first : first + _GROUPS_AT_ONCE], topics):
+            unread.discard(recorded.group_id)
             try:
                 simulated = simulate(recorded, [alternative], most_steps=0)
             except UsageError:
@@ -141,6 +142,7 @@ def what_if_all(
         f"{counted(len(names), 'group')} {why}: {', '.join(names[:_MOST_NAMED])}{', …' * (len(names) > _MOST_NAMED)}."
         for names, why in (
             (refused, "can't be simulated (share, streams, or no members on record then)"),
+            (sorted(unread), "without members on record"),
             (unlike, "not predicted, since the simulation does not reproduce enough of the record"),
         )
         if names

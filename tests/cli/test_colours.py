@@ -63,17 +63,17 @@ def test_colours_take_no_room(width: int):
 
 def test_a_sign_of_life_comes_after_a_while_and_goes():
     stream = io.StringIO()
-    waiting = Waiting(stream, first=0.01)
+    waiting = Waiting(stream, "reading", first=0.01)
     for _ in range(200):
         if stream.getvalue():
             break
         time.sleep(0.01)
     waiting.end()
-    assert "reading the tables" in stream.getvalue()
+    assert "reading … " in stream.getvalue()
     assert stream.getvalue().endswith("\r\x1b[K")
 
 
 def test_a_quick_answer_has_none():
     stream = io.StringIO()
-    Waiting(stream, first=30).end()
+    Waiting(stream, "reading", first=30).end()
     assert stream.getvalue() == ""

@@ -1,5 +1,6 @@
 """Every saved query runs on a warehouse with rows and on one without, and the ones that matter find what is there."""
 
+import json
 import re
 from datetime import timedelta
 from pathlib import Path
@@ -167,6 +168,32 @@ def test_a_consumer_group_with_a_classic_member_is_listed(tmp_path: Path):
     upgraded = {"member_id": "m-2", "log_offset": 202, "value_json": '{"classicMemberMetadata":null}'}
     write_rows(folder, "group_records", [{**joined, **upgraded, "log_timestamp": at("02:16")}])
     assert "payments" not in {one["group_id"] for one in answers(Tables(str(folder)), "classic-protocol-groups")}
+
+
+def test_what_stands_against_the_consumer_protocol_is_named_where_the_log_shows_it(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    kinds = {
+        "plain": ("consumer", "range"),
+        "sticky": ("consumer", "cooperative-sticky"),
+        "workers": ("connect", "sessioned"),
+        "own": ("consumer", "by-rack"),
+    }
+    for place, (group, (protocol_type, assignor)) in enumerate(kinds.items()):
+        own = {"group_type": "classic", "assignor": assignor}
+        write_rows(folder, "member_timeline", [member(group, f"{group}-1", "02:01", None, 300 + place, **own)])
+        write_rows(folder, "group_timeline", [event(group, 0, "02:01", "MEMBER_JOINED", ">Stable", group_type="classic",
+                                                    epoch=1, member_count=1)])  # fmt: skip
+        value = json.dumps({"protocolType": protocol_type, "protocol": assignor})
+        write_rows(folder, "group_records", [{"cluster": "default", "group_id": group, "kind": "GroupMetadata",
+                                              "log_partition": 3, "log_offset": 300 + place, "value_json": value,
+                                              "log_timestamp": at("02:01")}])  # fmt: skip
+    found = {row["group_id"]: row["obstacle"] for row in answers(Tables(str(folder)), "classic-protocol-groups")}
+    assert {group: found[group] for group in kinds} == {
+        "plain": None,
+        "sticky": None,
+        "workers": "protocol type connect: only groups of the type consumer can change",
+        "own": "assignor by-rack is none of Kafka's: the consumer protocol assigns on the brokers",
+    }
 
 
 def test_a_replaced_static_member_of_a_classic_group_goes_by_its_instance_id(tmp_path: Path):

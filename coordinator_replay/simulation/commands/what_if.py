@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from coordinator_replay.api import Answer, Replayed
     from coordinator_replay.simulation.what_if.measures import Gain
 
+_DOING = "reading the tables and simulating"
+
 
 @warehouse_command(
     "coordinator-replay what-if payments --set group.protocol=consumer",
@@ -82,13 +84,13 @@ def what_if(
     if group is None:
         if len(tried) > 1:
             raise UsageError("--all tries one alternative")
-        gains = open_warehouse(common).what_if_all(tried[0] if tried else {}, **asked)
+        gains = open_warehouse(common, _DOING).what_if_all(tried[0] if tried else {}, **asked)
         if common.output == "table":
             _print_gains(common, gains)
         else:
             show(common, gains)
         return
-    answer = open_warehouse(common).what_if(group, *tried, **asked)
+    answer = open_warehouse(common, _DOING).what_if(group, *tried, **asked)
     if common.output == "table":
         _print(common, answer)
     else:

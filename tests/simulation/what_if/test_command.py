@@ -111,8 +111,11 @@ def test_all_groups_are_ranked_by_what_they_would_gain(folder: Path) -> None:
 def test_all_groups_have_ranges_where_the_log_leaves_something_open(tmp_path: Path) -> None:
     groups = ("shop-v-patient", "shop-v-static")
     folder = write_variants(tmp_path, [row for row in record_rows() if row["group_id"] in groups])
+    write_rows(folder, "offset_history", [{"cluster": "default", "group_id": "simple", "owner_member_id": None}])
     asked = ("--all", "--set", "group.instance.id=none")
-    found = [json.loads(line) for line in run(folder, *asked, "--output", "json").stdout.splitlines()]
+    answer = run(folder, *asked, "--output", "json")
+    assert "1 group without members on record: simple." in answer.stderr
+    found = [json.loads(line) for line in answer.stdout.splitlines()]
     patient = next(one for one in found if one["group_id"] == "shop-v-patient")
     least, most = patient["ranges"]["rebalances"]
     assert least <= patient["rebalances"] <= most
