@@ -12,7 +12,7 @@ TIMESTAMP = pa.timestamp("us", tz="UTC")
 
 
 def timestamps(milliseconds: npt.NDArray[np.int64]) -> pa.TimestampArray:
-    """Return milliseconds as timestamps; null where they can't be shown."""
+    """Return milliseconds as timestamps; null for a time that can't be shown."""
     hidden = None
     if len(milliseconds) and (milliseconds.min() < 0 or milliseconds.max() > LATEST_MS):
         hidden = (milliseconds < 0) | (milliseconds > LATEST_MS)
@@ -23,13 +23,13 @@ def timestamps(milliseconds: npt.NDArray[np.int64]) -> pa.TimestampArray:
 
 
 def timestamps_of(milliseconds: pa.Array) -> pa.TimestampArray:
-    """Return the same of an Arrow column, whose nulls stay."""
+    """Return the timestamps of an Arrow column of milliseconds; nulls stay null."""
     filled = milliseconds.fill_null(-1) if milliseconds.null_count else milliseconds
     return timestamps(filled.to_numpy())
 
 
 def shown(column: pa.Array) -> pa.TimestampArray:
-    """Return timestamps that somebody else wrote, in any unit and zone: null where they can't be shown."""
+    """Return timestamps that another program wrote, in any unit and zone; null for a time that can't be shown."""
     try:
         exact = column.cast(TIMESTAMP, safe=False) if column.type.unit == "ns" else column.cast(TIMESTAMP)
     except pa.ArrowInvalid:

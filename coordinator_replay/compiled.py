@@ -17,7 +17,7 @@ with chdir(os.sep) if Path(".numba_config.yaml").exists() else nullcontext():
     from numba import njit
     from numba.core import config
 
-# The compiler would look for them again each time.
+# Looked up once, because the compiler would look for them again each time.
 config._config_fname = os.devnull
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -32,7 +32,7 @@ def inlined(function: F) -> F:
 
 
 def called(function: F) -> F:
-    """Mark a function that only compiled functions call, and seldom: it is compiled once, however many calls there are.
+    """Mark a function that only compiled functions call, and rarely: it is compiled once, however many calls there are.
 
     Each copy of an inlined function takes a fraction of a second at the first audit on a machine.
     """
@@ -43,9 +43,9 @@ def compiled(function: F) -> F:
     """Mark an entry point: the function that ordinary code calls with arrays; it is compiled at its first call.
 
     Numba keeps what it compiled next to the source file or in the user's cache folder. If neither can be written, as
-    on a read-only install without a home, it refuses at once; on a full disk it refuses at the first call. Then the
-    function is compiled for this process alone. None of these functions touches files, so an ``OSError`` is the
-    cache's.
+    on a read-only install without a home, Numba fails at once; on a full disk it fails at the first call. Then the
+    function is compiled for this process alone. None of these functions opens files, so an ``OSError`` comes from the
+    cache.
     """
     unkept = njit(nogil=True)(function)
     try:

@@ -15,10 +15,10 @@ COLOURS = re.compile("\x1b\\[[0-9;]*m")
 
 
 class CoordinatorReplayError(Exception):
-    """Root of all errors this package raises on purpose; its text is one sentence for the user.
+    """Root of all errors that this package raises on purpose; its text is one sentence for the user.
 
-    Keys in URIs are left out of it, because errors end in logs, tickets and tables. So are the colours in texts of
-    libraries.
+    Secret keys in URIs are removed, because errors end up in logs, tickets and tables. Colours in texts of libraries
+    are removed too.
     """
 
     def __init__(self, *arguments: object) -> None:
@@ -30,7 +30,7 @@ def _plain(text: str) -> str:
 
 
 class UsageError(CoordinatorReplayError):
-    """The call itself is wrong: an option, a name, a moment that can't be read."""
+    """The call itself is wrong: for example an option, a name, or a time that can't be read."""
 
 
 class InputError(CoordinatorReplayError):
@@ -46,7 +46,7 @@ class PrerequisiteError(CoordinatorReplayError):
 
 
 class WarehouseError(CoordinatorReplayError):
-    """The warehouse lacks a table, or holds one of another version."""
+    """The warehouse lacks a table, or has a table of another version."""
 
 
 class StoreError(CoordinatorReplayError):

@@ -1,4 +1,4 @@
-"""Extras of the package: which one brings a library that a command needs."""
+"""Extras of the package, which bring the libraries that commands need."""
 
 from importlib import import_module
 
@@ -28,7 +28,7 @@ def missing_extra(problem: ModuleNotFoundError) -> str | None:
 
 
 def require_spark() -> None:
-    """Import Spark before anything else of an audit, so that the extra that brings all of it is the one named.
+    """Import Spark before all other libraries of an audit, so that an error names the extra that brings all of them.
 
     Raises:
         ModuleNotFoundError: there is no Spark.

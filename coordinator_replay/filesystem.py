@@ -12,7 +12,7 @@ FAILURES = (OSError, pa.ArrowException)
 """Exceptions of pyarrow's filesystems: most are an OSError, but Azure's is at times an ArrowException alone."""
 
 _ARROW_SCHEMES = {"s3a": "s3", "s3n": "s3"}
-"""What pyarrow calls the schemes that Hadoop has names of its own for."""
+"""Pyarrow's names for URI schemes that Hadoop names differently."""
 
 _WITHOUT_FOLDERS = ("s3", "gcs", "abfs")
 
@@ -43,7 +43,7 @@ def open_filesystem(uri: str) -> tuple[Any, str]:
     is_chosen = f"{option.partition('=')[0]}=" in rest.partition("?")[2]
     options = "" if not option or is_chosen else f"{'&' if '?' in rest else '?'}{option}"
     try:
-        # Blanks and the like stand in keys as they are; what is written as %20 already stays so.
+        # Keys contain blanks and similar characters unescaped; a written %20 stays as it is.
         return fs.FileSystem.from_uri(quote(uri + options, safe=_URI_CHARACTERS))  # type: ignore[no-any-return]
     except (ValueError, NotImplementedError, OSError) as problem:
         try:
@@ -56,6 +56,6 @@ def open_filesystem(uri: str) -> tuple[Any, str]:
 
 
 def make_folder(filesystem: Any, folder: str) -> None:
-    """Make a folder, and those above it, for files that are to be written; object stores have none and need none."""
+    """Make a folder and its parents for files to write; object stores have no folders and need none."""
     if filesystem.type_name not in _WITHOUT_FOLDERS:
         filesystem.create_dir(folder, recursive=True)

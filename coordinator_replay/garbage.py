@@ -1,4 +1,4 @@
-"""How often Python looks for garbage while many rows are made."""
+"""Fewer garbage collections while many rows are made."""
 
 import gc
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ _COLLECT_EVERY = 1_000_000
 
 @contextmanager
 def few_collections() -> Iterator[None]:
-    """Look for garbage in cycles seldom: rows make none, and each look goes through all that is kept."""
+    """Collect garbage rarely: rows make no cycles, and each collection goes through all kept objects."""
     usual = gc.get_threshold()
     gc.set_threshold(_COLLECT_EVERY, *usual[1:])
     try:

@@ -1,4 +1,4 @@
-"""The largest number of a 64-bit integer, which stands for "no bound" wherever offsets and times have one."""
+"""The largest 64-bit integer, which means "no bound" for offsets and times."""
 
 LARGEST_INT64 = 2**63 - 1
-"""Lies behind every offset and time."""
+"""A number above every offset and time."""

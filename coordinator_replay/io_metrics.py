@@ -16,7 +16,7 @@ class IoMetrics:
 
     Attributes:
         files_read: opened files; a file that is read twice counts twice.
-        bytes_read: bytes of these files; of Parquet the compressed bytes of the columns that were asked for.
+        bytes_read: bytes of these files; for Parquet, the compressed bytes of the requested columns.
         records_read: rows of these files.
         files_written: finished files.
         bytes_written: bytes of these files.
@@ -52,8 +52,8 @@ class StageMetrics(NamedTuple):
 
     Attributes:
         name: its name.
-        tasks: how many tasks it had.
-        io: what they read and wrote.
+        tasks: number of its tasks.
+        io: the files, bytes and records that they read and wrote.
     """
 
     name: str
@@ -62,7 +62,7 @@ class StageMetrics(NamedTuple):
 
 
 class _Counter:
-    """The counts of this process. DuckDB reads batches in threads of its own, so a lock guards them."""
+    """The counts of this process. DuckDB reads batches in its own threads, so a lock guards the counts."""
 
     def __init__(self) -> None:
         self.counts = IoMetrics()
@@ -73,7 +73,7 @@ _COUNTER = _Counter()
 
 
 def count(metrics: IoMetrics) -> None:
-    """Count what was read or written just now."""
+    """Add the counts of files that were just read or written."""
     with _COUNTER.lock:
         _COUNTER.counts += metrics
 

@@ -1,4 +1,4 @@
-"""Java's treatment of texts, where Kafka decides by it."""
+"""Java's treatment of texts, on which some of Kafka's decisions depend."""
 
 from functools import lru_cache
 

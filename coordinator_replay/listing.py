@@ -16,7 +16,7 @@ def listed(names: Sequence[object], most: int = 5, separator: str = ", ") -> str
 
 
 def counted_as(number: int | None) -> str:
-    """Return a number that may not be known."""
+    """Return a number as text; ``?`` if it is unknown."""
     return "?" if number is None else f"{number:,}"
 
 
@@ -30,7 +30,7 @@ def counted(number: int | None, what: str) -> str:
 
 
 def partition_range(first: int, last: int) -> str:
-    """Return a range of partitions as people write it, however long it is.
+    """Return a range of partitions in short form, however long it is.
 
     >>> partition_range(7, 7), partition_range(7, 8), partition_range(7, 9)
     ('7', '7,8', '7-9')
@@ -40,7 +40,7 @@ def partition_range(first: int, last: int) -> str:
 
 
 def partition_ranges(partitions: Sequence[int]) -> str:
-    """Return partitions as people write them.
+    """Return partitions of a topic in short form.
 
     >>> partition_ranges([0, 1, 2, 5, 7, 8])
     '0-2,5,7,8'
@@ -55,7 +55,7 @@ def partition_ranges(partitions: Sequence[int]) -> str:
 
 
 def ranges_by_topic(partitions: Iterable[tuple[str, int]]) -> str:
-    """Return partitions of several topics as people write them.
+    """Return partitions of several topics in short form.
 
     >>> ranges_by_topic([("orders", 1), ("orders", 0), ("audit", 2), ("orders", 2)])
     'audit:2; orders:0-2'

@@ -1,9 +1,9 @@
-"""Texts that clients of a cluster wrote, made harmless for whoever shows them."""
+"""Texts that clients of a cluster wrote, made harmless for programs that show them."""
 
 import re
 
 # Unicode's controls (Cc), format characters (Cf), surrogates (Cs), line and paragraph separators (Zl, Zp), and the
-# fillers that fonts draw as nothing. A later Python knows more of Unicode than this one, so they are listed.
+# fillers that fonts draw as nothing. They are listed here, because their number depends on Python's version of Unicode.
 _RANGES = (
     (0x00, 0x1F),
     (0x7F, 0x9F),
@@ -36,7 +36,8 @@ _RANGES = (
 )
 
 UNSAFE = re.compile("[" + "".join(f"{chr(first)}-{chr(last)}" for first, last in _RANGES) + "]")
-"""Characters that a terminal or a browser obeys, or does not show, so that two different names would look the same."""
+"""Characters that control a terminal or a browser, or are invisible, so that two different names would look the
+same."""
 
 
 def _escape(match: re.Match[str]) -> str:
@@ -47,7 +48,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def neutral(text: str) -> str:
-    r"""Return text that a terminal or a browser shows and does not obey; characters special in HTML stay.
+    r"""Return text without characters that control a terminal or a browser; characters special in HTML stay.
 
     >>> neutral("a\x1b[2Jb")
     'a\\x1b[2Jb'
@@ -61,7 +62,7 @@ def _json_escape(match: re.Match[str]) -> str:
 
 
 def neutral_json(text: str) -> str:
-    r"""Return equivalent JSON without these characters, which can only be in its strings.
+    r"""Return equivalent JSON without unsafe characters, which can only be in its strings.
 
     >>> neutral_json('["\u202e"]')
     '["\\u202e"]'

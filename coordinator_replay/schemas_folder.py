@@ -28,8 +28,8 @@ def schema_files(folder: str, ending: str) -> list[Traversable]:
     """Return the files of a folder of ``schemas/``, by name.
 
     Args:
-        folder: its path there.
-        ending: how names end.
+        folder: its path in ``schemas/``.
+        ending: the end of the files' names.
     """
     files = (file for file in schemas_folder().joinpath(*folder.split("/")).iterdir() if file.name.endswith(ending))
     return sorted(files, key=lambda file: file.name)

@@ -4,9 +4,9 @@ import re
 
 HIDDEN = "***"
 
-# ``s3://KEY:SECRET@bucket`` and the like: the text between the scheme and the last @ of the authority. A key may hold
-# a slash that nobody escaped. So what looks like a path is part of the key if a colon comes before it and an @ behind
-# it, unless the colon begins a port.
+# ``s3://KEY:SECRET@bucket`` and the like: the text between the scheme and the last @ of the authority. A key may have
+# an unescaped slash. So a part that looks like a path belongs to the key if a colon comes before it and an @ after it,
+# unless the colon begins a port.
 _USER_INFO = re.compile(r"(?<=://)[^\s/@:,'\"]*:(?!//|\d{1,5}(?:/|$))[^\s@,'\"]*@(?=[^\s@])")
 _PARAMETER = re.compile(
     r"([?&;](?:[\w.-]*(?:secret|password|passwd|token|access[_-]?key|account[_-]?key|credential|signature)[\w.-]*|sig)=)"

@@ -15,7 +15,7 @@ LATEST_MS = 253_402_300_799_999
 
 
 def shown_ms(at_ms: int | None) -> int | None:
-    """Return a time in milliseconds; None where it can't be shown.
+    """Return a time in milliseconds; None if it can't be shown.
 
     >>> shown_ms(1795249931062), shown_ms(-1), shown_ms(2**62), shown_ms(None)
     (1795249931062, None, None, None)
@@ -24,7 +24,7 @@ def shown_ms(at_ms: int | None) -> int | None:
 
 
 def moment_of_ms(at_ms: int | None) -> datetime | None:
-    """Return a time in milliseconds as a moment in UTC; None where it can't be shown."""
+    """Return a time in milliseconds as a datetime in UTC; None if it can't be shown."""
     return None if shown_ms(at_ms) is None else EPOCH + timedelta(milliseconds=at_ms or 0)
 
 
@@ -40,14 +40,14 @@ def elapsed_ms(since_ms: int | None, until_ms: int | None) -> int | None:
 def time_order(at_ms: int | None) -> int:
     """Return a sort key for times of a group: a time that is not on record comes before all others.
 
-    A group's clock never goes back, and stays where it is at a record without a time. So only events before the first
-    record with a time have none.
+    A group's clock never goes back, and does not move at a record without a time. So only events before the first
+    record with a time have no time.
     """
     return -1 if at_ms is None else at_ms
 
 
 def latest_ms(one_ms: int | None, other_ms: int | None) -> int | None:
-    """Return the later of two times; the only one if the other is not on record; None if neither is.
+    """Return the later of two times; if only one is on record, that time; None if neither is.
 
     >>> latest_ms(3, 5), latest_ms(None, 5), latest_ms(None, None)
     (5, 5, None)
@@ -131,7 +131,7 @@ def microseconds(moment: datetime) -> int:
 
 
 def moment_of_us(at_us: int | None) -> datetime | None:
-    """Return a time in microseconds as a moment in UTC; None where it can't be shown."""
+    """Return a time in microseconds as a datetime in UTC; None if it can't be shown."""
     if at_us is None or shown_ms(at_us // 1000) is None:
         return None
     return EPOCH + timedelta(microseconds=at_us)

@@ -61,7 +61,7 @@ def parse_zone(name: str) -> tzinfo:
 
 
 def offsets_between(zone: tzinfo, start: datetime, end: datetime) -> list[tuple[datetime, timedelta]]:
-    """Return how far a zone is ahead of UTC from one time to another: since when, and how far.
+    """Return the offsets from UTC that a zone has in a time range, each with its begin.
 
     The first entry holds at ``start``. A clock that is changed and set back within a week seems unchanged.
 

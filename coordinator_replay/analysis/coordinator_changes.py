@@ -144,7 +144,7 @@ def _agrees(line: CoordinatorLine, recorded: Mapping[int, int | None], end_ms: i
 
     Args:
         line: the line.
-        recorded: the time of the first record by leader epoch; None where only the controller's records have the epoch.
+        recorded: the time of the first record by leader epoch; None if only the controller's records have the epoch.
         end_ms: the time of the last record.
     """
     firsts = [(epoch, at) for epoch, at in recorded.items() if at is not None]

@@ -127,7 +127,7 @@ class GroupReplay:
         Args:
             partition: the log partition.
             offset: the first log offset that is missing.
-            at_ms: the time from which on records are missing; None where no record shows it.
+            at_ms: the time from which records are missing; None if no record shows it.
         """
         rows = self._interrupt(offset, at_ms)
         members = self._members_now()
@@ -178,7 +178,7 @@ class GroupReplay:
         Args:
             partition: the log partition.
             offset: the first log offset that is missing.
-            at_ms: the time from which on records are missing; None where no record shows it.
+            at_ms: the time from which records are missing; None if no record shows it.
             own: the group's records below that offset that the newer dump has.
         """
         rows = self._finish(offset)

@@ -36,7 +36,7 @@ class BucketShare:
         positions: number of offsets below that end that hold a record, by log partition.
         last: time of the last record that this run read of each log partition.
         copies: the copies of its log partitions that this run reads.
-        logs: what is kept of each log partition to compare it with the next dump.
+        logs: facts of each log partition with which the next dump is compared.
         lost_from: the first offset in the tables that an election truncated, for truncated log partitions.
         moves: moves of groups into or out of its log partitions.
         divisors: a number for each log partition that every possible partition count divides.

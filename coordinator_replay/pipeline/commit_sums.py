@@ -271,10 +271,10 @@ class IntervalSums:
         self._rows = 0
 
     def add(self, rows: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Take rows of the history.
+        """Take rows of the history; yield sums when enough rows wait.
 
         Yields:
-            Sums of ``_SUMS``, once enough rows wait.
+            Rows of ``_SUMS``.
         """
         lengths = pc.binary_length(rows.column("metadata"))
         self._waiting.append(rows.select(_INTERVAL).append_column("metadata_bytes", lengths))

@@ -41,7 +41,7 @@ class Earlier:
 
     Attributes:
         history: the ranges that they have read.
-        logs: what is kept of each log partition to compare it with the next dump.
+        logs: facts of each log partition with which the next dump is compared.
         complete: half-open ranges of offsets without a missing record, by log partition.
         tables: files of all tables that have buckets.
         is_read_again: whether records that they have read are read again.
@@ -72,7 +72,7 @@ class Reading:
         tally: counts of all their records.
         copies: the copies of log partitions that the dump has.
         history: the ranges that earlier runs have read and the log has not lost since.
-        logs: what is kept of each log partition to compare it with the next dump.
+        logs: facts of each log partition with which the next dump is compared.
         lost_from: the first lost offset, for log partitions that were truncated.
         gaps: ranges that no file covers: log partition, from, to (not included).
         extents: the offsets that the files of the dump cover.
@@ -192,7 +192,7 @@ class _SegmentsRead:
         earlier: facts of earlier runs on the log, without offsets that were lost since.
         extents: the offsets that the files cover.
         copies: the copies of log partitions.
-        logs: what is kept of each log partition to compare it with the next dump.
+        logs: facts of each log partition with which the next dump is compared.
     """
 
     unread: UnreadFiles

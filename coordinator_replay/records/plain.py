@@ -263,7 +263,7 @@ def decode_record(key: bytes | None, value: bytes | None) -> DecodedRecord:
         value: the record's value, None for a tombstone.
 
     Raises:
-        RecordError: the bytes are damaged, or of a kind or version that no definition knows.
+        RecordError: the bytes are damaged, or no definition knows their kind or version.
     """
     if key is None or len(key) < 2:
         raise RecordError(ErrorClass.MISSING_KEY)

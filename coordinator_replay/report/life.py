@@ -40,8 +40,8 @@ class MemberSpan(NamedTuple):
 
     Attributes:
         is_client_inherited: whether client id and host may be from an earlier process of this static member.
-        from_ms: since when; None where that is not known.
-        to_ms: until when; None where it has not ended.
+        from_ms: begin of the interval; None if unknown.
+        to_ms: end of the interval; None if it has not ended.
     """
 
     member_id: str
@@ -64,8 +64,8 @@ class OwnedInterval(NamedTuple):
 
     Attributes:
         topic: the topic's name; its id if no source has the name.
-        from_ms: since when; None where that is not known.
-        to_ms: until when; None where it has not ended.
+        from_ms: begin of the interval; None if unknown.
+        to_ms: end of the interval; None if it has not ended.
         unowned_ms: how long nobody owned the partition before its next owner; None if that is not on record.
         unowned: begin and end of the times without an owner after this interval, see ``partition_ownership``; the end
             is None if the time goes on. None if these times are not on record.

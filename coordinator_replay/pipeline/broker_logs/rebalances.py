@@ -94,7 +94,7 @@ def add_log_lines(files: BucketFiles, context: LinesContext) -> Changes:
 
     Args:
         files: the bucket's files, with staged rows of this run.
-        context: what the work on every bucket needs.
+        context: the context for the work on every bucket.
 
     Returns:
         The changes of its files, in addition to the changes that the run has decided before.

@@ -77,7 +77,7 @@ class OffsetStep:
     Attributes:
         share: the bucket.
         files: its files, which include new records and new rows about groups already.
-        context: what the derivation needs in every bucket.
+        context: the context for deriving the offsets of every bucket.
         partitions: proofs about its log partitions.
         pauses: takes the times between commits.
         moves: moves of groups into or out of its log partitions.

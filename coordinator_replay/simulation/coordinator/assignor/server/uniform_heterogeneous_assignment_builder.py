@@ -149,7 +149,7 @@ class MemberAssignmentBalancer:
         """Sort the members.
 
         Args:
-            sizes: how many partitions each member has; the caller changes it as partitions move.
+            sizes: number of partitions of each member; the caller changes it as partitions move.
             members: the topic's subscribers, at least one.
         """
         self._sizes = sizes
