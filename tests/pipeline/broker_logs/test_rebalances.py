@@ -60,7 +60,7 @@ def tables_of(warehouse: Path) -> dict[str, list[str]]:
 @pytest.mark.parametrize(
     ("version", "orders"),
     [
-        ("2.8", ["behind"]),
+        ("4.1", ["behind"]),
         pytest.param("2.8", ["log late"], marks=pytest.mark.long),
         pytest.param("3.9", list(ORDERS), marks=pytest.mark.long),
         pytest.param("3.9-scala", ["log late"], marks=pytest.mark.long),
