@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from coordinator_replay.cli.main import main
-from tests.pipeline.in_process import audit_in_few_buckets as audit_here
+from tests.pipeline.in_process import audit_here
 from tests.samples import Sample
 
 AUDITED = ("group-lifecycles", "java-clients", "kafka-3.9")

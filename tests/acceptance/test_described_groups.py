@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from coordinator_replay.cli.main import main
 from tests.acceptance.recorded import answered, decoded
-from tests.pipeline.in_process import audit_in_few_buckets as audit_here
+from tests.pipeline.in_process import audit_here
 from tests.samples import Sample
 
 LIFE = "group-lifecycles"

@@ -21,9 +21,7 @@ from coordinator_replay.store.layout import LEDGER
 from coordinator_replay.store.snapshot import Snapshot
 from coordinator_replay.store.warehouse import Store
 from coordinator_replay.tables.definition import tables
-from tests.pipeline.in_process import audit_in_few_buckets as audit_here
-from tests.pipeline.in_process import contents, cut
-from tests.pipeline.in_process import few_buckets as audit
+from tests.pipeline.in_process import audit, audit_here, contents, cut
 from tests.samples import Sample
 
 __all__ = ["audit"]

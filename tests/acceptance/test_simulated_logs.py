@@ -21,7 +21,7 @@ from coordinator_replay.query.partitions import TopicPartitions
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.records.blobs import BlobError, read_assignment
 from tests.acceptance.simulated_steps import CLASSIC, CONSUMER, Offsets, Step, play
-from tests.pipeline.in_process import few_buckets as audit
+from tests.pipeline.in_process import audit
 from tests.simulation.coordinator.recorded_scripts import SCRIPTS
 
 __all__ = ["audit"]

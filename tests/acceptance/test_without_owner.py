@@ -12,7 +12,7 @@ from coordinator_replay.report.gaps import gaps_of
 from coordinator_replay.report.lives import life_of
 from coordinator_replay.report.owner_marks import partitions_of
 from coordinator_replay.times import milliseconds
-from tests.pipeline.in_process import audit_in_few_buckets as audit_here
+from tests.pipeline.in_process import audit_here
 
 DATA = Path(__file__).parents[1] / "data"
 

@@ -12,7 +12,7 @@ from tests.completeness.held import open_held
 from tests.completeness.judge import Judge
 from tests.completeness.proof import NoProof, read_proofs
 from tests.completeness.verdicts import Tally, Verdict
-from tests.pipeline.in_process import few_buckets as audit
+from tests.pipeline.in_process import audit
 from tests.samples import Sample
 
 __all__ = ["audit"]

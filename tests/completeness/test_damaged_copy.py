@@ -17,7 +17,7 @@ from tests.completeness.judge import Judge
 from tests.completeness.proof import NoProof, read_proofs
 from tests.completeness.test_compacted_copy import COMPLETE, metadata, shown, whole_of
 from tests.completeness.verdicts import Tally, Verdict
-from tests.pipeline.in_process import few_buckets as audit
+from tests.pipeline.in_process import audit
 
 __all__ = ["audit"]
 

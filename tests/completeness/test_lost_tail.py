@@ -9,7 +9,7 @@ import pytest
 
 from coordinator_replay import Warehouse
 from tests.log.writer import LogEntry, write_batch
-from tests.pipeline.in_process import audit_in_few_buckets as audit_here
+from tests.pipeline.in_process import audit_here
 from tests.samples import DATA
 
 REPORTS = DATA / "reports"

@@ -14,7 +14,7 @@ from tests.completeness.random_lives import KINDS, NIGHTS, STEPS, dumps_of, writ
 from tests.completeness.test_compacted_copy import shown
 from tests.completeness.test_several_dumps import together
 from tests.completeness.verdicts import Tally, Verdict
-from tests.pipeline.in_process import audit_in_few_buckets as audit_here
+from tests.pipeline.in_process import audit_here
 from tests.simulation.coordinator.lives import Step
 
 _SETTINGS = {"deadline": None, "suppress_health_check": list(HealthCheck)}

@@ -10,7 +10,7 @@ from tests.completeness.asking import Reply, Told, ask_groups, ask_offsets
 from tests.completeness.held import open_held
 from tests.completeness.proof import read_proofs
 from tests.completeness.verdicts import Tally, Verdict
-from tests.pipeline.in_process import audit_in_few_buckets as audit_here
+from tests.pipeline.in_process import audit_here
 from tests.samples import Sample
 
 

@@ -20,9 +20,7 @@ from tests.completeness.proof import PartitionProof, Proofs, TogetherProof, read
 from tests.completeness.test_compacted_copy import COMPLETE, metadata, shown, whole_of
 from tests.completeness.verdicts import Tally, Verdict
 from tests.nightly import rest_at_night
-from tests.pipeline.in_process import audit_in_few_buckets as audit_here
-from tests.pipeline.in_process import contents
-from tests.pipeline.in_process import few_buckets as audit
+from tests.pipeline.in_process import audit, audit_here, contents
 from tests.pipeline.test_plan import planned
 
 __all__ = ["audit"]

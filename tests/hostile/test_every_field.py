@@ -12,7 +12,7 @@ import pytest
 from tests.acceptance.processes import tables
 from tests.hostile import lives
 from tests.hostile.questions import SHARES, ask, faults, one_group, what_if, whole_cluster
-from tests.pipeline.in_process import audit_in_few_buckets as audit_here
+from tests.pipeline.in_process import audit_here
 
 SEED = int(os.environ.get("HOSTILE_SEED", "1"))
 RANDOM_NUMBERS = int(os.environ.get("HOSTILE_NUMBERS", "1"))

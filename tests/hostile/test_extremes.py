@@ -15,8 +15,7 @@ import pytest
 
 from tests.hostile import extremes
 from tests.hostile.questions import ask, faults, one_group, whole_cluster
-from tests.pipeline.in_process import audit_in_few_buckets as audit_here
-from tests.pipeline.in_process import contents
+from tests.pipeline.in_process import audit_here, contents
 
 SEED = int(os.environ.get("EXTREMES_SEED", "1"))
 PARTS = 20

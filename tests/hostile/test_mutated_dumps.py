@@ -22,7 +22,7 @@ from tests.hostile.mutants import mutate, mutated_batch, mutated_pair, recorded_
 from tests.hostile.questions import ask, faults, whole_cluster
 from tests.pipeline import in_process
 
-audit = in_process.few_buckets
+audit = in_process.audit
 
 LONG = int(os.environ.get("HOSTILE_DUMPS", "10000"))
 SEED = int(os.environ.get("HOSTILE_SEED", "1"))

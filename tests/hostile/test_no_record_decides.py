@@ -13,8 +13,7 @@ from coordinator_replay.times import LATEST_MS
 from tests.hostile.lives import encoded, recorded_lives, renamed, write_log
 from tests.log.writer import LogEntry, write_batch
 from tests.nightly import rest_at_night
-from tests.pipeline.in_process import content, contents
-from tests.pipeline.in_process import few_buckets as audit
+from tests.pipeline.in_process import audit, content, contents
 from tests.samples import Sample
 
 __all__ = ["audit"]

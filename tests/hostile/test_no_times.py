@@ -8,8 +8,7 @@ import pytest
 
 from tests.hostile import lives
 from tests.hostile.questions import ask, faults, one_group, whole_cluster
-from tests.pipeline.in_process import contents
-from tests.pipeline.in_process import few_buckets as audit
+from tests.pipeline.in_process import audit, contents
 
 __all__ = ["audit"]
 

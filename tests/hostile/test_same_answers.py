@@ -16,7 +16,7 @@ from coordinator_replay.query.saved import saved_queries
 from coordinator_replay.query.tables import Tables
 from tests.hostile import lives
 from tests.hostile.questions import ask
-from tests.pipeline.in_process import audit_in_few_buckets as audit_here
+from tests.pipeline.in_process import audit_here
 
 TWINS = 4
 PARTITIONS = 4

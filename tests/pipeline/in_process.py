@@ -23,7 +23,7 @@ from coordinator_replay.store.warehouse import Store
 from coordinator_replay.tables.definition import tables
 from tests.log.batch_spans import walk_batches
 
-FEW_BUCKETS = 10
+FEW_BUCKETS = 2
 
 VOLATILE = {
     "audit_runs": None,

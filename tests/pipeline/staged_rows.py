@@ -18,7 +18,7 @@ from coordinator_replay.pipeline.read.decode import STAGED, DecodedFile, StagedF
 from coordinator_replay.pipeline.read.tally import COMMIT, CONTROL, RECORD, audited_in
 from coordinator_replay.store.layout import bucket_of
 from coordinator_replay.store.writer import FileWriter, staged_part
-from tests.pipeline.in_process import FEW_BUCKETS, InProcess
+from tests.pipeline.in_process import InProcess
 
 START = datetime(2026, 11, 21, tzinfo=UTC)
 
@@ -148,7 +148,7 @@ def auditor_of_rows(folder: Path) -> Callable[..., Summary]:
     counter = iter(range(1000))
 
     def run(warehouse: Path | str, rows: Iterable[Row], **options: Any) -> Summary:
-        chosen = Options(inputs=["rows"], warehouse=str(warehouse), buckets=FEW_BUCKETS, **options)
+        chosen = Options(inputs=["rows"], warehouse=str(warehouse), **options)
         return audit(_Staged(rows=rows, folder=folder / f"staged-{next(counter)}"), chosen, dump=Dump(Format.PARQUET))
 
     return run

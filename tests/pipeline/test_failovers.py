@@ -16,9 +16,7 @@ from coordinator_replay.query.rebalances import rebalances_of
 from coordinator_replay.query.saved import run_saved_query
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.query.timeline import timeline_of
-from tests.pipeline.in_process import audit_in_few_buckets as audit_here
-from tests.pipeline.in_process import content
-from tests.pipeline.in_process import few_buckets as audit
+from tests.pipeline.in_process import audit, audit_here, content
 from tests.samples import DATA, lines
 
 __all__ = ["audit"]

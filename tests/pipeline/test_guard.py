@@ -10,9 +10,7 @@ from coordinator_replay.analysis.group_life import GroupReplay
 from coordinator_replay.errors import CoordinatorReplayError
 from coordinator_replay.pipeline.groups import replay
 from coordinator_replay.pipeline.guard import GroupGuard
-from tests.pipeline.in_process import audit_in_few_buckets as audit_here
-from tests.pipeline.in_process import contents
-from tests.pipeline.in_process import few_buckets as audit
+from tests.pipeline.in_process import audit, audit_here, contents
 from tests.samples import Sample
 
 __all__ = ["audit"]

@@ -14,8 +14,7 @@ from coordinator_replay.query.groups import groups_at
 from coordinator_replay.query.tables import Tables
 from tests.fleet import cut_nights, write_fleet
 from tests.nightly import rest_at_night
-from tests.pipeline.in_process import content, contents, cut
-from tests.pipeline.in_process import few_buckets as audit
+from tests.pipeline.in_process import audit, content, contents, cut
 from tests.pipeline.staged_rows import audit_rows, commit, group_record
 from tests.samples import Sample
 

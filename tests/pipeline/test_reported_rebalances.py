@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from coordinator_replay.api import Warehouse
 from coordinator_replay.cli.main import main
-from tests.pipeline.in_process import audit_in_few_buckets as audit_here
+from tests.pipeline.in_process import audit_here
 from tests.pipeline.test_subscriptions import simulated
 from tests.samples import DATA
 

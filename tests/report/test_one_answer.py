@@ -17,7 +17,7 @@ from coordinator_replay.report.life_marks import causes_of
 from coordinator_replay.report.lives import life_of
 from coordinator_replay.times import moment_text
 from tests.nightly import rest_at_night
-from tests.pipeline.in_process import audit_in_few_buckets as audit_here
+from tests.pipeline.in_process import audit_here
 from tests.report.pages import Page
 from tests.samples import Sample
 

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives 
 from coordinator_replay.errors import InputError
 from coordinator_replay.spark import replay_group, replay_groups, replay_in_pandas, replay_input, replay_schema
 from coordinator_replay.spark.replay import TABLES, table_schema
-from tests.pipeline.in_process import audit_in_few_buckets as audit_here
+from tests.pipeline.in_process import audit_here
 from tests.samples import Sample
 
 pytestmark = pytest.mark.spark

@@ -13,7 +13,7 @@ from coordinator_replay.pipeline.host import spark_versions
 from coordinator_replay.pipeline.host.failure import leave_it_to_the_run
 from coordinator_replay.spark import register, replay_group, replay_groups
 from coordinator_replay.spark.replay import TABLES
-from tests.pipeline.in_process import audit_in_few_buckets as audit_here
+from tests.pipeline.in_process import audit_here
 from tests.samples import Sample
 
 

@@ -15,9 +15,7 @@ from coordinator_replay.analysis.broker_logs.words import LOG_COLUMNS, by_record
 from scripts.reasons.durations import durations
 from scripts.reasons.sample import Sample
 from tests.log.batch_spans import walk_batches
-from tests.pipeline.in_process import audit_in_few_buckets as audit_here
-from tests.pipeline.in_process import contents, cut
-from tests.pipeline.in_process import few_buckets as audit
+from tests.pipeline.in_process import audit, audit_here, contents, cut
 from tests.samples import DATA
 
 __all__ = ["audit"]

@@ -14,8 +14,7 @@ from coordinator_replay.query.findings import Finding, findings_of
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.simulation.coordinator.script import ScriptRun
 from coordinator_replay.simulation.simulated_log import write_log
-from tests.pipeline.in_process import contents
-from tests.pipeline.in_process import few_buckets as audit
+from tests.pipeline.in_process import audit, contents
 
 __all__ = ["audit"]
 

@@ -10,8 +10,7 @@ from coordinator_replay.pipeline.audit import ExpiryOptions
 from coordinator_replay.query.expired import ExpiredOffset, expired_offsets
 from coordinator_replay.query.tables import Tables
 from tests.nightly import rest_at_night
-from tests.pipeline.in_process import audit_in_few_buckets as audit_here
-from tests.pipeline.in_process import few_buckets as audit
+from tests.pipeline.in_process import audit, audit_here
 from tests.samples import Sample
 
 __all__ = ["audit"]

@@ -4,8 +4,7 @@ import pytest
 
 from tests.hostile import lives
 from tests.log.writer import write_batch, write_control
-from tests.pipeline.in_process import contents
-from tests.pipeline.in_process import few_buckets as audit
+from tests.pipeline.in_process import audit, contents
 
 __all__ = ["audit"]
 

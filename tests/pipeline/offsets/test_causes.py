@@ -15,8 +15,7 @@ from coordinator_replay.query.offset_events import offset_events
 from coordinator_replay.query.removed import removed_offsets
 from coordinator_replay.query.tables import Tables
 from tests.nightly import rest_at_night
-from tests.pipeline.in_process import audit_in_few_buckets as audit_here
-from tests.pipeline.in_process import few_buckets as audit
+from tests.pipeline.in_process import audit, audit_here
 from tests.pipeline.staged_rows import (
     audit_rows,
     auditor_of_rows,
