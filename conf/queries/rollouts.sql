@@ -71,12 +71,12 @@ WITH stays AS (
     FROM numbered
     GROUP BY group_id, is_named, number
     HAVING count(*) >= $threshold AND coalesce(max(restarted_at) >= $from, true) AND coalesce(min(begun_at) < $to, true)
-       -- Where members come back under their names, others that come are not their successors.
+       -- If members come back under their names, other new members are not their successors.
        AND (is_named OR NOT bool_or(coalesce(epoch_ms(restarted_at) - epoch_ms(named_before) <= $gap * 60000, false)
                                     OR coalesce(epoch_ms(named_after) - epoch_ms(restarted_at) <= $gap * 60000, false)))
 ), rollouts AS (
     SELECT * FROM runs
-    -- A member that went and another one that came are a restart under a new name only where nobody of the old ones stayed.
+    -- A removed member and a new member are a restart under a new name only if no earlier member stayed in the group.
     WHERE is_named OR NOT EXISTS (
         SELECT 1 FROM stays
         WHERE stays.group_id = runs.group_id AND coalesce(stays.joined_at < runs.first_joined_at, true)
