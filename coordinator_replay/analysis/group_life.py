@@ -33,7 +33,7 @@ from coordinator_replay.engine.replay import StateReplay
 from coordinator_replay.int64 import LARGEST_INT64
 from coordinator_replay.times import latest_ms
 
-VERSION = 27
+VERSION = 28
 
 # Looked up once, because every event needs it.
 TOPOLOGY_CHANGED = EventKind.TOPOLOGY_CHANGED

@@ -341,7 +341,7 @@ class Rebalances:
     def _situation(
         self, events: Sequence[Event], opening: Event, at_ms: int | None, started_ms: int | None
     ) -> Situation:
-        self.history.count_commits(opening.offset)
+        self.history.count_commits(opening.offset, at_ms)
         return Situation(
             events,
             opening,

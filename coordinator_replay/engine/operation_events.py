@@ -6,6 +6,7 @@ type followed by records of another type is a conversion. Only parts that the op
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 from coordinator_replay.engine.classic_events import note_classic
 from coordinator_replay.engine.classic_group import ClassicGroup
@@ -75,7 +76,9 @@ def _note_life(operation: Operation, group: Group, changes: list[MemberChange], 
         note_departures(changes, notes)
     if before.group_type is not group.group_type:
         kept = tuple(change.after for change in changes if change.before is not None and change.after is not None)
-        types = {"group_type": [before.group_type, group.group_type]}
+        types: dict[str, Any] = {"group_type": [before.group_type, group.group_type]}
+        if "removed" not in operation.at:
+            types["has_no_tombstone"] = True
         notes.append(Note(EventKind.GROUP_CONVERTED, operation.first_offset, members=kept, changes=types))
     elif "removed" in operation.at:
         notes.append(Note(EventKind.GROUP_DELETED, operation.at["removed"]))

@@ -129,12 +129,13 @@ def _truths(life: Life) -> Truths:
     found: Truths = defaultdict(list)
     waiting: list[_Cause] = []
     pending: dict[int, _Cause] = {}
-    converted_ms = -1
+    converted_ms, last_epoch = -1, 0
     for number, event in enumerate(life.truth):
         if isinstance(event, RebalanceStarted):
             waiting.append(_cause(event, life.senders.get(number)))
         elif isinstance(event, EpochBumped):
-            pending[event.epoch] = cause = _cause(event, life.senders.get(number))
+            pending[event.epoch] = cause = _cause_of_epoch(event, life.senders.get(number), last_epoch)
+            last_epoch = event.epoch
             if cause.truth is Cause.GROUP_CONVERSION:
                 converted_ms = event.at_ms
             elif event.trigger.kind is TriggerKind.JOB and converted_ms == event.at_ms:
@@ -153,6 +154,14 @@ def _truths(life: Life) -> Truths:
                     # What converts a group back sets off the rebalance that follows, too.
                     waiting = list(waiting) if len(batch) > 1 else []
     return found
+
+
+def _cause_of_epoch(event: EpochBumped, sender: Sender | None, last_epoch: int) -> _Cause:
+    """Return the cause of an epoch; one that follows that of a conversion is no group's first one."""
+    cause = _cause(event, sender)
+    if cause.truth is Cause.GROUP_CREATED and event.epoch == last_epoch + 1:
+        return _arrival(event.reason, sender, is_first=False)
+    return cause
 
 
 def _add_epochs(found: Truths, pending: Mapping[int, _Cause], batch: Sequence[Record], at_ms: int) -> None:
@@ -210,7 +219,7 @@ def _arrival(why: str, sender: Sender | None, *, is_first: bool) -> _Cause:
     # The log knows a dynamic member by its client.id and host: one with others is a new member to it.
     others = {Cause.MEMBER_JOIN} if sender.is_elsewhere else set[Cause]()
     if sender.ended == LEFT_BY_POLL_TIMEOUT:
-        return _known(Cause.POLL_TIMEOUT_REJOIN, why, Cause.MEMBER_RESTART, *others)
+        return _known(Cause.POLL_TIMEOUT_REJOIN, why, *_return(why).accepted, *others)
     back = _return(why)
     return back._replace(accepted=back.accepted | others)
 

@@ -75,6 +75,17 @@ class Witness:
         before = [event for event in self.removals.get(member_id, ()) if event.at_ms <= self.at_ms(offset)]
         return before[-1] if before else None
 
+    def ids_of(self, member_id: str) -> set[str]:
+        """Return all ids that a static member had; a dynamic one has its own only.
+
+        The coordinator begins those of a classic group with the instance id.
+        """
+        consumer = self.consumer(member_id)
+        instance_id = consumer.instance_id if consumer is not None else None
+        if consumer is None or instance_id is None:
+            return {member_id}
+        return {member_id, *consumer.had, *(other for other in self.removals if other.startswith(f"{instance_id}-"))}
+
     def removal_here(self, member_id: str) -> MemberRemoved | None:
         """Return the removal of a member that the row's rebalance shows."""
         shown = (
@@ -110,8 +121,12 @@ def _joined(witness: Witness, fact: Fact, member_id: str) -> bool:
 
 
 def _removed(witness: Witness, fact: Fact, member_id: str) -> bool:
-    """The coordinator removed it, since the record of the generation before."""
-    removal = witness.removal(member_id, fact["log_offset"])
+    """The coordinator removed it, since the record of the generation before.
+
+    A static member may have got another member id since, which no record shows.
+    """
+    removals = (witness.removal(other, fact["log_offset"]) for other in witness.ids_of(member_id))
+    removal = max(filter(None, removals), key=lambda event: event.end_offset, default=None)
     if removal is None:
         return False
     place = bisect_right(witness.generations, fact["log_offset"] - 1)
@@ -238,6 +253,7 @@ def _converted(witness: Witness, fact: Fact) -> bool:
 
 _CHECKS: Mapping[FactKind, Callable[[Witness, Fact], bool]] = {
     FactKind.CONVERTED: _converted,
+    FactKind.TYPE_CHANGED: lambda witness, fact: not _converted(witness, fact),
     FactKind.JOINED: _each(_joined),
     FactKind.JOINED_AS_WELL: _each(_joined),
     FactKind.REMOVED: _each(_removed),

@@ -279,6 +279,23 @@ def test_commits_from_before_a_member_was_last_seen_are_not_its_silence() -> Non
     assert reason(others_went_on) == ("SESSION_TIMEOUT", "likely", "unknown")
 
 
+@pytest.mark.parametrize("late_ms", [1_300_000, 1_890_000])
+def test_a_commit_of_long_ago_is_not_called_the_last_one(late_ms: int) -> None:
+    """Nobody looks for commits of more than ten minutes before a departure: partition 1 may have had a later one."""
+    log = ClassicLog()
+    log.sync(1_000, member("a", [0]), member("b", [1]), member("c", [2]))
+    log.sync(60_000, member("a", [0]), member("b", [1]))
+    log.sync(1_900_000, member("a", [0, 1]))
+    life, rows = GroupReplay("test", GROUP), []
+    heeded = [[], [("orders", 1, 59_000, 0, 90)], [("orders", 0, late_ms, 0, 95)]]
+    for record, commits in zip(log.records, heeded, strict=True):
+        life.heed_commits(record.offset, commits)
+        rows += life.feed(record)
+    row = [row for table, row in [*rows, *life.finish()] if table == "rebalances"][-1]
+    assert reason(row)[:2] == ("LEAVE_OR_TIMEOUT", "possible")
+    assert not {"FELL_SILENT", "OTHERS_WAITED"} & {fact["kind"] for fact in row["facts"]}
+
+
 def test_commits_after_the_operation_at_hand_do_not_count_for_it() -> None:
     coordinator = Coordinator()
     first = coordinator.join(None, at_once=True)

@@ -6,6 +6,7 @@ A few hundred rebalances of each mix by default, 100,000 where long tests run.
 import pytest
 
 from coordinator_replay.analysis.reasons.vocabulary import Confidence
+from coordinator_replay.engine.model import Record
 from coordinator_replay.simulation.coordinator import RebalanceStarted
 from scripts.reasons.simulated import Verdict, judge, judge_all, rebalances, wrong_kinds
 from scripts.reasons.true_facts import Witness
@@ -65,6 +66,48 @@ def test_lives_in_which_something_unseen_began_a_rebalance_or_ended_a_membership
     Each had a certain cause or a fact that was wrong.
     """
     _check(list(judge(LOOKED_AT[seed], MIXES[name])))
+
+
+@pytest.mark.parametrize(
+    ("name", "seed"),
+    [
+        *(("uniform", 1001), ("uniform", 1130), ("fleet", 1103)),
+        *(("uniform", 100_002), ("uniform", 100_065), ("uniform", 100_785), ("uniform", 100_790)),
+    ],
+)
+def test_lives_that_were_held_out_and_proved_rules_wrong(name: str, seed: int) -> None:
+    """Two epochs in one conversion, a consumer group that Kafka forgot, commits that nobody looked for.
+
+    In the others the judge was wrong: a static member under several ids, and a converted group's second epoch.
+    """
+    _check(list(judge(HELD_OUT[seed], MIXES[name])))
+
+
+@pytest.mark.parametrize("seed", [100_026, 100_137, 100_139, 100_153, 100_211, 100_370, 100_550])
+def test_lives_whose_truth_was_not_named_name_it(seed: int) -> None:
+    """A group without members after a conversion; static members that a timeout removed before they came back."""
+    assert all(verdict.is_among for verdict in judge(HELD_OUT[seed], UNIFORM))
+
+
+@pytest.mark.parametrize("is_modern", [False, True])
+def test_a_group_that_was_forgotten_is_not_called_converted(is_modern: bool) -> None:
+    """A classic member with an id of its own is refused by an empty consumer group; the group is forgotten by that."""
+    life = Life(7, FLEET._replace(modern_share=1, odd_share=0))
+    life.join()
+    life.pass_time(20_000)
+    life.consumers[0].close(life)
+    life.pass_time(5_000)
+    stale = {"memberId": "stale", "protocolType": "consumer", "protocols": [], "sessionTimeoutMs": 10_000}
+    life.send(None, "JoinGroup", stale, lambda _: None, 5)
+    life.is_modern = is_modern
+    life.join()
+    life.pass_time(60_000)
+    assert "ConsumerGroupMetadata" not in {r.kind for r in life.written if isinstance(r, Record) and r.value is None}
+    row = rebalances(life)[-1]
+    assert "CONVERTED" not in {fact["kind"] for fact in row["facts"]}
+    assert row["confidence"] != "certain"
+    assert "GROUP_CREATED" in row["alternatives"]
+    assert not list(Witness(life).false_facts(row))
 
 
 def test_a_join_phase_that_the_leader_began_is_no_certain_join() -> None:

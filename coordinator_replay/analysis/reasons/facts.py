@@ -26,6 +26,7 @@ class FactKind(StrEnum):
     """Kinds of facts, each with its words in ``sentences.FORMS``."""
 
     CONVERTED = "CONVERTED"
+    TYPE_CHANGED = "TYPE_CHANGED"
     FIRST_GENERATION = "FIRST_GENERATION"
     FIRST_EPOCH = "FIRST_EPOCH"
     FIRST_RECORD = "FIRST_RECORD"

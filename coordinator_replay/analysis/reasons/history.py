@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import NamedTuple
 
+from coordinator_replay.analysis.reasons.signs import SIGNS_WITHIN_MS
 from coordinator_replay.analysis.rows import RecordTopics
 from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import GroupType, Member, Subscription
@@ -52,13 +53,26 @@ _ORDER = attrgetter("order")
 
 
 class Conversion(NamedTuple):
-    """A conversion of a group, and the place of its first record."""
+    """A change of a group's type, and the place of its first record.
+
+    Attributes:
+        has_tombstone: a tombstone of the old type is on record. Without one Kafka may have forgotten the old group, and
+            begun a new one.
+    """
 
     old: str
     new: str
     partition: int
     offset: int
     at_ms: int | None
+    has_tombstone: bool
+
+    @classmethod
+    def of(cls, event: Event, at_ms: int | None) -> "Conversion":
+        """Return the conversion that an event tells of."""
+        old, new = event.changes["group_type"]
+        has_tombstone = "has_no_tombstone" not in event.changes
+        return cls(str(old), str(new), event.partition, event.offset, at_ms, has_tombstone)
 
 
 class Departed(NamedTuple):
@@ -100,6 +114,7 @@ class GroupHistory:
         partition_counts: for each topic, the number of partitions that a classic group is known to have covered.
         is_new_life: the group was created and has not rebalanced yet.
         conversion: where the group was converted; None again after its next rebalance.
+        converted_ms: when the group was last converted.
         twins: records of members that joined while another member had the same client id and host.
         ready_at: where partitions of a share group became ready; None again after its next rebalance.
         rebalanced_ms: when the last rebalance began; None if there was none, or it has no time.
@@ -118,6 +133,7 @@ class GroupHistory:
     partition_counts: dict[str, int] = field(default_factory=dict)
     is_new_life: bool = False
     conversion: Conversion | None = None
+    converted_ms: int | None = None
     ready_at: tuple[int, int] | None = None
     rebalanced_ms: int | None = None
     join_reason: str = "unknown"
@@ -155,10 +171,15 @@ class GroupHistory:
         )
         return last is None or sign.offset > last.offset
 
-    def count_commits(self, up_to_offset: int) -> None:
-        """Let commits before the current operation count."""
+    def count_commits(self, up_to_offset: int, at_ms: int | None) -> None:
+        """Let commits before the current operation count.
+
+        A commit that is too old was perhaps not the last one of its partition: nobody looked for a later one then.
+        """
         while self.newer_commits and self.newer_commits[0][0] <= up_to_offset:
             self.commits.update(self.newer_commits.pop(0)[1])
+        if at_ms is not None and any(_is_old(sign, at_ms) for sign in self.commits.values()):
+            self.commits = {place: sign for place, sign in self.commits.items() if not _is_old(sign, at_ms)}
 
     def last_sign(self, member: Member, group_type: GroupType) -> Sign | None:
         """Return the last sign of life on record; a commit of its partitions counts too."""
@@ -254,8 +275,7 @@ class GroupHistory:
         self.regex_topics, self.partition_counts, self.synced = {}, {}, None
 
     def _converted(self, event: Event, at_ms: int | None) -> None:
-        old, new = event.changes["group_type"]
-        self.conversion = Conversion(str(old), str(new), event.partition, event.offset, at_ms)
+        self.conversion, self.converted_ms = Conversion.of(event, at_ms), at_ms
 
     def _resolved(self, event: Event, at_ms: int | None) -> None:
         regex = event.changes["regex"]
@@ -300,7 +320,7 @@ class GroupHistory:
 FIELDS = Fields(
     GroupHistory,
     *("seen", "synced", "departed", "waiting", "regex_topics", "twins", "partition_counts", "is_new_life"),
-    *("conversion", "ready_at", "rebalanced_ms", "join_reason", "commits", "newer_commits"),
+    *("conversion", "converted_ms", "ready_at", "rebalanced_ms", "join_reason", "commits", "newer_commits"),
 )
 """What a snapshot has."""
 
@@ -313,6 +333,11 @@ _REMEMBERED = {
     EventKind.SHARE_STATE_CHANGED: GroupHistory._ready,
     EventKind.REBALANCE_COMPLETED: GroupHistory._synced,
 }
+
+
+def _is_old(sign: Sign, at_ms: int) -> bool:
+    """Return whether a commit is older than those that are looked for before a record of this time."""
+    return sign.at_ms is None or at_ms - sign.at_ms > SIGNS_WITHIN_MS
 
 
 def departed(member: Member, event: Event, at_ms: int | None, seen: Sign | None) -> Departed:

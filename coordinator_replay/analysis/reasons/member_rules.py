@@ -45,8 +45,9 @@ def group_conversion(situation: Situation) -> Explanation | None:
     """The group went over to another protocol.
 
     Footprint: records of one type after the tombstone of another, in one write.
-    Confidence: certain; likely where an expression was resolved in the same write.
-    Look-alikes: TOPIC_METADATA_CHANGE, where the expression is resolved later.
+    Confidence: certain; likely where an expression was resolved in the same write; possible without the tombstone.
+    Look-alikes: TOPIC_METADATA_CHANGE, where the expression is resolved later; GROUP_CREATED, where no tombstone is on
+        record.
     """
     conversion = _conversion_here(situation)
     if conversion is None:
@@ -54,6 +55,8 @@ def group_conversion(situation: Situation) -> Explanation | None:
     evidence = [_converted(situation, conversion)]
     evidence += _joined(situation, situation.joined)
     triggers = [member.member_id for member, _ in situation.joined]
+    if not conversion.has_tombstone:
+        return Explanation(POSSIBLE, evidence, (Cause.GROUP_CREATED,), triggers)
     if situation.resolved:
         return Explanation(LIKELY, evidence, (Cause.TOPIC_METADATA_CHANGE,), triggers)
     return Explanation(CERTAIN, evidence, (), triggers)
@@ -67,7 +70,7 @@ def converted_before(situation: Situation) -> Explanation | None:
 
     Footprint: the first rebalance after a conversion that came without a rebalance. In groups of the newer protocols,
         no member joined in it, was removed or changed its subscription.
-    Confidence: likely; possible for the first generation of a classic group.
+    Confidence: likely; possible for a classic group that had no members, and where no tombstone is on record.
     Look-alikes: any other change since then; GROUP_CREATED, if the group of the other protocol was empty and was
         removed.
     """
@@ -76,20 +79,25 @@ def converted_before(situation: Situation) -> Explanation | None:
         return None
     if _has_own_cause(situation) and situation.group_type is not GroupType.CLASSIC:
         return None
-    if situation.group_type is GroupType.CLASSIC and situation.opening.epoch <= FIRST_GENERATION:
+    is_classic = situation.group_type is GroupType.CLASSIC
+    # A group that is converted back has members.
+    is_first = is_classic and (situation.opening.epoch <= FIRST_GENERATION or not situation.before)
+    if is_first or not conversion.has_tombstone:
         return Explanation(POSSIBLE, [_converted(situation, conversion)], (Cause.GROUP_CREATED,))
-    return Explanation(LIKELY, [_converted(situation, conversion)], (Cause.LEADER_REJOIN,))
+    other = Cause.LEADER_REJOIN if is_classic else Cause.TOPIC_METADATA_CHANGE
+    return Explanation(LIKELY, [_converted(situation, conversion)], (other,))
 
 
 def _conversion_here(situation: Situation) -> Conversion | None:
     """Return the conversion in this operation, or in the same write as it."""
     converted = situation.of_kind(EventKind.GROUP_CONVERTED)
     if converted:
-        old, new = converted[0].changes["group_type"]
-        return Conversion(str(old), str(new), converted[0].partition, converted[0].offset, situation.at_ms)
+        return Conversion.of(converted[0], situation.at_ms)
     before = situation.history.conversion
     is_one_write = before is not None and before.at_ms is not None and before.at_ms == situation.at_ms
-    return before if is_one_write else None
+    # An empty group that is converted back has its first generation later, however soon.
+    is_later = situation.group_type is GroupType.CLASSIC and not situation.before
+    return before if is_one_write and not is_later else None
 
 
 def _has_own_cause(situation: Situation) -> bool:
@@ -103,8 +111,9 @@ def _has_own_cause(situation: Situation) -> bool:
 
 
 def _converted(situation: Situation, conversion: Conversion) -> Sentence:
-    old, new, partition, offset, _ = conversion
-    return (Fact(FactKind.CONVERTED, old=old, new=new, place=situation.place(offset, partition)),)
+    kind = FactKind.CONVERTED if conversion.has_tombstone else FactKind.TYPE_CHANGED
+    place = situation.place(conversion.offset, conversion.partition)
+    return (Fact(kind, old=conversion.old, new=conversion.new, place=place),)
 
 
 @MEMBER_RULES.row(
@@ -356,7 +365,9 @@ def _replaced(situation: Situation) -> Explanation | None:
         return None
     evidence = _under_new_ids(situation, FactKind.REPLACED)
     triggers = [back.member_id for back in replaced if back.member_id]
-    return Explanation(LIKELY, evidence, (Cause.LEADER_REJOIN,), triggers)
+    # A timeout may have removed it and begun the join phase in which it came back.
+    others = (Cause.LEADER_REJOIN, Cause.SESSION_TIMEOUT, Cause.REBALANCE_TIMEOUT)
+    return Explanation(LIKELY, evidence, others, triggers)
 
 
 def _under_new_ids(situation: Situation, kind: FactKind) -> list[Sentence]:

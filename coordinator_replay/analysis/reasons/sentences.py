@@ -25,6 +25,7 @@ _STATIC = "since static members (group.instance.id) don't send LeaveGroup on clo
 
 FORMS: Mapping[FactKind, str] = {
     FactKind.CONVERTED: "converted from a {old} to a {new} group {at}",
+    FactKind.TYPE_CHANGED: "was a {old} group and is a {new} one {at}; no tombstone of the {old} group is on record",
     FactKind.FIRST_GENERATION: "generation {number} is the first of the group {at}",
     FactKind.FIRST_EPOCH: "epoch {number} is the first of the group {at}",
     FactKind.FIRST_RECORD: "the group's first record after those that are missing {at}",

@@ -129,11 +129,15 @@ def _unseen_beginning(situation: Situation, cause: Cause) -> Cause | None:
     an empty group, it makes no difference which joined first.
 
     A group of the newer protocols continues to count from its last epoch. If it has a first epoch again, it was deleted
-    in between, without a record that shows it.
+    in between, without a record that shows it. A conversion may write two epochs, if the
+    classic generation before is on no record.
     """
     if cause in PROVEN_ALONE:
         return None
     if situation.group_type is not GroupType.CLASSIC:
+        history = situation.history
+        if history.conversion is None and situation.at_ms is not None and history.converted_ms == situation.at_ms:
+            return Cause.GROUP_CONVERSION
         begins_again = cause is Cause.MEMBER_JOIN and not situation.before and situation.opening.epoch <= FIRST_EPOCH
         return Cause.GROUP_CREATED if begins_again else None
     if situation.before:

@@ -94,6 +94,7 @@ class Shard:
     trigger: Trigger = LOADING
     _notes: list[Event | str] = field(default_factory=list)
     _forgotten: set[str] = field(default_factory=set)
+    _fired: Key | None = None
     _group_order: TimelineOrder[str, None] = field(default_factory=lambda: TimelineOrder(string_hash))
     _jobs: deque[tuple[str, Trigger, Callable[[], Operation]]] = field(default_factory=deque)
 
@@ -242,13 +243,17 @@ class Shard:
     def schedule(self, key: Key, delay_ms: int, operation: Operation, *, is_retried: bool = False) -> None:
         """Run an operation after a delay; it replaces the operation of the key's timer.
 
+        A timer that sets itself again without a delay waits for a millisecond: a broker needs time for that, too.
+        Kafka's join timer does so if the rebalance timeout is 0, until static members that did not join time out.
+
         Args:
             key: the timer.
             delay_ms: how long from now; a value below 0 counts as 0.
             operation: the operation to run.
             is_retried: run it again after ``RETRY_BACKOFF_MS`` if it is refused.
         """
-        self.timers.set(key, self.now_ms + max(0, delay_ms), self._firing(key, operation, is_retried=is_retried))
+        least_ms = 1 if key == self._fired else 0
+        self.timers.set(key, self.now_ms + max(least_ms, delay_ms), self._firing(key, operation, is_retried=is_retried))
 
     def advance(self, to_ms: int) -> None:
         """Let time pass and fire each due timer at its own time, up to the given time, included."""
@@ -294,8 +299,10 @@ class Shard:
 
     def _firing(self, key: Key, operation: Operation, *, is_retried: bool) -> Callable[[], None]:
         def fire() -> None:
+            self._fired = key
             if not self.run(operation, timer_trigger(key)) and is_retried:
                 self.schedule(key, RETRY_BACKOFF_MS, operation, is_retried=True)
+            self._fired = None
 
         return fire
 

@@ -189,3 +189,28 @@ def _in_any_order(entry: tuple[str, int, str]) -> tuple[str, int, str]:
     if names is None:
         return entry
     return group_id, generation, f"{sorted(names[1].split(', '))}"
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -1, 2])
+def test_a_join_phase_without_time_goes_on_until_static_members_time_out(timeout_ms: int) -> None:
+    """The timer of the join phase sets itself again, without a delay, while nobody has joined."""
+
+    def static(instance_id: str) -> str:
+        line = json.loads(join(groupInstanceId=instance_id))
+        line["body"]["rebalanceTimeoutMs"] = timeout_ms
+        return json.dumps(line)
+
+    _, answers, events = observed(
+        [
+            '{"config": {"group.initial.rebalance.delay.ms": 0}}',
+            static("i"),
+            '{"advance_ms": 1}',
+            sync("$m1", 1),
+            static("j"),
+            '{"advance_ms": 20000}',
+            '{"dump": true}',
+        ]
+    )
+    removed = [event for event in events if isinstance(event, MemberRemoved)]
+    assert [event.trigger.kind for event in removed] == [TriggerKind.TIMER] * len(removed)
+    assert removed, answers
