@@ -36,6 +36,8 @@ DAY_MS = 86_400_000
 MOST_CONSUMERS = 9
 MOST_REBALANCES = 200
 """A life ends with so many: that of a group whose members can't join in time would go on for ever."""
+MOST_STEPS = 40_000
+"""A life ends with so many acts and timers, too: a join timer without a delay fires each millisecond."""
 
 Act = Callable[[], None]
 
@@ -100,7 +102,7 @@ class Life:
         self._waiting: dict[int, Callable[[Mapping[str, Any]], None]] = {}
         self._asking: dict[int, Consumer] = {}
         self._on_record: set[str | None] = set()
-        self._sent = self._numbers = self._rebalances = 0
+        self._sent = self._numbers = self._rebalances = self._steps = 0
         self._queue: list[tuple[int, int, Act]] = []
         self._topics: dict[str, Topic] = {}
         self.now_ms = START_MS
@@ -182,7 +184,8 @@ class Life:
     def pass_time(self, milliseconds: int) -> None:
         """Let time pass, and everybody act."""
         until_ms = self.now_ms + milliseconds
-        while self._rebalances < MOST_REBALANCES:
+        while self._rebalances < MOST_REBALANCES and self._steps < MOST_STEPS:
+            self._steps += 1
             next_ms = self._queue[0][0] if self._queue else until_ms + 1
             due_ms = self.coordinator.next_due_ms
             if due_ms is not None and due_ms <= min(next_ms, until_ms):

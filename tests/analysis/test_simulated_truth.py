@@ -10,6 +10,7 @@ from coordinator_replay.engine.model import Record
 from coordinator_replay.simulation.coordinator import RebalanceStarted
 from scripts.reasons.simulated import Verdict, judge, judge_all, rebalances, wrong_kinds
 from scripts.reasons.true_facts import Witness
+from scripts.world import life as world
 from scripts.world.life import Life
 from scripts.world.mixes import FLEET, HELD_OUT, LOOKED_AT, MIXES, TRIGGERS, UNIFORM
 
@@ -20,6 +21,16 @@ def test_a_seed_gives_the_same_life_again() -> None:
     first, second = Life(3, UNIFORM).run(6), Life(3, UNIFORM).run(6)
     assert first.written == second.written
     assert first.truth == second.truth
+
+
+@pytest.mark.parametrize("is_odd", [False, True])
+def test_a_life_ends_after_so_many_steps(is_odd: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(world, "MOST_STEPS", 500)
+    life = Life(3, UNIFORM._replace(odd_share=is_odd)).run(1)
+    life.pass_time(10**12)
+    now_ms = life.now_ms
+    life.pass_time(10**12)
+    assert life.now_ms == now_ms < world.START_MS + 10**12
 
 
 def test_every_trigger_has_a_weight_and_something_to_do() -> None:
