@@ -1,6 +1,5 @@
 -- Every audit run: records read are decoded, quarantined, control records, duplicates or already audited, and nothing else.
-SELECT run_id, status, records_read, records_quarantined, len(gaps) AS gaps, started_at, records_decoded, control_records,
-       duplicates_dropped, already_audited,
+SELECT run_id, status, records_read, records_decoded,
        records_read - records_decoded - records_quarantined - control_records - duplicates_dropped - already_audited AS unaccounted,
-       software_version
+       control_records, records_quarantined, duplicates_dropped, already_audited, len(gaps) AS gaps, started_at, software_version
 FROM audit_runs WHERE cluster = $cluster ORDER BY started_at DESC, run_id

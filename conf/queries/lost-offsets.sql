@@ -1,7 +1,7 @@
 -- Committed offsets removed by anything but a new commit: what they were, what removed them, and how sure that is.
 -- param group text: only this group
 -- param from time: offsets removed at this time or later
-SELECT valid_to AS at, group_id, topic, partition, ended_by, committed_offset, ended_confidence, ended_alternatives, commit_timestamp,
+SELECT valid_to AS at, group_id, topic, partition, ended_by, ended_confidence, ended_alternatives, committed_offset, commit_timestamp,
        owner_member_id, ended_evidence, is_exact
 FROM offset_history
 WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) AND coalesce(valid_to >= $from, true)

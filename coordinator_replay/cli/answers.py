@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from coordinator_replay.answer_columns import AnswerColumn, columns_of
-from coordinator_replay.cli import clock, work
+from coordinator_replay.cli import clock, output, work
 from coordinator_replay.cli.completion import CAUSE_NAME, GROUP_NAME
 from coordinator_replay.cli.option_types import TIME
 from coordinator_replay.cli.options import Common, Function
-from coordinator_replay.cli.output import print_note, print_rows, print_table
+from coordinator_replay.cli.output import Row, print_note, print_rows, print_table
 from coordinator_replay.errors import UsageError
 from coordinator_replay.listing import counted
 
@@ -31,6 +31,9 @@ _DOUBTS = {
 }
 """Headings of columns that are shown only if the log does not prove a row of the answer, or if a row no longer
 counts."""
+
+_SCREEN = 16
+"""Largest number of lines of a table that is to leave room for headings and notes on a screen."""
 
 
 at_option = click.option("--at", type=TIME, help="Point in time; default: the end of the log.")
@@ -215,9 +218,36 @@ def show_part(
         return
     shown = columns_for(type(answers[0])) if columns is None else columns
     rows = _values(shown, answers)
+    _print_part(common, _with_doubts(shown, rows), rows, most_lines, what)
+
+
+def _print_part(
+    common: Common, columns: Sequence[AnswerColumn], rows: Sequence[Row], most_lines: int, what: str
+) -> None:
     most = inf if common.wide else most_lines
-    left = len(rows) - print_table(_with_doubts(shown, rows), rows, is_wide=common.wide, most_lines=most)
+    left = len(rows) - print_table(columns, rows, is_wide=common.wide, most_lines=most)
     say(f"{counted(left, f'more {what}')}: --wide and --output json have them." if left else None)
+
+
+def show_screen(common: Common, shown: Sequence[AnswerColumn], answers: Iterable[object], what: str) -> None:
+    """Print some columns of rows; a table on a terminal has no more lines than a screen, unless ``--wide`` is given.
+
+    Args:
+        common: the output form.
+        shown: the columns.
+        answers: the rows.
+        what: a word for one row.
+    """
+    rows = _values(shown, answers)
+    print_screen(common, _with_doubts(shown, rows), rows, what)
+
+
+def print_screen(common: Common, columns: Sequence[AnswerColumn], rows: Sequence[Row], what: str) -> None:
+    """Print rows of values, as ``show_screen`` does."""
+    if common.output == "table" and output.terminal_width() is not None:
+        _print_part(common, columns, rows, _SCREEN, what)
+    else:
+        print_rows(columns, rows, common.output, is_wide=common.wide)
 
 
 def _values(shown: Sequence[AnswerColumn], answers: Iterable[object]) -> list[list[object]]:

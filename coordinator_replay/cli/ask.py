@@ -22,6 +22,7 @@ from coordinator_replay.cli.answers import (
     columns_for,
     group_argument,
     last_option,
+    print_screen,
     range_options,
     range_options_beside_since,
     say,
@@ -365,7 +366,8 @@ def sql(
         text = sys.stdin.read() if statement == "-" else str(statement)
         answer = warehouse.sql(text, allow_files=allow_files, timeout=timeout)
     if answer.columns:
-        print_rows(_columns_of_statement(answer.columns), answer, common.output, is_wide=common.wide)
+        rows = list(answer)
+        print_screen(common, _columns_of_statement(answer.columns, rows), rows, "row")
     say_notes(answer)
 
 
@@ -375,19 +377,51 @@ _NEXT_ARGUMENTS = ("group_id", "topic")
 _SENTENCES = ("reason", "reasons", "client_reason", "client_reasons", "note", "message", "error_message", "what")
 
 
-def _columns_of_statement(names: Sequence[str]) -> list[AnswerColumn]:
+_DOUBTS = {"is_exact": True, "is_at_least": False}
+"""Columns of an SQL answer that say whether a row is proven, with the value that they have if it is."""
+
+
+_USUAL_RANK = 5
+
+
+_FIRST = 6
+"""Columns of an SQL answer among which a confidence belongs to what was asked: it is not left out, nor are those
+before it."""
+
+
+def _asked_columns(names: Sequence[str]) -> Sequence[str]:
+    """Return the first columns of an SQL answer, up to one that says how sure the others are; none without one."""
+    places = [place for place, name in enumerate(names[:_FIRST], start=1) if name.endswith("confidence")]
+    return names[: max(places, default=0)]
+
+
+def _rank(name: str, values: Iterable[object], *, is_asked: bool) -> int:
+    """Return the rank of a column of an SQL answer.
+
+    A doubt about a row is shown before other columns, and that there is none only where all of them have room.
+    """
+    if is_asked:
+        return 1
+    if name not in _DOUBTS:
+        return _USUAL_RANK
+    return LAST if all(value is _DOUBTS[name] for value in values) else 2
+
+
+def _columns_of_statement(names: Sequence[str], rows: Sequence[Sequence[object]]) -> list[AnswerColumn]:
     """Return the columns of an SQL answer under their own names; ids have one rank, so that the first columns stay."""
+    asked = _asked_columns(names)
     return [
         AnswerColumn(name, name, 1, is_id=True)
         if name in _NEXT_ARGUMENTS
         else AnswerColumn(
             name,
             name,
+            _rank(name, (row[place] for row in rows), is_asked=name in asked),
             least=12,
             good=36,
             is_id=name == "kind" or name.endswith("_id"),
             is_sentence=name in _SENTENCES,
             text=empty_list_shown,
         )
-        for name in names
+        for place, name in enumerate(names)
     ]

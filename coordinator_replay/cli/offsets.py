@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from coordinator_replay.answer_columns import END_OFFSETS, REQUIRE_STABLE
-from coordinator_replay.cli import output, work
+from coordinator_replay.cli import work
 from coordinator_replay.cli.answers import (
     any_group_argument,
     at_option,
@@ -19,8 +19,8 @@ from coordinator_replay.cli.answers import (
     say_notes,
     several_groups_argument,
     show,
-    show_part,
     show_rows,
+    show_screen,
     who_options,
 )
 from coordinator_replay.cli.clock import now
@@ -52,10 +52,6 @@ def topic_or_partition(text: str) -> tuple[str, int | None]:
 
 
 TOPIC_OR_PARTITION = Parsed("topic[:partition]", topic_or_partition)
-
-
-_MOST_OFFSETS = 16
-"""Largest number of lines that a terminal shows of the offsets of several groups."""
 
 
 @warehouse_command(
@@ -141,10 +137,10 @@ def offsets(
     columns = columns_for(answer.row_type, asked)
     if not is_one:
         columns = [replace(column, rank=1) if column.name == "group_id" else column for column in columns]
-    if common.output == "table" and not is_one and output.terminal_width() is not None:
-        show_part(common, answer, _MOST_OFFSETS, "offset", columns)
-    else:
+    if is_one:
         show_rows(common, columns, answer)
+    else:
+        show_screen(common, columns, answer, "offset")
     say_notes(answer)
     if reset_file is not None:
         result = work.write_reset_file(answer, reset_file, include_unproven=include_unproven, has_groups=not is_one)
@@ -183,4 +179,5 @@ def expired(common: Common, **asked: Any) -> None:
             "over: what was committed or has expired since is not in it. Take a newer dump, or look further with "
             "--until."
         )
-    show(common, answer)
+    show_screen(common, columns_for(answer.row_type), answer, "offset")
+    say_notes(answer)

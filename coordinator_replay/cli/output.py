@@ -108,7 +108,8 @@ def print_table(
         columns: the columns of a row, in their order.
         rows: the values.
         is_wide: whether the table has all columns in full, whatever the terminal's width.
-        most_lines: largest number of lines; the table ends before the first row that does not fit.
+        most_lines: largest number of lines; the table ends before the first row that does not fit, but has
+            one row at least.
 
     Returns:
         The number of printed rows.
@@ -128,7 +129,7 @@ def print_table(
         zone=_zone(),
     )
     ends = list(accumulate(map(len, table.rows)))
-    printed = table.rows[: bisect_right(ends, most_lines)]
+    printed = table.rows[: max(bisect_right(ends, most_lines), 1)]
     head = [*([styled(table.date, dim=True)] if table.date else []), styled(table.heading, bold=True)]
     lines = [*head, *chain.from_iterable(printed)]
     pager = pager_command() if seen is not None and any(_too_wide(line, seen) for line in lines) else None

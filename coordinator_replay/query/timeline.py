@@ -80,7 +80,7 @@ class MemberInterval:
     valid_from: datetime | None = column("FROM", 1)
     valid_to: datetime | None = column("TO", 1)
     client_id: str | None = column("CLIENT-ID", 1, 8, is_id=True)
-    client_host: str | None = column("HOST", 4, 8, is_id=True)
+    client_host: str | None = column("HOST", 2, 8, is_id=True)
     instance_id: str | None = column("GROUP-INSTANCE-ID", 1, 8, is_id=True)
     member_id: str = column("CONSUMER-ID", 3, 10, is_id=True)
     is_client_inherited: bool = column(sql="coalesce(is_client_inherited, false)")

@@ -125,6 +125,81 @@ def test_the_answer_of_a_saved_query_is_on_a_narrow_screen(screen, query: str, a
     assert set(answers) <= set(heading.split())
 
 
+LIMITED = {
+    "a statement": ("sql", "SELECT range AS number FROM range(40)"),
+    "a saved query": ("sql", "--query", "lost-offsets"),
+    "expired": ("expired", "--until", "2027-12-01"),
+}
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A warehouse with forty offsets that have expired, or will."""
+    folder = write_small_warehouse(tmp_path_factory.mktemp("many"))
+    lost = {"ended_by": "EXPIRED", "ended_confidence": "likely"}
+    rows = [
+        offset(f"topic-{place:02}", number, place, "02:03", end, group_id="simple", **ended)
+        for place in range(40)
+        for number, end, ended in ((0, None, {}), (1, "02:05", lost))
+    ]
+    write_rows(folder, "offset_history", rows)
+    expirations = [{"cluster": "default", "group_id": "simple", "topic": f"topic-{place:02}", "partition": 0,
+                    "status": "EXPIRED", "committed_offset": place} for place in range(40)]  # fmt: skip
+    write_rows(folder, "expired_offsets", expirations)
+    return folder
+
+
+@pytest.mark.parametrize("name", LIMITED)
+def test_a_terminal_shows_a_screen_of_an_answer_and_says_how_many_rows_follow(screen, many: Path, name: str):
+    asked = (*LIMITED[name], "--warehouse", str(many))
+    shown = screen(80, *asked)
+    assert len(shown) <= 24
+    (more,) = (line for line in shown if "--wide and --output json have them." in line)
+    left = int(more.split()[0])
+    assert 20 <= left < 40
+    assert len(screen(80, *asked, "--wide")) >= 40
+    for form in ("json", "csv"):
+        assert len(screen(80, *asked, "--output", form)) >= 40
+
+
+@pytest.mark.parametrize("name", LIMITED)
+def test_what_a_pipe_gets_is_whole(many: Path, name: str):
+    result = CliRunner().invoke(main, [*LIMITED[name], "--warehouse", str(many)])
+    assert result.exit_code == 0, result.output
+    assert len(result.stdout.splitlines()) >= 40
+    assert "--wide and" not in result.output
+
+
+def test_a_row_longer_than_a_screen_is_shown(screen):
+    shown = screen(80, "sql", "SELECT repeat('so many words ', 400) AS detail")
+    assert sum("so many words" in line for line in shown) > 24
+    assert not any("more row" in line for line in shown)
+
+
+@pytest.mark.parametrize(("proof", "is_shown"), [("true", False), ("range <> 1", True)])
+def test_that_a_row_is_not_proven_has_room_before_other_columns(screen, proof: str, is_shown: bool):
+    texts = ", ".join(f"repeat('{letter}', 24) AS {letter}" for letter in "abcdef")
+    shown = screen(80, "sql", f"SELECT {texts}, {proof} AS is_exact FROM range(3)")
+    heading = next(line for line in shown if line.startswith("a "))
+    assert ("is_exact" in heading.split()) == is_shown
+
+
+def test_how_sure_an_answer_is_belongs_to_it(screen):
+    texts = ", ".join(f"repeat('{letter}', 14) AS {letter}" for letter in "abcde")
+    shown = screen(80, "sql", f"SELECT {texts}, 'likely' AS ended_confidence, 1000 AS amount, true AS is_exact")
+    assert "likely" in "\n".join(shown)
+    assert "is_exact" not in shown[0]
+
+
+def test_an_audit_run_accounts_for_its_records_on_a_narrow_screen(screen):
+    heading = next(line for line in screen(80, "sql", "--query", "audit-runs") if line.startswith("run_id"))
+    assert {"records_read", "records_decoded", "unaccounted"} <= set(heading.split())
+
+
+def test_the_host_of_a_member_is_on_a_narrow_screen(screen):
+    assert any("HOST" in line for line in screen(80, *ASKED["members"]))
+
+
 def test_who_reads_a_topic_where_and_when_is_on_a_narrow_screen(screen):
     shown = screen(80, *ASKED["consumers"])
     heading = next(line for line in shown if "PARTITIONS" in line)
