@@ -224,7 +224,7 @@ def show_part(
 def _print_part(
     common: Common, columns: Sequence[AnswerColumn], rows: Sequence[Row], most_lines: int, what: str
 ) -> None:
-    most = inf if common.wide else most_lines
+    most = inf if common.wide or output.terminal_width() is None else most_lines
     left = len(rows) - print_table(columns, rows, is_wide=common.wide, most_lines=most)
     say(f"{counted(left, f'more {what}')}: --wide and --output json have them." if left else None)
 

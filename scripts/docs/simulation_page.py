@@ -106,8 +106,11 @@ exceptions, and they hold for the log of a real broker too:
 - After a topic is deleted, the coordinator leaves its partitions out of descriptions. The tables still show them.
 - If the members of a group ask for no assignor, it is the first of the setting `group.consumer.assignors`. If equally
   many ask for each of two, the order of a hash table decides.
-- A JoinGroup with an unknown member id to an Empty consumer group is refused, and yet Kafka forgets the group until the
-  partition is loaded again. It writes no tombstone, so the tables have the group still.
+- A JoinGroup with a member id to an Empty consumer group is refused, and yet Kafka forgets the group until the
+  partition is loaded again. It writes no tombstone, so the tables have the group still. The next member begins a new
+  group under the name, at its first generation or epoch. (In Kafka 4.3.1: `classicGroupJoinToClassicGroup` of
+  `GroupMetadataManager`. `maybeDeleteEmptyConsumerGroup` removes the group from memory. Then
+  `getOrMaybeCreateClassicGroup` finds none, and the tombstones are not returned.) Likewise for streams groups.
 """
 
 LEFT_OUT = """\
@@ -121,6 +124,8 @@ LEFT_OUT = """\
 - `group.coordinator.append.linger.ms`: every operation is a batch of its own. Neither order nor content depends on it.
 - Log lines. The form of the answers has a place for them; Kafka's own coordinator fills it.
 - Random member ids: they are counted instead.
+- How long a broker takes for a timer that sets itself again without a delay: it is a millisecond here. The timer of a
+  join phase does so, if the rebalance timeout is 0 and only static members are left that did not join.
 - The order of timers that are due in the same millisecond: they fire in the order they were set.
 - Part of the order of Java's hash tables, which decides ties. It is reproduced, except for bins with nine keys or more
   in tables of 64 places or more, which Java turns into trees.
