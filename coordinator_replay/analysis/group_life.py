@@ -29,11 +29,15 @@ from coordinator_replay.analysis.timeline import Timeline
 from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import GroupType, Member, Record
 from coordinator_replay.engine.plain import Fields, restoring
+from coordinator_replay.engine.replay import VERSION as ENGINE_VERSION
 from coordinator_replay.engine.replay import StateReplay
 from coordinator_replay.int64 import LARGEST_INT64
 from coordinator_replay.times import latest_ms
 
 VERSION = 28
+
+SNAPSHOT_VERSION = 1000 * VERSION + ENGINE_VERSION
+"""Version of the stored snapshots of a group: its own form, and that of the engine's snapshot in it."""
 
 # Looked up once, because every event needs it.
 TOPOLOGY_CHANGED = EventKind.TOPOLOGY_CHANGED

@@ -4,10 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from coordinator_replay.analysis import group_life
+from coordinator_replay.engine import replay as engine
 from coordinator_replay.pipeline import options
 from coordinator_replay.pipeline.audit import Options, plan_audit
 from coordinator_replay.pipeline.audit import audit as run_stages
 from coordinator_replay.pipeline.bucket_share import Action
+from coordinator_replay.pipeline.groups import group_step, replay
 from tests.pipeline.in_process import InProcess, audit, cut
 from tests.samples import Sample
 
@@ -61,6 +64,21 @@ def test_what_rules_of_another_release_made_is_made_again_without_new_records(
     assert planned(tmp_path / "w", *nights) == []
     monkeypatch.setattr(options, version, 99)
     assert set(planned(tmp_path / "w", *nights)) == {(Action.REBUILD, (why,))}
+
+
+@pytest.mark.parametrize("risen", [engine, group_life], ids=["engine", "group_life"])
+def test_groups_are_replayed_anew_where_either_form_of_their_snapshots_is_another(
+    risen, nights, audit, tmp_path, monkeypatch
+):
+    assert group_life.SNAPSHOT_VERSION == 1000 * group_life.VERSION + engine.VERSION
+    one, two = nights
+    audit(tmp_path / "w", one)
+    monkeypatch.setattr(risen, "VERSION", risen.VERSION + 1)
+    for module in (replay, group_step):
+        monkeypatch.setattr(module, "SNAPSHOT_VERSION", 1000 * group_life.VERSION + engine.VERSION)
+    found = planned(tmp_path / "w", two)
+    assert any("snapshots of its groups are of another release" in reasons for _, reasons in found), found
+    assert audit(tmp_path / "w", two).run.groups_failed == 0
 
 
 def test_records_between_those_of_the_tables_have_their_bucket_rebuilt(nights, audit, tmp_path):

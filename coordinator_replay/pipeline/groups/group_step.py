@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from duckdb import DuckDBPyConnection
 
-from coordinator_replay.analysis.group_life import VERSION
+from coordinator_replay.analysis.group_life import SNAPSHOT_VERSION
 from coordinator_replay.analysis.rows import Row
 from coordinator_replay.columns import as_bools
 from coordinator_replay.completeness.groups import GroupProofs
@@ -83,7 +83,7 @@ def groups_not_to_continue(files: BucketFiles, names: Mapping[str, str], renamed
     reasons = []
     if NO_SNAPSHOT in versions:
         reasons.append("a group could not be evaluated by the last run, and is tried again")
-    if versions - {NO_SNAPSHOT, VERSION}:
+    if versions - {NO_SNAPSHOT, SNAPSHOT_VERSION}:
         reasons.append("snapshots of its groups are of another release")
     if _names_are_old(files, names, renamed):
         reasons.append("names of topics have changed in its rows")

@@ -16,7 +16,7 @@ import orjson
 from coordinator_replay.analysis.findings.evidence import Evidence, evidence_row
 from coordinator_replay.analysis.findings.evidence_rows import LargeRecord
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
-from coordinator_replay.analysis.group_life import VERSION, GroupReplay
+from coordinator_replay.analysis.group_life import SNAPSHOT_VERSION, GroupReplay
 from coordinator_replay.analysis.reasons.topic_changes import TopicChanges
 from coordinator_replay.analysis.rows import Row, Scope
 from coordinator_replay.completeness.groups import Break, GroupProofs
@@ -237,7 +237,7 @@ class _GroupRun:
             "group_type": None if group is None else str(group.group_type),
             "log_partition": self.key[1],
             "to_offset": self.at + 1,
-            "snapshot_version": VERSION if snapshot is not None else NO_SNAPSHOT,
+            "snapshot_version": SNAPSHOT_VERSION if snapshot is not None else NO_SNAPSHOT,
             "snapshot": snapshot,
             "run_id": self.context.run_id,
         }
