@@ -170,6 +170,13 @@ def test_what_a_pipe_gets_is_whole(many: Path, name: str):
     assert "--wide and" not in result.output
 
 
+def test_a_pipe_gets_all_changes(screen, folder: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(incidents, "_MOST_CHANGES", 2)
+    assert any("--wide and --output json have them." in line for line in screen(80, *ASKED["diff"]))
+    monkeypatch.setattr(output, "terminal_width", lambda *, err=False: None)
+    assert "have them." not in CliRunner().invoke(main, [*ASKED["diff"], "--warehouse", str(folder)]).output
+
+
 def test_a_row_longer_than_a_screen_is_shown(screen):
     shown = screen(80, "sql", "SELECT repeat('so many words ', 400) AS detail")
     assert sum("so many words" in line for line in shown) > 24
