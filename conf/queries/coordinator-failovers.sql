@@ -1,4 +1,4 @@
--- Was it a failover? Each change of the coordinator of a partition of __consumer_offsets, except its first election. It has the leader before and since, how long loading took, and the groups of the partition that rebalanced within a minute. The new leader needs audit --cluster-metadata or --broker-log, loading times need --broker-log.
+-- Was it a failover? Each change of the coordinator of a partition of __consumer_offsets, except its first election and times without a leader. It has the leader before and since, how long loading took, and the groups of the partition that rebalanced within a minute. The new leader needs audit --cluster-metadata or --broker-log, loading times need --broker-log.
 -- param partition number: only this partition of __consumer_offsets
 -- param from time: changes from this time on
 WITH changes AS (
@@ -13,8 +13,8 @@ rebalanced AS (
     SELECT groups.log_partition, group_id, coalesce(started_at, completed_at) AS began_at
     FROM rebalances JOIN groups USING (group_id) WHERE cluster = $cluster
 )
-SELECT changes.log_partition, changes.elected_at, changes.broker <> changes.broker_before AND changes.broker >= 0 AS is_failover,
-       nullif(changes.broker, -1) AS broker, count(DISTINCT group_id) AS groups_rebalanced, changes.loading_ms, changes.broker_before,
+SELECT changes.log_partition, changes.elected_at, changes.broker <> changes.broker_before AS is_failover,
+       changes.broker, count(DISTINCT group_id) AS groups_rebalanced, changes.loading_ms, changes.broker_before,
        changes.leader_epoch, changes.is_exact, changes.is_unclean, changes.loaded_at, changes.sources,
        list_sort(list(DISTINCT group_id) FILTER (group_id IS NOT NULL))[:10] AS some_groups,
        changes.log_partition IN (SELECT log_partition FROM groups JOIN incomplete_groups USING (group_id)
@@ -26,6 +26,7 @@ SELECT changes.log_partition, changes.elected_at, changes.broker <> changes.brok
 FROM changes LEFT JOIN rebalanced
   ON rebalanced.log_partition = changes.log_partition AND rebalanced.began_at >= changes.elected_at
  AND rebalanced.began_at < changes.elected_at + INTERVAL 1 MINUTE
-WHERE (changes.epoch_before IS NOT NULL OR changes.is_exact AND changes.leader_epoch > 0) AND ($from IS NULL OR changes.elected_at >= $from)
+WHERE (changes.epoch_before IS NOT NULL OR changes.is_exact AND changes.leader_epoch > 0) AND coalesce(changes.broker <> -1, true)
+  AND ($from IS NULL OR changes.elected_at >= $from)
 GROUP BY ALL
 ORDER BY changes.elected_at, changes.log_partition, changes.leader_epoch

@@ -1,9 +1,9 @@
--- Who is most often last to rejoin, by client (static members by group.instance.id)? KIP-848: members that others waited for, as records show. Classic groups: the owner of the last commit before the join phase ended, because clients commit before they rejoin. That makes the member likely the last, and no record says so. With is_at_least there may be more.
+-- Who is most often last to rejoin, by client (static members by group.instance.id)? KIP-848: members that others waited for, as records show. Classic groups: the owner of the last commit before the join phase ended, because clients commit before they rejoin. That makes the member likely the last, and no record says so. A wait that several rebalances share is added once. With is_at_least there may be more.
 -- param group text: only this group
 -- param from time: rebalances that ended at this time or later
 -- param threshold number = 100: milliseconds behind the others from which it counts
 WITH wanted AS (
-    SELECT rebalance_id, group_id, group_type, held_up_by, held_up_ms, members_left, began_by FROM rebalances
+    SELECT rebalance_id, group_id, group_type, held_up_by, held_up_ms, members_left, began_by, completed_offset FROM rebalances
     WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group)
       AND coalesce(CASE WHEN is_end_open THEN began_by ELSE completed_at END >= $from, completed_offset IS NULL OR $from IS NULL)
 ),
@@ -23,10 +23,13 @@ in_order AS (
     FROM committed
 ),
 last_ones AS (
-    SELECT rebalance_id, group_id, held_up_by AS member_id, held_up_ms AS behind_ms, 'records' AS shown_by
+    SELECT rebalance_id, group_id, held_up_by AS member_id, held_up_ms AS behind_ms,
+           -- Rebalances that end together waited for the same revocation: its time passed once.
+           CASE WHEN row_number() OVER (PARTITION BY group_id, held_up_by, completed_offset ORDER BY held_up_ms DESC, rebalance_id) = 1
+                THEN held_up_ms ELSE 0 END AS passed_ms, 'records' AS shown_by
     FROM wanted WHERE held_up_by IS NOT NULL
     UNION ALL
-    SELECT rebalance_id, group_id, member_id, epoch_ms(last_at) - epoch_ms(before_at) AS behind_ms, 'commits' AS shown_by
+    SELECT rebalance_id, group_id, member_id, epoch_ms(last_at) - epoch_ms(before_at) AS behind_ms, behind_ms AS passed_ms, 'commits' AS shown_by
     FROM in_order WHERE place = 1 AND last_at > before_at
 ),
 names AS (
@@ -35,7 +38,7 @@ names AS (
     FROM member_timeline WHERE cluster = $cluster GROUP BY ALL
 )
 SELECT group_id, coalesce(client, member_id) AS client, count(DISTINCT rebalance_id) AS rebalances,
-       CAST(sum(behind_ms) AS BIGINT) AS behind_ms_total, max(behind_ms) AS behind_ms_max, shown_by,
+       CAST(sum(passed_ms) AS BIGINT) AS behind_ms_total, max(behind_ms) AS behind_ms_max, shown_by,
        string_agg(DISTINCT client_host, ', ' ORDER BY client_host) AS client_host,
        group_id IN (SELECT group_id FROM incomplete_groups WHERE cluster = $cluster AND coalesce($from <= until, true)) AS is_at_least
 FROM last_ones LEFT JOIN names USING (group_id, member_id)

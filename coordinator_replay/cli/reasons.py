@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from coordinator_replay.api.answers import Reasons
-    from coordinator_replay.query.hold_ups import HoldUp
+    from coordinator_replay.query.hold_ups import HoldUp, Wait
     from coordinator_replay.query.rebalances import Rebalance
 
 _MOST_NAMED = 8
@@ -57,10 +57,14 @@ def _cost(rebalance: "Rebalance") -> str:
 def _blocked(hold_up: "HoldUp") -> str:
     client = " on ".join(name.lstrip("/") for name in (hold_up.client_id, hold_up.client_host) if name)
     name = f"{hold_up.member_id} ({client})" if client else hold_up.member_id
-    waiting = [member_id for member_id in hold_up.waiting if member_id != hold_up.member_id]
-    names = (partition.rpartition("-") for partition in hold_up.partitions)
+    waits = [_wait(wait) for wait in hold_up.waits if wait.waited_ms >= work.SHORT_WAIT_MS]
+    return f"held up by member {name}: {listed(waits, _MOST_NAMED, '; ')}"
+
+
+def _wait(wait: "Wait") -> str:
+    names = (partition.rpartition("-") for partition in wait.partitions)
     partitions = ranges_by_topic((topic, int(number)) for topic, _, number in names)
-    return f"held up by member {name}: {listed(waiting, _MOST_NAMED)} waited {hold_up.waited_ms:,} ms for {partitions}"
+    return f"{wait.member_id} waited {wait.waited_ms:,} ms for {partitions}"
 
 
 def _times(reasons: "Sequence[str]") -> "list[tuple[str, int]]":

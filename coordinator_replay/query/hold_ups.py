@@ -17,11 +17,12 @@ _HOLD_UPS = """
     ), names AS (
         SELECT * REPLACE (min(joined_at) OVER (PARTITION BY group_id, instance) AS joined_at) FROM members
     ), blocked AS (
-        SELECT rebalance_id, group_id, started_at, completed_at, held_up_by, held_up_ms FROM rebalances
+        SELECT rebalance_id, group_id, started_at, completed_at, held_up_by FROM rebalances
         WHERE cluster = $cluster AND held_up_by IS NOT NULL {of_groups}
     ), handed AS (
-        SELECT blocked.rebalance_id, blocked.group_id, held_up_by, held_up_ms,
-               coalesce(owned.topic, owned.topic_id) AS topic, owned.partition, following.member_id AS waited
+        SELECT blocked.rebalance_id, blocked.group_id, held_up_by, started_at, owned.owned_to,
+               coalesce(owned.topic, owned.topic_id) || '-' || owned.partition AS name, following.member_id AS waited,
+               waiting.instance, waiting.joined_at
         FROM blocked
         JOIN partition_ownership AS owned ON owned.cluster = $cluster AND owned.group_id = blocked.group_id
          AND owned.member_id = held_up_by AND owned.owned_to > started_at
@@ -38,12 +39,46 @@ _HOLD_UPS = """
         WHERE len(list_filter(before.target, lambda one:
                   coalesce(one.topic, one.topic_id) = coalesce(owned.topic, owned.topic_id)
                   AND list_contains(one.partitions, owned.partition))) > 0
+    ), targets AS (
+        SELECT group_id, member_id, instance, valid_to, coalesce(flatten(list_transform(target, lambda one:
+               list_transform(one.partitions, lambda number: coalesce(one.topic, one.topic_id) || '-' || number))), [])
+               AS target
+        FROM member_timeline JOIN names USING (group_id, member_id)
+        WHERE cluster = $cluster AND valid_to IS NOT NULL AND group_id IN (SELECT group_id FROM blocked)
+    ), waits AS (
+        SELECT rebalance_id, group_id, held_up_by, name, waited, owned_to, greatest(started_at, joined_at,
+               (SELECT max(valid_to) FROM targets WHERE targets.group_id = handed.group_id
+                AND targets.instance = handed.instance AND valid_to <= owned_to AND NOT list_contains(target, name)),
+               (SELECT max(valid_to) FROM targets WHERE targets.group_id = handed.group_id
+                AND targets.member_id = held_up_by AND valid_to <= owned_to AND list_contains(target, name))
+               ) AS waited_from
+        FROM handed
     )
-    SELECT rebalance_id, held_up_by, client_id, client_host, held_up_ms,
-           list_sort(list_distinct(list(topic || '-' || partition))), list_sort(list_distinct(list(waited)))
-    FROM handed LEFT JOIN names ON names.group_id = handed.group_id AND names.member_id = held_up_by
-    GROUP BY ALL
+    SELECT rebalance_id, held_up_by, client_id, client_host, waited,
+           epoch_ms(owned_to) - epoch_ms(waited_from) AS waited_ms, list_sort(list_distinct(list(name)))
+    FROM waits LEFT JOIN names ON names.group_id = waits.group_id AND names.member_id = held_up_by
+    GROUP BY ALL ORDER BY rebalance_id, waited_ms DESC, waited
 """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """A member that waited for partitions, all for the same time.
+
+    Attributes:
+        held_up_by: the member that revoked them.
+        member_id: the member that took them.
+        waited_ms: how long it waited within the rebalance.
+        partitions: the partitions, as ``topic-partition``.
+    """
+
+    rebalance_id: str
+    held_up_by: str
+    client_id: str | None
+    client_host: str | None
+    member_id: str
+    waited_ms: int
+    partitions: list[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,18 +86,29 @@ class HoldUp:
     """A member that was the last to revoke partitions that others had been assigned.
 
     Attributes:
-        waited_ms: how long the others waited.
-        partitions: partitions that it revoked in the rebalance, as ``topic-partition``.
-        waiting: the members that took them.
+        waits: who waited, for which partitions and how long, the longest wait first.
     """
 
     rebalance_id: str
     member_id: str
     client_id: str | None
     client_host: str | None
-    waited_ms: int
-    partitions: list[str]
-    waiting: list[str]
+    waits: list[Wait]
+
+    @property
+    def waited_ms(self) -> int:
+        """Return the longest time that a member waited."""
+        return max(wait.waited_ms for wait in self.waits)
+
+    @property
+    def partitions(self) -> list[str]:
+        """Return the partitions that it revoked in the rebalance, as ``topic-partition``."""
+        return sorted({name for wait in self.waits for name in wait.partitions})
+
+    @property
+    def waiting(self) -> list[str]:
+        """Return the members that took them."""
+        return sorted({wait.member_id for wait in self.waits})
 
 
 def hold_ups(warehouse: Tables, group: str | None = None) -> dict[str, HoldUp]:
@@ -72,4 +118,18 @@ def hold_ups(warehouse: Tables, group: str | None = None) -> dict[str, HoldUp]:
         warehouse: the tables.
         group: only of this group; of all if None.
     """
-    return {answer.rebalance_id: answer for answer in warehouse.answers(HoldUp, _HOLD_UPS, group=group)}
+    waits: dict[str, list[Wait]] = {}
+    for wait in warehouse.answers(Wait, _HOLD_UPS, group=group):
+        waits.setdefault(wait.rebalance_id, []).append(wait)
+    return {rebalance_id: _hold_up(found) for rebalance_id, found in waits.items()}
+
+
+def _hold_up(waits: list[Wait]) -> HoldUp:
+    first = waits[0]
+    return HoldUp(
+        rebalance_id=first.rebalance_id,
+        member_id=first.held_up_by,
+        client_id=first.client_id,
+        client_host=first.client_host,
+        waits=waits,
+    )

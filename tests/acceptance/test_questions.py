@@ -143,13 +143,10 @@ def test_which_member_did_not_revoke_and_who_waited(told: Told):
     text = told("java-clients", "why", "bakery-holders")
     lines_of = [line for line in text.splitlines() if "held up by member" in line]
     assert lines_of and all("client" not in line or "(hold-1 on " in line for line in lines_of)
-    waited = {
-        client
-        for member_id, client in clients.items()
-        if any(f"{member_id} waited" in one or f"{member_id}, " in one for one in lines_of)
-    }
+    waited = {client for member_id, client in clients.items() if any(f"{member_id} waited" in one for one in lines_of)}
     assert waited and waited <= {"hold-2", "hold-3"}
-    assert all(re.search(r"waited 1[5-9],\d{3} ms for bakery\.hold:\d", line) for line in lines_of)
+    assert any("waited 9,404 ms for bakery.hold:4-6" in line for line in lines_of)
+    assert any("waited 16,048 ms for bakery.hold:3" in line for line in lines_of)
 
 
 @pytest.mark.parametrize("name", AUDITED)
@@ -172,11 +169,11 @@ def test_were_the_members_that_waited_in_the_group(told: Told, name: str):
     compared = 0
     for block in told(name, "why").split("\n\n"):
         head = re.match(r"\S+  (\S+)  epoch (\d+)  ", block)
-        waited = re.search(r"held up by member \S+ \(.*\): (.*) waited ([\d,]+) ms ", block)
-        for member_id in waited[1].split(", ") if head is not None and waited is not None else ():
+        waits = re.findall(r"(\S+) waited ([\d,]+) ms for ", block) if "held up by member" in block else []
+        for member_id, waited in waits if head is not None else ():
             if (head[1], member_id) in joined and (head[1], head[2]) in assigned:
                 assert joined[head[1], member_id] <= assigned[head[1], head[2]] + CLOCK_MS, block
-                is_long = int(waited[2].replace(",", "")) > HEARTBEATS_MS
+                is_long = int(waited.replace(",", "")) > HEARTBEATS_MS
                 assert (head[1], member_id) in unreleased or not is_long, block
                 compared += 1
     assert compared > 1

@@ -527,7 +527,7 @@ def test_why_tells_the_reason_first_and_what_it_rests_on(ask):
         2026-11-20T02:10:00.000Z  payments  epoch 3  MEMBER_JOIN, certain
           took 20,000 ms
           1 to 2 members, 1 partition reassigned, 0 newly assigned, longest without an owner 5,000 ms, commits paused 6,000 ms
-          held up by member m-1 (client-m-1 on 10.0.0.1): m-2 waited 15,000 ms for orders:1
+          held up by member m-1 (client-m-1 on 10.0.0.1): m-2 waited 10,000 ms for orders:1
           - member m-2 joined (3:103)
           - epoch 2 to 3 (3:103)
         """)  # noqa: E501

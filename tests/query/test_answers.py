@@ -482,7 +482,7 @@ def test_timeline_of_an_unknown_group_or_time_is_refused_and_a_quiet_one_is_empt
 
 def test_who_held_a_rebalance_up_with_which_partitions_and_who_waited(warehouse: Tables):
     (one,) = hold_ups(warehouse, "payments").values()
-    assert (one.rebalance_id, one.member_id, one.client_id, one.waited_ms) == ("r2", "m-1", "client-m-1", 15_000)
+    assert (one.rebalance_id, one.member_id, one.client_id, one.waited_ms) == ("r2", "m-1", "client-m-1", 10_000)
     assert (one.partitions, one.waiting) == (["orders-1"], ["m-2"])
     assert hold_ups(warehouse, "legacy") == {}
 

@@ -1,6 +1,7 @@
 """Saved queries over the brokers' logs, on a recorded dump: members that went, failovers, contradictions."""
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from coordinator_replay.query.timeline import member_intervals_of, timeline_of
 from coordinator_replay.report.group_page import group_page
 from coordinator_replay.times import LATEST, moment_text
 from tests.pipeline.in_process import audit_in_few_buckets as audit_here
+from tests.query.small_warehouse import at, write_small_warehouse
 from tests.samples import DATA
 
 RECORDED = DATA / "broker-logs" / "4.1"
@@ -146,6 +148,30 @@ def test_a_line_that_a_client_forged_is_no_change_of_the_coordinator(audited: Ta
     [event] = [one for one in timeline_of(audited, "wharf-pollers") if one.event == "BROKER_LOG_CONTRADICTED"]
     assert event.summary == "leader epoch 1, log of broker 9, not used: the leader of this epoch is not this broker"
     assert timeline_of(audited, "wharf-removed")
+
+
+def test_a_shutdown_is_no_election(tmp_path: Path) -> None:
+    """Nobody leads partition 0 from epoch 1 on. Partition 1 gets another leader after such a time."""
+    leaders = [(0, 0, 1), (0, 1, -1), (1, 0, 1), (1, 1, -1), (1, 2, 2), (2, 0, 1), (2, 1, None)]
+    changes = [
+        {
+            "cluster": "default",
+            "log_partition": partition,
+            "leader_epoch": epoch,
+            "elected_at": at(f"02:0{epoch}"),
+            "is_exact": True,
+            "broker": broker,
+            "sources": ["cluster_metadata"],
+        }
+        for partition, epoch, broker in leaders
+    ]
+    write_small_warehouse(tmp_path, coordinator_changes=changes)
+    rows = ask(Tables(str(tmp_path)), "coordinator-failovers")
+    assert [(row["log_partition"], row["leader_epoch"], row["broker_before"], row["broker"]) for row in rows] == [
+        (2, 1, 1, None),
+        (1, 2, 1, 2),
+    ]
+    assert [row["is_failover"] for row in rows] == [None, True]
 
 
 def test_was_it_a_failover(audited: Tables) -> None:

@@ -57,6 +57,8 @@ def test_only_who_was_to_get_a_partition_before_it_was_free_waited_and_only_sinc
         ),
         GROUP,
     )
+    assert [(wait.member_id, wait.waited_ms) for wait in found["second"].waits] == [("early", 5000), ("late", 5000)]
+    assert [(wait.member_id, wait.waited_ms) for wait in found["first"].waits] == [("early", 15_000)]
     assert (found["first"].waiting, found["first"].partitions) == (["early"], ["orders-0"])
     assert (found["second"].waiting, found["second"].partitions) == (["early", "late"], ["orders-0", "orders-1"])
 
@@ -73,3 +75,29 @@ def test_a_static_member_waits_for_what_the_one_that_it_replaced_was_to_get(tmp_
         GROUP,
     )
     assert {name: one.waiting for name, one in found.items()} == {"first": ["late"], "second": ["late"]}
+
+
+def test_each_member_waits_for_each_partition_since_its_target_has_it(tmp_path: Path):
+    """The early member is to get partition 0 from the begin on, and partition 1 from 03:00:04 on.
+
+    The late one is to get partition 2 from the begin on; the slow member may keep it until 03:00:09.
+    """
+    members = [
+        member(GROUP, "slow", "02:00", "03:00:09", 0, target=orders(2)),
+        member(GROUP, "slow", "03:00:09", "03:00:15", 5),
+        member(GROUP, "early", "02:59", "03:00:04", 1, target=orders(0)),
+        member(GROUP, "early", "03:00:04", None, 2, target=orders(0, 1)),
+        member(GROUP, "late", "02:59", None, 3, target=orders(2)),
+    ]
+    write_small_warehouse(tmp_path)
+    write_rows(tmp_path, "rebalances", [rebalance("first", "03:00")])
+    write_rows(tmp_path, "member_timeline", members)
+    handed_over = zip(range(3), ("early", "early", "late"), strict=True)
+    write_rows(tmp_path, "partition_ownership", [row for number, to in handed_over for row in handed(number, to)])
+    found = hold_ups(Tables(str(tmp_path)), GROUP)["first"]
+    assert [(wait.member_id, wait.waited_ms, wait.partitions) for wait in found.waits] == [
+        ("early", 15_000, ["orders-0"]),
+        ("early", 11_000, ["orders-1"]),
+        ("late", 6000, ["orders-2"]),
+    ]
+    assert found.waited_ms == 15_000

@@ -39,6 +39,10 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Any, ...]]:
         rebalance("o3", "02:12", members_left=["c"]),
         # Of a KIP-848 group, records say it; commits don't count.
         rebalance("o4", "02:12", group_type="consumer", held_up_by="a", held_up_ms=400),
+        # Two rebalances that end together share one wait; the later one counts again.
+        rebalance("o5", "02:20", group_type="consumer", held_up_by="c", held_up_ms=900, completed_offset=20),
+        rebalance("o6", "02:20", group_type="consumer", held_up_by="c", held_up_ms=700, completed_offset=20),
+        rebalance("o7", "02:30", group_type="consumer", held_up_by="c", held_up_ms=300, completed_offset=30),
     ]
     commits = [
         *committed(0, "a", "02:04:50", "02:07:30", "02:11:50"),
@@ -58,4 +62,5 @@ def test_clients_are_summed_up_by_what_shows_them(found: list[tuple[Any, ...]]):
         ("app-a", 1, 400, 400, "records"),
         ("app-a", 1, 10_000, 10_000, "commits"),
         ("app-b", 1, 7000, 7000, "commits"),
+        ("app-c", 3, 1200, 900, "records"),
     ]
