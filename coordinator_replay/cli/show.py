@@ -71,7 +71,8 @@ def why(common: Common, **asked: Any) -> None:
     if common.output != "table":
         show(common, reasons)
         return
-    print_reasons(reasons, is_wide=common.wide)
+    # What was asked about by its time is told whole.
+    print_reasons(reasons, is_wide=common.wide or asked["at"] is not None)
     say_notes(reasons)
 
 

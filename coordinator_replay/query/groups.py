@@ -215,20 +215,22 @@ class LastState(NamedTuple):
     deletion: str | None = None
 
 
-def unrecorded_states_note(groups: Sequence[Group], states: Sequence[str]) -> str | None:
+def unrecorded_states_note(groups: Sequence[Group], states: Sequence[str], *, has_logs: bool) -> str | None:
     """Return a note on a search for groups by states that records never have; None if there is nothing to say.
 
     Args:
         groups: the groups in these states, by records or brokers' logs.
         states: the states asked for, in any case.
+        has_logs: whether brokers' logs were audited.
     """
     asked = {state.lower() for state in states} - {group.state.lower() for group in groups}
     unrecorded = [state for state in UNRECORDED_STATES if state.lower() in asked]
     if not unrecorded:
         return None
+    logs = "the brokers' logs that were audited show none" if has_logs else "brokers' logs (audit --broker-log) show it"
     return (
         f"No group is recorded as {' or '.join(unrecorded)}: a classic group writes no record until its rebalance is "
-        "over. Until that record it has the state before; only brokers' logs (audit --broker-log) show more. "
+        f"over. Until that record it has the state before; {logs}. "
         "findings --rule silent_group and sql --query last-commits show "
         "which groups have been silent, and since when."
     )

@@ -23,7 +23,9 @@ from coordinator_replay.query.owner import Ownership
 from coordinator_replay.query.rebalances import Rebalance
 from coordinator_replay.query.timeline import MemberInterval, TimelineEvent
 from coordinator_replay.tables.definition import table, tables
+from tests.pipeline.in_process import audit_here
 from tests.query.small_warehouse import write_small_warehouse
+from tests.samples import Sample
 
 NIGHT = "2026-11-20T"
 AUDIT_EXPIRED = "audit:0 expired (offsets.retention.minutes) at 2026-11-20T02:08:00.000Z.\n"
@@ -308,6 +310,16 @@ def test_expired(ask):
         GROUP   TOPIC  PARTITION  OFFSET  STATUS    EXPIRE-AT                 RULE          CONFIDENCE  COMMITTED-AT              TOMBSTONE-AT  LAST-OWNER
         simple  logs           0       5  EXPIRING  2026-11-20T04:00:00.000Z  simple_group  certain     2026-11-20T02:03:00.000Z  -             -
         """)  # noqa: E501
+
+
+def test_expired_says_where_the_retention_is_only_kafkas_default(ask, tmp_path: Path):
+    assert "Kafka's default" not in ask("expired", "--within", "30d").stderr
+    audit_here(tmp_path, Sample("old-format-none").segments)
+    told = ask("expired", "--within", "30d", "--warehouse", str(tmp_path))
+    assert "EXPIRING" in answer(told)
+    assert "Offset retention: 7 days, Kafka's default; the audits were given no other, and the log shows none." in (
+        told.stderr
+    )
 
 
 def test_findings(ask):

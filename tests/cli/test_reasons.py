@@ -2,15 +2,20 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from coordinator_replay import Warehouse
 from coordinator_replay.api.answers import Reasons
 from coordinator_replay.cli import reasons as module
+from coordinator_replay.cli.main import main
 from coordinator_replay.cli.reasons import print_reasons, reason_lines
 from coordinator_replay.query.rebalances import Rebalance
+from tests.pipeline.in_process import audit_here
 from tests.query.small_warehouse import write_small_warehouse
+from tests.samples import Sample
 
 
 @pytest.fixture(scope="module")
@@ -72,3 +77,15 @@ def test_one_long_reason_is_told_whole(classic: Rebalance, monkeypatch, capsys):
     long = replace(classic, evidence=[f"fact {number}" for number in range(40)])
     print_reasons(Reasons([classic, long], {}), is_wide=False)
     assert "- fact 39" in capsys.readouterr().out
+
+
+def test_what_a_time_is_asked_about_is_told_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    audit_here(tmp_path, Sample("group-lifecycles").segments)
+    monkeypatch.setattr(module, "terminal_width", lambda: 80)
+    monkeypatch.setattr(module, "_MOST_LINES", 5)
+    asked = ["why", "shop-billing", "--warehouse", str(tmp_path)]
+    told = CliRunner().invoke(main, [*asked, "--at", "2026-11-21T08:32:25Z"]).stdout
+    assert "MEMBER_LEAVE, likely" in told
+    assert told.count("could also be") == told.count("  generation ") > 1
+    assert "--at TIME" not in told
+    assert "--at TIME for one." in CliRunner().invoke(main, asked).stdout

@@ -96,6 +96,8 @@ def test_every_form_that_a_message_advises_is_taken():
         resolved(text)
     with pytest.raises(UsageError, match="write 1795249940000, in milliseconds"):
         parse_time("1795249940")
+    with pytest.raises(UsageError, match='such as "6 hours ago", must stand in quotes'):
+        parse_time("6")
     assert resolved("1795249940000") == datetime(2026, 11, 21, 8, 32, 20, tzinfo=UTC)
 
 

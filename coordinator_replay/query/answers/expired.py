@@ -8,11 +8,19 @@ from coordinator_replay.errors import UsageError
 from coordinator_replay.query.answers.answered import Answered, nothing_note
 from coordinator_replay.query.basis import basis_from
 from coordinator_replay.query.choices import STATUSES, chosen
-from coordinator_replay.query.expired import ExpiredOffset, expired_offsets, looked_note, looked_until
+from coordinator_replay.query.expired import (
+    ExpiredOffset,
+    applied_retention,
+    expired_offsets,
+    looked_note,
+    looked_until,
+)
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.query.unread_subscriptions import unexpiring_note, unread_at_end
 from coordinator_replay.query.who import Who, groups_at_time
 from coordinator_replay.times import moment_text
+
+_DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +63,23 @@ def expired(
     shown = [offset for offset in found if names is None or offset.group_id in names]
     limit = looked_until(warehouse, within)
     notes = [
+        _retention_note(warehouse, shown),
         looked_note(limit, is_chosen=within is not None),
         nothing_note(warehouse, "expired or expiring offset", shown, group),
         unexpiring_note(unread_at_end(warehouse, group)),
     ]
     return Answered(content=Expiry(shown, limit), notes=notes, basis=basis_from(warehouse, group=group))
+
+
+def _retention_note(warehouse: Tables, shown: Sequence[ExpiredOffset]) -> str | None:
+    """Return a note for offsets in force whose retention is only Kafka's default; None if there are none."""
+    retention = applied_retention(warehouse)
+    if retention.is_known or all(offset.status == "EXPIRED" for offset in shown):
+        return None
+    return (
+        f"Offset retention: {retention.ms // _DAY_MS} days, Kafka's default; the audits were given no other, and the "
+        "log shows none."
+    )
 
 
 def _up_to(warehouse: Tables, until: datetime, within: timedelta | None) -> timedelta:

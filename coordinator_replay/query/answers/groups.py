@@ -39,7 +39,12 @@ def groups(
     nothing = (
         None if chosen else f"No group matches; cluster {warehouse.cluster!r} is covered from {warehouse.coverage}."
     )
-    notes = [nothing, unknown_states_note(of_types, states), unrecorded_states_note(chosen, states), note]
+    notes = [
+        nothing,
+        unknown_states_note(of_types, states),
+        unrecorded_states_note(chosen, states, has_logs=warehouse.has_rows("broker_log")),
+        note,
+    ]
     return Rows(
         content=chosen,
         row_type=Group,

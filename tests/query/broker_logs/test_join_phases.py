@@ -195,6 +195,7 @@ def test_a_group_that_is_stuck_at_the_end_of_the_log(tmp_path: Path) -> None:
     assert [note.partition(":")[0] for note in answer.notes if "is recorded as" in note] == [
         "No group is recorded as CompletingRebalance"
     ]
+    assert any("the brokers' logs that were audited show none" in note for note in answer.notes)
     began_at = going_on.started_at
     assert began_at is not None
     assert all(one.is_over for one in found.rebalances(GROUP, end=began_at))
